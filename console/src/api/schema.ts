@@ -1057,7 +1057,7 @@ export interface components {
             affinity?: boolean | null;
             /**
              * Format: int32
-             * @description The number of the host aggregate; null where the fleet is no cloud that has aggregates.
+             * @description The number of the host aggregate; null until there is one, and where the fleet is no cloud that has aggregates.
              */
             aggregate_id?: number | null;
             /**
@@ -1079,7 +1079,7 @@ export interface components {
             memory_mb: number;
             /** @description What hosts must be like; of a flavor reservation, the flavor as JSON. */
             resource_properties?: string | null;
-            /** @description The server group to start instances in, if there is an affinity. */
+            /** @description The server group to start instances in, if there is an affinity; null until there is one. */
             server_group_id?: string | null;
             /** @description What may fail without there being room for fewer. */
             survives?: string | null;
@@ -1854,6 +1854,12 @@ export interface components {
         };
         /** @description What is reserved. */
         Resource: {
+            /**
+             * Format: int32
+             * @description The number of the host aggregate, null until there is one; not given where the fleet is no cloud that has
+             *     aggregates.
+             */
+            aggregate_id?: number | null;
             /** @description The availability zone that they are to be in. */
             availability_zone?: string | null;
             /** @description What is done before the end: default, snapshot or nothing. */

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use fleet::{
-    FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power,
+    CloudFlavor, FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome,
+    Power,
 };
 use futures::{future::try_join_all, try_join};
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::instance::Instance;
 use leases::plan::{Observed, Place};
+use leases::project::ProjectId;
 
 use crate::OpenStackFleet;
 use crate::pools;
-use crate::sight::{Known, Names, Sight};
+use crate::sight::{FLAVOR, Known, Names, Sight};
 use crate::wire::Hypervisor;
 
 type Answer = Result<Outcome, FleetError>;
@@ -35,7 +37,7 @@ impl OpenStackFleet {
             seen.values().flat_map(|host| &host.guests).map(|guest| guest.id).collect();
         let all = memory.hosts().len() <= hosts.len();
         memory.stopping.retain(|guest, _| !all || there.contains(guest));
-        Observed { hosts: seen, floating_ips: BTreeMap::new() }
+        Observed { hosts: seen, floating_ips: BTreeMap::new(), reservations: sight.reservations() }
     }
 
     async fn machines_in(
@@ -62,9 +64,33 @@ impl Inventory for OpenStackFleet {
         Ok(Vec::new())
     }
 
+    async fn flavor(&self, project: &ProjectId, id: &str) -> Result<Option<CloudFlavor>, FleetError> {
+        let Some(flavor) = self.cloud.flavor(id).await? else { return Ok(None) };
+        // Those of reservations ask for what only their own hosts have.
+        if flavor.name.starts_with(FLAVOR) {
+            return Ok(None);
+        }
+        if !flavor.public && !self.cloud.projects_of_flavor(id).await?.contains(&project.0) {
+            return Ok(None);
+        }
+        Ok(Some(CloudFlavor {
+            id: flavor.id,
+            name: flavor.name,
+            vcpus: flavor.vcpus,
+            memory_mib: flavor.ram,
+            disk_gib: flavor.disk,
+            ephemeral_gib: flavor.ephemeral,
+            swap_mib: flavor.swap,
+            public: flavor.public,
+            extra_specs: flavor.extra_specs,
+        }))
+    }
+
     async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError> {
         if hosts.is_empty() {
-            return Ok(Observed::default());
+            let aggregates = self.cloud.aggregates().await?;
+            let sight = Sight { aggregates, ..Sight::default() };
+            return Ok(Observed { reservations: sight.reservations(), ..Observed::default() });
         }
         if hosts.iter().any(|host| self.memory().names(*host).is_none()) {
             self.hypervisors().await?;
@@ -108,6 +134,24 @@ impl Inventory for OpenStackFleet {
 
 #[async_trait]
 impl Isolation for OpenStackFleet {
+    fn prepares(&self) -> bool {
+        true
+    }
+
+    async fn prepare(&self, reservation: ReservationId, key: &OperationKey) -> Answer {
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.prepare_reservation(reservation, key).await
+    }
+
+    async fn finish(&self, reservation: ReservationId, key: &OperationKey) -> Answer {
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.finish_reservation(reservation).await
+    }
+
     async fn adopt(&self, host: HostId) -> Answer {
         let _turn = self.turn(host).await;
         self.adopt_host(host).await
@@ -163,7 +207,7 @@ impl Isolation for OpenStackFleet {
         if self.memory().is_late(key) {
             return Ok(Outcome::Done);
         }
-        self.grant_slots(host, reservation, slots, key.lease, key.reservation.as_ref()).await
+        self.grant_slots(host, reservation, slots, key).await
     }
 
     async fn withdraw(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {

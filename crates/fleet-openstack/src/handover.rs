@@ -1,13 +1,12 @@
 //! Hosts that change hands. Each step looks first, does what is left to do, and can be repeated after a crash anywhere.
 
-use std::collections::BTreeMap;
-
 use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{GuestOwner, Place};
 
 use crate::closure::Closure;
 use crate::pools::{self, Pool};
+use crate::reservations::Whole;
 use crate::wire::Aggregate;
 use crate::{Look, OpenStackFleet};
 
@@ -124,27 +123,45 @@ impl OpenStackFleet {
         key: &OperationKey,
     ) -> Answer {
         let look = self.look_at(host).await?;
+        if look.place == Some(Place::Held(reservation)) {
+            // The last request may have failed.
+            return self.leave_gates(&look).await;
+        }
         if look.place != Some(Place::Fenced { verified_for: Some(reservation) }) {
             return Ok(Outcome::Done);
         }
-        let Some(facts) = &key.reservation else {
-            return Err(FleetError::Refused(format!("reservation {reservation} is not known any more")));
-        };
         if !self.strangers(&look, key.lease).await?.is_empty() {
             return self.close(&look, Closure::Changing).await;
         }
-        let metadata = pools::whole_hosts(&facts.project.0, key.lease);
-        let zone = pools::zone_of(reservation);
-        let pool = self.ensure_pool(&look, reservation, Some(&zone), &metadata).await?;
-        self.join(&pool, look.host()).await?;
-        self.leave_pools(&look, Some(pool.id)).await?;
-        // Schedulers are to know the new pool before they are let in again.
+        let pool = self.ensured(look.aggregates(), Whole::Hosts, reservation, key).await?;
+        let gate = self.gate(look.aggregates(), reservation).await?;
+        self.join(&gate, look.host()).await?;
+        self.leave_pools(&look, Some(gate.id)).await?;
+        // Schedulers are to know that the host has left the free pool before they are let in again.
         self.settle().await;
         let look = self.look_at(host).await?;
         if !self.strangers(&look, key.lease).await?.is_empty() {
             return self.close(&look, Closure::Changing).await;
         }
-        self.open(&look).await
+        // The gate keeps everybody out, so the owner can start servers as soon as the host is seen in the lease's aggregate.
+        self.open(&look).await?;
+        self.join(&pool, look.host()).await?;
+        self.cloud.remove_host(gate.id, look.host()).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn leave_gates(&self, look: &Look) -> Answer {
+        let gates = look.aggregates().iter().filter(|gate| pools::is_gate(gate));
+        for gate in gates.filter(|gate| gate.hosts.contains(look.host())) {
+            self.cloud.remove_host(gate.id, look.host()).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The aggregate through which hosts come to a reservation: in its zone, but nobody's.
+    async fn gate(&self, known: &[Aggregate], reservation: ReservationId) -> Result<Aggregate, FleetError> {
+        let (name, zone) = (pools::gate_of(reservation), pools::zone_of(reservation));
+        self.ensure_aggregate(known, &name, Some(&zone)).await
     }
 
     pub(crate) async fn release_host(&self, host: HostId, reservation: ReservationId) -> Answer {
@@ -173,12 +190,6 @@ impl OpenStackFleet {
             )));
         }
         self.enter_free_pool(&look).await?;
-        // A crash may have come between the host that left last and the end of its pool.
-        let mut pools = look.aggregates().iter().filter_map(Pool::of);
-        let left = pools.find(|pool| pool.reservation == reservation && pool.whole);
-        if let Some(left) = left.filter(|pool| pool.aggregate.hosts.is_empty()) {
-            self.cloud.delete_aggregate(left.aggregate.id).await?;
-        }
         self.settle().await;
         self.open(&self.look_at(host).await?).await
     }
@@ -219,18 +230,13 @@ impl OpenStackFleet {
         self.leave_pools(look, Some(free.id)).await
     }
 
-    /// The host leaves the free pool and all pools of whole hosts but that one. Pools without hosts end.
+    /// The host leaves the free pool and all pools of whole hosts, and gates to them, but that one.
     async fn leave_pools(&self, look: &Look, but: Option<u64>) -> Result<(), FleetError> {
         let others = look.aggregates().iter().filter(|pool| Some(pool.id) != but);
         for aggregate in others.filter(|pool| pool.hosts.contains(look.host())) {
             let whole = Pool::of(aggregate).is_some_and(|pool| pool.whole);
-            if whole || aggregate.name == self.settings.free_pool {
+            if whole || pools::is_gate(aggregate) || aggregate.name == self.settings.free_pool {
                 self.cloud.remove_host(aggregate.id, look.host()).await?;
-            }
-            // Nova refuses unless this was its last host; going by what was listed, two that leave at once would both
-            // think that the other is still there.
-            if whole {
-                self.cloud.delete_aggregate(aggregate.id).await?;
             }
         }
         Ok(())
@@ -239,21 +245,6 @@ impl OpenStackFleet {
     /// The free pool's aggregate.
     pub(crate) async fn free_pool(&self, aggregates: &[Aggregate]) -> Result<Aggregate, FleetError> {
         self.ensure_aggregate(aggregates, &self.settings.free_pool, None).await
-    }
-
-    /// A reservation's aggregate, with that zone and at least that metadata.
-    pub(crate) async fn ensure_pool(
-        &self,
-        look: &Look,
-        reservation: ReservationId,
-        zone: Option<&str>,
-        metadata: &BTreeMap<String, Option<String>>,
-    ) -> Result<Aggregate, FleetError> {
-        let pool = self.ensure_aggregate(look.aggregates(), &reservation.to_string(), zone).await?;
-        if metadata.iter().any(|(key, value)| pool.metadata.get(key) != value.as_ref()) {
-            self.cloud.set_metadata(pool.id, metadata).await?;
-        }
-        Ok(pool)
     }
 
     async fn ensure_aggregate(
@@ -268,7 +259,7 @@ impl OpenStackFleet {
         if let Some(made) = self.cloud.create_aggregate(name, zone).await? {
             return Ok(made);
         }
-        // Somebody else was first: another host of the reservation, or another service.
+        // Somebody else was first: the step of another host, or another service.
         let found = self.cloud.aggregates().await?.into_iter().find(|aggregate| aggregate.name == name);
         found.ok_or_else(|| FleetError::Unavailable(format!("aggregate {name} was deleted just now")))
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!            services, hypervisors, aggregates, servers      one round, by lists
 //! Nova ────────────────────────────────────────────────────► Sight ──► machines, what is on hosts
-//!      ◄──────────────────────────────────────────────────── handover, slots, guests
+//!      ◄──────────────────────────────────────────────────── reservations, handover, slots, guests
 //!            aggregates, service on or off, delete, ...       one host, one step
 //! ```
 //!
@@ -21,6 +21,7 @@ mod handover;
 mod ids;
 mod memory;
 mod pools;
+mod reservations;
 mod sight;
 mod slots;
 mod wire;
@@ -31,13 +32,13 @@ use std::time::Duration;
 use ambient::Clock;
 use fleet::FleetError;
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
-use leases::ids::HostId;
+use leases::ids::{HostId, ReservationId};
 use leases::plan::Place;
 use openstack::Session;
 use tokio::sync::OwnedMutexGuard;
 
 use self::cloud::Cloud;
-use self::memory::Memory;
+use self::memory::{Memory, Turn};
 use self::sight::{Details, Names, Sight};
 use self::wire::{Aggregate, ComputeService, Hypervisor};
 
@@ -92,7 +93,13 @@ impl OpenStackFleet {
 
     /// Waits until no other step is at work on the host.
     async fn turn(&self, host: HostId) -> OwnedMutexGuard<()> {
-        let turn = self.memory().turn(host);
+        let turn = self.memory().turn(Turn::Host(host));
+        turn.lock_owned().await
+    }
+
+    /// The same of a reservation as a whole. Whoever has the turn of a host may wait for it, but not the other way round.
+    async fn turn_of(&self, reservation: ReservationId) -> OwnedMutexGuard<()> {
+        let turn = self.memory().turn(Turn::Reservation(reservation));
         turn.lock_owned().await
     }
 

@@ -5,10 +5,19 @@ use std::sync::Arc;
 
 use fleet::{Fences, OperationKey};
 use jiff::Timestamp;
-use leases::ids::{GuestId, HostId};
+use leases::ids::{GuestId, HostId, ReservationId};
 
 use crate::sight::{Details, Names};
 use crate::wire::Hypervisor;
+
+/// At what one step is at work at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Turn {
+    /// A host.
+    Host(HostId),
+    /// A reservation as a whole.
+    Reservation(ReservationId),
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -20,7 +29,7 @@ pub(crate) struct Memory {
     fences: Fences,
     /// Since when servers are asked to shut down.
     pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
-    turns: BTreeMap<HostId, Arc<tokio::sync::Mutex<()>>>,
+    turns: BTreeMap<Turn, Arc<tokio::sync::Mutex<()>>>,
     /// Hosts that cannot be told apart, which were said.
     said: BTreeSet<String>,
 }
@@ -52,7 +61,8 @@ impl Memory {
         self.hosts = self.names.iter().map(|(id, names)| (names.service.clone(), *id)).collect();
         self.details.retain(|name, _| known.iter().any(|other| other.hostname == *name));
         // Whoever waits for a turn, or has it, has a hand on it as well.
-        self.turns.retain(|host, turn| self.names.contains_key(host) || Arc::strong_count(turn) > 1);
+        let stays = |turn: &Turn| matches!(turn, Turn::Host(host) if self.names.contains_key(host));
+        self.turns.retain(|turn, lock| stays(turn) || Arc::strong_count(lock) > 1);
         known
     }
 
@@ -72,8 +82,8 @@ impl Memory {
         self.details.extend(found);
     }
 
-    pub(crate) fn turn(&mut self, host: HostId) -> Arc<tokio::sync::Mutex<()>> {
-        Arc::clone(self.turns.entry(host).or_default())
+    pub(crate) fn turn(&mut self, turn: Turn) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(self.turns.entry(turn).or_default())
     }
 
     pub(crate) fn is_late(&mut self, key: &OperationKey) -> bool {

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | in the free pool | the free pool's | as the operator has it |
 //! | fenced | the free pool's | disabled, [`Closure::Changing`] or [`Closure::EmptyFor`] |
+//! | fenced, about to be held | the reservation's gate, in the same zone and nobody's | as the operator has it |
 //! | held | one named by the reservation, with the zone `blazar_<reservation>` | as the operator has it |
 //! | on its way back | either or both | disabled, [`Closure::TakingBack`] |
 //! | not adopted | none of these | as the operator has it |
@@ -14,7 +15,8 @@
 use std::collections::BTreeMap;
 
 use leases::ids::{LeaseId, ReservationId};
-use leases::plan::Place;
+use leases::plan::{GuestSize, Place, Prepared, Recipe};
+use leases::terms::Affinity;
 
 use crate::closure::Closure;
 use crate::ids::parse_uuid;
@@ -29,6 +31,9 @@ const RESERVATION: &str = "reservation";
 const TENANT: &str = "filter_tenant_id";
 const LEASE: &str = "allot:lease";
 const SLOTS: &str = "allot:slots:";
+const PREPARED: &str = "allot:prepared";
+/// The server group: Blazar's key.
+const GROUP: &str = "affinity_id";
 
 /// Keys of the metadata of the free pool's aggregate: for which store the cloud is changed.
 pub(crate) const STORE: &str = "allot:store";
@@ -59,6 +64,11 @@ impl<'a> Pool<'a> {
         })
     }
 
+    /// For what everything was made that the reservation needs as a whole, once it is there.
+    pub(crate) fn complete(&self) -> Option<Recipe> {
+        self.aggregate.metadata.get(PREPARED).and_then(|text| read_recipe(text))
+    }
+
     /// How many slots of a host it has; none if it has nothing to do with the host.
     pub(crate) fn slots(&self, host: &str) -> Option<u32> {
         let noted = self.aggregate.metadata.get(&slots_key(host)).map(|count| count.parse().unwrap_or(0));
@@ -74,6 +84,48 @@ impl<'a> Pool<'a> {
     }
 }
 
+/// What there is of the reservation that an aggregate is named after, if it is.
+pub(crate) fn prepared(aggregate: &Aggregate) -> Option<(ReservationId, Prepared)> {
+    let reservation = parse_uuid(&aggregate.name).map(ReservationId)?;
+    let pool = Pool::of(aggregate);
+    let prepared = Prepared {
+        marked: pool.is_some(),
+        complete: pool.and_then(|pool| pool.complete()),
+        aggregate: u32::try_from(aggregate.id).ok(),
+        server_group: server_group(aggregate).map(str::to_owned),
+    };
+    Some((reservation, prepared))
+}
+
+/// The server group of a reservation's instances, if it is noted.
+pub(crate) fn server_group(aggregate: &Aggregate) -> Option<&str> {
+    aggregate.metadata.get(GROUP).map(String::as_str)
+}
+
+/// What is noted once all is there: for what it was made, and the server group.
+pub(crate) fn completion(recipe: Recipe, group: Option<&str>) -> BTreeMap<String, Option<String>> {
+    let Recipe { size: GuestSize { vcpus, memory_mib, disk_gib }, affinity } = recipe;
+    let spread = AFFINITIES.iter().find(|(_, known)| *known == affinity).map_or("any", |(word, _)| word);
+    let noted = Some(format!("{vcpus} {memory_mib} {disk_gib} {spread}"));
+    BTreeMap::from([(PREPARED.to_owned(), noted), (GROUP.to_owned(), group.map(str::to_owned))])
+}
+
+/// What is there is not what is wanted, and about to be made again.
+pub(crate) fn incompletion() -> BTreeMap<String, Option<String>> {
+    BTreeMap::from([(PREPARED.to_owned(), None)])
+}
+
+const AFFINITIES: [(&str, Affinity); 3] =
+    [("any", Affinity::Any), ("together", Affinity::OneHost), ("apart", Affinity::DistinctHosts)];
+
+fn read_recipe(text: &str) -> Option<Recipe> {
+    let [vcpus, memory_mib, disk_gib, spread] = text.split(' ').collect::<Vec<_>>()[..] else { return None };
+    let (vcpus, memory_mib) = (vcpus.parse().ok()?, memory_mib.parse().ok()?);
+    let size = GuestSize { vcpus, memory_mib, disk_gib: disk_gib.parse().ok()? };
+    let affinity = AFFINITIES.iter().find(|(word, _)| *word == spread)?.1;
+    Some(Recipe { size, affinity })
+}
+
 /// The key of how many slots of a host a reservation has.
 pub(crate) fn slots_key(host: &str) -> String {
     format!("{SLOTS}{host}")
@@ -82,6 +134,26 @@ pub(crate) fn slots_key(host: &str) -> String {
 /// The availability zone of hosts that a reservation holds.
 pub(crate) fn zone_of(reservation: ReservationId) -> String {
     format!("{ZONE}{reservation}")
+}
+
+/// How the names of gates end.
+const GATE: &str = " gate";
+
+/// The aggregate through which hosts come to a reservation. It is a pool for `BlazarFilter`, in the reservation's zone since
+/// a host can be in one zone only, but no reservation's, so that the filter lets nobody in.
+pub(crate) fn gate_of(reservation: ReservationId) -> String {
+    format!("{reservation}{GATE}")
+}
+
+/// The reservation to which an aggregate is the gate, if it is one.
+pub(crate) fn gate_to(aggregate: &Aggregate) -> Option<ReservationId> {
+    let reservation = aggregate.name.strip_suffix(GATE).and_then(parse_uuid).map(ReservationId)?;
+    (aggregate.availability_zone == Some(zone_of(reservation))).then_some(reservation)
+}
+
+/// Whether an aggregate is a gate.
+pub(crate) fn is_gate(aggregate: &Aggregate) -> bool {
+    gate_to(aggregate).is_some()
 }
 
 /// The metadata of the aggregate of a reservation of whole hosts.
@@ -105,8 +177,9 @@ pub(crate) fn instances(
 
 /// The zone of a host that is in an aggregate with one, but for those of reservations.
 pub(crate) fn zone<'a>(aggregates: &'a [Aggregate], host: &str) -> Option<&'a str> {
-    let mut others =
-        aggregates.iter().filter(|other| other.hosts.contains(host) && Pool::of(other).is_none());
+    let mut others = aggregates
+        .iter()
+        .filter(|other| other.hosts.contains(host) && Pool::of(other).is_none() && !is_gate(other));
     others.find_map(|other| other.availability_zone.as_deref())
 }
 
@@ -126,17 +199,28 @@ pub(crate) fn holder<'a>(aggregates: &'a [Aggregate], host: &str) -> Option<Pool
 pub(crate) fn place(aggregates: &[Aggregate], free_pool: &str, service: &ComputeService) -> Option<Place> {
     let free = aggregates.iter().find(|pool| pool.name == free_pool);
     let free = free.is_some_and(|pool| pool.hosts.contains(&service.host));
-    place_of(service, holder(aggregates, &service.host).as_ref(), free)
+    let mut gates = aggregates.iter().filter(|pool| pool.hosts.contains(&service.host));
+    let awaited_by = gates.find_map(gate_to);
+    place_of(service, holder(aggregates, &service.host).as_ref(), awaited_by, free)
 }
 
-/// The same, of a host that this reservation holds, if one does, and that is in the free pool's aggregate or not.
-pub(crate) fn place_of(service: &ComputeService, holder: Option<&Pool<'_>>, free: bool) -> Option<Place> {
+/// The same, of a host that this reservation holds, if one does, or is in the gate of that one, and that is in the free pool's
+/// aggregate or not.
+pub(crate) fn place_of(
+    service: &ComputeService,
+    holder: Option<&Pool<'_>>,
+    awaited_by: Option<ReservationId>,
+    free: bool,
+) -> Option<Place> {
     match (closure(service), holder) {
         (Some(Closure::Changing), _) => Some(Place::Fenced { verified_for: None }),
         (Some(Closure::EmptyFor(reservation)), _) => Some(Place::Fenced { verified_for: Some(reservation) }),
         (Some(Closure::TakingBack(reservation)), _) => Some(Place::Releasing(reservation)),
         (None, Some(pool)) => Some(Place::Held(pool.reservation)),
-        (None, None) => free.then_some(Place::FreePool),
+        (None, None) => {
+            let gated = awaited_by.map(|reservation| Place::Fenced { verified_for: Some(reservation) });
+            gated.or(free.then_some(Place::FreePool))
+        }
     }
 }
 
@@ -192,11 +276,40 @@ mod tests {
         assert_eq!(at(&[&free, &held], Some(&text(Closure::EmptyFor(MINE)))), verified);
         assert_eq!(at(&[&held], Some(&text(Closure::EmptyFor(MINE)))), verified);
         assert_eq!(at(&[&free], Some(&text(Closure::TakingBack(MINE)))), Some(Place::Releasing(MINE)));
+        // A crash came when it was open and had not left the gate.
+        let gate = aggregate(&gate_of(MINE), Some(&zone), &["host1"], &[]);
+        assert_eq!(at(&[&gate], None), verified);
+        assert_eq!(at(&[&gate, &free], None), verified);
+        assert_eq!(at(&[&gate, &held], None), Some(Place::Held(MINE)));
+        assert_eq!(super::zone(&[gate], "host1"), None);
         // Somebody else's aggregate with such a name is none of ours.
         let foreign = aggregate(&name, Some(&zone), &["host1"], &[("blazar:owner", "p")]);
         assert_eq!(at(&[&foreign], None), None);
         assert_eq!(super::zone(&[foreign], "host1"), Some(zone.as_str()));
         assert_eq!(super::zone(&[held], "host1"), None);
+    }
+
+    #[test]
+    fn for_what_a_reservation_was_prepared_is_read_as_it_was_noted() {
+        let lease = LeaseId(0xa1).to_string();
+        let size = GuestSize { vcpus: 2, memory_mib: 1024, disk_gib: 0 };
+        for (recipe, group) in [
+            (Recipe::default(), None),
+            (Recipe { size, affinity: Affinity::OneHost }, Some("g1")),
+            (Recipe { size, affinity: Affinity::DistinctHosts }, Some("g2")),
+        ] {
+            let mut shared = aggregate(&MINE.to_string(), None, &[], &[("allot:lease", &lease)]);
+            let incomplete = super::prepared(&shared).expect("a reservation's").1;
+            assert_eq!((incomplete.marked, incomplete.complete), (true, None));
+            let noted = completion(recipe, group).into_iter();
+            shared.metadata.extend(noted.filter_map(|(key, value)| Some((key, value?))));
+            let (reservation, prepared) = super::prepared(&shared).expect("a reservation's");
+            assert_eq!((reservation, prepared.complete), (MINE, Some(recipe)));
+            assert_eq!((prepared.aggregate, prepared.server_group.as_deref()), (Some(1), group));
+        }
+        assert_eq!(read_recipe("1 2 3"), None);
+        assert_eq!(super::prepared(&aggregate("freepool", None, &[], &[])), None);
+        assert!(!super::prepared(&aggregate(&MINE.to_string(), None, &[], &[])).expect("one").1.marked);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use fleet::Machine;
 use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
-use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered};
+use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered, Prepared};
 use leases::project::ProjectId;
 
 use crate::ids::parse_uuid;
@@ -100,6 +100,11 @@ impl Sight {
         self.servers.get(host).map_or(&[], Vec::as_slice)
     }
 
+    /// What there is of reservations as a whole.
+    pub(crate) fn reservations(&self) -> BTreeMap<ReservationId, Prepared> {
+        self.aggregates.iter().filter_map(pools::prepared).collect()
+    }
+
     /// Leases of reservations of instances, by reservation.
     fn leases(&self) -> BTreeMap<ReservationId, LeaseId> {
         let pools = self.aggregates.iter().filter_map(Pool::of);
@@ -139,9 +144,13 @@ impl Sight {
         let mut slots: BTreeMap<&str, BTreeMap<ReservationId, u32>> = BTreeMap::new();
         let mut holders: BTreeMap<&str, Pool<'_>> = BTreeMap::new();
         let mut free: BTreeSet<&str> = BTreeSet::new();
+        let mut gates: BTreeMap<&str, ReservationId> = BTreeMap::new();
         for aggregate in &self.aggregates {
             if aggregate.name == known.free_pool {
                 free.extend(aggregate.hosts.iter().map(String::as_str));
+            }
+            if let Some(reservation) = pools::gate_to(aggregate) {
+                gates.extend(aggregate.hosts.iter().map(|host| (host.as_str(), reservation)));
             }
             let Some(pool) = Pool::of(aggregate) else { continue };
             for host in pool.slot_hosts() {
@@ -160,7 +169,8 @@ impl Sight {
         for (id, names) in hosts {
             let Some(service) = self.services.get(&names.service) else { continue };
             let holder = holders.get(names.service.as_str());
-            let place = pools::place_of(service, holder, free.contains(names.service.as_str()));
+            let gated = gates.get(names.service.as_str()).copied();
+            let place = pools::place_of(service, holder, gated, free.contains(names.service.as_str()));
             let Some(place) = place else { continue };
             let guests = self.on(&names.service).iter();
             let guests = guests
@@ -230,7 +240,8 @@ impl Sight {
 
     /// The zones of hosts that are in one, but for those of reservations.
     pub(crate) fn zones(&self) -> BTreeMap<&str, &str> {
-        let others = self.aggregates.iter().filter(|aggregate| Pool::of(aggregate).is_none());
+        let none_of_ours = |other: &&Aggregate| Pool::of(other).is_none() && !pools::is_gate(other);
+        let others = self.aggregates.iter().filter(none_of_ours);
         let zoned = others.filter_map(|other| Some((other, other.availability_zone.as_deref()?)));
         zoned.flat_map(|(other, zone)| other.hosts.iter().map(move |host| (host.as_str(), zone))).collect()
     }

@@ -1,16 +1,15 @@
-//! Room for instances: a private flavor, an aggregate and a class of resources for each reservation, as Blazar's users
-//! know them. Each server of the flavor uses one of the class, of which a provider below the host has as many as the
-//! reservation has slots there. That number is noted in the aggregate once all else is done.
+//! Room for instances: the host enters the reservation's aggregate, and a provider below it has as many of the
+//! reservation's class as the reservation has slots there. That number is noted in the aggregate once all else is done.
 
 use std::collections::BTreeMap;
 
-use fleet::{FleetError, Outcome, ReservationFacts};
-use leases::ids::{HostId, LeaseId, ReservationId};
+use fleet::{FleetError, OperationKey, Outcome};
+use leases::ids::{HostId, ReservationId};
 
-use crate::cloud::NewFlavor;
 use crate::ids::{resource_class, slots_provider};
 use crate::pools::{self, Pool};
-use crate::sight::{FLAVOR, Names};
+use crate::reservations::Whole;
+use crate::sight::Names;
 use crate::wire::Provider;
 use crate::{Look, OpenStackFleet};
 
@@ -22,38 +21,16 @@ impl OpenStackFleet {
         host: HostId,
         reservation: ReservationId,
         slots: u32,
-        lease: Option<LeaseId>,
-        facts: Option<&ReservationFacts>,
+        key: &OperationKey,
     ) -> Answer {
         let look = self.look_at(host).await?;
         if look.place.is_none() || granted(&look, reservation) == Some(slots) {
             return Ok(Outcome::Done);
         }
-        let Some(facts) = facts else {
-            return Err(FleetError::Refused(format!("reservation {reservation} is not known any more")));
-        };
-        let class = resource_class(reservation);
-        self.cloud.ensure_class(&class).await?;
-        let project = &facts.project.0;
-        let metadata = pools::instances(reservation, project, lease);
-        let pool = self.ensure_pool(&look, reservation, None, &metadata).await?;
-        let id = reservation.to_string();
-        let flavor = NewFlavor {
-            id: &id,
-            name: &format!("{FLAVOR}{id}"),
-            vcpus: facts.size.vcpus,
-            memory_mib: facts.size.memory_mib,
-            disk_gib: facts.size.disk_gib,
-        };
-        let specs = [
-            ("aggregate_instance_extra_specs:reservation".to_owned(), id.clone()),
-            (format!("resources:{class}"), "1".to_owned()),
-        ];
-        self.cloud.ensure_flavor(flavor, &specs.into()).await?;
-        self.cloud.allow_flavor(&id, project).await?;
+        let pool = self.ensured(look.aggregates(), Whole::Slots, reservation, key).await?;
         let parent = self.host_provider(&look.names).await?;
         let provider = self.cloud.ensure_provider(&slots_provider(&parent.name), &parent).await?;
-        self.cloud.set_inventory(&provider.uuid, &class, slots).await?;
+        self.cloud.set_inventory(&provider.uuid, &resource_class(reservation), slots).await?;
         self.join(&pool, look.host()).await?;
         self.note_slots(pool.id, look.host(), Some(slots)).await?;
         Ok(Outcome::Done)
@@ -67,20 +44,11 @@ impl OpenStackFleet {
         if pool.slots(look.host()).is_none() {
             return Ok(Outcome::Done);
         }
-        let class = resource_class(reservation);
         if let Some(provider) = self.cloud.provider(&slots_provider(&look.names.hypervisor)).await? {
-            self.cloud.delete_inventory(&provider.uuid, &class).await?;
+            self.cloud.delete_inventory(&provider.uuid, &resource_class(reservation)).await?;
         }
         self.cloud.remove_host(pool.aggregate.id, look.host()).await?;
         self.note_slots(pool.aggregate.id, look.host(), None).await?;
-        // Other hosts may have left meanwhile: whoever is the last sees that nobody is left.
-        let aggregates = self.cloud.aggregates().await?;
-        let now = aggregates.iter().filter(|other| other.id == pool.aggregate.id).find_map(Pool::of);
-        if now.is_some_and(|pool| pool.slot_hosts().next().is_none()) {
-            self.cloud.delete_flavor(&reservation.to_string()).await?;
-            self.cloud.delete_aggregate(pool.aggregate.id).await?;
-            self.cloud.delete_class(&class).await?;
-        }
         Ok(Outcome::Done)
     }
 

@@ -98,6 +98,24 @@ pub(crate) struct EmbeddedFlavor {
     pub(crate) extra_specs: BTreeMap<String, String>,
 }
 
+/// A flavor: `GET /flavors/{id}`.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Flavor {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) vcpus: u32,
+    pub(crate) ram: u32,
+    pub(crate) disk: u32,
+    #[serde(rename = "OS-FLV-EXT-DATA:ephemeral", default)]
+    pub(crate) ephemeral: u32,
+    #[serde(default)]
+    pub(crate) swap: u32,
+    #[serde(rename = "os-flavor-access:is_public", default)]
+    pub(crate) public: bool,
+    #[serde(default)]
+    pub(crate) extra_specs: BTreeMap<String, String>,
+}
+
 /// A migration: `GET /os-migrations`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Migration {

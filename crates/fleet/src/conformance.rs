@@ -7,10 +7,12 @@ use std::future::Future;
 use async_trait::async_trait;
 use leases::host::Health;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::plan::{Action, GuestOwner, GuestSize, ObservedHost, Place, Powered};
+use leases::plan::{Action, GuestOwner, ObservedHost, Place, Powered};
 use leases::project::ProjectId;
+use leases::requirement::Requirement;
+use leases::terms::{Affinity, InstanceSize, InstancesTerms, ReservationTerms};
 
-use crate::{Fleet, FleetError, OperationKey, Outcome, ReservationFacts, perform};
+use crate::{Fleet, FleetError, LeaseFacts, OperationKey, Outcome, perform};
 
 /// A fleet under test, and a hand on its machines.
 #[async_trait]
@@ -133,10 +135,21 @@ impl<'a, S: Subject> Steps<'a, S> {
     }
 }
 
+/// What a driver is told of a lease with a reservation of two such instances: the one that the action is about.
+///
+/// # Panics
+/// Never: two are some.
+pub fn facts(action: Action, project: ProjectId, size: InstanceSize, affinity: Affinity) -> LeaseFacts {
+    let amount = 2.try_into().expect("some");
+    let asked = InstancesTerms { size, amount, affinity, requirement: Requirement::NONE, survives: None };
+    let reservation = action.reservation().map(|id| (id, ReservationTerms::Instances(asked)));
+    LeaseFacts { name: "of a test".to_owned(), project, reservation }
+}
+
 fn key(subject: &impl Subject, action: Action, fence: u64) -> OperationKey {
-    let size = GuestSize { vcpus: 1, memory_mib: 512, disk_gib: 1 };
-    let facts = ReservationFacts { project: subject.project(), size };
-    OperationKey::of(action, fence, Some(LEASE)).for_reservation(Some(facts))
+    let size = InstanceSize::new(1, 512, 1).expect("a size");
+    let facts = facts(action, subject.project(), size, Affinity::Any);
+    OperationKey::of(action, fence, Some(LEASE)).with_facts(Some(facts))
 }
 
 fn fenced(verified_for: Option<ReservationId>) -> Place {

@@ -29,7 +29,7 @@ use async_trait::async_trait;
 use leases::host::{Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::Instance;
-use leases::plan::{Action, GuestSize, Observed};
+use leases::plan::{Action, Observed};
 use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
 use leases::text::{Quoted, quoted_list};
@@ -90,6 +90,29 @@ pub struct Network {
     pub subnets: Vec<Subnet>,
 }
 
+/// A flavor that the cloud has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloudFlavor {
+    /// Its identifier.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Virtual CPUs.
+    pub vcpus: u32,
+    /// Memory, MiB.
+    pub memory_mib: u32,
+    /// Root disk, GiB.
+    pub disk_gib: u32,
+    /// Second disk, GiB.
+    pub ephemeral_gib: u32,
+    /// Swap, MiB.
+    pub swap_mib: u32,
+    /// Whether every project may use it.
+    pub public: bool,
+    /// Extra specs.
+    pub extra_specs: BTreeMap<String, String>,
+}
+
 /// A subnet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subnet {
@@ -103,7 +126,7 @@ pub struct Subnet {
     pub allocation_pools: Vec<(IpAddr, IpAddr)>,
 }
 
-/// What those who run the machines may want to know of a lease. Nothing is decided by it.
+/// What a driver, and those who run the machines, may need to know of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseFacts {
     /// Its name, which its owner has chosen.
@@ -125,19 +148,8 @@ pub struct OperationKey {
     /// The lease that it is done for, if for one. From [`Isolation::hold`] and [`Isolation::grant`] a driver
     /// learns whose guests it has to report as [`leases::plan::GuestOwner::Lease`].
     pub lease: Option<LeaseId>,
-    /// The reservation that it is done for, if for one that is still known.
-    pub reservation: Option<ReservationFacts>,
     /// What is known of that lease, if it is known still.
     pub facts: Option<Arc<LeaseFacts>>,
-}
-
-/// What a driver needs to know of a reservation to hand something to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReservationFacts {
-    /// The project that it belongs to.
-    pub project: ProjectId,
-    /// What each instance of it may use; nothing if it is of whole hosts or of addresses.
-    pub size: GuestSize,
 }
 
 impl OperationKey {
@@ -148,13 +160,13 @@ impl OperationKey {
             Action::PowerOn(host) | Action::PowerOff(host) => format!("power host {host}"),
             _ => action.instance().map_or_else(|| action.to_string(), |guest| format!("guest {guest}")),
         };
-        Self { key, fence, lease, reservation: None, facts: None }
+        Self { key, fence, lease, facts: None }
     }
 
-    /// The same for that reservation.
+    /// The same, with what is known of the lease.
     #[must_use]
-    pub fn for_reservation(self, reservation: Option<ReservationFacts>) -> Self {
-        Self { reservation, ..self }
+    pub fn with_facts(self, facts: Option<LeaseFacts>) -> Self {
+        Self { facts: facts.map(Arc::new), ..self }
     }
 }
 
@@ -197,6 +209,12 @@ pub trait Inventory: Send + Sync {
     /// All networks that floating IPs may come from.
     async fn networks(&self) -> Result<Vec<Network>, FleetError>;
 
+    /// A flavor of the cloud's that the project may use, if there is one of that identifier. Fleets without a cloud have
+    /// none.
+    async fn flavor(&self, _project: &ProjectId, _id: &str) -> Result<Option<CloudFlavor>, FleetError> {
+        Ok(None)
+    }
+
     /// What is on these hosts, and which addresses are in use. A host that the fleet does not know, or that
     /// was not adopted, is absent.
     async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError>;
@@ -221,6 +239,19 @@ pub trait Inventory: Send + Sync {
 /// Who may start guests where. See [`Action`] for when each applies.
 #[async_trait]
 pub trait Isolation: Send + Sync {
+    /// Whether reservations need something as a whole, beside what they get of hosts, and what there is of it is
+    /// [observed](Observed::reservations). They are prepared and finished then.
+    fn prepares(&self) -> bool {
+        false
+    }
+    /// [`Action::Prepare`].
+    async fn prepare(&self, _reservation: ReservationId, _key: &OperationKey) -> Result<Outcome, FleetError> {
+        Ok(Outcome::Done)
+    }
+    /// [`Action::Finish`].
+    async fn finish(&self, _reservation: ReservationId, _key: &OperationKey) -> Result<Outcome, FleetError> {
+        Ok(Outcome::Done)
+    }
     /// The host is to be in the free pool from now on, for [`Inventory::observe`] to be asked about. Refused if
     /// a guest runs there.
     async fn adopt(&self, host: HostId) -> Result<Outcome, FleetError>;
@@ -377,5 +408,7 @@ pub async fn perform(
         Action::Snapshot(host, reservation) => fleet.snapshot(host, reservation, key).await,
         Action::PowerOn(host) => fleet.power_on(host, key).await,
         Action::PowerOff(host) => fleet.power_off(host, key).await,
+        Action::Prepare(reservation) => fleet.prepare(reservation, key).await,
+        Action::Finish(reservation) => fleet.finish(reservation, key).await,
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use leases::terms::Flavor;
+use leases::project::ProjectId;
+use leases::terms::{Flavor, FlavorSize, InstanceSize};
 use store::{FlavorRecord, Write};
 
 use crate::{Caller, NotFound, Service, ServiceError};
@@ -16,6 +17,29 @@ impl Service {
     /// A flavor.
     pub fn flavor(&self, id: &str) -> Option<Arc<FlavorRecord>> {
         self.state().flavors.get(id).cloned()
+    }
+
+    /// A flavor of the cloud's that the project may use, if there is one of that identifier and instances of it could be
+    /// reserved.
+    pub async fn cloud_flavor(
+        &self,
+        project: &ProjectId,
+        id: &str,
+    ) -> Result<Option<FlavorRecord>, ServiceError> {
+        let found = self.parts.fleet.flavor(project, id).await;
+        let found = found.map_err(|error| ServiceError::Fleet(error.to_string()))?;
+        Ok(found.and_then(|flavor| {
+            let instance = InstanceSize::new(flavor.vcpus, flavor.memory_mib, flavor.disk_gib).ok()?;
+            Some(FlavorRecord {
+                id: flavor.id,
+                name: flavor.name,
+                size: FlavorSize { instance, ephemeral_gib: flavor.ephemeral_gib },
+                swap_mib: flavor.swap_mib,
+                public: flavor.public,
+                extra_specs: flavor.extra_specs,
+                created_at: self.now(),
+            })
+        }))
     }
 
     /// Enters a flavor, or exchanges the one of that identifier. One that no reservation could be made of is

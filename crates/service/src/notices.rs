@@ -25,9 +25,10 @@ use api::v1::Names;
 use jiff::Timestamp;
 use leases::host::Host;
 use leases::housekeeping::Marks;
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::InstanceStatus;
 use leases::lease::Lease;
+use leases::plan::Prepared;
 use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
 use store::{Commit, InstanceRecord, LeaseRecord, NewNotification, Write};
@@ -147,22 +148,31 @@ struct Replaced {
 }
 
 /// What hosts and addresses are called.
-struct Known<'a>(&'a State);
+struct Known<'a> {
+    state: &'a State,
+    /// Whether the fleet prepares reservations.
+    prepares: bool,
+}
 
 impl Names for Known<'_> {
     fn host(&self, id: HostId) -> Option<String> {
-        self.0.hosts.get(&id).map(|record| record.host.name.clone())
+        self.state.hosts.get(&id).map(|record| record.host.name.clone())
     }
 
     fn floating_ip(&self, id: FloatingIpId) -> Option<String> {
-        self.0.floating_ips.get(&id).map(|record| record.floating_ip.address.to_string())
+        self.state.floating_ips.get(&id).map(|record| record.floating_ip.address.to_string())
+    }
+
+    fn prepared(&self, _: ReservationId) -> Option<Prepared> {
+        // Listeners are told when the lease is made, which is before anything is made for it.
+        self.prepares.then(Prepared::default)
     }
 }
 
 /// Completes what listeners are told of a commit: notifications of leases name the hosts and addresses that these have
 /// then, and owners are told when their leases have other hosts than before, whoever has exchanged them.
-pub(crate) fn complete(commit: &mut Commit, state: &State) {
-    let names = Known(state);
+pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool) {
+    let names = Known { state, prepares };
     let mut replaced: BTreeMap<LeaseId, Replaced> = BTreeMap::new();
     let mut written_now: BTreeMap<LeaseId, &LeaseRecord> = BTreeMap::new();
     let mut added = Vec::new();

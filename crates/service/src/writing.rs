@@ -230,7 +230,8 @@ impl Writer<'_> {
         }
         let memory = self.service.memory().await;
         self.service.account(&mut commit);
-        crate::notices::complete(&mut commit, &self.service.state());
+        let prepares = self.service.parts.fleet.prepares();
+        crate::notices::complete(&mut commit, &self.service.state(), prepares);
         let mut displaced = self.service.state().displacing_offers(&commit.writes, commit.at);
         if !displaced.is_empty() {
             tracing::info!(offers = displaced.len(), "offers withdrawn");

@@ -444,6 +444,9 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
     if let Some(kept) = fleet.kept().into_iter().find(|kept| !somebodys(kept)) {
         return Err(format!("guest {kept} is kept for nobody"));
     }
+    if let Some(left) = fleet.prepared().first() {
+        return Err(format!("what was made for reservation {left} is still there"));
+    }
     for ip in &contents.floating_ips {
         if let Some(holder) = fleet.holder_of(ip.floating_ip.id) {
             return Err(format!("floating IP {} is still of {holder}", ip.floating_ip.id));

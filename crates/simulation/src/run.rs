@@ -155,6 +155,11 @@ struct Simulation {
     calm: bool,
 }
 
+/// Whether reservations need something as a whole there.
+fn prepares(seed: u64) -> bool {
+    seed % 3 == 1
+}
+
 /// How long leases are kept that are over: in some runs so shortly that they go before the end.
 fn forgetting(seed: u64) -> Option<SignedDuration> {
     if seed % 7 == 4 { Some(SignedDuration::from_hours(1)) } else { Settings::default().keep_leases }
@@ -172,7 +177,11 @@ impl Simulation {
         ways.settings.keep_leases = forgetting(seed);
         let (layout, settings) = (ways.layout.clone(), ways.settings.clone());
         let setup = Setup { seed, begins, layout: layout.clone(), settings, enforcer: None };
-        let world = World::shared(setup, &ways.clocks, |fleet| ways.prepare(fleet)).await;
+        let world = World::shared(setup, &ways.clocks, |fleet| {
+            let fleet = ways.prepare(fleet);
+            if prepares(seed) { fleet.preparing() } else { fleet }
+        })
+        .await;
         let mut world = world.map_err(|error| failure(error.to_string()))?;
         world.take_on(&layout).await.map_err(|error| failure(error.to_string()))?;
         if ways.settings.energy.repack_watt_hours.is_some() {

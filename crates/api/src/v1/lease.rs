@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use leases::ids::{FloatingIpId, HostId};
+use leases::ids::{FloatingIpId, HostId, ReservationId};
 use leases::lease as domain;
+use leases::plan::Prepared;
 use leases::reason::{for_operator, for_owner};
 use leases::terms::{Affinity, BeforeEndAction, ReservationTerms, SlotsTerms};
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,11 @@ pub enum Resource {
         min: u32,
         /// At most so many.
         max: u32,
+        /// The number of the host aggregate, null until there is one; not given where the fleet is no cloud that has
+        /// aggregates.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<u32>)]
+        aggregate_id: Option<Option<u32>>,
         /// The region that hosts are to be in. This and what follows is not in Blazar.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         region: Option<String>,
@@ -192,9 +198,9 @@ pub struct Instances {
     pub survives: Option<String>,
     /// The flavor to start instances with: the identifier of the reservation.
     pub flavor_id: String,
-    /// The number of the host aggregate; null where the fleet is no cloud that has aggregates.
+    /// The number of the host aggregate; null until there is one, and where the fleet is no cloud that has aggregates.
     pub aggregate_id: Option<u32>,
-    /// The server group to start instances in, if there is an affinity.
+    /// The server group to start instances in, if there is an affinity; null until there is one.
     pub server_group_id: Option<String>,
 }
 
@@ -255,10 +261,13 @@ pub trait Names {
     fn host(&self, id: HostId) -> Option<String>;
     /// An address.
     fn floating_ip(&self, id: FloatingIpId) -> Option<String>;
+    /// What there is of a reservation as a whole; none where the fleet makes nothing for reservations.
+    fn prepared(&self, id: ReservationId) -> Option<Prepared>;
 }
 
 impl Lease {
-    /// The lease with the names of its hosts, and its addresses, which its owner may know.
+    /// The lease with the names of its hosts, its addresses and what was made for its reservations, which its owner may
+    /// know.
     #[must_use]
     pub fn with_resources(mut self, record: &LeaseRecord, names: &impl Names) -> Self {
         for (shown, reservation) in self.reservations.iter_mut().zip(&record.lease.reservations) {
@@ -266,6 +275,22 @@ impl Lease {
             shown.hosts = allocation.hosts().into_iter().filter_map(|id| names.host(id)).collect();
             if let domain::Allocation::FloatingIps(ips) = allocation {
                 shown.floating_ips = ips.iter().filter_map(|id| names.floating_ip(*id)).collect();
+            }
+            let prepared = names.prepared(reservation.id);
+            match &mut shown.resource {
+                Resource::Hosts { aggregate_id, .. } => {
+                    *aggregate_id = prepared.map(|prepared| prepared.aggregate);
+                }
+                Resource::Instances(shown) | Resource::Flavor(shown) => match prepared {
+                    Some(prepared) => {
+                        (shown.aggregate_id, shown.server_group_id) =
+                            (prepared.aggregate, prepared.server_group);
+                    }
+                    None => {
+                        shown.server_group_id = shown.affinity.map(|_| reservation.id.to_string());
+                    }
+                },
+                Resource::FloatingIps { .. } => {}
             }
         }
         self
@@ -311,7 +336,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
         survives: slots.survives.map(ToString::to_string),
         flavor_id: reservation.id.to_string(),
         aggregate_id: None,
-        server_group_id: (slots.affinity != Affinity::Any).then(|| reservation.id.to_string()),
+        server_group_id: None,
     };
     match &reservation.terms {
         ReservationTerms::Hosts(terms) => Resource::Hosts {
@@ -325,6 +350,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             .to_owned(),
             min: terms.min(),
             max: terms.max(),
+            aggregate_id: None,
             region: terms.properties.region.clone(),
             availability_zone: terms.properties.availability_zone.clone(),
             vcpus: terms.properties.vcpus,

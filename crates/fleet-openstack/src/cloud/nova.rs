@@ -1,15 +1,16 @@
 //! Nova.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fleet::FleetError;
 use openstack::{Api, Call, Microversion};
 use reqwest::Method;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Cloud, Link, has_next};
-use crate::wire::{Aggregate, ComputeService, Hypervisor, Migration, Server};
+use crate::wire::{Aggregate, ComputeService, Flavor, Hypervisor, Migration, Server};
 
 /// What all calls but one are written against: Train.
 const COMPUTE: Api = Api::Compute(Microversion { major: 2, minor: 79 });
@@ -71,12 +72,40 @@ struct OneServer {
 }
 
 #[derive(Deserialize)]
-struct Migrations {
-    migrations: Vec<Migration>,
+struct OneFlavor {
+    flavor: Flavor,
 }
 
-fn too_many(what: &str) -> FleetError {
-    FleetError::Unavailable(format!("compute: {what}: there are more than {MOST_PAGES} pages"))
+#[derive(Deserialize)]
+struct FlavorAccess {
+    flavor_access: Vec<Access>,
+}
+
+#[derive(Deserialize)]
+struct Access {
+    tenant_id: String,
+}
+
+#[derive(Deserialize)]
+struct ServerGroups {
+    server_groups: Vec<ServerGroup>,
+}
+
+#[derive(Deserialize)]
+struct OneServerGroup {
+    server_group: ServerGroup,
+}
+
+#[derive(Deserialize)]
+struct ServerGroup {
+    id: String,
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Migrations {
+    migrations: Vec<Migration>,
 }
 
 impl Cloud {
@@ -99,21 +128,34 @@ impl Cloud {
     }
 
     pub(crate) async fn hypervisors(&self) -> Result<Vec<Hypervisor>, FleetError> {
-        let mut all: Vec<Hypervisor> = Vec::new();
+        let call = Call::get(HYPERVISORS, "list hypervisors", &["os-hypervisors", "detail"]);
+        let entries = |page: Hypervisors| (page.hypervisors, has_next(&page.hypervisors_links));
+        self.paged(call, entries, |last| last.id.to_string()).await
+    }
+
+    /// All entries of a list that comes in pages. `entries` says what a page has and whether there is another one,
+    /// `marker` what the next one is asked for by.
+    async fn paged<P: DeserializeOwned, T>(
+        &self,
+        list: Call,
+        entries: impl Fn(P) -> (Vec<T>, bool),
+        marker: impl Fn(&T) -> String,
+    ) -> Result<Vec<T>, FleetError> {
+        let list = list.with_query("limit", PAGE.to_string()).at_most(MOST_BYTES);
+        let mut all: Vec<T> = Vec::new();
         for _ in 0..MOST_PAGES {
-            let call = Call::get(HYPERVISORS, "list hypervisors", &["os-hypervisors", "detail"]);
-            let mut call = call.with_query("limit", PAGE.to_string()).at_most(MOST_BYTES);
-            if let Some(last) = all.last() {
-                call = call.with_query("marker", last.id.to_string());
-            }
-            let page: Hypervisors = self.ask(call).await?;
-            let last = page.hypervisors.is_empty() || !has_next(&page.hypervisors_links);
-            all.extend(page.hypervisors);
+            let page = match all.last() {
+                Some(last) => list.clone().with_query("marker", marker(last)),
+                None => list.clone(),
+            };
+            let (page, more) = entries(self.ask(page).await?);
+            let last = page.is_empty() || !more;
+            all.extend(page);
             if last {
                 return Ok(all);
             }
         }
-        Err(too_many("list hypervisors"))
+        Err(FleetError::Unavailable(format!("compute: a list has more than {MOST_PAGES} pages")))
     }
 
     pub(crate) async fn aggregates(&self) -> Result<Vec<Aggregate>, FleetError> {
@@ -167,33 +209,19 @@ impl Cloud {
         self.act_on_aggregate(id, "remove host from aggregate", body, &[404]).await
     }
 
-    /// Deletes an aggregate; one with hosts stays.
+    /// Deletes an aggregate, which has no hosts.
     pub(crate) async fn delete_aggregate(&self, id: u64) -> Result<(), FleetError> {
         let call =
             Call::new(COMPUTE, "delete aggregate", Method::DELETE, &["os-aggregates", &id.to_string()]);
-        self.send_unless(call, &[400, 404, 409]).await.map(drop)
+        self.send_unless(call, &[404]).await.map(drop)
     }
 
     /// All servers of all projects, or those on a host.
     pub(crate) async fn servers(&self, host: Option<&str>) -> Result<Vec<Server>, FleetError> {
-        let mut all: Vec<Server> = Vec::new();
-        for _ in 0..MOST_PAGES {
-            let call = Call::get(COMPUTE, "list servers", &["servers", "detail"]).at_most(MOST_BYTES);
-            let mut call = call.with_query("all_tenants", "1").with_query("limit", PAGE.to_string());
-            if let Some(host) = host {
-                call = call.with_query("host", host);
-            }
-            if let Some(last) = all.last() {
-                call = call.with_query("marker", last.id.clone());
-            }
-            let page: Servers = self.ask(call).await?;
-            let last = page.servers.is_empty() || !has_next(&page.servers_links);
-            all.extend(page.servers);
-            if last {
-                return Ok(all);
-            }
-        }
-        Err(too_many("list servers"))
+        let call = Call::get(COMPUTE, "list servers", &["servers", "detail"]).with_query("all_tenants", "1");
+        let call = if let Some(host) = host { call.with_query("host", host) } else { call };
+        let entries = |page: Servers| (page.servers, has_next(&page.servers_links));
+        self.paged(call, entries, |last: &Server| last.id.clone()).await
     }
 
     /// A server, if there is one.
@@ -243,6 +271,23 @@ impl Cloud {
         self.ask::<Migrations>(call).await.map(|answer| answer.migrations)
     }
 
+    /// A flavor, if there is one of that identifier.
+    pub(crate) async fn flavor(&self, id: &str) -> Result<Option<Flavor>, FleetError> {
+        let call = Call::get(COMPUTE, "show flavor", &["flavors", id]);
+        // Nova answers 400 to what cannot be an identifier.
+        let Some(answer) = self.send_unless(call, &[400, 404]).await? else { return Ok(None) };
+        let found: OneFlavor = answer.json().map_err(super::failed)?;
+        Ok(Some(found.flavor))
+    }
+
+    /// The projects that may use a private flavor.
+    pub(crate) async fn projects_of_flavor(&self, id: &str) -> Result<BTreeSet<String>, FleetError> {
+        let call = Call::get(COMPUTE, "list access to a flavor", &["flavors", id, "os-flavor-access"]);
+        let Some(answer) = self.send_unless(call, &[404]).await? else { return Ok(BTreeSet::new()) };
+        let found: FlavorAccess = answer.json().map_err(super::failed)?;
+        Ok(found.flavor_access.into_iter().map(|access| access.tenant_id).collect())
+    }
+
     /// Makes a private flavor, unless there is one of that identifier.
     pub(crate) async fn ensure_flavor(
         &self,
@@ -275,6 +320,38 @@ impl Cloud {
     pub(crate) async fn allow_flavor(&self, id: &str, project: &str) -> Result<(), FleetError> {
         let body = json!({"addTenantAccess": {"tenant": project}});
         self.act_on_flavor(id, "grant access to a flavor", body, &[409]).await
+    }
+
+    /// Makes a server group, which belongs to the service's own project.
+    pub(crate) async fn create_server_group(&self, name: &str, policy: &str) -> Result<String, FleetError> {
+        let call = Call::new(COMPUTE, "create server group", Method::POST, &["os-server-groups"]);
+        let call = call.with_body(json!({"server_group": {"name": name, "policy": policy}}));
+        let made: OneServerGroup = self.ask(call).await?;
+        Ok(made.server_group.id)
+    }
+
+    /// The server groups of the service's own project that have that name.
+    pub(crate) async fn server_groups(&self, name: &str) -> Result<Vec<String>, FleetError> {
+        let mut named = Vec::new();
+        for page in 0..MOST_PAGES {
+            let call = Call::get(COMPUTE, "list server groups", &["os-server-groups"]).at_most(MOST_BYTES);
+            let call = call.with_query("limit", PAGE.to_string());
+            let call = call.with_query("offset", (page * PAGE).to_string());
+            let groups = self.ask::<ServerGroups>(call).await?.server_groups;
+            let last = groups.len() < PAGE;
+            named.extend(groups.into_iter().filter(|group| group.name == name).map(|group| group.id));
+            if last {
+                return Ok(named);
+            }
+        }
+        Err(FleetError::Unavailable(format!(
+            "compute: there are more than {MOST_PAGES} pages of server groups"
+        )))
+    }
+
+    pub(crate) async fn delete_server_group(&self, id: &str) -> Result<(), FleetError> {
+        let call = Call::new(COMPUTE, "delete server group", Method::DELETE, &["os-server-groups", id]);
+        self.send_unless(call, &[404]).await.map(drop)
     }
 
     pub(crate) async fn delete_flavor(&self, id: &str) -> Result<(), FleetError> {

@@ -1,5 +1,7 @@
 //! A cloud that fails in the middle of everything, and services that crash there.
 
+use std::collections::BTreeSet;
+
 use axum::http::Method;
 use fleet::{Fleet, FleetError, Outcome};
 use leases::plan::{Action, Place};
@@ -27,7 +29,7 @@ async fn whichever_request_fails_the_handover_goes_on_from_there() {
         assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
         cloud.exchanges();
         insist(&cloud, &handover(ONE)).await;
-        insist(&cloud, &[Action::Release(ONE, MINE)]).await;
+        insist(&cloud, &[Action::Release(ONE, MINE), Action::Finish(MINE)]).await;
         let changes = cloud.exchanges().into_iter().filter(|exchange| exchange.method != "GET");
         changes.map(|exchange| (exchange.method, exchange.path)).collect::<Vec<_>>()
     };
@@ -50,7 +52,7 @@ async fn whichever_request_fails_the_handover_goes_on_from_there() {
             let held = seen(&cloud.fleet(), ONE).await.place;
             assert_eq!(held, Place::Held(MINE), "request {number}, {method} {path}, lost: {lost}");
             assert_eq!(cloud.state().pools("host1"), [MINE.to_string()]);
-            insist(&cloud, &[Action::Release(ONE, MINE)]).await;
+            insist(&cloud, &[Action::Release(ONE, MINE), Action::Finish(MINE)]).await;
             assert_eq!(seen(&cloud.fleet(), ONE).await.place, Place::FreePool);
             let mut state = cloud.state();
             assert_eq!(state.pools("host1"), [FREE_POOL], "request {number}, {method} {path}, lost: {lost}");
@@ -82,6 +84,72 @@ async fn slots_are_granted_and_withdrawn_although_every_request_fails_once() {
     cloud.state().providers.values_mut().for_each(|provider| provider.generation += 1);
     done(&fleet, &[Action::Grant(ONE, MINE, 5), Action::Withdraw(ONE, MINE)]).await;
     assert!(seen(&fleet, ONE).await.slots.is_empty());
+}
+
+/// How many flavors, classes, server groups and aggregates there are.
+fn made(cloud: &Standin) -> [usize; 4] {
+    let state = cloud.state();
+    [state.flavors.len(), state.classes.len(), state.server_groups.len(), state.aggregates.len()]
+}
+
+#[tokio::test]
+async fn whichever_request_fails_a_reservation_is_prepared_and_nothing_of_it_is_left_behind() {
+    let asked = {
+        let cloud = Standin::start(1).await;
+        insist(&cloud, &[Action::Prepare(MINE), Action::Finish(MINE)]).await;
+        let asked = cloud.exchanges().into_iter().map(|exchange| (exchange.method, exchange.path));
+        asked.collect::<Vec<_>>()
+    };
+    // List, aggregate, mark, class, flavor, its specs, access, group, note; list, group, flavor, class, aggregate.
+    assert_eq!(asked.len(), 14, "{asked:#?}");
+    for (number, (method, path)) in asked.iter().enumerate() {
+        for (lost, goes_on) in [(false, false), (false, true), (true, false), (true, true)] {
+            let why = format!("request {number}, {method} {path}, lost: {lost}, goes on: {goes_on}");
+            let cloud = Standin::start(1).await;
+            let part = path.trim_end_matches(|c: char| c.is_ascii_digit());
+            let before = asked[..number].iter().filter(|(m, p)| m == method && p.contains(part)).count();
+            let method = Method::from_bytes(method.as_bytes()).expect("a method");
+            cloud.pass(method.clone(), part, before);
+            if lost {
+                cloud.lose_answer(method, part);
+            } else {
+                cloud.fail(method, part, 500, 1);
+            }
+            if goes_on {
+                insist(&cloud, &[Action::Prepare(MINE)]).await;
+                assert_eq!(made(&cloud), [1; 4], "{why}");
+                let state = cloud.state();
+                let noted = &state.aggregates.values().next().expect("it").metadata;
+                assert_eq!(noted["allot:prepared"], "2 1024 10 apart", "{why}");
+                assert_eq!(state.server_groups.keys().next(), noted.get("affinity_id"), "{why}");
+            } else {
+                // The service crashes there, and the lease is deleted meanwhile.
+                let _ = step(&cloud.fleet(), Action::Prepare(MINE)).await;
+            }
+            insist(&cloud, &[Action::Finish(MINE)]).await;
+            assert_eq!(made(&cloud), [0; 4], "{why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reservation_of_another_size_gets_another_flavor_and_what_is_there_is_not_made_again() {
+    let cloud = Standin::start(1).await;
+    insist(&cloud, &[Action::Prepare(MINE)]).await;
+    cloud.exchanges();
+    insist(&cloud, &[Action::Prepare(MINE)]).await;
+    assert_eq!(cloud.exchanges().len(), 1, "a list");
+    let pool = cloud.state().aggregates.values_mut().next().map(|pool| {
+        pool.metadata.insert("allot:prepared".to_owned(), "1 512 1 apart".to_owned());
+        pool.metadata["affinity_id"].clone()
+    });
+    insist(&cloud, &[Action::Prepare(MINE)]).await;
+    let flavors = cloud.exchanges().into_iter().filter(|exchange| exchange.path.ends_with("/flavors"));
+    let made: Vec<_> = flavors.map(|exchange| exchange.body["flavor"]["vcpus"].clone()).collect();
+    assert_eq!(made, [2]);
+    let state = cloud.state();
+    assert_eq!(state.server_groups.keys().next(), pool.as_ref(), "servers are in it");
+    assert_eq!(state.flavors[&MINE.to_string()], BTreeSet::from(["mine".to_owned()]));
 }
 
 #[tokio::test]

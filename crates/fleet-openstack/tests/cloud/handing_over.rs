@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use fleet::{Fleet, FleetError, OperationKey, Outcome, ReservationFacts, perform};
+use fleet::conformance::facts;
+use fleet::{Fleet, FleetError, OperationKey, Outcome, perform};
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
-use leases::plan::{Action, GuestOwner, GuestSize, ObservedHost, Place};
+use leases::plan::{Action, GuestOwner, ObservedHost, Place};
 use leases::project::ProjectId;
+use leases::terms::{Affinity, InstanceSize};
 
 use crate::promises::guest;
 use crate::standin::{FREE_POOL, Standin};
@@ -19,12 +21,9 @@ pub const LEASE: LeaseId = LeaseId(0xa1);
 pub async fn step(fleet: &dyn Fleet, action: Action) -> Result<Outcome, FleetError> {
     static CLAIMS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     let fence = CLAIMS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let facts = ReservationFacts {
-        project: ProjectId("mine".to_owned()),
-        size: GuestSize { vcpus: 2, memory_mib: 1024, disk_gib: 10 },
-    };
-    perform(fleet, action, None, &OperationKey::of(action, fence, Some(LEASE)).for_reservation(Some(facts)))
-        .await
+    let size = InstanceSize::new(2, 1024, 10).expect("a size");
+    let facts = facts(action, ProjectId("mine".to_owned()), size, Affinity::DistinctHosts);
+    perform(fleet, action, None, &OperationKey::of(action, fence, Some(LEASE)).with_facts(Some(facts))).await
 }
 
 pub async fn done(fleet: &dyn Fleet, actions: &[Action]) {
@@ -90,13 +89,13 @@ async fn a_lease_has_an_aggregate_that_its_owner_can_use_and_the_host_is_never_w
     done(&fleet, &[own, own_preemptible].map(|id| Action::DeleteGuest(ONE, guest(&id)))).await;
     cloud.state().servers.clear();
     done(&fleet, &[Action::Release(ONE, MINE)]).await;
-    let state = cloud.state();
-    assert_eq!(state.pools("host1"), [FREE_POOL]);
-    assert!(state.hosts["host1"].enabled && state.left_open.is_empty());
-    assert!(
-        state.aggregates.values().all(|pool| pool.name == FREE_POOL),
-        "its pool is gone with its last host"
-    );
+    {
+        let state = cloud.state();
+        assert_eq!(state.pools("host1"), [FREE_POOL]);
+        assert!(state.hosts["host1"].enabled && state.left_open.is_empty());
+    }
+    done(&fleet, &[Action::Finish(MINE)]).await;
+    assert!(cloud.state().aggregates.values().all(|pool| pool.name == FREE_POOL));
 }
 
 #[tokio::test]
@@ -189,8 +188,9 @@ async fn slots_are_a_flavor_an_aggregate_and_a_class_of_resources() {
     let refused = fleet::Isolation::abandon(&fleet, ONE).await;
     assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
     done(&fleet, &[Action::Withdraw(ONE, MINE)]).await;
-    assert!(cloud.state().flavors.contains_key(&MINE.to_string()), "the other host has slots still");
-    done(&fleet, &[Action::Withdraw(HostId(2), MINE)]).await;
+    let waits = step(&fleet, Action::Finish(MINE)).await.expect_err("the other host has slots still");
+    assert!(waits.to_string().contains("host host2 is still in aggregate"), "{waits}");
+    done(&fleet, &[Action::Withdraw(HostId(2), MINE), Action::Finish(MINE)]).await;
     let state = cloud.state();
     assert!(state.flavors.is_empty() && state.classes.is_empty() && state.aggregates.len() == 1);
     assert!(state.providers.values().all(|provider| !provider.inventories.contains_key(class)));
@@ -208,11 +208,14 @@ async fn hosts_that_go_back_at_the_same_time_leave_nothing_behind() {
     assert!(hosts.iter().all(|host| cloud.state().pools(&format!("host{host}")) == [MINE.to_string()]));
     futures::future::join_all(hosts.map(async |host| done(&fleet, &[Action::Release(host, MINE)]).await))
         .await;
+    done(&fleet, &[Action::Finish(MINE)]).await;
     assert_eq!(cloud.state().aggregates.len(), 1);
     futures::future::join_all(hosts.map(async |host| done(&fleet, &[Action::Grant(host, MINE, 1)]).await))
         .await;
+    assert_eq!(cloud.state().server_groups.len(), 1, "of three that need it one makes it");
     futures::future::join_all(hosts.map(async |host| done(&fleet, &[Action::Withdraw(host, MINE)]).await))
         .await;
+    done(&fleet, &[Action::Finish(MINE)]).await;
     let state = cloud.state();
     assert!(state.flavors.is_empty() && state.classes.is_empty() && state.aggregates.len() == 1);
 }

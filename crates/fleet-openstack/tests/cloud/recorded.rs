@@ -1,7 +1,7 @@
 //! What a real Nova and a real Placement were asked and what they answered, replayed: the driver asks the same and comes
 //! to the same end. The stand-in is held against these answers, so that no test relies on one that no cloud gives.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -9,10 +9,12 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use fleet::{Fleet, FleetError, OperationKey, Outcome, ReservationFacts, perform};
+use fleet::conformance::facts;
+use fleet::{Fleet, FleetError, OperationKey, Outcome, perform};
 use leases::ids::{HostId, LeaseId, ReservationId};
-use leases::plan::{Action, GuestOwner, GuestSize, Place};
+use leases::plan::{Action, GuestOwner, Place};
 use leases::project::ProjectId;
+use leases::terms::{Affinity, InstanceSize};
 use serde_json::{Value, json};
 
 use crate::handing_over::seen;
@@ -31,11 +33,9 @@ async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn
     let mut fence = 0;
     let mut step = async |action: Action| -> Result<Outcome, FleetError> {
         fence += 1;
-        let facts = ReservationFacts {
-            project: ProjectId(project.to_owned()),
-            size: GuestSize { vcpus: 1, memory_mib: 512, disk_gib: 1 },
-        };
-        let key = OperationKey::of(action, fence, Some(LEASE)).for_reservation(Some(facts));
+        let size = InstanceSize::new(1, 512, 1).expect("a size");
+        let facts = facts(action, ProjectId(project.to_owned()), size, Affinity::DistinctHosts);
+        let key = OperationKey::of(action, fence, Some(LEASE)).with_facts(Some(facts));
         loop {
             match perform(fleet, action, None, &key).await {
                 Ok(Outcome::Pending) => {}
@@ -61,12 +61,19 @@ async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn
         assert_eq!(step(action).await, done, "{action}");
     }
     assert_eq!(seen(fleet, host).await.place, Place::Held(HOSTS));
-    assert_eq!(step(Action::Release(host, HOSTS)).await, done);
+    for action in [Action::Release(host, HOSTS), Action::Finish(HOSTS), Action::Prepare(SLOTS)] {
+        assert_eq!(step(action).await, done, "{action}");
+    }
+    let made = fleet.observe(&BTreeSet::new()).await.expect("an answer").reservations;
+    assert!(made[&SLOTS].complete.is_some() && made[&SLOTS].server_group.is_some(), "{made:?}");
+    assert!(!made.contains_key(&HOSTS), "{made:?}");
     for slots in [2, 1] {
         assert_eq!(step(Action::Grant(host, SLOTS, slots)).await, done);
         assert_eq!(seen(fleet, host).await.slots[&SLOTS], slots);
     }
-    assert_eq!(step(Action::Withdraw(host, SLOTS)).await, done);
+    for action in [Action::Withdraw(host, SLOTS), Action::Finish(SLOTS)] {
+        assert_eq!(step(action).await, done, "{action}");
+    }
     let there = seen(fleet, host).await;
     assert_eq!((there.place, there.slots.len()), (Place::FreePool, 0));
     assert_eq!(fleet.abandon(host).await, done);

@@ -107,6 +107,7 @@ impl Inventory for HooksFleet {
         Ok(Observed {
             hosts: seen.collect(),
             floating_ips: ledger.floating_ips.iter().map(|(ip, handed)| (*ip, handed.holder())).collect(),
+            ..Observed::default()
         })
     }
 

@@ -110,6 +110,8 @@ impl State {
             Action::Snapshot(id, reservation) => self.snapshot(rules, id, reservation, key, now),
             Action::PowerOn(id) => self.power_on(rules, id, now),
             Action::PowerOff(id) => self.power_off(id, now),
+            Action::Prepare(id) => self.prepare(id, key),
+            Action::Finish(id) => Ok(self.finish(id)),
         }
     }
 

@@ -139,6 +139,7 @@ impl Inventory for SimulatedFleet {
         Ok(Observed {
             hosts: seen.collect(),
             floating_ips: floating_ips.iter().map(|(ip, assigned)| (*ip, assigned.reservation)).collect(),
+            reservations: inner.state.prepared(),
         })
     }
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
@@ -157,6 +158,18 @@ impl Inventory for SimulatedFleet {
 
 #[async_trait]
 impl Isolation for SimulatedFleet {
+    fn prepares(&self) -> bool {
+        self.lock().rules.prepares
+    }
+
+    async fn prepare(&self, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Prepare(reservation), key).await
+    }
+
+    async fn finish(&self, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Finish(reservation), key).await
+    }
+
     async fn adopt(&self, host: HostId) -> Answer {
         self.call(Call::Adopt(host)).await
     }

@@ -109,6 +109,8 @@ pub enum Verb {
     Destroy,
     PowerOn,
     PowerOff,
+    Prepare,
+    Finish,
 }
 
 /// A fault that is sure to happen: to the calls that it says, after so many of them went well, so many times.
@@ -176,6 +178,8 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
             Action::Snapshot(host, _) => (Verb::Snapshot, Some(host)),
             Action::PowerOn(host) => (Verb::PowerOn, Some(host)),
             Action::PowerOff(host) => (Verb::PowerOff, Some(host)),
+            Action::Prepare(_) => (Verb::Prepare, None),
+            Action::Finish(_) => (Verb::Finish, None),
         },
     }
 }

@@ -10,6 +10,7 @@ mod faults;
 mod instances;
 mod layout;
 mod power;
+mod reservations;
 mod script;
 mod state;
 #[cfg(test)]
@@ -100,6 +101,7 @@ impl SimulatedFleet {
             timing: Timing::IMMEDIATE,
             chatter: Chatter::SILENCE,
             grace: leases::plan::PlanRules::default().grace,
+            prepares: false,
             memory_mib: machines.values().map(|machine| (machine.id, machine.memory_mib.into())).collect(),
         };
         let inner = Inner {
@@ -112,6 +114,13 @@ impl SimulatedFleet {
             version: 0,
         };
         Self { clock, machines, networks: layout.networks.clone(), inner: Mutex::new(inner), file: None }
+    }
+
+    /// Reservations need something as a whole, as in a cloud.
+    #[must_use]
+    pub fn preparing(self) -> Self {
+        self.lock().rules.prepares = true;
+        self
     }
 
     /// Things take time.
@@ -223,6 +232,11 @@ impl SimulatedFleet {
     /// Whether the guest is that of an instance: it was started for one, or destroyed.
     pub fn is_instance(&self, guest: GuestId) -> bool {
         self.current().state.instances.contains_key(&guest)
+    }
+
+    /// Reservations for which something was made as a whole.
+    pub fn prepared(&self) -> Vec<ReservationId> {
+        self.current().state.reservations.keys().copied().collect()
     }
 
     /// Guests that were stopped and are kept.

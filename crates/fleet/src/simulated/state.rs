@@ -30,6 +30,8 @@ pub(super) struct Rules {
     pub(super) chatter: Chatter,
     /// How long a preemptible guest must be given.
     pub(super) grace: SignedDuration,
+    /// Whether reservations need something as a whole.
+    pub(super) prepares: bool,
     /// How much memory machines have for guests, MiB.
     pub(super) memory_mib: BTreeMap<HostId, u64>,
 }
@@ -46,6 +48,9 @@ pub(super) struct State {
     pub(super) floating_ips: BTreeMap<FloatingIpId, Assigned>,
     #[serde(with = "pairs")]
     events: BTreeMap<(Timestamp, u64), Event>,
+    /// What was made for reservations as a whole.
+    #[serde(default, with = "by_id")]
+    pub(super) reservations: BTreeMap<ReservationId, Made>,
     /// How many events there were so far.
     numbered: u64,
     #[serde(skip)]
@@ -63,6 +68,18 @@ pub(super) struct State {
     pub(super) images: u64,
     #[serde(skip)]
     pub(super) violations: Vec<Violation>,
+}
+
+/// What was made for a reservation as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Made {
+    /// Its number.
+    pub(super) number: u32,
+    pub(super) vcpus: u32,
+    pub(super) memory_mib: u32,
+    pub(super) disk_gib: u32,
+    /// As the API has it.
+    pub(super) affinity: Option<bool>,
 }
 
 /// Whose an address is.
@@ -199,6 +216,7 @@ impl State {
             hosts: BTreeMap::new(),
             floating_ips: BTreeMap::new(),
             events: BTreeMap::new(),
+            reservations: BTreeMap::new(),
             numbered: 0,
             fences: Fences::default(),
             keeper: Keeper::default(),

@@ -22,7 +22,7 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 fn key(key: &str) -> OperationKey {
-    OperationKey { key: key.to_owned(), fence: 1, lease: Some(LEASE), reservation: None, facts: None }
+    OperationKey { key: key.to_owned(), fence: 1, lease: Some(LEASE), facts: None }
 }
 
 async fn fleet() -> (Arc<ManualClock>, SimulatedFleet) {

@@ -166,13 +166,7 @@ impl Drop for Rack {
 pub(crate) fn key(fence: u64) -> OperationKey {
     static KEYS: AtomicU64 = AtomicU64::new(0);
     let number = KEYS.fetch_add(1, Ordering::Relaxed);
-    OperationKey {
-        key: format!("call {number}"),
-        fence,
-        lease: Some(LeaseId(0xa1)),
-        reservation: None,
-        facts: None,
-    }
+    OperationKey { key: format!("call {number}"), fence, lease: Some(LeaseId(0xa1)), facts: None }
 }
 
 #[async_trait]

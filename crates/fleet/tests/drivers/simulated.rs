@@ -76,13 +76,13 @@ impl Subject for Simulated {
 
 #[tokio::test]
 async fn a_fleet_where_everything_happens_at_once_conforms() {
-    conformance::all(|| async { simulated(Timing::IMMEDIATE, 1) }).await;
+    Box::pin(conformance::all(|| async { simulated(Timing::IMMEDIATE, 1) })).await;
 }
 
 #[tokio::test]
 async fn a_fleet_where_things_take_time_conforms() {
     for seed in 0..10 {
-        conformance::all(|| async { simulated(Timing::LIFELIKE, seed) }).await;
+        Box::pin(conformance::all(|| async { simulated(Timing::LIFELIKE, seed) })).await;
     }
 }
 

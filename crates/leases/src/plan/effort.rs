@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::World;
-use super::step::{Action, Step};
+use super::step::{Action, Failures, Step};
 use crate::host::Inventory;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::Lease;
@@ -49,6 +49,11 @@ pub enum Waiting {
 }
 
 impl Waiting {
+    /// For an action that failed so.
+    pub(super) fn retrying(action: Action, failures: &Failures) -> Self {
+        Self::Retrying { action, times: failures.times, message: failures.message.clone() }
+    }
+
     /// What the lease says ([`crate::reason`]): to administrators everything, to its owner nothing of guests of others, of
     /// hosts by name, or of what the fleet answered.
     pub fn reason(&self, names: Option<&Inventory>) -> String {
@@ -108,6 +113,8 @@ fn failing(action: Action) -> &'static str {
         Action::Unassign(..) => "an address could not be taken back",
         Action::Snapshot(..) => "images of instances could not be made",
         Action::PowerOn(_) | Action::PowerOff(_) => "a host could not be switched on or off",
+        Action::Prepare(_) => "a reservation could not be prepared",
+        Action::Finish(_) => "a reservation could not be finished",
     }
 }
 
@@ -131,8 +138,7 @@ impl<'a> Effort<'a> {
             not_before = self.world.rules.backoff.next_attempt(failures).max(self.world.now);
             self.wake(not_before);
             if let Some(lease) = lease {
-                let (times, message) = (failures.times, failures.message.clone());
-                self.waits(lease, Waiting::Retrying { action, times, message });
+                self.waits(lease, Waiting::retrying(action, failures));
             }
         }
         self.steps.insert(action, Step { action, lease, not_before });

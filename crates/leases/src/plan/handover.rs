@@ -7,6 +7,7 @@ use super::backfill;
 use super::effort::{Effort, Waiting};
 use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
+use super::reservations;
 use super::step::Action;
 use crate::host::Health;
 use crate::hunt::Hunt;
@@ -74,6 +75,9 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
                 return;
             }
             let verified = verified_for == Some(reservation.id);
+            if verified && !reservations::can_get_hosts(effort, lease.id, reservation) {
+                return;
+            }
             let next = if verified { Action::Hold } else { Action::Verify };
             effort.step(next(host, reservation.id), Some(lease.id));
         }

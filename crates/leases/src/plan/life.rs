@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::effort::Effort;
 use super::handover::doomed;
 use super::observed::{Guest, GuestOwner, Place};
+use super::reservations;
 use super::step::Action;
 use super::{FENCE_TOLERANCE, World};
 use crate::host::Health;
@@ -204,7 +205,11 @@ fn ready(lease: &Lease, world: &World<'_>) -> bool {
 /// Whether nothing of the lease is left on any machine that works. What is on a failed host is taken back when
 /// it recovers; the lease is over nevertheless.
 fn returned(lease: &Lease, world: &World<'_>) -> bool {
-    left_behind(lease, world).all(|(_, health)| health == Health::Failed)
+    let mut left = left_behind(lease, world).peekable();
+    // What was made for a reservation stays as long as a host has anything of it.
+    let kept = left.peek().is_some();
+    left.all(|(_, health)| health == Health::Failed)
+        && (kept || !reservations::is_any_left(lease, world.observed))
         && !world.observed.floating_ips.values().any(|holder| lease.reservation(*holder).is_some())
 }
 

@@ -18,6 +18,7 @@ mod handover;
 mod instances;
 mod life;
 mod observed;
+mod reservations;
 mod shares;
 mod step;
 #[cfg(test)]
@@ -31,7 +32,10 @@ use jiff::{SignedDuration, Timestamp};
 use self::effort::Effort;
 pub use self::effort::Waiting;
 pub use self::instances::InstanceChange;
-pub use self::observed::{Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost, Place, Powered};
+pub use self::observed::{
+    Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost, Place, Powered, Prepared, Recipe,
+};
+pub use self::reservations::{is_prepared, plan_reservations};
 pub use self::step::{Action, Backoff, Failures, History, Step};
 use crate::host::{Health, Inventory};
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
@@ -190,6 +194,8 @@ pub struct World<'a> {
     pub gone: &'a BTreeSet<GuestId>,
     /// Hosts that are switched off, or on their way there or back: what is to be done to them waits until they are on.
     pub asleep: &'a BTreeSet<HostId>,
+    /// Whether the fleet makes something for reservations as a whole ([`Prepared`]), without which they get nothing.
+    pub prepares: bool,
     /// What hosts are called, for what leases say; their numbers are said if absent.
     pub names: Option<&'a Inventory>,
     /// The present, to the second.
@@ -214,6 +220,7 @@ impl<'a> World<'a> {
             others_leaving: &NOBODY_LEAVES,
             gone: &NOBODY,
             asleep: &NOWHERE,
+            prepares: false,
             names: None,
             now,
         }

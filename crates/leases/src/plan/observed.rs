@@ -9,6 +9,7 @@ use crate::host::Health;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::project::ProjectId;
 use crate::resources::Resources;
+use crate::terms::{Affinity, ReservationTerms};
 
 /// Everything that was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,53 @@ pub struct Observed {
     pub hosts: BTreeMap<HostId, ObservedHost>,
     /// Floating IPs that a reservation's project can use.
     pub floating_ips: BTreeMap<FloatingIpId, ReservationId>,
+    /// What was made for reservations as a whole, of all of which anything is there; nothing on fleets that
+    /// [make nothing](crate::plan::World::prepares).
+    pub reservations: BTreeMap<ReservationId, Prepared>,
+}
+
+/// What a cloud has for a reservation as a whole, beside the hosts: an aggregate, for instances a flavor, and a server
+/// group if they have an affinity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prepared {
+    /// It is marked as made by this service. Without a mark it may be somebody else's, or the service has crashed just
+    /// before marking it.
+    pub marked: bool,
+    /// For what it was made, once all of it is there.
+    pub complete: Option<Recipe>,
+    /// The number of the aggregate.
+    pub aggregate: Option<u32>,
+    /// The identifier of the server group.
+    pub server_group: Option<String>,
+}
+
+/// Of a reservation, what decides what is made for it as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recipe {
+    /// What each instance may use; nothing if it is of whole hosts.
+    pub size: GuestSize,
+    /// How instances are spread.
+    pub affinity: Affinity,
+}
+
+impl Recipe {
+    /// For what is asked for; none for addresses, which need nothing.
+    pub fn of(terms: &ReservationTerms) -> Option<Self> {
+        match terms {
+            ReservationTerms::Hosts(_) => Some(Self::default()),
+            ReservationTerms::FloatingIps(_) => None,
+            ReservationTerms::Instances(_) | ReservationTerms::Flavor(_) => {
+                let slots = terms.slots()?;
+                let narrow = |amount: u64| u32::try_from(amount).unwrap_or(u32::MAX);
+                let size = GuestSize {
+                    vcpus: narrow(slots.size.vcpus),
+                    memory_mib: narrow(slots.size.memory_mib),
+                    disk_gib: narrow(slots.size.disk_gib),
+                };
+                Some(Self { size, affinity: slots.affinity })
+            }
+        }
+    }
 }
 
 /// A host as it was seen.

@@ -10,6 +10,7 @@ use super::effort::{Effort, Waiting};
 use super::handover::{doomed, is_near, move_or_stop, stop};
 use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
+use super::reservations;
 use super::step::Action;
 use super::{Claims, World};
 use crate::host::Health;
@@ -49,7 +50,11 @@ pub(super) fn plan_slots(
             effort.waits(lease, Waiting::TakingBack(host));
         } else if in_the_way {
             effort.waits(lease, Waiting::Leaving(host));
-        } else {
+        } else if claims
+            .reservations
+            .get(&reservation)
+            .is_none_or(|(_, known)| reservations::can_get_hosts(effort, lease, known))
+        {
             effort.step(Action::Grant(host, reservation, count), Some(lease));
         }
     }

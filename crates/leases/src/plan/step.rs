@@ -53,6 +53,11 @@ pub enum Action {
     PowerOn(HostId),
     /// A fenced host is switched off on which nobody is, or has slots.
     PowerOff(HostId),
+    /// What the reservation needs as a whole is made ([`super::Prepared`]). One that comes late takes effect all the same;
+    /// the next plan finishes the reservation.
+    Prepare(ReservationId),
+    /// What was made for the reservation as a whole is taken away, once it has nothing of any host.
+    Finish(ReservationId),
 }
 
 impl Action {
@@ -79,12 +84,14 @@ impl Action {
             | Self::Withdraw(_, id)
             | Self::Assign(_, id)
             | Self::Unassign(_, id)
-            | Self::Snapshot(_, id) => Some(id),
+            | Self::Snapshot(_, id)
+            | Self::Prepare(id)
+            | Self::Finish(id) => Some(id),
             _ => None,
         }
     }
 
-    /// The hosts that it is about; none of addresses.
+    /// The hosts that it is about; none of addresses, and of reservations as a whole.
     pub fn hosts(self) -> impl Iterator<Item = HostId> {
         let (host, other) = match self {
             Self::Fence(host)
@@ -102,7 +109,7 @@ impl Action {
             | Self::PowerOn(host)
             | Self::PowerOff(host) => (Some(host), None),
             Self::MoveGuest(host, _, to) => (Some(host), Some(to)),
-            Self::Assign(..) | Self::Unassign(..) => (None, None),
+            Self::Assign(..) | Self::Unassign(..) | Self::Prepare(_) | Self::Finish(_) => (None, None),
         };
         host.into_iter().chain(other)
     }
@@ -151,6 +158,8 @@ impl Action {
             }
             Self::PowerOn(_) => format!("switch host {host} on"),
             Self::PowerOff(_) => format!("switch host {host} off"),
+            Self::Prepare(reservation) => format!("prepare reservation {reservation}"),
+            Self::Finish(reservation) => format!("finish reservation {reservation}"),
         }
     }
 }

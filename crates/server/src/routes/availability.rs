@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use leases::window::Window;
 use serde_json::{Map, Value, json};
 
-use super::leases::usable_flavor;
+use super::leases::usable_flavors;
 use super::usage::period::{backwards, instant};
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -56,7 +56,9 @@ pub(crate) async fn show(
     let end = instant(&options, "end", now)?.or_else(|| start.checked_add(USUAL).ok());
     let within = Window::new(start, end.unwrap_or(start)).map_err(|_| backwards())?;
     let length = options.parsed("duration", read_length)?;
-    let asked = read_asked(&reservation(&options)?, &|id| usable_flavor(&app, &session, id))?;
+    let asked = reservation(&options)?;
+    let flavors = usable_flavors(&app, &session, asked["flavor_id"].as_str().into_iter()).await?;
+    let asked = read_asked(&asked, &|id| flavors.get(id).cloned())?;
     let resource_type = asked.resource_type();
     let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
     let found = async move { service.availability(&project, &asked, within, length).await };

@@ -1,11 +1,12 @@
 //! Leases (spec §1.6 to §1.11).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::v1::body::{
     LeaseBody, LeaseChange, LeaseCreate, LeaseMadeBody, LeasesBody, PlanBody, WaitlistEntryBody,
 };
+use api::v1::limits::NAME;
 use api::v1::{
     Cost, Lease, LeaseRequest, LeaseUpdate, LeaseUsage, Names, Plan, PlanSummary, PlannedMove, Repeat,
     lease_id, series_id,
@@ -16,8 +17,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use leases::hunt::{Move, MoveState};
-use leases::ids::{FloatingIpId, HostId, LeaseId};
+use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use leases::lease_type::LeaseType;
+use leases::plan::Prepared;
 use leases::project::ProjectId;
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
@@ -130,7 +132,7 @@ pub(crate) async fn create(
     session.allow(&app, Rule::LeasesPost)?;
     let asked_at = app.service().now();
     if options.truth(DRY_RUN)? {
-        let (new, repeat) = read(&app, &session, &body.json()?, asked_at)?;
+        let (new, repeat) = read(&app, &session, &body.json()?, asked_at).await?;
         if let Some(repeat) = repeat {
             return series::preview(&app, &session, new, &repeat).await;
         }
@@ -154,7 +156,7 @@ pub(crate) async fn create(
         }
     }
     let hold = options.truth(HOLD_OFFERS)?;
-    let (new, repeat) = read(&app, &session, &body.json()?, asked_at)?;
+    let (new, repeat) = read(&app, &session, &body.json()?, asked_at).await?;
     if let Some(repeat) = repeat {
         return series::create(&app, &session, new, &repeat, key).await;
     }
@@ -170,7 +172,7 @@ pub(super) async fn make(
     key: Option<IdempotencyKey>,
     hold_offers: bool,
 ) -> Result<Created, ApiError> {
-    match read(app, session, body, asked_at)? {
+    match read(app, session, body, asked_at).await? {
         (new, None) => enter(app, session, new, key, hold_offers).await,
         (_, Some(_)) => Err(ApiError::new(StatusCode::BAD_REQUEST, "Malformed parameter repeat")),
     }
@@ -260,13 +262,17 @@ fn with_offers(
     }
 }
 
-fn read(
+async fn read(
     app: &App,
     session: &Session,
     body: &Value,
     asked_at: Timestamp,
 ) -> Result<(NewLease, Option<Repeat>), ApiError> {
-    let (flavors, limits) = (|id: &str| usable_flavor(app, session, id), &app.inner.config.limits.parts);
+    let limits = &app.inner.config.limits.parts;
+    let asked = body["reservations"].as_array().into_iter().flatten().take(limits.reservations);
+    let asked = asked.filter_map(|reservation| reservation["flavor_id"].as_str());
+    let usable = usable_flavors(app, session, asked).await?;
+    let flavors = |id: &str| usable.get(id).cloned();
     let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors, limits)?;
     let LeaseRequest { name, terms, wording, end_action, waits, repeat } = request;
     let hints = app.service().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
@@ -277,8 +283,12 @@ fn read(
 /// The lease, or the request if it waits; of one that starts at once, when it has.
 async fn answer(app: &App, session: &Session, mut created: Created) -> Result<Response, ApiError> {
     let lease = &created.lease.lease;
-    if lease.standing.is_firm() && matches!(lease.lease_type, LeaseType::Immediate { .. }) {
-        created.lease = app.service().started(created.lease.lease.id).await?;
+    if lease.standing.is_firm() {
+        created.lease = if matches!(lease.lease_type, LeaseType::Immediate { .. }) {
+            app.service().started(lease.id).await?
+        } else {
+            app.service().prepared(&session.caller(), created.lease).await?
+        };
     }
     let waits = matches!(created.lease.lease.standing, Standing::Waiting { .. });
     let mut response = if waits {
@@ -309,10 +319,22 @@ fn idempotency_key(
     Ok(Some(IdempotencyKey { key: key.to_owned(), fingerprint }))
 }
 
-/// A flavor that everybody may use, or the caller as an administrator.
-pub(super) fn usable_flavor(app: &App, session: &Session, id: &str) -> Option<FlavorRecord> {
-    let flavor = app.service().flavor(id)?;
-    (flavor.public || session.is_admin(app)).then(|| flavor.as_ref().clone())
+/// Of flavors that a request names, those that the caller may use, by identifier: those that the service has, which are for
+/// everybody or for administrators, and the cloud's.
+pub(super) async fn usable_flavors(
+    app: &App,
+    session: &Session,
+    asked: impl Iterator<Item = &str>,
+) -> Result<BTreeMap<String, FlavorRecord>, ApiError> {
+    let mut usable = BTreeMap::new();
+    for id in asked.filter(|id| id.len() <= NAME).collect::<BTreeSet<_>>() {
+        let found = match app.service().flavor(id) {
+            Some(own) => (own.public || session.is_admin(app)).then(|| own.as_ref().clone()),
+            None => app.service().cloud_flavor(&session.identity.project, id).await?,
+        };
+        usable.extend(found.map(|flavor| (id.to_owned(), flavor)));
+    }
+    Ok(usable)
 }
 
 /// The lease, if there is one and the caller may see it. A lease of somebody else is forbidden rather than not
@@ -357,6 +379,10 @@ impl Names for Known<'_> {
 
     fn floating_ip(&self, id: FloatingIpId) -> Option<String> {
         Some(self.0.service().floating_ip(id)?.floating_ip.address.to_string())
+    }
+
+    fn prepared(&self, id: ReservationId) -> Option<Prepared> {
+        self.0.service().prepared_for(id)
     }
 }
 

@@ -106,7 +106,10 @@ impl Service {
         match answer {
             Ok(Sight { machines, mut observed }) => {
                 state.instances.mark_preemptible(&mut observed);
-                progress.saw(&look, observed, |host| state.hosts.contains_key(&host));
+                if progress.saw(&look, observed, |host| state.hosts.contains_key(&host)) {
+                    // Somebody may wait for what a reservation needs.
+                    self.changes.send_modify(|count| *count += 1);
+                }
                 if machines.is_some() {
                     progress.machines = machines;
                     progress.blind = 0;

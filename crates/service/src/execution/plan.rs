@@ -94,8 +94,16 @@ impl Service {
         let world = World::new(&observed, &state.history, &rules, now);
         let (others_leaving, asleep) = (&others_leaving, &state.asleep);
         let names = Some(&state.inventory);
-        let world = World { instances: &instances, others_leaving, gone: &gone, asleep, names, ..world };
+        let prepares = self.parts.fleet.prepares();
+        let world =
+            World { instances: &instances, others_leaving, gone: &gone, asleep, names, prepares, ..world };
         let mut plan = plan::plan(state.due(&observed, rules.horizon(now)), world);
+        let all = state.leases.pending().chain(state.leases.going()).map(|record| &record.lease);
+        let lease_of =
+            |reservation| Some(&state.leases.get(state.leases.of_reservation(reservation)?)?.lease);
+        let (steps, wake_at) = plan::plan_reservations(all, lease_of, world);
+        plan.steps.extend(steps);
+        plan.wake_at = plan.wake_at.into_iter().chain(wake_at).min();
         let progress = self.progress();
         if progress.announced.as_ref().is_none_or(|announced| announced.revision != state.revision) {
             // Who makes way for it is not known yet.

@@ -8,7 +8,7 @@ use fleet::Machine;
 use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::hunt::Move;
-use leases::ids::{GuestId, HostId, LeaseId};
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceStatus};
 use leases::lease::Lease;
 use leases::plan::{Action, Observed};
@@ -42,11 +42,13 @@ struct Touched {
     hosts: BTreeMap<HostId, BTreeSet<LeaseId>>,
     /// The same of addresses, which are seen together: none if they need no look.
     addresses: Option<BTreeSet<LeaseId>>,
+    /// The same of reservations as a whole, which every look sees.
+    reservations: BTreeMap<ReservationId, BTreeSet<LeaseId>>,
 }
 
 impl Touched {
     fn concerns(&self, lease: LeaseId) -> bool {
-        let mut all = self.hosts.values().chain(&self.addresses);
+        let mut all = self.hosts.values().chain(&self.addresses).chain(self.reservations.values());
         all.any(|leases| leases.contains(&lease))
     }
 
@@ -55,15 +57,19 @@ impl Touched {
         if is_of_addresses(action) {
             return self.addresses.is_some();
         }
+        if let Action::Prepare(reservation) | Action::Finish(reservation) = action {
+            return self.reservations.contains_key(&reservation);
+        }
         action.hosts().any(|host| self.hosts.contains_key(&host))
     }
 
-    /// Takes away what is about these hosts, and about addresses.
+    /// Takes away what is about these hosts, and what every look sees.
     fn take(&mut self, hosts: &BTreeSet<HostId>) -> Self {
         let (taken, left) =
             std::mem::take(&mut self.hosts).into_iter().partition(|(host, _)| hosts.contains(host));
         self.hosts = left;
-        Self { hosts: taken, addresses: self.addresses.take() }
+        let reservations = std::mem::take(&mut self.reservations);
+        Self { hosts: taken, addresses: self.addresses.take(), reservations }
     }
 
     fn merge(&mut self, other: Self) {
@@ -72,6 +78,9 @@ impl Touched {
         }
         if let Some(leases) = other.addresses {
             self.addresses.get_or_insert_default().extend(leases);
+        }
+        for (reservation, leases) in other.reservations {
+            self.reservations.entry(reservation).or_default().extend(leases);
         }
     }
 }
@@ -113,9 +122,9 @@ pub(crate) struct Progress {
     looks: BTreeMap<u64, LookUnderWay>,
     /// How many looks were begun.
     looks_begun: u64,
-    /// The number of the look that saw each host last, and of that which saw addresses.
+    /// The number of the look that saw each host last, and of that which saw addresses and reservations.
     seen_by: BTreeMap<HostId, u64>,
-    addresses_seen_by: u64,
+    rest_seen_by: u64,
     /// Hosts that were seen since what was seen of them was last recorded.
     pub unrecorded: BTreeSet<HostId>,
     /// Leases of which somebody else has said something since we last saw anything of the fleet. Why they do not
@@ -302,6 +311,9 @@ impl Progress {
         if is_of_addresses(action) {
             self.touched.addresses.get_or_insert_default().extend(lease);
         }
+        if let Action::Prepare(reservation) | Action::Finish(reservation) = action {
+            self.touched.reservations.entry(reservation).or_default().extend(lease);
+        }
         for host in action.hosts() {
             self.look_at(host, lease);
         }
@@ -339,7 +351,9 @@ impl Progress {
 
     /// Whether anything waits for a look that is not under way.
     pub fn anything_to_look_at(&self) -> bool {
-        self.touched.addresses.is_some() || !self.hosts_to_look_at().is_empty()
+        self.touched.addresses.is_some()
+            || !self.touched.reservations.is_empty()
+            || !self.hosts_to_look_at().is_empty()
     }
 
     /// Hosts that wait for a look, but for those that a look is begun for already.
@@ -365,8 +379,8 @@ impl Progress {
     }
 
     /// What a look saw. Whatever a later one saw already stays, and hosts that are none of ours any more are
-    /// left out.
-    pub fn saw(&mut self, look: &Look, mut seen: Observed, ours: impl Fn(HostId) -> bool) {
+    /// left out. Says whether what there is of reservations as a whole is not what it was.
+    pub fn saw(&mut self, look: &Look, mut seen: Observed, ours: impl Fn(HostId) -> bool) -> bool {
         self.looks.remove(&look.number);
         let known = Arc::make_mut(&mut self.observed);
         for &host in look.hosts.iter().filter(|host| ours(**host)) {
@@ -381,9 +395,12 @@ impl Progress {
                 None => known.hosts.remove(&host),
             };
         }
-        if look.number > self.addresses_seen_by {
-            self.addresses_seen_by = look.number;
+        let mut changed = false;
+        if look.number > self.rest_seen_by {
+            self.rest_seen_by = look.number;
             known.floating_ips = seen.floating_ips;
+            changed = known.reservations != seen.reservations;
+            known.reservations = seen.reservations;
         }
         if look.all {
             self.saw_all = self.saw_all.max(look.number);
@@ -393,6 +410,7 @@ impl Progress {
             self.seen_by.retain(|host, _| ours(*host));
             self.touched.hosts.retain(|host, _| ours(*host));
         }
+        changed
     }
 
     /// A look saw nothing. What it was begun for waits for the next.

@@ -1,12 +1,10 @@
 //! Carrying steps out.
 
-use std::sync::Arc;
-
-use fleet::{FleetError, LeaseFacts, OperationKey, Outcome, ReservationFacts};
+use fleet::{FleetError, LeaseFacts, OperationKey, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::LeaseId;
 use leases::lease::Reservation;
-use leases::plan::{Action, GuestSize, Step};
+use leases::plan::{Action, Step};
 use store::{Claim, Finished, StoreError};
 
 use super::progress::InFlight;
@@ -41,9 +39,7 @@ impl Service {
     pub(super) async fn perform_step(&self, step: ClaimedStep) -> Performed {
         let action = step.claim.action;
         let facts = self.facts(action, step.lease);
-        let reservation = self.reservation_facts(action, step.lease);
-        let key = OperationKey::of(action, step.claim.fence, step.lease).for_reservation(reservation);
-        let key = OperationKey { facts, ..key };
+        let key = OperationKey::of(action, step.claim.fence, step.lease).with_facts(facts);
         let call = async {
             let instance = match action {
                 Action::StartGuest(_, guest) => {
@@ -61,29 +57,16 @@ impl Service {
         Performed { step, answer }
     }
 
-    /// What the fleet may want to know of the reservation that an action is for.
-    fn reservation_facts(&self, action: Action, lease: Option<LeaseId>) -> Option<ReservationFacts> {
-        let state = self.state();
-        let lease = &state.leases.get(lease?)?.lease;
-        let reservation = lease.reservation(action.reservation()?)?;
-        let size = reservation.terms.slots().map(|slots| GuestSize {
-            vcpus: slots.size.vcpus.try_into().unwrap_or(u32::MAX),
-            memory_mib: slots.size.memory_mib.try_into().unwrap_or(u32::MAX),
-            disk_gib: slots.size.disk_gib.try_into().unwrap_or(u32::MAX),
-        });
-        Some(ReservationFacts { project: lease.owner.project.clone(), size: size.unwrap_or_default() })
-    }
-
     /// What the fleet is told of the lease that it does something for.
-    fn facts(&self, action: Action, lease: Option<LeaseId>) -> Option<Arc<LeaseFacts>> {
+    fn facts(&self, action: Action, lease: Option<LeaseId>) -> Option<LeaseFacts> {
         let record = self.lease(lease?)?;
         let of_action = |reservation: &&Reservation| Some(reservation.id) == action.reservation();
         let reservation = record.lease.reservations.iter().find(of_action);
-        Some(Arc::new(LeaseFacts {
+        Some(LeaseFacts {
             name: record.lease.name.clone(),
             project: record.lease.owner.project.clone(),
             reservation: reservation.map(|reservation| (reservation.id, reservation.terms.clone())),
-        }))
+        })
     }
 
     /// Notes what came of a step; the next cycle records it, looks at what it changed, and plans on.

@@ -68,7 +68,11 @@ impl Service {
             }
             match writer.commit(entered(caller, proposed, key)).await {
                 Ok(()) => {
-                    self.wake_if_soon(record.lease.window.start());
+                    if self.parts.fleet.prepares() {
+                        self.wake.notify_one();
+                    } else {
+                        self.wake_if_soon(record.lease.window.start());
+                    }
                     return Ok(Created { lease: record, repeated: false });
                 }
                 Err(error) => decide_again(error)?,

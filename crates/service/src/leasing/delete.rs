@@ -27,7 +27,7 @@ impl Service {
     }
 
     /// From here on the lease is gone, or DELETING.
-    async fn accept_deletion(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
+    pub(super) async fn accept_deletion(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
             let now = self.now();
@@ -74,16 +74,18 @@ impl Service {
     /// Whether nothing of a lease that is being deleted is left on any machine. Of one that goes on that is
     /// not known before its hosts are looked at again.
     fn nothing_left(&self, before: &Lease, deleted: &Lease, now: Timestamp) -> bool {
-        if before.status == LeaseStatus::Pending {
+        let prepares = self.parts.fleet.prepares();
+        if before.status == LeaseStatus::Pending && !prepares {
             return true;
         }
         let state = self.state();
         let progress = self.progress();
-        if !before.over() || !progress.settled(before.id) {
+        let had_nothing = before.over() || before.status == LeaseStatus::Pending;
+        if !had_nothing || !progress.settled(before.id) {
             return false;
         }
         let rules = &self.settings.plan_rules;
-        let world = World::new(&progress.observed, &state.history, rules, now);
+        let world = World { prepares, ..World::new(&progress.observed, &state.history, rules, now) };
         plan::plan([deleted], world).changes.contains(&LeaseChange::Forgotten(before.id))
     }
 

@@ -5,6 +5,7 @@ mod delete;
 mod enforcing;
 mod holding;
 mod immediate;
+mod preparing;
 pub(crate) mod series;
 pub(crate) mod update;
 

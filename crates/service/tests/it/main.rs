@@ -22,6 +22,7 @@ mod negotiating;
 mod preemptible;
 mod recurring;
 mod relocating;
+mod reservations;
 mod running;
 mod sharing;
 mod sparing;

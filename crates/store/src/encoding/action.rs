@@ -25,6 +25,8 @@ pub fn action_key(action: Action) -> String {
         Action::Snapshot(host, reservation) => format!("snapshot/{host}/{reservation}"),
         Action::PowerOn(host) => format!("power-on/{host}"),
         Action::PowerOff(host) => format!("power-off/{host}"),
+        Action::Prepare(reservation) => format!("prepare/{reservation}"),
+        Action::Finish(reservation) => format!("finish/{reservation}"),
     }
 }
 
@@ -57,6 +59,8 @@ fn read(key: &str) -> Option<Action> {
         ["snapshot", h, r] => Action::Snapshot(host(h)?, reservation(r)?),
         ["power-on", h] => Action::PowerOn(host(h)?),
         ["power-off", h] => Action::PowerOff(host(h)?),
+        ["prepare", r] => Action::Prepare(reservation(r)?),
+        ["finish", r] => Action::Finish(reservation(r)?),
         _ => return None,
     })
 }

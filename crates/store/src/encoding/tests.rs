@@ -138,7 +138,7 @@ fn floating_ips_terms() -> impl Strategy<Value = ReservationTerms> {
 }
 
 fn some_action() -> impl Strategy<Value = Action> {
-    (0..13, any::<u64>(), any::<u128>(), any::<u128>(), any::<u32>()).prop_map(|(kind, host, a, b, slots)| {
+    (0..15, any::<u64>(), any::<u128>(), any::<u128>(), any::<u32>()).prop_map(|(kind, host, a, b, slots)| {
         let (host, reservation) = (HostId(host), ReservationId(a));
         let (guest, ip) = (GuestId(b), FloatingIpId(b));
         match kind {
@@ -154,6 +154,8 @@ fn some_action() -> impl Strategy<Value = Action> {
             9 => Action::Assign(ip, reservation),
             10 => Action::Unassign(ip, reservation),
             11 => Action::MoveGuest(host, guest, HostId(slots.into())),
+            12 => Action::Prepare(reservation),
+            13 => Action::Finish(reservation),
             _ => Action::Snapshot(host, reservation),
         }
     })

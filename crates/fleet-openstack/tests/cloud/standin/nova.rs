@@ -27,6 +27,7 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
         ("GET", ["servers", "detail"]) => servers(state, asked),
         ("GET", ["os-migrations"]) => (200, json!({"migrations": []})),
         (_, ["servers", id, rest @ ..]) => one_server(state, asked.method, id, rest, &asked.body),
+        (_, ["os-server-groups", rest @ ..]) => server_groups(state, asked.method, rest, &asked.body),
         (_, ["flavors", rest @ ..]) => flavors(state, asked.method, rest, &asked.body),
         _ => missing("Nothing is here"),
     }
@@ -240,6 +241,29 @@ fn one_server(state: &mut State, method: &Method, id: &str, rest: &[&str], body:
             (202, Value::Null)
         }
         _ => (400, json!({"badRequest": {"code": 400, "message": "No such action."}})),
+    }
+}
+
+fn server_groups(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> Reply {
+    let group = |(id, name): (&String, &String)| {
+        json!({
+            "id": id, "name": name, "policy": "anti-affinity", "rules": {}, "members": [], "project_id": "p1",
+            "user_id": "u1",
+        })
+    };
+    match (method.as_str(), rest) {
+        ("GET", []) => {
+            let all: Vec<Value> = state.server_groups.iter().map(group).collect();
+            (200, json!({"server_groups": all}))
+        }
+        ("POST", []) => {
+            let name = body["server_group"]["name"].as_str().unwrap_or_default().to_owned();
+            let id = uuid(state.number());
+            state.server_groups.insert(id.clone(), name.clone());
+            (200, json!({"server_group": group((&id, &name))}))
+        }
+        ("DELETE", [id]) if state.server_groups.remove(*id).is_some() => (204, Value::Null),
+        _ => missing("Instance group could not be found"),
     }
 }
 

@@ -51,6 +51,8 @@ pub struct State {
     pub classes: BTreeSet<String>,
     /// With the projects that may use each.
     pub flavors: BTreeMap<String, BTreeSet<String>>,
+    /// Server groups, with their names.
+    pub server_groups: BTreeMap<String, String>,
     /// Deleted servers stay for so many looks.
     pub slow_deletion: usize,
     pub next: u64,
@@ -79,6 +81,7 @@ impl State {
             providers: (1..=hosts).map(|number| (uuid(number), provider(number))).collect(),
             classes: BTreeSet::new(),
             flavors: BTreeMap::new(),
+            server_groups: BTreeMap::new(),
             slow_deletion: 0,
             next: 1_000_000,
             left_open: BTreeSet::new(),

@@ -21,6 +21,7 @@ mod deadlines;
 mod departures;
 mod hunts;
 mod instances;
+mod reservations;
 
 /// A stage: leases, what is observed, what happened.
 struct Stage {
@@ -31,6 +32,7 @@ struct Stage {
     instances: Vec<Instance>,
     gone: BTreeSet<GuestId>,
     others_leaving: BTreeMap<GuestId, Timestamp>,
+    prepares: bool,
 }
 
 impl Stage {
@@ -45,6 +47,7 @@ impl Stage {
             instances: Vec::new(),
             gone: BTreeSet::new(),
             others_leaving: BTreeMap::new(),
+            prepares: false,
         }
     }
 
@@ -57,8 +60,12 @@ impl Stage {
         let world = World::new(&self.observed, &self.history, &self.rules, at(now));
         let instances: Vec<&Instance> = self.instances.iter().collect();
         let (gone, others_leaving) = (&self.gone, &self.others_leaving);
-        let world = World { instances: &instances, gone, others_leaving, ..world };
-        let plan = plan(&self.leases, world);
+        let world = World { instances: &instances, gone, others_leaving, prepares: self.prepares, ..world };
+        let mut plan = plan(&self.leases, world);
+        let lease_of = |id| self.leases.iter().find(|lease| lease.reservation(id).is_some());
+        let (steps, wake_at) = plan_reservations(self.leases.iter(), lease_of, world);
+        plan.steps.extend(steps);
+        plan.wake_at = plan.wake_at.into_iter().chain(wake_at).min();
         self.commit_instances(&plan.instances);
         for change in &plan.changes {
             match change {
@@ -140,6 +147,15 @@ impl Stage {
             Action::Unassign(ip, _) => {
                 self.observed.floating_ips.remove(&ip);
             }
+            Action::Prepare(id) => {
+                let mut reservations = self.leases.iter().flat_map(|lease| &lease.reservations);
+                let terms = reservations.find(|reservation| reservation.id == id).map(|known| &known.terms);
+                let complete = terms.and_then(Recipe::of);
+                self.observed
+                    .reservations
+                    .insert(id, Prepared { marked: true, complete, ..Prepared::default() });
+            }
+            Action::Finish(id) => _ = self.observed.reservations.remove(&id),
             Action::Snapshot(..) | Action::PowerOn(_) | Action::PowerOff(_) => {}
         }
     }

@@ -120,7 +120,7 @@ impl Fleet {
     pub fn perform(&mut self, action: Action, now: Timestamp) -> Result<(), &'static str> {
         match action {
             // Hosts are on here.
-            Action::PowerOn(_) | Action::PowerOff(_) => {}
+            Action::PowerOn(_) | Action::PowerOff(_) | Action::Prepare(_) | Action::Finish(_) => {}
             Action::Fence(id) => {
                 let host = self.working(id)?;
                 if host.place == Place::FreePool {

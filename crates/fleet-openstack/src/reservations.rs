@@ -1,0 +1,190 @@
+//! Reservations as a whole. Each has an aggregate of its name; one of instances a private flavor, a class of resources and,
+//! if it has an affinity, a server group besides, as Blazar's users know them. Each server of the flavor uses one of the
+//! class.
+//!
+//! The aggregate is made and marked first and deleted last, so that whatever a crash leaves behind is seen. For what all
+//! of it was made is noted in it once it is there.
+
+use std::collections::BTreeMap;
+
+use fleet::{FleetError, LeaseFacts, OperationKey, Outcome};
+use leases::ids::ReservationId;
+use leases::plan::Recipe;
+use leases::terms::Affinity;
+
+use crate::OpenStackFleet;
+use crate::cloud::NewFlavor;
+use crate::ids::resource_class;
+use crate::pools::{self, Pool};
+use crate::sight::FLAVOR;
+use crate::wire::Aggregate;
+
+type Answer = Result<Outcome, FleetError>;
+
+/// What a reservation is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// Whole hosts.
+    Hosts,
+    /// Room for instances.
+    Slots,
+}
+
+impl OpenStackFleet {
+    pub(crate) async fn prepare_reservation(&self, reservation: ReservationId, key: &OperationKey) -> Answer {
+        let (_, recipe) = wanted(reservation, key)?;
+        let whole = if recipe == Recipe::default() { Whole::Hosts } else { Whole::Slots };
+        self.ensured(&[], whole, reservation, key).await?;
+        Ok(Outcome::Done)
+    }
+
+    /// The aggregate of a reservation that has all that it needs as a whole. What is missing is made, or made again if it
+    /// was deleted behind our back. `known` are the aggregates as far as they were looked at.
+    pub(crate) async fn ensured(
+        &self,
+        known: &[Aggregate],
+        whole: Whole,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Result<Aggregate, FleetError> {
+        let (facts, recipe) = wanted(reservation, key)?;
+        let recipe = if whole == Whole::Hosts { Recipe::default() } else { recipe };
+        let complete = |aggregates: &[Aggregate]| {
+            let pools = aggregates.iter().filter_map(Pool::of);
+            let mut own = pools.filter(|pool| pool.reservation == reservation);
+            own.find(|pool| pool.complete() == Some(recipe)).map(|pool| pool.aggregate.clone())
+        };
+        if let Some(pool) = complete(known) {
+            return Ok(pool);
+        }
+        let _turn = self.turn_of(reservation).await;
+        let now = self.cloud.aggregates().await?;
+        if let Some(pool) = complete(&now) {
+            return Ok(pool);
+        }
+        let name = reservation.to_string();
+        let zone = pools::zone_of(reservation);
+        let mut found = now.into_iter().find(|aggregate| aggregate.name == name);
+        let fresh = found.is_none();
+        if fresh {
+            let zone = (whole == Whole::Hosts).then_some(zone.as_str());
+            found = self.cloud.create_aggregate(&name, zone).await?;
+        }
+        // Another service was faster: the next try goes on from what it has done.
+        let taken = || FleetError::Unavailable(format!("aggregate {name} is being made by somebody else"));
+        let pool = found.ok_or_else(taken)?;
+        let project = &facts.project.0;
+        if whole == Whole::Hosts {
+            let mut metadata = pools::whole_hosts(project, key.lease);
+            metadata.extend(pools::completion(recipe, None));
+            self.cloud.set_metadata(pool.id, &metadata).await?;
+            return Ok(pool);
+        }
+        let mut metadata = pools::instances(reservation, project, key.lease);
+        metadata.extend(pools::incompletion());
+        let unmarked = |(key, value): (&String, &Option<String>)| pool.metadata.get(key) != value.as_ref();
+        if metadata.iter().any(unmarked) {
+            self.cloud.set_metadata(pool.id, &metadata).await?;
+        }
+        if !fresh {
+            // Its size may be another one.
+            self.cloud.delete_flavor(&name).await?;
+        }
+        self.make_flavor(reservation, recipe, project).await?;
+        let group = self.server_group(&pool, fresh, recipe.affinity).await?;
+        self.cloud.set_metadata(pool.id, &pools::completion(recipe, group.as_deref())).await?;
+        Ok(pool)
+    }
+
+    async fn make_flavor(
+        &self,
+        reservation: ReservationId,
+        recipe: Recipe,
+        project: &str,
+    ) -> Result<(), FleetError> {
+        let (id, class) = (reservation.to_string(), resource_class(reservation));
+        let flavor = NewFlavor {
+            id: &id,
+            name: &format!("{FLAVOR}{id}"),
+            vcpus: recipe.size.vcpus,
+            memory_mib: recipe.size.memory_mib,
+            disk_gib: recipe.size.disk_gib,
+        };
+        let specs = BTreeMap::from([
+            ("aggregate_instance_extra_specs:reservation".to_owned(), id.clone()),
+            (format!("resources:{class}"), "1".to_owned()),
+        ]);
+        self.cloud.ensure_class(&class).await?;
+        self.cloud.ensure_flavor(flavor, &specs).await?;
+        // Servers find no host until the first one is in the aggregate.
+        self.cloud.allow_flavor(&id, project).await
+    }
+
+    /// The server group for that affinity, if there is one. An earlier attempt may have made it without noting it.
+    async fn server_group(
+        &self,
+        pool: &Aggregate,
+        fresh: bool,
+        affinity: Affinity,
+    ) -> Result<Option<String>, FleetError> {
+        let policy = match affinity {
+            Affinity::Any => return Ok(None),
+            Affinity::OneHost => "affinity",
+            Affinity::DistinctHosts => "anti-affinity",
+        };
+        if let Some(noted) = pools::server_group(pool) {
+            return Ok(Some(noted.to_owned()));
+        }
+        let name = format!("{FLAVOR}{}", pool.name);
+        let made = if fresh { Vec::new() } else { self.cloud.server_groups(&name).await? };
+        match made.into_iter().next() {
+            Some(made) => Ok(Some(made)),
+            None => self.cloud.create_server_group(&name, policy).await.map(Some),
+        }
+    }
+
+    pub(crate) async fn finish_reservation(&self, reservation: ReservationId) -> Answer {
+        let _turn = self.turn_of(reservation).await;
+        let (name, zone) = (reservation.to_string(), pools::zone_of(reservation));
+        let all = self.cloud.aggregates().await?;
+        let gate = all.iter().find(|aggregate| aggregate.name == pools::gate_of(reservation)).cloned();
+        let Some(pool) = all.into_iter().find(|aggregate| aggregate.name == name) else {
+            return Ok(Outcome::Done);
+        };
+        let noted = Pool::of(&pool).and_then(|pool| pool.slot_hosts().next());
+        let waiting = gate.as_ref().and_then(|gate| gate.hosts.first());
+        if let Some(host) = pool.hosts.first().or(waiting).map(String::as_str).or(noted) {
+            return Err(FleetError::Unavailable(format!("host {host} is still in aggregate {name}")));
+        }
+        if pool.availability_zone.as_deref() != Some(&zone) {
+            let complete = Pool::of(&pool).and_then(|pool| pool.complete()).is_some();
+            let groups = match pools::server_group(&pool) {
+                Some(noted) => vec![noted.to_owned()],
+                None if complete => Vec::new(),
+                // A crash may have come before it was noted.
+                None => self.cloud.server_groups(&format!("{FLAVOR}{name}")).await?,
+            };
+            for group in groups {
+                self.cloud.delete_server_group(&group).await?;
+            }
+            self.cloud.delete_flavor(&name).await?;
+            self.cloud.delete_class(&resource_class(reservation)).await?;
+        }
+        if let Some(gate) = gate {
+            self.cloud.delete_aggregate(gate.id).await?;
+        }
+        self.cloud.delete_aggregate(pool.id).await?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// What is known of the lease, and what is to be made for the reservation.
+fn wanted(reservation: ReservationId, key: &OperationKey) -> Result<(&LeaseFacts, Recipe), FleetError> {
+    let facts = key.facts.as_deref();
+    let wanted = facts.and_then(|facts| {
+        let (_, terms) = facts.reservation.as_ref().filter(|(id, _)| *id == reservation)?;
+        Some((facts, Recipe::of(terms)?))
+    });
+    let unknown = || FleetError::Refused(format!("reservation {reservation} is not known any more"));
+    wanted.ok_or_else(unknown)
+}

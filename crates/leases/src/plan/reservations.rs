@@ -1,0 +1,93 @@
+//! Reservations as a whole: what a cloud needs for one beside its hosts is made once the lease is there, before it gets
+//! anything, and taken away after the last host was taken back.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::World;
+use super::effort::{Effort, Waiting};
+use super::observed::{Observed, Place, Recipe};
+use super::step::{Action, Step};
+use crate::ids::{LeaseId, ReservationId};
+use crate::lease::{Lease, Reservation};
+use crate::status::LeaseStatus;
+
+/// The steps that prepare and finish reservations, and when to plan them again. Unlike hosts, which are handed over when
+/// their lease starts, reservations are prepared as soon as their lease is made: so `leases` are all that are not over,
+/// and `lease_of` knows the lease of every reservation.
+pub fn plan_reservations<'a>(
+    leases: impl Iterator<Item = &'a Lease>,
+    lease_of: impl Fn(ReservationId) -> Option<&'a Lease>,
+    world: World<'_>,
+) -> (Vec<Step>, Option<Timestamp>) {
+    let mut effort = Effort::new(world);
+    if !world.prepares {
+        return effort.finish();
+    }
+    for lease in leases.filter(|lease| wants_prepared(lease)) {
+        for reservation in &lease.reservations {
+            if !is_prepared(world.observed, reservation) {
+                effort.step(Action::Prepare(reservation.id), Some(lease.id));
+            }
+        }
+    }
+    let used = used(world.observed);
+    for (&id, seen) in &world.observed.reservations {
+        let lease = lease_of(id);
+        // What nobody has marked as ours may be somebody else's, unless a lease of ours is known to want it.
+        let ours = lease.is_some() || seen.marked;
+        if ours && !used.contains(&id) && !lease.is_some_and(wants_prepared) {
+            effort.step(Action::Finish(id), lease.map(|lease| lease.id));
+        }
+    }
+    effort.finish()
+}
+
+/// Whether all is there that the reservation needs as a whole.
+pub fn is_prepared(observed: &Observed, reservation: &Reservation) -> bool {
+    let Some(recipe) = Recipe::of(&reservation.terms) else { return true };
+    observed.reservations.get(&reservation.id).is_some_and(|seen| seen.complete == Some(recipe))
+}
+
+/// Whether anything is there that was made for the lease's reservations as a whole.
+pub(super) fn is_any_left(lease: &Lease, observed: &Observed) -> bool {
+    lease.reservations.iter().any(|reservation| observed.reservations.contains_key(&reservation.id))
+}
+
+/// Whether the reservation may get hosts. One that is not prepared yet waits, and its lease says why if that has failed.
+pub(super) fn can_get_hosts(effort: &mut Effort<'_>, lease: LeaseId, reservation: &Reservation) -> bool {
+    let world = effort.world;
+    if !world.prepares || is_prepared(world.observed, reservation) {
+        return true;
+    }
+    let action = Action::Prepare(reservation.id);
+    if let Some(failures) = world.history.failures.get(&action) {
+        effort.waits(lease, Waiting::retrying(action, failures));
+    }
+    false
+}
+
+/// Whether the lease has its hosts, or will have them.
+fn wants_prepared(lease: &Lease) -> bool {
+    matches!(
+        lease.status,
+        LeaseStatus::Creating
+            | LeaseStatus::Pending
+            | LeaseStatus::Starting
+            | LeaseStatus::Active
+            | LeaseStatus::Updating
+    )
+}
+
+/// Reservations that have something of a host.
+fn used(observed: &Observed) -> BTreeSet<ReservationId> {
+    let mut used = BTreeSet::new();
+    for host in observed.hosts.values() {
+        if let Place::Held(holder) | Place::Releasing(holder) = host.place {
+            used.insert(holder);
+        }
+        used.extend(host.slots.keys());
+    }
+    used
+}

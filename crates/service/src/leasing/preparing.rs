@@ -1,0 +1,68 @@
+//! Leases of room for instances on fleets that prepare reservations: clients go on with what the answer says, a flavor and
+//! a server group, so it waits until these are there.
+
+use std::sync::Arc;
+
+use leases::ids::ReservationId;
+use leases::plan::{Action, Prepared, is_prepared};
+use leases::status::LeaseStatus;
+use store::LeaseRecord;
+
+use crate::{Caller, NotFound, Service, ServiceError};
+
+impl Service {
+    /// What the fleet has for a reservation as a whole; none if the fleet prepares nothing.
+    pub fn prepared_for(&self, reservation: ReservationId) -> Option<Prepared> {
+        let prepares = self.parts.fleet.prepares();
+        prepares.then(|| self.observed().reservations.get(&reservation).cloned().unwrap_or_default())
+    }
+
+    /// Waits until what the lease's instances need as a whole is there, but not longer than a lease that starts at once is
+    /// waited for. If the fleet cannot make it, the lease is withdrawn: whoever asked has an error, and no lease. After a
+    /// crash it is prepared nevertheless.
+    pub async fn prepared(
+        &self,
+        caller: &Caller,
+        record: Arc<LeaseRecord>,
+    ) -> Result<Arc<LeaseRecord>, ServiceError> {
+        let slots = record.lease.reservations.iter().any(|reservation| reservation.terms.slots().is_some());
+        if !slots || !self.parts.fleet.prepares() {
+            return Ok(record);
+        }
+        let limit = self.settings.rules.deadlines.immediate.unsigned_abs();
+        let failed = match tokio::time::timeout(limit, self.preparation(&record)).await {
+            Err(_) | Ok(None) => {
+                let id = record.lease.id;
+                return self.lease(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)));
+            }
+            Ok(Some(failed)) => failed,
+        };
+        tracing::warn!(lease = %record.lease.id, reason = failed, "lease withdrawn");
+        self.accept_deletion(caller, record.lease.id).await?;
+        Err(ServiceError::Fleet(failed))
+    }
+
+    /// Returns when the reservations are prepared, or the lease is gone, or, with the reason, when one could not be
+    /// prepared.
+    async fn preparation(&self, record: &LeaseRecord) -> Option<String> {
+        let mut changes = self.changes.subscribe();
+        loop {
+            let now = self.lease(record.lease.id)?;
+            let observed = self.observed();
+            let missing = now.lease.reservations.iter().filter(|known| !is_prepared(&observed, known));
+            let missing: Vec<Action> = missing.map(|known| Action::Prepare(known.id)).collect();
+            if missing.is_empty() || now.lease.status == LeaseStatus::Deleting {
+                return None;
+            }
+            let failed = {
+                let state = self.state();
+                let mut failed = missing.iter().filter_map(|action| state.history.failures.get(action));
+                failed.next().map(|failed| failed.message.clone())
+            };
+            if failed.is_some() {
+                return failed;
+            }
+            changes.changed().await.ok()?;
+        }
+    }
+}
