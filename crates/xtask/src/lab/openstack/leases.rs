@@ -139,6 +139,7 @@ pub fn on_nova(
         ensure!(!left.contains("room"), "{left}");
         Ok(())
     });
+    what_nova_has_for_reservations(cases, &site);
     cases.check("no password and no token is in the log", || {
         let log = fs::read(directory.join("serve.log"))?;
         for secret in cloud.secrets().iter().map(String::as_str).chain([PASSWORD]) {
@@ -150,10 +151,95 @@ pub fn on_nova(
     Ok(())
 }
 
+/// Aggregates, flavors and server groups, as answers name them.
+fn what_nova_has_for_reservations(cases: &mut Cases, site: &Site<'_>) {
+    cases.check(
+        "the answer to a request for instances names what Nova has for them, for its owner to use",
+        || {
+            let wanted =
+                "resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,amount=2,affinity=False";
+            let answer = site.answer_to("spread", wanted)?;
+            let text = |field: &str| answer[field].as_str().with_context(|| format!("no {field}: {answer}"));
+            let (flavor, group) = (text("flavor_id")?, text("server_group_id")?);
+            let aggregate = site.aggregate(flavor)?.context("no aggregate")?;
+            ensure!(aggregate["id"] == answer["aggregate_id"], "{aggregate} {answer}");
+            site.until_active("spread")?;
+            let mut hosts = Vec::new();
+            for name in ["spread-1", "spread-2"] {
+                site.boot("alice", "physics", name, &["--flavor", flavor])?;
+                let words = [
+                    "server",
+                    "list",
+                    "--all-projects",
+                    "--long",
+                    "--name",
+                    name,
+                    "-f",
+                    "value",
+                    "-c",
+                    "Host",
+                ];
+                hosts.push(site.admin_client(&words)?);
+            }
+            ensure!(hosts[0] != hosts[1], "{hosts:?}");
+            let made = site.nova(&format!("os-server-groups/{group}"))?;
+            ensure!(made["server_group"]["policies"] == json!(["anti-affinity"]), "{made}");
+            site.client("alice", "physics", &["reservation", "lease", "delete", "spread"])?;
+            until("the aggregate stays", || Ok(site.aggregate(flavor)?.is_none()))?;
+            let left = site.nova(&format!("os-server-groups/{group}"))?;
+            ensure!(left["itemNotFound"].is_object(), "{left}");
+            let left = site.nova(&format!("flavors/{flavor}"))?;
+            ensure!(left["itemNotFound"].is_object(), "{left}");
+            Ok(())
+        },
+    );
+    cases.check("a flavor of Nova's can be leased, and one that is not there cannot", || {
+        let answer = site.answer_to("small", "resource_type=flavor:instance,flavor_id=small,amount=1")?;
+        let flavor = answer["flavor_id"].as_str().with_context(|| answer.to_string())?;
+        let made = site.nova(&format!("flavors/{flavor}"))?;
+        let small = site.nova("flavors/small")?;
+        ensure!(made["flavor"]["ram"] == small["flavor"]["ram"], "{made} {small}");
+        site.client("alice", "physics", &["reservation", "lease", "delete", "small"])?;
+        match site.answer_to("none", "resource_type=flavor:instance,flavor_id=nowhere,amount=1") {
+            Ok(made) => bail!("{made}"),
+            Err(error) => ensure!(error.to_string().contains("nowhere"), "{error}"),
+        }
+        Ok(())
+    });
+    cases.check("a lease that starts later has its aggregate within two seconds", || {
+        site.client("alice", "physics", &[&Site::lease_words("later", HOST_LEASE)[..], &LATER].concat())?;
+        sleep(Duration::from_secs(2));
+        let shown =
+            site.client("alice", "physics", &["reservation", "lease", "show", "later", "-f", "json"])?;
+        let reservation = first_reservation(&shown)?;
+        let aggregate = site.aggregate(reservation["id"].as_str().context("no reservation")?)?;
+        let aggregate = aggregate.with_context(|| format!("no aggregate: {reservation}"))?;
+        ensure!(reservation["aggregate_id"] == aggregate["id"] && aggregate["id"].is_u64(), "{reservation}");
+        site.client("alice", "physics", &["reservation", "lease", "delete", "later"])?;
+        until("the aggregate stays", || Ok(site.aggregate(&text_of(&aggregate["name"]))?.is_none()))
+    });
+}
+
 const HOST_LEASE: &str = "resource_type=physical:host,min=1,max=1";
 
+/// A time far ahead.
+const LATER: [&str; 4] = ["--start-date", "2040-01-01 10:00", "--end-date", "2040-01-01 12:00"];
+
+/// The first reservation of a lease as the client prints it: after a line of words, and with JSON inside of JSON.
+fn first_reservation(shown: &str) -> Result<Value> {
+    let start = shown.find('{').with_context(|| shown.to_owned())?;
+    let lease: Value = serde_json::from_str(&shown[start..]).with_context(|| shown.to_owned())?;
+    let text = lease["reservations"].as_str().with_context(|| shown.to_owned())?;
+    let mut reservations = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    Ok(reservations.next().context("no reservation")??)
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
 /// The service that drives the cloud.
-fn launch(lab: &Lab, ours: &Executable, directory: &Path, people: &People) -> Result<Launch> {
+pub fn launch(lab: &Lab, ours: &Executable, directory: &Path, people: &People) -> Result<Launch> {
     let (of_service, of_nova) = (directory.join("keystone.password"), directory.join("nova.password"));
     crate::run::write(&of_service, people.secret.as_bytes())?;
     crate::run::write(&of_nova, PASSWORD.as_bytes())?;
@@ -210,6 +296,12 @@ impl Site<'_> {
     fn lease(&self, user: &str, project: &str, name: &str, reservation: &str) -> Result<String> {
         self.client(user, project, &Self::lease_words(name, reservation))?;
         self.until_active(name)
+    }
+
+    /// The reservation in the answer to alice's request for a lease from now on.
+    fn answer_to(&self, name: &str, reservation: &str) -> Result<Value> {
+        let words = [&Self::lease_words(name, reservation)[..], &["-f", "json"]].concat();
+        first_reservation(&self.client("alice", "physics", &words)?)
     }
 
     /// Waits until that lease of alice's is active; its reservation.

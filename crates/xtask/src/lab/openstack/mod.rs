@@ -3,12 +3,15 @@
 //! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail.
 //!
+//! With `--tempest` the acceptance tests that Blazar has for itself run instead, on a cloud with one compute host.
+//!
 //! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
 //! `target/lab/openstack` for the next run; all else goes at the end.
 
 mod cloud;
 mod leases;
 mod logins;
+mod tempest;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,12 +49,15 @@ pub struct Lab {
     root: PathBuf,
     state: PathBuf,
     port: u16,
+    /// How many compute hosts it has.
+    hosts: u32,
     started: Instant,
 }
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let keep = arguments.switch("--keep");
+    let tempest = arguments.switch("--tempest");
     let port = arguments.value("--port", FIRST_PORT)?;
     let ours = arguments.text("--ours")?;
     arguments.finish()?;
@@ -63,10 +69,11 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = fs::canonicalize(&ours).with_context(|| format!("there is no {}", ours.display()))?;
     let ours = Executable::new(ours);
     let root = places::target().join("lab/openstack");
-    let lab =
-        Lab { scripts: root.join("scripts"), state: root.join("state"), root, port, started: Instant::now() };
+    let (scripts, state) = (root.join("scripts"), root.join("state"));
+    let hosts = if tempest { 1 } else { 3 };
+    let lab = Lab { scripts, state, root, port, hosts, started: Instant::now() };
     scripts::copy(&shared.join("labs/openstack"), &lab.scripts)?;
-    let result = lab.run(&ours);
+    let result = if tempest { lab.run_tempest(&ours) } else { lab.run(&ours) };
     if keep {
         let (down, state) = (lab.scripts.join("down"), lab.state.display());
         println!("the cloud is left running; end it with {} {state} --purge", down.display());
@@ -78,13 +85,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 
 impl Lab {
     fn run(&self, ours: &Executable) -> Result<()> {
-        self.tell("packages and empty databases");
-        self.script("install", &[])?;
-        self.down()?;
-        self.tell("the cloud");
-        self.up()?;
-        let cloud = Cloud::new(self.port)?;
-        let people = cloud.settle()?;
+        let (cloud, people) = self.begin()?;
         self.tell("allot serve");
         let directory = self.root.join("allot");
         empty(&directory)?;
@@ -115,6 +116,26 @@ impl Lab {
         leases::on_nova(&mut cases, self, ours, &cloud, &people)?;
         self.tell("done");
         cases.tally().conclude("lab openstack")
+    }
+
+    /// Brings up a cloud with nothing in it; the people of the lab.
+    fn begin(&self) -> Result<(Cloud, cloud::People)> {
+        self.tell("packages and empty databases");
+        self.script("install", &[])?;
+        self.down()?;
+        self.tell("the cloud");
+        self.up()?;
+        let cloud = Cloud::new(self.port)?;
+        let people = cloud.settle()?;
+        Ok((cloud, people))
+    }
+
+    fn run_tempest(&self, ours: &Executable) -> Result<()> {
+        let (_, people) = self.begin()?;
+        let mut cases = Cases::new("lab openstack --tempest");
+        tempest::run(&mut cases, self, ours, &people)?;
+        self.tell("done");
+        cases.tally().conclude("lab openstack --tempest")
     }
 
     /// A service at the address that the catalog has, with a user that may do nothing but ask about tokens.
@@ -150,8 +171,10 @@ impl Lab {
     /// Starts what does not run.
     pub fn up(&self) -> Result<()> {
         let (state, port) = (self.state.display().to_string(), self.port.to_string());
+        let hosts = self.hosts.to_string();
         // It prints the name of a file that nobody needs.
-        output_of(&mut self.command("up", &["-s", &state, "-p", &port, "-n", "3", "--no-blazar"])).map(drop)
+        output_of(&mut self.command("up", &["-s", &state, "-p", &port, "-n", &hosts, "--no-blazar"]))
+            .map(drop)
     }
 
     /// Stops one service of the cloud.
