@@ -97,18 +97,18 @@ impl Resources {
 
     /// How many instances of a size fit into this capacity when that much of it is used.
     pub fn slots(&self, used: &Self, size: &Self) -> u32 {
+        let fitting = |capacity: u64, used: u64, need: u64| {
+            capacity.saturating_sub(used).checked_div(need).unwrap_or(u64::MAX)
+        };
+        // Those that every host has first, by themselves: this is asked very often.
+        let mut least = fitting(self.vcpus, used.vcpus, size.vcpus)
+            .min(fitting(self.memory_mib, used.memory_mib, size.memory_mib))
+            .min(fitting(self.disk_gib, used.disk_gib, size.disk_gib));
         let of = |resources: &Self, class| resources.other.get(class).copied().unwrap_or(0);
-        let three = [
-            (self.vcpus, used.vcpus, size.vcpus),
-            (self.memory_mib, used.memory_mib, size.memory_mib),
-            (self.disk_gib, used.disk_gib, size.disk_gib),
-        ];
-        let others = size.other.iter().map(|(class, need)| (of(self, class), of(used, class), *need));
-        let fitting = three
-            .into_iter()
-            .chain(others)
-            .filter_map(|(capacity, used, need)| capacity.saturating_sub(used).checked_div(need));
-        fitting.min().map_or(u32::MAX, |slots| u32::try_from(slots).unwrap_or(u32::MAX))
+        for (class, need) in &size.other {
+            least = least.min(fitting(of(self, class), of(used, class), *need));
+        }
+        u32::try_from(least).unwrap_or(u32::MAX)
     }
 }
 

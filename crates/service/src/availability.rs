@@ -1,9 +1,9 @@
 //! How much is free when, without saying who has the rest.
 
 use jiff::SignedDuration;
-use leases::admission::{Admission, Availability, Refusal};
+use leases::admission::Availability;
 use leases::project::ProjectId;
-use leases::terms::{ReservationTerms, Terms};
+use leases::terms::ReservationTerms;
 use leases::window::Window;
 
 use crate::{Service, ServiceError};
@@ -30,35 +30,32 @@ impl Service {
             let hosts = self.known_hosts(&state, now);
             let admission = self.admission(&state, None, &hosts, now, budget);
             let found = admission.availability(project, asked, within)?;
-            let best =
-                length.map(|length| earliest(&admission, project, asked, within, length)).transpose()?;
-            Ok((found, best))
+            let windows = |length| admission.earliest_windows(project, asked, within, (length, PROPOSED));
+            Ok((found, length.map(windows).transpose()?))
         })
         .await
     }
 }
 
-fn earliest(
-    admission: &Admission<'_>,
-    project: &ProjectId,
-    asked: &ReservationTerms,
-    within: Window,
-    length: SignedDuration,
-) -> Result<Vec<Window>, ServiceError> {
-    let mut found = Vec::new();
-    let mut rest = within.since(admission.now);
-    while found.len() < PROPOSED && rest.length() >= length {
-        let terms = Terms::new(Window::starting(rest.start(), length), None, vec![asked.clone()]);
-        let terms = terms.and_then(|terms| terms.anywhere_in(rest)).map_err(Refusal::from)?;
-        match admission.grant(project, &terms) {
-            Ok(grant) => {
-                let window = grant.terms.window();
-                rest = rest.since(window.end());
-                found.push(window);
-            }
-            Err(ended @ (Refusal::TooCostly(_) | Refusal::Canceled)) => return Err(ended.into()),
-            Err(_) => break,
-        }
+impl Service {
+    /// The same of several, each by itself, as of one state. All of it is one decision, and costs as much at most.
+    ///
+    /// # Errors
+    /// Those of [`Self::availability`].
+    pub async fn availability_of_each(
+        &self,
+        project: &ProjectId,
+        asked: &[ReservationTerms],
+        within: Window,
+    ) -> Result<Vec<Availability>, ServiceError> {
+        let now = self.now();
+        self.consider(|budget| {
+            let state = self.snapshot();
+            let hosts = self.known_hosts(&state, now);
+            let admission = self.admission(&state, None, &hosts, now, budget);
+            let of = |asked| Ok(admission.availability(project, asked, within)?);
+            asked.iter().map(of).collect()
+        })
+        .await
     }
-    Ok(found)
 }

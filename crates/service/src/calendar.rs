@@ -30,8 +30,8 @@ const SPAN: u64 = 4;
 
 /// A page ends early with a host with which it has so many bars or spans, or has cost so much work, so that a page of
 /// little does not wait long for one of much.
-const MOST_BARS: usize = 8_000;
-const MOST_SPANS: usize = 80_000;
+const MOST_BARS: usize = 2_000;
+const MOST_SPANS: usize = 40_000;
 const PAGE_WORK: u64 = 1_000_000;
 
 /// What is asked of the calendar.

@@ -1,14 +1,16 @@
 //! How much is free when: hosts, room for instances or addresses, in steps over a window.
 
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Admission, Refusal};
-use crate::filters::{HostFilter, screen};
+use crate::filters::{FilterReport, HostFilter, screen};
 use crate::host::Host;
 use crate::ids::HostId;
 use crate::project::ProjectId;
 use crate::resources::Resources;
-use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
+use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms, Terms};
 use crate::window::Window;
 
 /// What it costs to look at a booking, or at an address.
@@ -24,28 +26,41 @@ pub struct Availability {
     pub steps: Vec<(Window, u64)>,
 }
 
-/// By how much more is free from an instant on, in any order.
+/// By how much more is free from an instant on, in any order. Instants are microseconds, as dates are kept: there are very
+/// many, and numbers are sorted faster.
 #[derive(Debug, Default)]
-struct Changes(Vec<(Timestamp, i64)>);
+struct Changes(Vec<(i64, i64)>);
 
 impl Changes {
     fn add(&mut self, window: &Window, number: u64) {
-        if window.is_empty() || number == 0 {
+        if window.is_empty() {
             return;
         }
         let number = i64::try_from(number).unwrap_or(i64::MAX);
-        self.0.extend([(window.start(), number), (window.end(), -number)]);
+        self.at(window.start().as_microsecond(), number);
+        self.at(window.end().as_microsecond(), -number);
+    }
+
+    fn at(&mut self, at: i64, change: i64) {
+        if change == 0 {
+            return;
+        }
+        match self.0.last_mut() {
+            // What ends where the next begins is one change, or none. All are sorted in the end, so fewer are faster.
+            Some((last, sum)) if *last == at => *sum += change,
+            _ => self.0.push((at, change)),
+        }
     }
 
     fn steps(mut self, within: Window) -> Vec<(Window, u64)> {
         let mut steps: Vec<(Window, u64)> = Vec::new();
         let (mut since, mut free) = (within.start(), 0_i64);
         let mut push = |since: Timestamp, until: Timestamp, free: i64| {
-            let number = u64::try_from(free).unwrap_or(0);
-            let Ok(window) = Window::new(since, until) else { return };
-            if window.is_empty() {
+            if since >= until {
                 return;
             }
+            let number = u64::try_from(free).unwrap_or(0);
+            let Ok(window) = Window::new(since, until) else { return };
             match steps.last_mut() {
                 Some((last, same)) if *same == number => {
                     *last = Window::new(last.start(), until).unwrap_or(*last);
@@ -54,7 +69,16 @@ impl Changes {
             }
         };
         self.0.sort_unstable_by_key(|(at, _)| *at);
-        for (at, change) in self.0 {
+        let mut changes = self.0.into_iter().peekable();
+        while let Some((at, mut change)) = changes.next() {
+            while let Some((_, same)) = changes.next_if(|(next, _)| *next == at) {
+                change += same;
+            }
+            if change == 0 {
+                continue;
+            }
+            // Less than a microsecond is no time.
+            let at = Timestamp::from_microsecond(at).unwrap_or(since).max(since);
             push(since, at, free);
             (since, free) = (at, free + change);
         }
@@ -64,6 +88,76 @@ impl Changes {
 }
 
 impl Admission<'_> {
+    /// The earliest times within the window, so many at most and none of which overlaps another, at which a project could be
+    /// given all of what is asked for, for that length.
+    ///
+    /// # Errors
+    /// Those of [`Self::availability`].
+    pub fn earliest_windows(
+        &self,
+        project: &ProjectId,
+        asked: &ReservationTerms,
+        within: Window,
+        (length, most): (SignedDuration, usize),
+    ) -> Result<Vec<Window>, Refusal> {
+        let within = within.since(self.now);
+        let checked = self.rules.enforcement.check_create(project, &Window::starting(within.start(), length));
+        if checked.is_err() || within.length() < length {
+            return Ok(Vec::new());
+        }
+        match asked {
+            ReservationTerms::Hosts(asked) if self.is_by_calendar_alone(asked) => {
+                self.rules.check_hosts(asked)?;
+                let admission = self.asked_by(project);
+                let (hosts, _) = admission.suitable(asked);
+                let hosts: Vec<HostId> = hosts.iter().map(|host| host.id).collect();
+                let count = asked.min() as usize;
+                let most = (most, self.budget);
+                Ok(self.calendar.earliest_windows(&hosts, count, length, &within, most))
+            }
+            _ => self
+                .remembering(|admission| admission.granted_windows(project, asked, within, (length, most))),
+        }
+        .and_then(|found| self.settled(&[asked], Ok(found)))
+    }
+
+    /// Whether it depends on nothing but the calendar when enough of the hosts that suit can be had together.
+    fn is_by_calendar_alone(&self, asked: &HostsTerms) -> bool {
+        let alike = asked.properties.homogeneous || asked.properties.survives.is_some();
+        !alike && self.hosts.waking.is_none_or(BTreeMap::is_empty)
+    }
+
+    /// The same, each found as a lease is given its hosts.
+    fn granted_windows(
+        &self,
+        project: &ProjectId,
+        asked: &ReservationTerms,
+        within: Window,
+        (length, most): (SignedDuration, usize),
+    ) -> Result<Vec<Window>, Refusal> {
+        let (mut found, mut rest) = (Vec::new(), within);
+        while found.len() < most && rest.length() >= length {
+            let terms = Terms::new(Window::starting(rest.start(), length), None, vec![asked.clone()]);
+            match self.grant(project, &terms.and_then(|terms| terms.anywhere_in(rest))?) {
+                Ok(grant) => {
+                    let window = grant.terms.window();
+                    rest = rest.since(window.end());
+                    found.push(window);
+                }
+                Err(ended @ (Refusal::TooCostly(_) | Refusal::Canceled)) => return Err(ended),
+                Err(_) => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// The hosts that suit, whoever has them when.
+    fn suitable(&self, asked: &HostsTerms) -> (Vec<&Host>, FilterReport) {
+        let screening = self.screening(asked.properties.extra_specs.iter().count());
+        let objection = |host: &Host| self.barred(host).or_else(|| self.unsuited(host, asked));
+        screen(self.inventory.hosts(), screening, &objection, &[])
+    }
+
     /// How much of what is asked for is free at each instant of the window, for a project. How many it asks for does not
     /// matter. Hosts that have failed or are closed now count as never free; offers that are reserved count as free, since
     /// whatever is asked for comes before them.
@@ -91,9 +185,7 @@ impl Admission<'_> {
     }
 
     fn free_hosts(&self, asked: &HostsTerms, within: Window) -> Availability {
-        let screening = self.screening(asked.properties.extra_specs.iter().count());
-        let objection = |host: &Host| self.barred(host).or_else(|| self.unsuited(host, asked));
-        let (hosts, _) = screen(self.inventory.hosts(), screening, &objection, &[]);
+        let (hosts, _) = self.suitable(asked);
         let mut changes = Changes::default();
         let cleaning = self.calendar.cleaning_time();
         for host in &hosts {

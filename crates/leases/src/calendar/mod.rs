@@ -296,6 +296,19 @@ impl Calendar {
         slot::earliest(self, hosts, count, length, within, (without, budget))
     }
 
+    /// The earliest times within `within`, so many at most and none of which overlaps another, when `count` of these hosts
+    /// are free together for `length`, with cleaning time around it. Fewer once the budget is used up.
+    pub fn earliest_windows(
+        &self,
+        hosts: &[HostId],
+        count: usize,
+        length: SignedDuration,
+        within: &Window,
+        (most, budget): (usize, &Budget),
+    ) -> Vec<Window> {
+        slot::earliest_windows(self, hosts, count, length, within, (most, budget))
+    }
+
     /// How many bookings of the host are looked at to find out what overlaps the window: few more than do.
     pub fn near(&self, host: HostId, window: &Window) -> usize {
         self.hosts.get(&host).map_or(0, |page| page.near(window))

@@ -51,9 +51,7 @@ struct Chance {
     host: HostId,
 }
 
-/// Sweeps over the chances by the instant from which they exist; those that have passed leave through a heap.
-///
-/// Each host's gaps are looked at only as far as the sweep has come, so that a slot that is near is found soon.
+/// The first slot of so many hosts within a time.
 pub(super) fn earliest(
     calendar: &Calendar,
     hosts: &[HostId],
@@ -62,36 +60,98 @@ pub(super) fn earliest(
     within: &Window,
     (without, budget): (Option<LeaseId>, &Budget),
 ) -> Option<Slot> {
-    if count == 0 || count > hosts.len() || length <= SignedDuration::ZERO {
-        return None;
+    let mut sweep = Sweep::new(calendar, hosts, count, length, within, (without, budget))?;
+    let window = Window::starting(sweep.next(within.start())?, length);
+    Some(Slot { window, hosts: best(sweep.open, &window, count) })
+}
+
+/// The first so many slots, none of which overlaps another. Each is as early as it can be after those before it.
+pub(super) fn earliest_windows(
+    calendar: &Calendar,
+    hosts: &[HostId],
+    count: usize,
+    length: SignedDuration,
+    within: &Window,
+    (most, budget): (usize, &Budget),
+) -> Vec<Window> {
+    let Some(mut sweep) = Sweep::new(calendar, hosts, count, length, within, (None, budget)) else {
+        return Vec::new();
+    };
+    let (mut found, mut from) = (Vec::new(), within.start());
+    while found.len() < most
+        && let Some(start) = sweep.next(from)
+    {
+        let window = Window::starting(start, length);
+        from = window.end();
+        found.push(window);
     }
-    if !budget.spend(OPENING * hosts.len() as u64) {
-        return None;
-    }
-    let of_host = |host: &HostId| chances(calendar, *host, length, within, (without, budget));
-    let mut sources: Vec<_> = hosts.iter().map(of_host).collect();
-    let first = |(source, chances): (usize, &mut _)| next_of(chances, source);
-    let mut coming: BinaryHeap<_> = sources.iter_mut().enumerate().filter_map(first).collect();
-    let mut open: BinaryHeap<Reverse<Chance>> = BinaryHeap::new();
-    while let Some(Reverse((now, source, chance))) = coming.pop() {
-        if !budget.spend(CHANCE) {
+    found
+}
+
+/// Sweeps over the chances by the instant from which they exist; those that have passed leave through a heap.
+///
+/// Each host's gaps are looked at only as far as the sweep has come, so that a slot that is near is found soon.
+struct Sweep<'a, I> {
+    /// The chances of each host, in order.
+    sources: Vec<I>,
+    /// The next chance of each.
+    coming: BinaryHeap<Reverse<(Timestamp, usize, Chance)>>,
+    /// Those that have come, and have not passed.
+    open: BinaryHeap<Reverse<Chance>>,
+    count: usize,
+    budget: &'a Budget,
+}
+
+impl<'a> Sweep<'a, ()> {
+    /// Nothing if there is nothing to be found, or once the budget is used up.
+    fn new(
+        calendar: &'a Calendar,
+        hosts: &[HostId],
+        count: usize,
+        length: SignedDuration,
+        within: &'a Window,
+        (without, budget): (Option<LeaseId>, &'a Budget),
+    ) -> Option<Sweep<'a, impl Iterator<Item = Chance>>> {
+        if count == 0 || count > hosts.len() || length <= SignedDuration::ZERO {
             return None;
         }
-        open.push(Reverse(chance));
-        coming.extend(next_of(&mut sources[source], source));
-        if coming.peek().is_some_and(|Reverse((next, ..))| *next == now) {
-            // All that begin at this instant are there to choose from.
-            continue;
+        if !budget.spend(OPENING * hosts.len() as u64) {
+            return None;
         }
-        while open.peek().is_some_and(|Reverse(first)| first.until < now) {
-            open.pop();
-        }
-        if open.len() >= count {
-            let window = Window::starting(now, length);
-            return Some(Slot { window, hosts: best(open, &window, count) });
+        let of_host = |host: &HostId| chances(calendar, *host, length, within, (without, budget));
+        let mut sources: Vec<_> = hosts.iter().map(of_host).collect();
+        let first = |(source, chances): (usize, &mut _)| next_of(chances, source);
+        let coming = sources.iter_mut().enumerate().filter_map(first).collect();
+        Some(Sweep { sources, coming, open: BinaryHeap::new(), count, budget })
+    }
+}
+
+impl<I: Iterator<Item = Chance>> Sweep<'_, I> {
+    /// The first instant from that one on, which is none before those asked for so far, at which enough hosts are free.
+    fn next(&mut self, from: Timestamp) -> Option<Timestamp> {
+        let mut now = from;
+        loop {
+            // All that begin until then are there to choose from.
+            while let Some(Reverse((begins, ..))) = self.coming.peek()
+                && *begins <= now
+                && let Some(Reverse((_, source, chance))) = self.coming.pop()
+            {
+                if !self.budget.spend(CHANCE) {
+                    return None;
+                }
+                self.open.push(Reverse(chance));
+                self.coming.extend(next_of(&mut self.sources[source], source));
+            }
+            while self.open.peek().is_some_and(|Reverse(first)| first.until < now) {
+                self.open.pop();
+            }
+            if self.open.len() >= self.count {
+                return Some(now);
+            }
+            let Reverse((next, ..)) = self.coming.peek()?;
+            now = *next;
         }
     }
-    None
 }
 
 /// The next chance of a source, so that a heap gives the earliest of all sources first.

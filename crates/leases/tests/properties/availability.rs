@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
 use leases::admission::{Admission, Rules};
 use leases::calendar::Calendar;
 use leases::ids::{FloatingIpId, HostId};
 use leases::lease::{Allocation, Lease};
-use leases::terms::{Affinity, FloatingIpsTerms, HostsTerms, ReservationTerms};
+use leases::terms::{Affinity, FloatingIpsTerms, HostsTerms, ReservationTerms, Terms};
 use leases::window::Window;
 use proptest::prelude::*;
 
@@ -140,6 +141,52 @@ proptest! {
             }
             let bounds = found.steps.windows(2);
             prop_assert!(bounds.into_iter().all(|pair| pair[0].0.end() == pair[1].0.start() && pair[0].1 != pair[1].1));
+        }
+    }
+}
+
+/// Where leases would be given their hosts, if each were made after the one before it.
+fn granted(
+    admission: &Admission<'_>,
+    asked: &ReservationTerms,
+    within: Window,
+    length: SignedDuration,
+) -> Vec<Window> {
+    let (mut found, mut rest) = (Vec::new(), within);
+    while found.len() < 3 && rest.length() >= length {
+        let terms = Terms::new(Window::starting(rest.start(), length), None, vec![asked.clone()]);
+        let terms = terms.and_then(|terms| terms.anywhere_in(rest)).expect("terms");
+        let Ok(grant) = admission.grant(&project(), &terms) else { break };
+        rest = rest.since(grant.terms.window().end());
+        found.push(grant.terms.window());
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn the_earliest_times_are_those_at_which_leases_would_be_made(
+        bookings in proptest::collection::vec(booked(), 0..12),
+        cleaning in 0..3i64,
+        (start, within, length) in (0..HORIZON, 0..2 * HORIZON, 1..HORIZON),
+        count in 1..6u32,
+    ) {
+        let (inventory, mut calendar) = (inventory(), Calendar::new(minutes(cleaning)));
+        for (number, (window, booked)) in (1..).zip(bookings) {
+            // Those that conflict are left out.
+            let _ = calendar.put(&lease(number, window, &booked), at(0));
+        }
+        let rules = Rules::default();
+        let admission = Admission::new(&calendar, &inventory, &rules, at(0));
+        let within = window(start, start + within);
+        for asked in [
+            ReservationTerms::Hosts(HostsTerms::new(count, count).expect("a range")),
+            ReservationTerms::Instances(instances(2, 1, count, Affinity::Any)),
+        ] {
+            let found = admission.earliest_windows(&project(), &asked, within, (minutes(length), 3)).expect("cheap");
+            prop_assert_eq!(found, granted(&admission, &asked, within, minutes(length)), "{:?}", asked);
         }
     }
 }
