@@ -72,6 +72,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(notifications::list))
         .routes(routes!(audit::list))
         .routes(routes!(availability::show))
+        .routes(routes!(availability::of_flavors))
         .routes(routes!(calendar::show))
         .routes(routes!(calendar::changes))
         .routes(routes!(placement::clusters))

@@ -6,6 +6,8 @@ use leases::window::Window;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::date::to_the_minute;
+
 /// How much is free when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Availability {
@@ -75,5 +77,40 @@ impl Availability {
             steps: found.steps.iter().map(step).collect(),
             best: best.map(|best| best.iter().map(Span::from).collect()),
         }
+    }
+}
+
+/// How many instances of a flavor there is room for when, as the clients of Chameleon's Blazar read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FlavorAvailability {
+    /// The flavor.
+    pub flavor_id: String,
+    /// In order and without gaps.
+    pub availability: Vec<FlavorStep>,
+}
+
+/// A time during which there is room for the same number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FlavorStep {
+    /// From when: UTC, `YYYY-MM-DD HH:MM`, as the clients read it.
+    pub start: String,
+    /// Until when.
+    pub end: String,
+    /// How many instances there is room for.
+    pub available: u64,
+    /// How many there would be room for if nothing were reserved.
+    pub total: u64,
+}
+
+impl FlavorAvailability {
+    /// Of that flavor. What lasts less than a minute is left out.
+    pub fn new(flavor_id: String, found: &admission::Availability) -> Self {
+        let steps = found.steps.iter().map(|(window, free)| FlavorStep {
+            start: to_the_minute(window.start()),
+            end: to_the_minute(window.end()),
+            available: *free,
+            total: found.total,
+        });
+        Self { flavor_id, availability: steps.filter(|step| step.start != step.end).collect() }
     }
 }

@@ -16,9 +16,9 @@ pub use self::list::{
 };
 use super::{
     Allocation, AuditEntry, Availability, BillingLine, Calendar, DriftEntry, EnergyHost, EnergyPool,
-    EnergyPoolReport, Flavor, FloatingIp, FreePool, Host, Instance, Lease, LeasePool, LeasePoolHost,
-    Maintenance, Notification, Offer, Plan, PreemptibleProject, PreemptibleUsage, Property, ResourceProperty,
-    SchedulerHints, Series, SessionOf, Usage, UsageEvent, WaitlistEntry,
+    EnergyPoolReport, Flavor, FlavorAvailability, FloatingIp, FreePool, Host, Instance, Lease, LeasePool,
+    LeasePoolHost, Maintenance, Notification, Offer, Plan, PreemptibleProject, PreemptibleUsage, Property,
+    ResourceProperty, SchedulerHints, Series, SessionOf, Usage, UsageEvent, WaitlistEntry,
 };
 
 /// A lease that was made; or several that recur, with the first of them as the lease.
@@ -117,6 +117,13 @@ pub struct NotificationsBody {
 pub struct AvailabilityBody {
     /// How much is free when.
     pub availability: Availability,
+}
+
+/// How many instances of flavors there is room for when.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FlavorInstancesBody {
+    /// One for each flavor.
+    pub flavor_instances: Vec<FlavorAvailability>,
 }
 
 /// Names of clusters.

@@ -47,15 +47,16 @@ impl Dates {
 
     /// Refuses an instant that is later than dates can be.
     pub fn check(&self, parameter: &'static str, instant: Timestamp) -> Result<(), RequestError> {
-        if instant <= self.latest { Ok(()) } else { Err(self.too_late(parameter, shown(instant))) }
+        if instant <= self.latest { Ok(()) } else { Err(self.too_late(parameter, to_the_minute(instant))) }
     }
 
     fn too_late(&self, parameter: &'static str, date: String) -> RequestError {
-        RequestError::TooLate { parameter, date, latest: shown(self.latest) }
+        RequestError::TooLate { parameter, date, latest: to_the_minute(self.latest) }
     }
 }
 
-fn shown(instant: Timestamp) -> String {
+/// The instant as requests and messages have it, without its seconds.
+pub(crate) fn to_the_minute(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%d %H:%M").to_string()
 }
 

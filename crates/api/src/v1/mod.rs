@@ -36,7 +36,7 @@ mod session;
 mod usage;
 
 pub use audit::AuditEntry;
-pub use availability::{Availability, FreeStep, Span};
+pub use availability::{Availability, FlavorAvailability, FlavorStep, FreeStep, Span};
 pub use calendar::{Calendar, CalendarBar, CalendarChange, CalendarHost, CalendarLease};
 pub use date::{Written, created_at, date, minute, read_written};
 pub use drift::DriftEntry;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use api::v1::body::AvailabilityBody;
-use api::v1::{Availability, minute, read_asked, read_length};
+use api::v1::body::{AvailabilityBody, FlavorInstancesBody};
+use api::v1::{Availability, FlavorAvailability, minute, read_asked, read_length};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -51,10 +51,7 @@ pub(crate) async fn show(
     options: Options,
 ) -> Result<Json<AvailabilityBody>, ApiError> {
     session.allow(&app, Rule::AvailabilityGet)?;
-    let now = app.service().now();
-    let start = instant(&options, "start", now)?.unwrap_or_else(|| minute(now));
-    let end = instant(&options, "end", now)?.or_else(|| start.checked_add(USUAL).ok());
-    let within = Window::new(start, end.unwrap_or(start)).map_err(|_| backwards())?;
+    let within = within(&app, &options, ("start", "end"))?;
     let length = options.parsed("duration", read_length)?;
     let asked = reservation(&options)?;
     let flavors = usable_flavors(&app, &session, asked["flavor_id"].as_str().into_iter()).await?;
@@ -63,15 +60,69 @@ pub(crate) async fn show(
     let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
     let found = async move { service.availability(&project, &asked, within, length).await };
     let (found, best) = session.consider(found).await??;
-    if found.steps.len() > MOST_STEPS {
-        let message = format!(
-            "The answer would have {} steps, and may have {MOST_STEPS}: ask for a shorter time",
-            found.steps.len()
-        );
-        return Err(ApiError::new(StatusCode::BAD_REQUEST, message));
-    }
+    bounded(found.steps.len(), "ask for a shorter time")?;
     let availability = Availability::new(resource_type, &within, &found, best.as_deref());
     Ok(Json(AvailabilityBody { availability }))
+}
+
+/// How many instances of a flavor there is room for when, within a window; of each flavor that the caller may use, if none
+/// is named. As in Chameleon's Blazar, by what its clients send and read; Blazar itself has no such address.
+#[utoipa::path(
+    get, path = "/v1/flavor-instances/availability", tag = "availability",
+    operation_id = "show_flavor_availability",
+    params(
+        ("flavor_id" = Option<String>, Query, description = "The flavor; all of them if it is not said"),
+        ("start_date" = Option<String>, Query, description = "From when: `YYYY-MM-DD HH:MM` in UTC, or RFC 3339; now if \
+            it is not said"),
+        ("end_date" = Option<String>, Query, description = "Until when; 30 days later if it is not said"),
+    ),
+    responses((status = 200, body = FlavorInstancesBody))
+)]
+pub(crate) async fn of_flavors(
+    State(app): State<App>,
+    session: Session,
+    options: Options,
+) -> Result<Json<FlavorInstancesBody>, ApiError> {
+    session.allow(&app, Rule::AvailabilityGet)?;
+    let within = within(&app, &options, ("start_date", "end_date"))?;
+    let all = session.is_admin(&app);
+    let flavors: Vec<String> = match options.text("flavor_id") {
+        Some(id) => vec![id.to_owned()],
+        None => {
+            let flavors = app.service().flavors();
+            flavors.iter().filter(|record| record.public || all).map(|record| record.id.clone()).collect()
+        }
+    };
+    let ask = |id: &String| {
+        let reservation =
+            json!({"resource_type": "flavor:instance", "flavor_id": id, "amount": "1", "affinity": null});
+        read_asked(&reservation, &|id| usable_flavor(&app, &session, id))
+    };
+    let asked = flavors.iter().map(ask).collect::<Result<Vec<_>, _>>()?;
+    let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
+    let found = async move { service.availability_of_each(&project, &asked, within).await };
+    let found = session.consider(found).await??;
+    bounded(found.iter().map(|found| found.steps.len()).sum(), "ask for one flavor, or for a shorter time")?;
+    let flavors = flavors.into_iter().zip(&found);
+    Ok(Json(FlavorInstancesBody {
+        flavor_instances: flavors.map(|(id, found)| FlavorAvailability::new(id, found)).collect(),
+    }))
+}
+
+/// The time that is asked about.
+fn within(app: &App, options: &Options, (start, end): (&str, &str)) -> Result<Window, ApiError> {
+    let now = app.service().now();
+    let start = instant(options, start, now)?.unwrap_or_else(|| minute(now));
+    let end = instant(options, end, now)?.or_else(|| start.checked_add(USUAL).ok());
+    Window::new(start, end.unwrap_or(start)).map_err(|_| backwards())
+}
+
+fn bounded(steps: usize, hint: &str) -> Result<(), ApiError> {
+    if steps <= MOST_STEPS {
+        return Ok(());
+    }
+    let message = format!("The answer would have {steps} steps, and may have {MOST_STEPS}: {hint}");
+    Err(ApiError::new(StatusCode::BAD_REQUEST, message))
 }
 
 /// What is asked about, as a reservation would ask for it.

@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 95] = [
+const MATRIX: [(&str, &str, &str); 96] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -85,6 +85,7 @@ const MATRIX: [(&str, &str, &str); 95] = [
     ("GET", "/v1/notifications", "admin member reader foreign"),
     ("GET", "/v1/audit", "admin"),
     ("GET", "/v1/availability", "admin member reader foreign"),
+    ("GET", "/v1/flavor-instances/availability", "admin member reader foreign"),
     ("GET", "/v1/calendar", "admin member reader foreign"),
     ("GET", "/v1/calendar/changes", "admin member reader foreign"),
     ("GET", "/v1/placement/clusters", "admin"),

@@ -58,6 +58,35 @@ async fn hosts_are_chosen_by_expressions_and_instances_are_counted_by_room() {
     assert_eq!(steps(&room), found(&[("00:00", 4), ("10:00", 3), ("11:00", 4)]), "16 vCPUs a host");
 }
 
+/// What `blazar flavor-instance-availability` of Chameleon's python-blazarclient sends, and the columns that it prints.
+#[tokio::test]
+async fn chameleons_python_blazarclient_reads_the_room_for_instances_of_flavors() {
+    let site = Site::guarded().await;
+    site.add_hosts_as("admin", 2).await;
+    for (id, public) in [("m1", true), ("secret", false)] {
+        let flavor = json!({"id": id, "name": id, "vcpus": 8, "ram": 512, "disk": 1, "os-flavor-access:is_public": public});
+        site.send_as("admin", Method::POST, "/v1/flavors", Some(&flavor)).await.ok(201);
+    }
+    let lease = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 11:00");
+    site.send_as("member", Method::POST, "/v1/leases", Some(&lease)).await.ok(201);
+    let ask = async |query: &str| {
+        let path = format!("/v1/flavor-instances/availability{query}");
+        site.send_as("foreign", Method::GET, &path, None).await
+    };
+    let answer = ask("?flavor_id=m1&start_date=2030-01-02%2009:00&end_date=2030-01-02%2012:00").await.ok(200);
+    let row = |start: &str, end: &str, available: u64| {
+        json!({"start": format!("2030-01-02 {start}"), "end": format!("2030-01-02 {end}"),
+            "available": available, "total": 4})
+    };
+    let rows = [row("09:00", "10:00", 4), row("10:00", "11:00", 2), row("11:00", "12:00", 4)];
+    assert_eq!(answer, json!({"flavor_instances": [{"flavor_id": "m1", "availability": rows}]}));
+    let all = ask("").await.ok(200);
+    let flavors = all["flavor_instances"].as_array().expect("a list");
+    assert_eq!(flavors.len(), 1, "the other flavor is not for members");
+    assert_eq!(flavors[0]["availability"].as_array().expect("a list").len(), 3);
+    assert_eq!(ask("?flavor_id=secret").await.error(), (400, "Flavor secret not found".to_owned()));
+}
+
 #[tokio::test]
 async fn a_member_of_another_project_learns_numbers_and_nothing_else() {
     let site = Site::guarded().await;

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 95] = [
+const ROWS: [Row; 96] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -88,6 +88,11 @@ const ROWS: [Row; 95] = [
         ("network_id", ""),
         ("amount", "1"),
         ("duration", "1h"),
+    ]),
+    row("GET", "/v1/flavor-instances/availability").with(&[
+        ("flavor_id", ""),
+        ("start_date", "2030-01-01 00:00"),
+        ("end_date", "2030-03-01 00:00"),
     ]),
     row("GET", "/v1/calendar").with(&[
         ("start", "2030-01-01 00:00"),
