@@ -105,6 +105,7 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
   }, [facts, filter]);
   const [part, more] = usePart(shown);
   const mayClose = may(session, "oshosts:put");
+  const mayAsk = may(session, "placement:fleet") && may(session, "placement:post");
   const set = async (host: Host, reservable: boolean): Promise<void> => {
     setBusy(true);
     setFailure(null);
@@ -198,7 +199,20 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
                     {leases.length > 3 && ` + ${leases.length - 3}`}
                     {leases.length === 0 && "–"}
                   </td>
-                  <td data-label={columns.guests}>{facts?.instances.get(host.hypervisor_hostname)?.length ?? 0}</td>
+                  <td data-label={columns.guests}>
+                    {facts?.instances.get(host.hypervisor_hostname)?.length ?? 0}
+                    {mayAsk && (
+                      <>
+                        {" "}
+                        <a
+                          href={href(["placement", "drain"], { of: "fleet", nodes: host.hypervisor_hostname })}
+                          aria-label={t.fleet.drainOf(host.hypervisor_hostname)}
+                        >
+                          {t.fleet.drain}
+                        </a>
+                      </>
+                    )}
+                  </td>
                   <td data-label={columns.capabilities}>
                     <ul class="chips">
                       {capabilities(host)

@@ -1,11 +1,11 @@
-// Questions about a Ganeti cluster: a file that is sent with each of them, or a cluster that the operator has named.
-// Nothing of a file is kept.
+// Questions of placement: about a Ganeti cluster, as a file that is sent with each of them or one that the operator has
+// named, or about the service's own fleet. Nothing of a file is kept.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ApiError, get, request } from "./api/client";
 import { gib, Refusal } from "./parts";
-import { go, type Route } from "./route";
+import { go, href, type Route } from "./route";
 import { may, useContextOf, useLoaded } from "./state";
 import { t } from "./texts";
 
@@ -13,7 +13,7 @@ const QUESTIONS = ["balance", "drain", "whatif", "fit"] as const;
 type Question = (typeof QUESTIONS)[number];
 
 /** A cluster as a request has it. */
-type Cluster = { cluster: string } | { text: string } | { rapi: unknown };
+type Cluster = { cluster: string } | { fleet: true } | { text: string } | { rapi: unknown };
 
 interface Move {
   instance: string;
@@ -112,13 +112,23 @@ const specs = (text: string): string[] => text.split(/[\s;]+/).filter(Boolean);
 const fixed = (value: number): string => value.toFixed(4);
 const signed = (value: number): string => (value > 0 ? `+${fixed(value)}` : fixed(value).replace("-", "−"));
 
+/** Values of the choice of a cluster. */
+const [FLEET, NAMED] = ["fleet", "named "];
+function chosen(cluster: Cluster | null): string {
+  if (cluster && "fleet" in cluster) return FLEET;
+  return cluster && "cluster" in cluster ? NAMED + cluster.cluster : "";
+}
+
 export function PlacementView({ route }: { route: Route }): JSX.Element {
   const { session } = useContextOf();
   const named = may(session, "placement:clusters");
   const clusters = useLoaded<{ clusters: string[] }>(named ? "clusters" : null, (signal) =>
     get("/v1/placement/clusters", {}, signal),
   );
-  const [cluster, setCluster] = useState<Cluster | null>(null);
+  const ofFleet = may(session, "placement:fleet");
+  const [cluster, setCluster] = useState<Cluster | null>(
+    ofFleet && route.query.get("of") === "fleet" ? { fleet: true } : null,
+  );
   const [source, setSource] = useState("");
   const [wrong, setWrong] = useState<string | null>(null);
   const question: Question = QUESTIONS.find((name) => name === route.parts[1]) ?? "balance";
@@ -141,20 +151,22 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
       </header>
       <p class="note">{t.placement.lead}</p>
       <div class="toolbar">
-        {names.length > 0 && (
+        {(ofFleet || names.length > 0) && (
           <label>
             {t.placement.named}{" "}
             <select
-              value={cluster && "cluster" in cluster ? cluster.cluster : ""}
+              value={chosen(cluster)}
               onChange={(event) => {
-                const name = event.currentTarget.value;
-                setCluster(name ? { cluster: name } : null);
-                setSource(name);
+                const value = event.currentTarget.value;
+                if (value === "") setCluster(null);
+                else setCluster(value === FLEET ? { fleet: true } : { cluster: value.slice(NAMED.length) });
+                setSource(value);
               }}
             >
               <option value="">{t.placement.none}</option>
+              {ofFleet && <option value={FLEET}>{t.placement.fleet}</option>}
               {names.map((name) => (
-                <option key={name} value={name}>
+                <option key={name} value={NAMED + name}>
                   {name}
                 </option>
               ))}
@@ -162,7 +174,7 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
           </label>
         )}
         <label>
-          {names.length > 0 ? t.placement.orFile : t.placement.file}{" "}
+          {ofFleet || names.length > 0 ? t.placement.orFile : t.placement.file}{" "}
           <input type="file" onChange={(event) => void read(event.currentTarget.files?.[0])} />
         </label>
       </div>
@@ -171,18 +183,24 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
         {QUESTIONS.map((name) => (
           <a
             key={name}
-            href={`#/placement/${name}`}
+            href={href(["placement", name])}
             aria-current={name === question ? "page" : undefined}
             onClick={(event) => {
               event.preventDefault();
-              go(["placement", name]);
+              go(["placement", name], { of: cluster && "fleet" in cluster ? "fleet" : null });
             }}
           >
             {t.placement.names[name]}
           </a>
         ))}
       </nav>
-      <Asking key={`${question} ${source}`} question={question} cluster={cluster} />
+      {cluster && "fleet" in cluster && <p class="note">{t.placement.fleetMeans}</p>}
+      <Asking
+        key={`${question} ${source}`}
+        question={question}
+        cluster={cluster}
+        given={{ nodes: route.query.get("nodes") ?? "" }}
+      />
     </div>
   );
 }
@@ -190,8 +208,16 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
 type Fields = Record<string, string | boolean>;
 
 /** The form of a question, and its answer. */
-function Asking({ question, cluster }: { question: Question; cluster: Cluster | null }): JSX.Element {
-  const [fields, setFields] = useState<Fields>({});
+function Asking({
+  question,
+  cluster,
+  given,
+}: {
+  question: Question;
+  cluster: Cluster | null;
+  given: Fields;
+}): JSX.Element {
+  const [fields, setFields] = useState<Fields>(given);
   const [answer, setAnswer] = useState<Answers | null>(null);
   const [failure, setFailure] = useState<ApiError | null>(null);
   const [busy, setBusy] = useState(false);

@@ -332,6 +332,8 @@ export const t = {
       failed: "failed to start",
     } as Record<string, string>,
     size: (vcpus: number, memory: string, disk: string): string => `${vcpus} vCPU · ${memory} · ${disk}`,
+    drain: "drain?",
+    drainOf: (name: string): string => `What would leave ${name}, and where it would go`,
     close: "Close",
     reopen: "Open",
     closing: (name: string): string =>
@@ -388,7 +390,10 @@ export const t = {
 
   placement: {
     title: "Placement",
-    lead: "Ask about a Ganeti cluster. Nothing in it is changed, and nothing of a file is kept.",
+    lead: "Ask about a Ganeti cluster, or about the fleet of this service. Nothing is changed, and nothing of a file is kept.",
+    fleet: "The fleet of this service",
+    fleetMeans:
+      "Hosts that no lease has are a group for each free pool, and the hosts of each lease are a group. Guests move within their group. Memory and vCPUs are counted, disks are not. Preemptible instances take room and are not moved.",
     named: "Cluster",
     none: "choose one",
     file: "File",
@@ -419,7 +424,7 @@ export const t = {
       count: "How many",
     },
     hints: {
-      group: "Empty: the only one that has nodes",
+      group: "Empty: the only one that has nodes; of the fleet, the largest free pool",
       moves: "Empty: as many as it takes",
       nodes: "Names, with commas between them",
       instances: "Names, with commas between them",

@@ -6,7 +6,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { target, typesOf } from "../scripts/schema.mjs";
 import { drag, faults, HOUR, hosts, point, rfc3339, settled, visit } from "./page";
-import { browser as launch, open, out, pause, Service } from "./service";
+import { demonstration, browser as launch, open, out, pause, Service } from "./service";
 
 const VIEWS = {
   calendar: "#/",
@@ -42,14 +42,10 @@ const forInput = (time: number): string => new Date(time).toISOString().slice(0,
 describe("with the demonstration's fleet", () => {
   let service: Service;
   let page: Page & { wrong: string[] };
-  beforeAll(async () => {
-    service = await Service.demo().start();
-    page = await open(browser);
-  });
-  afterAll(async () => {
-    await page?.context().close();
-    await service?.end();
-  });
+  demonstration(
+    () => browser,
+    (started, opened) => ([service, page] = [started, opened]),
+  );
   afterEach(() => {
     expect(page.wrong.splice(0)).toEqual([]);
   });

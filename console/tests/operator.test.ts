@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { faults, HOUR, hosts, point, rfc3339, visit } from "./page";
-import { browser as launch, open, out, pause, Service, until } from "./service";
+import { demonstration, browser as launch, open, out, pause, Service, until } from "./service";
 
 const node = (name: string, role: string, free: number): string =>
   `${name}.x|16384|0|${free}|100000|90000|8|${role}|u|1||N|0|0|1.0`;
@@ -44,18 +44,35 @@ const serviceNow = async (service: Service): Promise<number> =>
 describe("with the demonstration's fleet", () => {
   let service: Service;
   let page: Page & { wrong: string[] };
-  beforeAll(async () => {
-    service = await Service.demo().start();
-    page = await open(browser);
-  });
-  afterAll(async () => {
-    await page?.context().close();
-    await service?.end();
-  });
+  demonstration(
+    () => browser,
+    (started, opened) => ([service, page] = [started, opened]),
+  );
   const choose = (of: Page): Promise<void> =>
     of
       .locator("input[type=file]")
       .setInputFiles({ name: "cluster.data", mimeType: "text/plain", buffer: Buffer.from(CLUSTER) });
+
+  it("what would leave a host of the fleet is asked from the list of hosts", async () => {
+    const { hosts: all } = await service.ask<{ hosts: { hypervisor_hostname: string }[] }>("GET", "/v1/os-hosts");
+    const name = all[0]?.hypervisor_hostname ?? "";
+    await visit(page, service, `#/fleet?find=${name}`);
+    await page.getByRole("link", { name: `What would leave ${name}` }).first().click();
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText("The other nodes").waitFor();
+    const { drain } = await service.ask<{ drain: { nodes: { name: string }[]; steps: object[]; stays: object[] } }>(
+      "POST",
+      "/v1/placement/drain",
+      { fleet: true, nodes: [name] },
+    );
+    expect(drain.nodes.map((node) => node.name)).toEqual([name]);
+    await page.screenshot({ path: join(out, "fleet-drain-light.png"), fullPage: true });
+    await visit(page, service, "#/placement/balance?of=fleet");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText("Score by component").waitFor();
+    await page.screenshot({ path: join(out, "fleet-balance-light.png"), fullPage: true });
+    expect(await faults(page)).toEqual([]);
+  });
 
   it("the questions about a cluster are answered as the commands answer them", async () => {
     await visit(page, service, "#/placement");

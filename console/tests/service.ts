@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll } from "vitest";
 
 const program = process.env.ALLOT ?? "allot";
 /** Where pictures are left. */
@@ -181,4 +182,22 @@ export async function open(
       page.wrong.push(message.text());
   });
   return page;
+}
+
+/** Before all tests of a group, the demonstration's service and a page; after them, both end. */
+export function demonstration(
+  browser: () => Browser,
+  ready: (service: Service, page: Page & { wrong: string[] }) => void,
+): void {
+  let [service, page]: [Service | null, Page | null] = [null, null];
+  beforeAll(async () => {
+    service = await Service.demo().start();
+    const opened = await open(browser());
+    page = opened;
+    ready(service, opened);
+  });
+  afterAll(async () => {
+    await page?.context().close();
+    await service?.end();
+  });
 }

@@ -108,7 +108,7 @@ export interface components {
         /**
          * @description Which moves balance a group, as `allot hbal` has them.
          *
-         *     One of `cluster`, `text` and `rapi` says about which cluster.
+         *     One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
          */
         BalanceQuestion: {
             /** @description The name that the operator has given a cluster. */
@@ -117,6 +117,8 @@ export interface components {
             disk_moves?: boolean | null;
             /** @description Only move instances off offline nodes. */
             evacuate?: boolean | null;
+            /** @description True: the hosts of the service's own fleet as nodes, and what runs there as instances. */
+            fleet?: boolean | null;
             /** @description The group; it need not be said where only one has nodes. */
             group?: string | null;
             /** @description Do not insist on limits that are exceeded already. */
@@ -299,13 +301,15 @@ export interface components {
         /**
          * @description Whether nodes can be emptied, as `allot drain` has it.
          *
-         *     One of `cluster`, `text` and `rapi` says about which cluster.
+         *     One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
          */
         DrainQuestion: {
             /** @description The name that the operator has given a cluster. */
             cluster?: string | null;
             /** @description Whether disks may be copied; they may if it is not said. */
             disk_moves?: boolean | null;
+            /** @description True: the hosts of the service's own fleet as nodes, and what runs there as instances. */
+            fleet?: boolean | null;
             /** @description Accept moves that violate policies, exclusion tags or N+1 where they are violated already. */
             ignore_soft_errors?: boolean | null;
             /**
@@ -574,7 +578,7 @@ export interface components {
         /**
          * @description How many instances of a shape fit, as `allot fit` has it.
          *
-         *     One of `cluster`, `text` and `rapi` says about which cluster.
+         *     One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
          */
         FitQuestion: {
             /** @description Whether instances are placed only where every node can still be emptied; so it is if it is not said. */
@@ -588,6 +592,8 @@ export interface components {
             count?: number | null;
             /** @description Their disk template. */
             disk_template?: string | null;
+            /** @description True: the hosts of the service's own fleet as nodes, and what runs there as instances. */
+            fleet?: boolean | null;
             /** @description Only in this group. */
             group?: string | null;
             /** @description Judge redundancy group by group. */
@@ -660,6 +666,13 @@ export interface components {
              */
             vcpus: number;
         };
+        /** @description How many instances of a flavor there is room for when, as the clients of Chameleon's Blazar read it. */
+        FlavorAvailability: {
+            /** @description In order and without gaps. */
+            availability: components["schemas"]["FlavorStep"][];
+            /** @description The flavor. */
+            flavor_id: string;
+        };
         /** @description A flavor. */
         FlavorBody: {
             /** @description A flavor. */
@@ -707,6 +720,28 @@ export interface components {
              * @description Virtual CPUs.
              */
             vcpus: number;
+        };
+        /** @description How many instances of flavors there is room for when. */
+        FlavorInstancesBody: {
+            /** @description One for each flavor. */
+            flavor_instances: components["schemas"]["FlavorAvailability"][];
+        };
+        /** @description A time during which there is room for the same number. */
+        FlavorStep: {
+            /**
+             * Format: int64
+             * @description How many instances there is room for.
+             */
+            available: number;
+            /** @description Until when. */
+            end: string;
+            /** @description From when: UTC, `YYYY-MM-DD HH:MM`, as the clients read it. */
+            start: string;
+            /**
+             * Format: int64
+             * @description How many there would be room for if nothing were reserved.
+             */
+            total: number;
         };
         /** @description All flavors. */
         FlavorsBody: {
@@ -2190,7 +2225,7 @@ export interface components {
         /**
          * @description What the cluster would be like after changes, as `allot whatif` has it. At least one change must be given.
          *
-         *     One of `cluster`, `text` and `rapi` says about which cluster.
+         *     One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
          */
         WhatifQuestion: {
             /** @description Instances that are created: `COUNT,DISK,RAM,CPUS[,TEMPLATE]` each. */
@@ -2203,6 +2238,8 @@ export interface components {
             cluster?: string | null;
             /** @description Disk template of the instances that room is counted for. */
             disk_template?: string | null;
+            /** @description True: the hosts of the service's own fleet as nodes, and what runs there as instances. */
+            fleet?: boolean | null;
             /** @description Judge redundancy group by group. */
             independent_groups?: boolean | null;
             /**

@@ -2,6 +2,8 @@
 //! `whatif` and `fit` are, so that the answers are the same, and whatever somebody sends costs a bounded share of the
 //! machine: processor time, memory, what is written. When the client leaves, the process ends.
 
+pub(crate) mod fleet;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -127,7 +129,10 @@ impl Placement {
                 let message = format!("Malformed parameter cluster: there is no {}", Quoted(name));
                 ApiError::new(StatusCode::BAD_REQUEST, message)
             })?,
-            AskedCluster::Text(_) => format!("--text-data={}", directory.path().join(TEXT).display()),
+            // What the fleet is like has been written down as text.
+            AskedCluster::Text(_) | AskedCluster::Fleet => {
+                format!("--text-data={}", directory.path().join(TEXT).display())
+            }
             AskedCluster::Rapi(_) => format!("--master=file://{}", directory.path().display()),
         };
         let Ok(_turn) = self.computed.acquire().await else { return Err(ApiError::internal()) };
@@ -253,7 +258,7 @@ impl Described {
             tokio::fs::write(directory.path().join(name), text).await.map_err(failed)
         };
         match cluster {
-            AskedCluster::Named(_) => {}
+            AskedCluster::Named(_) | AskedCluster::Fleet => {}
             AskedCluster::Text(text) => write(TEXT, text).await?,
             AskedCluster::Rapi(documents) => {
                 for (name, text) in documents {

@@ -1,5 +1,5 @@
-//! Questions about a Ganeti cluster: its description, which is sent along or which the operator has named, and options
-//! as the commands `allot hbal`, `drain`, `whatif` and `fit` have them. Not in Blazar.
+//! Questions about a Ganeti cluster, which is sent along or which the operator has named, or about the service's own
+//! fleet; and options as the commands `allot hbal`, `drain`, `whatif` and `fit` have them. Not in Blazar.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -124,6 +124,8 @@ const FIT: [Field; 7] = [
 pub enum AskedCluster {
     /// The one that the operator has given this name.
     Named(String),
+    /// The hosts that the service leases.
+    Fleet,
     /// One in the text format.
     Text(String),
     /// Answers of the remote API, each with the name of its file.
@@ -193,18 +195,20 @@ impl PlacementRequest {
     }
 }
 
-/// Takes the cluster out of a body: one of `cluster`, `text` and `rapi`.
+/// Takes the cluster out of a body: one of `cluster`, `fleet`, `text` and `rapi`.
 fn cluster(object: &mut Map<String, Value>) -> Result<AskedCluster, RequestError> {
-    let mut given = ["cluster", "text", "rapi"].into_iter().filter_map(|name| {
+    let mut given = ["cluster", "fleet", "text", "rapi"].into_iter().filter_map(|name| {
         let value = object.remove(name).filter(|value| !value.is_null())?;
         Some((name, value))
     });
     let first = given.next();
     if let Some((more, _)) = given.next() {
-        return Err(RequestError::malformed(more, "absent: give one of cluster, text and rapi"));
+        return Err(RequestError::malformed(more, "absent: give one of cluster, fleet, text and rapi"));
     }
     match first {
         Some(("cluster", Value::String(name))) => Ok(AskedCluster::Named(name)),
+        Some(("fleet", Value::Bool(true))) => Ok(AskedCluster::Fleet),
+        Some(("fleet", _)) => Err(RequestError::malformed("fleet", "true, or absent")),
         Some(("text", Value::String(text))) => Ok(AskedCluster::Text(text)),
         Some(("rapi", Value::Object(mut documents))) => {
             let mut document = |name: &'static str, file: &'static str| {
@@ -228,7 +232,7 @@ fn cluster(object: &mut Map<String, Value>) -> Result<AskedCluster, RequestError
         }
         Some(("rapi", _)) => Err(RequestError::malformed("rapi", "an object")),
         Some((name, _)) => Err(RequestError::malformed(name, "text")),
-        None => Err(RequestError::Missing("cluster, text or rapi".to_owned())),
+        None => Err(RequestError::Missing("cluster, fleet, text or rapi".to_owned())),
     }
 }
 
@@ -250,13 +254,16 @@ macro_rules! questions {
     ($( $(#[doc = $doc:literal])+ $name:ident { $( $(#[doc = $about:literal])+ $field:ident: $kind:ty, )+ } )+) => { $(
         $(#[doc = $doc])+
         ///
-        /// One of `cluster`, `text` and `rapi` says about which cluster.
+        /// One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
         #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
             /// The name that the operator has given a cluster.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub cluster: Option<String>,
+            /// True: the hosts of the service's own fleet as nodes, and what runs there as instances.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub fleet: Option<bool>,
             /// A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             #[schema(max_length = 8_388_608, pattern = r"^[\s\S]*$")]
@@ -379,15 +386,17 @@ mod tests {
     #[test]
     fn a_cluster_is_named_or_sent_and_nothing_else() {
         for (body, message) in [
-            (json!({}), "Missing parameter cluster, text or rapi"),
+            (json!({}), "Missing parameter cluster, fleet, text or rapi"),
             (json!({"text": "a", "cluster": "b"}), "Malformed parameter text"),
             (json!({"text": 1}), "Malformed parameter text"),
+            (json!({"fleet": true, "cluster": "b"}), "Malformed parameter fleet"),
+            (json!({"fleet": false}), "Malformed parameter fleet"),
             (json!({"rapi": {"groups": []}}), "Missing parameter rapi.nodes"),
             (
                 json!({"rapi": {"groups": [], "nodes": [], "instances": [], "info": {}, "x": 1}}),
                 "Unknown parameter rapi.x",
             ),
-            (json!({"master": "192.0.2.1"}), "Missing parameter cluster, text or rapi"),
+            (json!({"master": "192.0.2.1"}), "Missing parameter cluster, fleet, text or rapi"),
             (json!({"text": "", "master": "192.0.2.1"}), "Unknown parameter master"),
             (
                 json!({"text": "", "group": "a\u{0}b"}),
@@ -420,7 +429,7 @@ mod tests {
             let schema = serde_json::to_value(schema).expect("JSON");
             let mut described: Vec<&str> =
                 schema["properties"].as_object().expect("properties").keys().map(String::as_str).collect();
-            let mut known = vec!["cluster", "text", "rapi"];
+            let mut known = vec!["cluster", "fleet", "text", "rapi"];
             known.extend(question.options().iter().chain(&VIEW).map(|(name, ..)| name));
             described.sort_unstable();
             known.sort_unstable();

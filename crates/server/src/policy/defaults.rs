@@ -120,6 +120,8 @@ rules! {
     PlacementPost "blazar:placement:post" MEMBER;
     /// Asking about clusters that the operator has named, and seeing their names.
     PlacementClusters "blazar:placement:clusters" ADMIN;
+    /// Asking the same about the hosts of the service's own fleet and what runs there.
+    PlacementFleet "blazar:placement:fleet" ADMIN;
     /// Seeing how power is saved.
     EnergyGet "blazar:energy:get" ADMIN;
     /// Booking maintenance of hosts.

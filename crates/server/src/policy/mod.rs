@@ -251,6 +251,7 @@ mod tests {
             ("blazar:calendar:get_names", admin),
             ("blazar:placement:post", member),
             ("blazar:placement:clusters", admin),
+            ("blazar:placement:fleet", admin),
             ("blazar:energy:get", admin),
             ("blazar:maintenance:post", admin),
             ("blazar:drift:get", admin),

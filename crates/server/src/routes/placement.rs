@@ -1,4 +1,6 @@
-//! Questions about Ganeti clusters, which have nothing to do with the service's own fleet. Not in Blazar.
+//! Questions of placement: about Ganeti clusters, and about the service's own fleet. Not in Blazar.
+
+use std::sync::Arc;
 
 use api::v1::body::{ClustersBody, PlacementAnswer};
 use api::v1::{
@@ -13,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::Body;
+use crate::placement::fleet;
 use crate::policy::Rule;
 use crate::rate::Client;
 
@@ -29,72 +32,37 @@ pub(crate) async fn clusters(
     Ok(Json(ClustersBody { clusters: app.inner.placement.clusters().cloned().collect() }))
 }
 
-/// Which moves balance a group, each with what it changes: what `allot hbal --json --explain` prints.
-#[utoipa::path(
-    post, path = "/v1/placement/balance", tag = "placement", operation_id = "balance_cluster",
-    request_body = BalanceQuestion,
-    responses(
-        (status = 200, body = PlacementAnswer),
-        (status = 404, description = "The service answers no such questions", body = ErrorBody),
-    )
-)]
-pub(crate) async fn balance(
-    State(app): State<App>,
-    session: Session,
-    request: Request,
-) -> Result<Response, ApiError> {
-    answer(&app, &session, PlacementQuestion::Balance, request).await
+/// A handler for each question. They differ in their names and in what the document says of them.
+macro_rules! questions {
+    ($( $(#[doc = $doc:literal])+ $name:ident($path:literal, $operation:literal, $body:ty): $question:ident; )+) => { $(
+        $(#[doc = $doc])+
+        #[utoipa::path(
+            post, path = $path, tag = "placement", operation_id = $operation,
+            request_body = $body,
+            responses(
+                (status = 200, body = PlacementAnswer),
+                (status = 404, description = "The service answers no such questions", body = ErrorBody),
+            )
+        )]
+        pub(crate) async fn $name(
+            State(app): State<App>,
+            session: Session,
+            request: Request,
+        ) -> Result<Response, ApiError> {
+            answer(&app, &session, PlacementQuestion::$question, request).await
+        }
+    )+ };
 }
 
-/// Whether nodes can be emptied, by which moves, and what must stay: what `allot drain --json` prints.
-#[utoipa::path(
-    post, path = "/v1/placement/drain", tag = "placement", operation_id = "drain_cluster",
-    request_body = DrainQuestion,
-    responses(
-        (status = 200, body = PlacementAnswer),
-        (status = 404, description = "The service answers no such questions", body = ErrorBody),
-    )
-)]
-pub(crate) async fn drain(
-    State(app): State<App>,
-    session: Session,
-    request: Request,
-) -> Result<Response, ApiError> {
-    answer(&app, &session, PlacementQuestion::Drain, request).await
-}
-
-/// What the cluster would be like after changes: what `allot whatif --json` prints.
-#[utoipa::path(
-    post, path = "/v1/placement/whatif", tag = "placement", operation_id = "change_cluster",
-    request_body = WhatifQuestion,
-    responses(
-        (status = 200, body = PlacementAnswer),
-        (status = 404, description = "The service answers no such questions", body = ErrorBody),
-    )
-)]
-pub(crate) async fn whatif(
-    State(app): State<App>,
-    session: Session,
-    request: Request,
-) -> Result<Response, ApiError> {
-    answer(&app, &session, PlacementQuestion::Whatif, request).await
-}
-
-/// How many instances of a shape fit, and what would make room for more: what `allot fit --json` prints.
-#[utoipa::path(
-    post, path = "/v1/placement/fit", tag = "placement", operation_id = "fit_cluster",
-    request_body = FitQuestion,
-    responses(
-        (status = 200, body = PlacementAnswer),
-        (status = 404, description = "The service answers no such questions", body = ErrorBody),
-    )
-)]
-pub(crate) async fn fit(
-    State(app): State<App>,
-    session: Session,
-    request: Request,
-) -> Result<Response, ApiError> {
-    answer(&app, &session, PlacementQuestion::Fit, request).await
+questions! {
+    /// Which moves balance a group, each with what it changes: what `allot hbal --json --explain` prints.
+    balance("/v1/placement/balance", "balance_cluster", BalanceQuestion): Balance;
+    /// Whether nodes can be emptied, by which moves, and what must stay: what `allot drain --json` prints.
+    drain("/v1/placement/drain", "drain_cluster", DrainQuestion): Drain;
+    /// What the cluster would be like after changes: what `allot whatif --json` prints.
+    whatif("/v1/placement/whatif", "change_cluster", WhatifQuestion): Whatif;
+    /// How many instances of a shape fit, and what would make room for more: what `allot fit --json` prints.
+    fit("/v1/placement/fit", "fit_cluster", FitQuestion): Fit;
 }
 
 async fn answer(
@@ -108,10 +76,17 @@ async fn answer(
     let user = Client::User(session.identity.user.clone(), session.identity.project.clone());
     let _taken_on = placement.take_on(user)?;
     let body = Body::read(request, app, placement.cluster_bytes()).await?;
-    let read = PlacementRequest::read(question, body.login()?, &app.inner.config.limits.parts)?;
+    let mut read = PlacementRequest::read(question, body.login()?, &app.inner.config.limits.parts)?;
     drop(body);
-    if matches!(read.cluster, AskedCluster::Named(_)) {
-        session.allow(app, Rule::PlacementClusters)?;
+    match read.cluster {
+        AskedCluster::Named(_) => session.allow(app, Rule::PlacementClusters)?,
+        AskedCluster::Fleet => {
+            session.allow(app, Rule::PlacementFleet)?;
+            let service = Arc::clone(app.service());
+            let hosts = session.consider(async move { service.hosts_now().await }).await??;
+            read = fleet::about(&hosts, question, read);
+        }
+        AskedCluster::Text(_) | AskedCluster::Rapi(_) => {}
     }
     let document = placement.answer(question, &read).await?;
     let mut answer = format!("{{\"{}\":", question.name()).into_bytes();

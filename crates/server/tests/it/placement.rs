@@ -71,6 +71,38 @@ async fn named_clusters_are_for_those_who_may_know_them() {
 }
 
 #[tokio::test]
+async fn the_fleet_is_described_to_the_program_for_administrators() {
+    let (config, _script) = answering(
+        r#"for word; do words="$words\"$word\", "; done; echo "{\"words\": [$words\"\"], \"nodes\": $(grep -c '^r1-h0' cluster.data)}""#,
+    );
+    let site = site(config).await;
+    site.add_hosts_as("admin", 2).await;
+    let ask = async |token: &str, question: &str, body: serde_json::Value| {
+        site.send_as(token, Method::POST, &format!("/v1/placement/{question}"), Some(&body)).await
+    };
+    // Hosts are there once the loop has seen them.
+    loop {
+        let drained = ask("admin", "drain", json!({"fleet": true, "nodes": ["r1-h01"]})).await.ok(200);
+        if drained["drain"]["nodes"] == 2 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let words = |answer: &serde_json::Value, question: &str| answer[question]["words"].to_string();
+    let balanced = ask("admin", "balance", json!({"fleet": true})).await.ok(200);
+    assert!(words(&balanced, "balance").contains("--group=freepool"), "{balanced}");
+    let other = ask("admin", "balance", json!({"fleet": true, "group": "g"})).await.ok(200);
+    assert!(!words(&other, "balance").contains("--group=freepool"), "{other}");
+    let fit = ask("admin", "fit", json!({"fleet": true, "shape": "1g,1g,1"})).await.ok(200);
+    assert!(words(&fit, "fit").contains("--independent-groups"), "{fit}");
+    let refused = ask("member", "drain", json!({"fleet": true, "nodes": ["r1-h01"]})).await;
+    assert_eq!(
+        refused.error(),
+        (403, "Policy doesn't allow blazar:placement:fleet to be performed".to_owned())
+    );
+}
+
+#[tokio::test]
 async fn what_a_named_cluster_complains_of_is_for_the_operator() {
     let (config, _script) =
         answering("echo 'Error: failed to load data, aborting: lab.example.org: refused' >&2; exit 2");
