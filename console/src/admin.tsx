@@ -6,7 +6,7 @@ import { ApiError, type Bodies, clock, get, type Offer, path, period, request } 
 import { parse, stamp } from "./calendar/zone";
 import { LoadState, Name, Refusal, Time, usePart, whatOfLease } from "./parts";
 import { href } from "./route";
-import { changes, type Loaded, useContextOf, useLoaded, useNow } from "./state";
+import { changes, type Loaded, may, useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
 
 export function AdminView(): JSX.Element {
@@ -17,6 +17,7 @@ export function AdminView(): JSX.Element {
       </header>
       <Pools />
       <LeasePools />
+      <PreemptibleProjects />
       <Waitlist />
       <OffersHeld />
       <Audit />
@@ -123,6 +124,39 @@ function LeasePools(): JSX.Element {
             </Table>
             {more}
           </>
+        )
+      }
+    </Part>
+  );
+}
+
+/** Projects whose instances leave for leases. */
+function PreemptibleProjects(): JSX.Element | null {
+  const { session, zone } = useContextOf();
+  const known = may(session, "preemptible_projects:get");
+  const loaded = useLoaded<Bodies["PreemptibleProjectsBody"]>(known ? "preemptible-projects" : null, (signal) =>
+    get("/v1/preemptible/projects", {}, signal),
+  );
+  const columns = t.admin.preemptibleColumns;
+  if (!known) return null;
+  return (
+    <Part title={t.admin.preemptible} loaded={loaded}>
+      {({ projects }) =>
+        projects.length === 0 ? (
+          <p class="note">{t.admin.noPreemptible}</p>
+        ) : (
+          <Table columns={Object.values(columns)}>
+            {projects.map((project) => (
+              <tr key={project.pattern}>
+                <td data-label={columns.pattern}>
+                  <Name text={project.pattern} />
+                </td>
+                <td data-label={columns.since}>
+                  {project.created_at ? stamp(parse(project.created_at), zone) : t.admin.bySettings}
+                </td>
+              </tr>
+            ))}
+          </Table>
         )
       }
     </Part>

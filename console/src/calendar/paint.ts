@@ -71,6 +71,8 @@ export function palette(element: Element): Palette {
 
 const FONT = '12px system-ui, "DejaVu Sans", sans-serif';
 const BOLD = `600 ${FONT}`;
+/** For names in bars that share the height of a row. */
+const SMALL = FONT.replace("12px", "10px");
 
 /** The fill and the ink of a bar. */
 export function colors(bar: Bar, look: Palette, hues: Scene["hues"]): { fill: string; ink: string; edge: string } {
@@ -354,6 +356,7 @@ function paintBar(context: CanvasRenderingContext2D, row: Row, bar: Bar, scene: 
   const piled = bar.lanes > LANES && bar.lane >= LANES - 1;
   if (room < 26 || height < 11 || piled) return;
   context.fillStyle = hollow || ended || bar.kind === "maintenance" ? look.ink : ink;
+  context.font = height < 16 ? SMALL : FONT;
   const text = fit(context, `${status === "ERROR" ? "! " : ""}${label(bar)}`, room);
   if (status === "STARTING" || status === "TERMINATING") {
     // A name over stripes needs a ground of its own.
@@ -364,6 +367,7 @@ function paintBar(context: CanvasRenderingContext2D, row: Row, bar: Bar, scene: 
     context.fillStyle = ink_;
   }
   context.fillText(text, Math.max(from, 0) + 6, y + height / 2 + 0.5);
+  context.font = FONT;
 }
 
 function paintGhost(context: CanvasRenderingContext2D, ghost: Ghost, scene: Scene, look: Palette): void {
