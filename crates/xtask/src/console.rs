@@ -152,6 +152,14 @@ fn run(ours: &Executable, bless: bool) -> Result<Tally> {
     tally(&serde_json::from_str(&written)?)
 }
 
+/// Draws the calendar of a service in a browser, and prints what that took.
+pub fn measure(ours: &Executable, url: &str) -> Result<()> {
+    prepare()?;
+    install()?;
+    let mut command = with_service(ours, &["node_modules/vitest/vitest.mjs", "run", "tests/scale.test.ts"]);
+    must_run(command.env("ALLOT_SCALE_URL", url))
+}
+
 /// A script that starts services of its own.
 fn with_service(ours: &Executable, arguments: &[&str]) -> Command {
     let mut command = Command::new("node");

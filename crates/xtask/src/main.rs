@@ -108,8 +108,9 @@ Measurements
       --hosts N --leases N        (default 1,000 and 10,000; start-up with 100,000:
       --many N --samples N        --many)
   bench calendar [--json]       how long the calendar and what is free take, with 2,000 hosts and 20,000
-      --hosts N --leases N        leases
+      --hosts N --leases N        leases; with --console also how long a browser takes to draw them
       --samples N --ours PATH
+      --console
   bench hostile [--json]        what others wait for while members ask for all that is costly:
       --hosts N --leases N        (default 1,000 and 3,000), a minute for each scenario;
       --only TEXT                 only those whose name contains TEXT
