@@ -108,11 +108,11 @@ fn host_now(state: &State, host: &Host, seen: &ObservedHost, soon: &Window) -> H
         taken: taken(state, host.id, seen, soon),
         works,
         receives: works && (free || held.is_some()),
-        guests: seen.guests.iter().filter(stays).map(|guest| guest_now(guest, held)).collect(),
+        guests: seen.guests.iter().filter(|guest| stays(guest)).map(|guest| guest_now(guest, held)).collect(),
     }
 }
 
-fn stays(guest: &&Guest) -> bool {
+fn stays(guest: &Guest) -> bool {
     guest.owner != GuestOwner::Preemptible
 }
 
@@ -156,7 +156,7 @@ fn respect_traits(state: &State, observed: &Observed, hosts: &mut [HostNow]) {
     for host in hosts {
         let everywhere = common.get(&host.group);
         let seen = observed.hosts.get(&host.id).into_iter().flat_map(|seen| &seen.guests);
-        for (guest, seen) in host.guests.iter_mut().zip(seen.filter(stays)) {
+        for (guest, seen) in host.guests.iter_mut().zip(seen.filter(|guest| stays(guest))) {
             let mut required = seen.mobility.iter().flat_map(|mobility| &mobility.requires);
             guest.movable &=
                 required.all(|name| everywhere.is_some_and(|everywhere| everywhere.contains(name)));

@@ -131,8 +131,9 @@ fn text(hosts: &[HostNow]) -> String {
         }
     }
     line(format_args!("\nhtools:iextags:apart\n"));
-    let most = |amount: fn(&HostNow) -> u64| hosts.iter().map(amount).max().unwrap_or(0).max(1024);
-    let (memory, cpus) = (most(|host| host.capacity.memory_mib), most(|host| host.capacity.vcpus));
+    let most = |amount: fn(&HostNow) -> u64| hosts.iter().map(amount).max().unwrap_or(0);
+    let memory = most(|host| host.capacity.memory_mib).max(1024);
+    let cpus = most(|host| host.capacity.vcpus).max(1);
     let largest = format!("{memory},{cpus},{UNCOUNTED},64,64,{UNCOUNTED}");
     let owners = groups.iter().map(|group| names.group(group));
     for owner in [String::new()].into_iter().chain(owners) {

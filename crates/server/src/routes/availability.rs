@@ -86,12 +86,11 @@ pub(crate) async fn of_flavors(
     session.allow(&app, Rule::AvailabilityGet)?;
     let within = within(&app, &options, ("start_date", "end_date"))?;
     let all = session.is_admin(&app);
-    let flavors: Vec<String> = match options.text("flavor_id") {
-        Some(id) => vec![id.to_owned()],
-        None => {
-            let flavors = app.service().flavors();
-            flavors.iter().filter(|record| record.public || all).map(|record| record.id.clone()).collect()
-        }
+    let flavors: Vec<String> = if let Some(id) = options.text("flavor_id") {
+        vec![id.to_owned()]
+    } else {
+        let flavors = app.service().flavors();
+        flavors.iter().filter(|record| record.public || all).map(|record| record.id.clone()).collect()
     };
     let ask = |id: &String| {
         let reservation =
