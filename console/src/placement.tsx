@@ -126,21 +126,25 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
     get("/v1/placement/clusters", {}, signal),
   );
   const ofFleet = may(session, "placement:fleet");
-  const [cluster, setCluster] = useState<Cluster | null>(
-    ofFleet && route.query.get("of") === "fleet" ? { fleet: true } : null,
-  );
+  const [other, setOther] = useState<Cluster | null>(null);
+  // The fleet is chosen by the address, so that a question about it can be sent to others.
+  const cluster: Cluster | null = ofFleet && route.query.get("of") === FLEET ? { fleet: true } : other;
   const [source, setSource] = useState("");
   const [wrong, setWrong] = useState<string | null>(null);
   const question: Question = QUESTIONS.find((name) => name === route.parts[1]) ?? "balance";
   const names = clusters.data?.clusters ?? [];
+  const choose = (next: Cluster | null, name: string): void => {
+    setOther(next);
+    setSource(name);
+    go(["placement", question]);
+  };
   const read = async (file: File | undefined): Promise<void> => {
     if (!file) return;
     setWrong(null);
     try {
-      setCluster(readCluster(await file.text()));
-      setSource(file.name);
+      choose(readCluster(await file.text()), file.name);
     } catch {
-      setCluster(null);
+      setOther(null);
       setWrong(t.placement.wrongFile);
     }
   };
@@ -158,9 +162,8 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
               value={chosen(cluster)}
               onChange={(event) => {
                 const value = event.currentTarget.value;
-                if (value === "") setCluster(null);
-                else setCluster(value === FLEET ? { fleet: true } : { cluster: value.slice(NAMED.length) });
-                setSource(value);
+                if (value === FLEET) go(["placement", question], { of: FLEET });
+                else choose(value ? { cluster: value.slice(NAMED.length) } : null, value);
               }}
             >
               <option value="">{t.placement.none}</option>
@@ -187,7 +190,7 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
             aria-current={name === question ? "page" : undefined}
             onClick={(event) => {
               event.preventDefault();
-              go(["placement", name], { of: cluster && "fleet" in cluster ? "fleet" : null });
+              go(["placement", name], { of: cluster && "fleet" in cluster ? FLEET : null });
             }}
           >
             {t.placement.names[name]}
@@ -196,7 +199,7 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
       </nav>
       {cluster && "fleet" in cluster && <p class="note">{t.placement.fleetMeans}</p>}
       <Asking
-        key={`${question} ${source}`}
+        key={`${question} ${chosen(cluster)} ${source}`}
         question={question}
         cluster={cluster}
         given={{ nodes: route.query.get("nodes") ?? "" }}

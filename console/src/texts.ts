@@ -333,7 +333,7 @@ export const t = {
     } as Record<string, string>,
     size: (vcpus: number, memory: string, disk: string): string => `${vcpus} vCPU · ${memory} · ${disk}`,
     drain: "drain?",
-    drainOf: (name: string): string => `What would leave ${name}, and where it would go`,
+    drainOf: (name: string): string => `drain? What would leave ${name}, and where it would go`,
     close: "Close",
     reopen: "Open",
     closing: (name: string): string =>

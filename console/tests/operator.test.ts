@@ -68,6 +68,7 @@ describe("with the demonstration's fleet", () => {
     expect(drain.nodes.map((node) => node.name)).toEqual([name]);
     await page.screenshot({ path: join(out, "fleet-drain-light.png"), fullPage: true });
     await visit(page, service, "#/placement/balance?of=fleet");
+    await page.getByText("Which moves balance a group").waitFor();
     await page.getByRole("button", { name: "Ask" }).click();
     await page.getByText("Score by component").waitFor();
     await page.screenshot({ path: join(out, "fleet-balance-light.png"), fullPage: true });
