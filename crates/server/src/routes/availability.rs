@@ -65,13 +65,13 @@ pub(crate) async fn show(
     Ok(Json(AvailabilityBody { availability }))
 }
 
-/// How many instances of a flavor there is room for when, within a window; of each flavor that the caller may use, if none
-/// is named. As in Chameleon's Blazar, by what its clients send and read; Blazar itself has no such address.
+/// How many instances of a flavor there is room for when, within a window; of each of the service's own flavors that the
+/// caller may use, if none is named. As in Chameleon's Blazar, by what its clients send and read; Blazar itself has no such address.
 #[utoipa::path(
     get, path = "/v1/flavor-instances/availability", tag = "availability",
     operation_id = "show_flavor_availability",
     params(
-        ("flavor_id" = Option<String>, Query, description = "The flavor; all of them if it is not said"),
+        ("flavor_id" = Option<String>, Query, description = "The flavor; all that `GET /v1/flavors` lists if it is not said"),
         ("start_date" = Option<String>, Query, description = "From when: `YYYY-MM-DD HH:MM` in UTC, or RFC 3339; now if \
             it is not said"),
         ("end_date" = Option<String>, Query, description = "Until when; 30 days later if it is not said"),
@@ -92,10 +92,11 @@ pub(crate) async fn of_flavors(
         let flavors = app.service().flavors();
         flavors.iter().filter(|record| record.public || all).map(|record| record.id.clone()).collect()
     };
+    let usable = usable_flavors(&app, &session, flavors.iter().map(String::as_str)).await?;
     let ask = |id: &String| {
         let reservation =
             json!({"resource_type": "flavor:instance", "flavor_id": id, "amount": "1", "affinity": null});
-        read_asked(&reservation, &|id| usable_flavor(&app, &session, id))
+        read_asked(&reservation, &|id| usable.get(id).cloned())
     };
     let asked = flavors.iter().map(ask).collect::<Result<Vec<_>, _>>()?;
     let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
