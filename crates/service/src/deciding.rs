@@ -158,8 +158,13 @@ impl Service {
 
     /// Charges the client for the work of a decision.
     fn charge(&self, budget: &Budget) {
+        self.charge_for(budget.spent());
+    }
+
+    /// Charges the client, if there is one, for so much work.
+    pub(crate) fn charge_for(&self, work: u64) {
         if let Some(client) = Client::current() {
-            self.places.charge(&Who::Client(Some(client.owner().clone())), budget.spent());
+            self.places.charge(&Who::Client(Some(client.owner().clone())), work);
         }
     }
 }
@@ -330,6 +335,30 @@ mod tests {
         );
         assert!(decided.await.is_ok());
         times.into_inner()
+    }
+
+    #[tokio::test]
+    async fn who_has_written_more_waits_for_who_has_written_less() {
+        let service = service().await;
+        let commit = async |number: u32, rows: u32| {
+            let writer = service.writer().await.ok().expect("nobody has gone");
+            let created_at = Timestamp::UNIX_EPOCH;
+            let project = |row| {
+                let pattern = format!("{number}-{row}").parse().expect("any text is a pattern");
+                Write::PreemptibleProject(PreemptibleProjectRecord { pattern, created_at })
+            };
+            let commit = Commit { writes: (0..rows).map(project).collect(), ..Commit::new(service.now()) };
+            writer.commit(commit).await.expect("it can be committed");
+        };
+        client("much").scope(commit(1, 100)).await;
+        client("little").scope(commit(2, 1)).await;
+        let held = service.loop_writer().await.expect("the store works");
+        let mut much = Box::pin(client("much").scope(service.writer()));
+        let mut little = Box::pin(client("little").scope(service.writer()));
+        assert!(much.as_mut().now_or_never().is_none() && little.as_mut().now_or_never().is_none());
+        drop(held);
+        assert!(much.as_mut().now_or_never().is_none(), "it came first");
+        assert!(little.as_mut().now_or_never().is_some());
     }
 
     #[tokio::test]

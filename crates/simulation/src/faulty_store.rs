@@ -327,6 +327,10 @@ impl Store for FaultyStore {
         self.inner.origin().await
     }
 
+    async fn take_fence(&self) -> Result<u64, StoreError> {
+        self.unless(self.inner.take_fence()).await
+    }
+
     async fn check(&self) -> Result<(), StoreError> {
         self.unless(self.inner.check()).await
     }

@@ -293,6 +293,11 @@ impl Store for PostgresStore {
         Ok(Some(asking!(self, db => archive::origin(db).await)?))
     }
 
+    async fn take_fence(&self) -> Result<u64, StoreError> {
+        let fence = writing!(self, db => steps::take_fences(db, 1).await)?;
+        Ok(fence.cast_unsigned())
+    }
+
     async fn check(&self) -> Result<(), StoreError> {
         Ok(writing!(self, db => {
             sqlx::query!("UPDATE probe SET writes = writes + 1").execute(db).await?;

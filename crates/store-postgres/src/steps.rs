@@ -11,6 +11,12 @@ use store::{Claim, Finished, Holder, RecordKey, StoreError};
 use crate::columns::{plain, text, us};
 use crate::error::Trouble;
 
+/// Gives out so many fences; returns the last.
+pub(crate) async fn take_fences(db: &mut PgConnection, count: i64) -> Result<i64, Trouble> {
+    let last = sqlx::query_scalar!("UPDATE fence SET last = last + $1 RETURNING last", count);
+    Ok(last.fetch_one(db).await?)
+}
+
 /// Claims those that are not claimed, or whose claim is over.
 ///
 /// Claims come one after another, by the lock of the fence's row, so that a step's later claim has the higher
@@ -24,8 +30,7 @@ pub(crate) async fn claim(
 ) -> Result<Vec<Claim>, Trouble> {
     let steps: BTreeSet<String> = actions.iter().map(|action| action_key(*action)).collect();
     let steps: Vec<String> = steps.into_iter().collect();
-    let last = sqlx::query_scalar!("UPDATE fence SET last = last + $1 RETURNING last", steps.len() as i64);
-    let last = last.fetch_one(&mut *db).await?;
+    let last = take_fences(db, steps.len() as i64).await?;
     let rows = sqlx::query!(
         "INSERT INTO step_claim (step, holder, fence, until_us)
          SELECT step, $2, $3 - position, $4 FROM unnest($1::text[]) WITH ORDINALITY AS new (step, position)

@@ -14,6 +14,9 @@ use crate::OpenError;
 const JOURNALS: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// Read and written by their owner only, whatever the umask.
 const PRIVATE: u32 = 0o600;
+/// With less room than this, in bytes, a disk counts as full: an ordinary commit takes some KiB, but a write can
+/// succeed with no room at all where it replaces an earlier one in the journal.
+const LEAST_ROOM: u64 = 1 << 20;
 
 /// That name, with something after it.
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
@@ -223,6 +226,27 @@ impl Opened {
         }
         Ok(())
     }
+}
+
+/// An error if the disk has too little room for commits to come.
+pub(crate) fn check_room(database: &Path) -> Result<(), StoreError> {
+    let path = database.display();
+    let disk = rustix::fs::statvfs(database)
+        .map_err(|error| StoreError::Unavailable(format!("cannot look at the disk of {path}: {error}")))?;
+    // The last blocks of some file systems are for root alone.
+    let free = if rustix::process::geteuid().is_root() { disk.f_bfree } else { disk.f_bavail };
+    enough(free.saturating_mul(disk.f_frsize)).map_err(|room| {
+        StoreError::Unavailable(format!(
+            "the disk of {path} is full: {} KiB of room are left, and {} KiB are the least; make room",
+            room >> 10,
+            LEAST_ROOM >> 10
+        ))
+    })
+}
+
+/// An error with the room if that is too little.
+fn enough(room: u64) -> Result<(), u64> {
+    if room < LEAST_ROOM { Err(room) } else { Ok(()) }
 }
 
 /// Files of a database that others than their owner can read or write, with their modes.

@@ -281,6 +281,14 @@ impl Store for SqliteStore {
         origin::read(&mut *self.reading().await?).await.map(Some)
     }
 
+    async fn take_fence(&self) -> Result<u64, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let fence = steps::take_fences(&mut transaction, 1).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(fence.cast_unsigned())
+    }
+
     async fn idempotent(
         &self,
         project: &ProjectId,
@@ -406,6 +414,7 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         let probe = sqlx::query!("UPDATE probe SET writes = writes + 1");
         probe.execute(&mut *transaction).await.map_err(unavailable)?;
-        transaction.commit().await.map_err(unavailable)
+        transaction.commit().await.map_err(unavailable)?;
+        file::check_room(&self.path)
     }
 }

@@ -11,6 +11,12 @@ use store::{Claim, Finished, Holder, RecordKey, StoreError};
 use crate::columns::us;
 use crate::error::unavailable;
 
+/// Gives out so many fences; returns the last.
+pub(crate) async fn take_fences(db: &mut SqliteConnection, count: i64) -> Result<i64, StoreError> {
+    let last = sqlx::query_scalar!("UPDATE fence SET last = last + ? RETURNING last", count);
+    last.fetch_one(db).await.map_err(unavailable)
+}
+
 /// Claims those that are not claimed, or whose claim is over.
 pub(crate) async fn claim(
     db: &mut SqliteConnection,
@@ -23,8 +29,7 @@ pub(crate) async fn claim(
         actions.iter().map(|action| (action_key(*action), *action)).collect();
     let (now_us, until_us) = (us(now), us(until));
     let count = i64::try_from(steps.len()).unwrap_or(i64::MAX);
-    let last = sqlx::query_scalar!("UPDATE fence SET last = last + ? RETURNING last", count);
-    let last = last.fetch_one(&mut *db).await.map_err(unavailable)?;
+    let last = take_fences(db, count).await?;
     let keys = json(&steps.keys().collect::<Vec<_>>());
     // A statement costs more than a row.
     let rows = sqlx::query!(

@@ -480,6 +480,9 @@ pub trait Store: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Gives out a fence to nobody, so that this store counts as one that has been used; returns it.
+    async fn take_fence(&self) -> Result<u64, StoreError>;
+
     /// What was answered to the request with that key, if it was made less than a day before `now`.
     async fn idempotent(
         &self,

@@ -175,7 +175,7 @@ impl Configuration {
 }
 
 /// Flags before the environment, the environment before the file.
-fn merge(
+pub(crate) fn merge(
     flags: &BTreeMap<&'static str, String>,
     environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
     path: &Path,

@@ -11,25 +11,50 @@ use crate::config::{AuthChoice, Configuration, FleetChoice, Values};
 /// What the database, hooks and the log need.
 const OTHERS: usize = 128;
 
+/// What whoever is between clients and the service could read or change.
+#[derive(Debug, PartialEq, Eq)]
+enum Exposure<'a> {
+    /// Keystone is reached without encryption.
+    Keystone(&'a str),
+    /// Clients are told whatever host a request names.
+    Links,
+    /// Clients reach the service without encryption.
+    Connections,
+}
+
+fn exposures(configuration: &Configuration) -> Vec<Exposure<'_>> {
+    let keystone = configuration.keystone_auth_url.as_deref().filter(|url| in_the_clear(url));
+    let local = configuration.listen.ip().to_canonical().is_loopback();
+    let links = !local && configuration.public_url.is_none();
+    let secrets = configuration.auth != [AuthChoice::None];
+    let connections = !local && secrets && configuration.tls_certificate.is_none();
+    let found = [
+        keystone.map(Exposure::Keystone),
+        links.then_some(Exposure::Links),
+        connections.then_some(Exposure::Connections),
+    ];
+    found.into_iter().flatten().collect()
+}
+
 /// Warns of what whoever is between clients and the service could read or change.
 pub(super) fn warn_of_exposure(configuration: &Configuration) {
-    if let Some(auth_url) = configuration.keystone_auth_url.as_deref().filter(|url| in_the_clear(url)) {
-        let reason =
-            "tokens of clients and the secret of the service's user can be read on their way; use https";
-        tracing::warn!(auth_url, reason, "Keystone not encrypted");
-    }
     let listen = configuration.listen;
-    if listen.ip().to_canonical().is_loopback() {
-        return;
-    }
-    if configuration.public_url.is_none() {
-        let reason = "links and catalogs name the host that a request names; set public_url";
-        tracing::warn!(%listen, reason, "public URL not set");
-    }
-    if configuration.tls_certificate.is_none() && configuration.auth != [AuthChoice::None] {
-        let reason = "passwords and tokens can be read on their way; set tls.certificate and tls.key, or listen on a \
-                      loopback address behind a proxy";
-        tracing::warn!(%listen, reason, "connections not encrypted");
+    for exposure in exposures(configuration) {
+        match exposure {
+            Exposure::Keystone(auth_url) => {
+                let reason = "tokens of clients and the secret of the service's user can be read on their way; use https";
+                tracing::warn!(auth_url, reason, "Keystone not encrypted");
+            }
+            Exposure::Links => {
+                let reason = "links and catalogs name the host that a request names; set public_url";
+                tracing::warn!(%listen, reason, "public URL not set");
+            }
+            Exposure::Connections => {
+                let reason = "passwords and tokens can be read on their way; set tls.certificate and tls.key, or listen on \
+                              a loopback address behind a proxy";
+                tracing::warn!(%listen, reason, "connections not encrypted");
+            }
+        }
     }
 }
 
@@ -152,9 +177,11 @@ pub(super) fn malformed(text: &str, error: &toml::de::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::config::merge;
 
     #[test]
     fn only_what_leaves_the_machine_in_the_clear_is_warned_of() {
@@ -169,6 +196,25 @@ mod tests {
             "",
         ] {
             assert!(!in_the_clear(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_service_that_others_reach_says_what_they_could_read_or_change() {
+        let exposed = |file: &str| {
+            let values = merge(&BTreeMap::new(), &|_| None, Path::new("allot.toml"), file).expect("settings");
+            let configuration = Configuration::of(&values).expect("a configuration");
+            exposures(&configuration).iter().map(|exposure| format!("{exposure:?}")).collect::<Vec<_>>()
+        };
+        let beyond = "listen = \"192.0.2.1:1234\"\nauth = \"tokens:t\"\n";
+        let named = format!("{beyond}public_url = \"https://allot.example\"\n");
+        let encrypted = "[tls]\ncertificate = \"c\"\nkey = \"k\"\n";
+        assert_eq!(exposed(beyond), ["Links", "Connections"]);
+        assert_eq!(exposed(&beyond.replace("192.0.2.1", "[::]")), ["Links", "Connections"]);
+        assert_eq!(exposed(&named), ["Connections"]);
+        assert!(exposed(&format!("{named}{encrypted}")).is_empty());
+        for local in ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]"] {
+            assert!(exposed(&beyond.replace("192.0.2.1", local)).is_empty(), "{local}");
         }
     }
 

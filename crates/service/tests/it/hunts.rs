@@ -266,3 +266,26 @@ async fn cls_09_guests_are_moved_away_when_their_lease_is_deleted_and_it_is_forg
     assert!(world.fleet.look(host).expect("taken on").guests.is_empty());
     assert_eq!((guests_and_fences(&world, 3), world.fleet.violations()), ((1, 0), Vec::new()));
 }
+
+/// Each is planned with what a cycle has left of its work, and the next cycle goes on behind the last one.
+#[tokio::test]
+async fn guests_of_all_leases_leave_though_a_cycle_has_work_for_few_of_them() {
+    let settings = service::Settings { decision_work: 4_000, ..settings() };
+    let mut world = world_with(8, settings, None, slow).await;
+    let mut left = Vec::new();
+    for _ in 0..4 {
+        let new = NewLease { end_action: Some(EndAction::MoveGuests), ..asking(0, 10, vec![hosts(1)]) };
+        let lease = make(&mut world, new).await.expect("free");
+        left.push((lease.lease.id, hosts_of(&lease)[0]));
+    }
+    world.run_until(at(1)).await;
+    for (lease, host) in left.iter().flat_map(|left| [left; 3]) {
+        world.fleet.start_guest(*host, GuestOwner::Lease(*lease), None).expect("its host");
+    }
+    world.run_until(at(40)).await;
+    for (lease, host) in left {
+        assert_eq!(status(&world, lease), "TERMINATED");
+        assert_eq!(world.fleet.look(host).expect("taken on").guests, [], "of {host}");
+    }
+    assert_eq!((guests_and_fences(&world, 8), world.fleet.violations()), ((12, 0), Vec::new()));
+}

@@ -139,8 +139,12 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         if !kept {
             site.fleet.set_keeper(Keeper::default()).await.expect("kept");
         }
-        site.service = open(&site.clock, &site.fleet, Arc::new(MemoryStore::new())).await.expect("opens");
+        let empty = Arc::new(MemoryStore::new());
+        site.service = open(&site.clock, &site.fleet, empty.clone()).await.expect("opens");
+        let beside = open(&site.clock, &site.fleet, empty).await.expect("opens");
         go_on(&site.service).await;
+        go_on(&beside).await;
+        assert!(suspended(&beside.ready().await));
         assert_eq!((site.place(), site.kinds().await), (before, vec!["foreign_fleet"]));
         let said = site.service.ready().await.expect_err("nothing may be changed").to_string();
         let host = &site.fleet.machines().await.expect("answers")[0].name;
@@ -153,6 +157,14 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         assert!(suspended(&taken_on));
         assert_eq!(site.place(), before);
         site.service.accept(&operator(), Acceptable::Fleet).await.expect("accepted");
+        // It looks again in its next round.
+        site.clock.advance(SignedDuration::from_mins(1));
+        go_on(&beside).await;
+        assert!(!suspended(&beside.ready().await), "whichever service was told");
+        if !kept {
+            site.fleet.set_keeper(Keeper::default()).await.expect("kept");
+        }
+        site.service = beside;
         assert_eq!(site.kinds().await, ["stray"]);
         assert_eq!(site.service.repair_drift(&operator()).await.expect("repaired"), []);
         assert_eq!(site.fleet.look(ONE), None);

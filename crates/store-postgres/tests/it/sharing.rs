@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use leases::project::UserId;
 use store::conformance::sample::{add, add_hosts, at, commit, hosts, lease, request, slots, window};
-use store::{Changes, Commit, CommitError, Store};
+use store::{Changes, Commit, CommitError, Revocation, Store, TokenKey};
 use tokio::task::JoinSet;
 
 use crate::{database, open};
@@ -83,6 +84,27 @@ async fn a_request_that_reaches_two_services_is_served_by_one() {
     let refused = results.iter().filter_map(|result| result.as_ref().err());
     assert!(refused.clone().all(|error| matches!(error, CommitError::Repeated(_))), "{results:?}");
     assert_eq!(stores[0].load().await.expect("works").leases.len(), 1);
+}
+
+/// A token that one of them signed, or that was revoked at one of them, is the same to all.
+#[tokio::test(flavor = "multi_thread")]
+async fn services_sign_tokens_with_one_key_and_know_each_others_revocations() {
+    let stores = services().await;
+    let mut tasks = JoinSet::new();
+    for (secret, store) in (1..).zip(&stores) {
+        let store = Arc::clone(store);
+        let key = TokenKey { number: 1, secret: vec![secret; 32], at: at(0) };
+        tasks.spawn(async move { store.add_token_key(&key, 1).await });
+    }
+    tasks.join_all().await.into_iter().for_each(|added| added.expect("works"));
+    let known = stores[0].tokens().await.expect("works");
+    assert_eq!(known.keys.len(), 1, "{known:?}");
+    let revoked = Revocation { user: UserId("u".to_owned()), token: Some(7), at: at(1), until: at(60) };
+    stores[1].revoke_token(&revoked).await.expect("works");
+    for store in &stores {
+        let seen = store.tokens().await.expect("works");
+        assert_eq!((&seen.keys, &seen.revoked[..]), (&known.keys, &[revoked.clone()][..]));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -211,10 +211,14 @@ impl State {
         if self.claims.get(&action).is_some_and(|claimed| now < claimed.until) {
             return None;
         }
-        self.last_fence += 1;
-        let fence = self.last_fence;
+        let fence = self.take_fence();
         self.claims.insert(action, Claimed { holder: holder.clone(), fence, until });
         Some(Claim { action, fence })
+    }
+
+    fn take_fence(&mut self) -> u64 {
+        self.last_fence += 1;
+        self.last_fence
     }
 
     /// Returns the step if it has another history now.
@@ -523,6 +527,10 @@ impl Store for MemoryStore {
 
     async fn origin(&self) -> Result<Option<Origin>, StoreError> {
         Ok(Some(Origin { id: None, last_fence: self.state().last_fence }))
+    }
+
+    async fn take_fence(&self) -> Result<u64, StoreError> {
+        Ok(self.state().take_fence())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -23,6 +23,8 @@ use crate::run::{Executable, output_of};
 
 /// How large the file system is.
 const DISK_MIB: u32 = 16;
+/// What is left of it where there is little room: some commits fit into it.
+const LITTLE_KIB: u64 = 512;
 /// How large a file may become where none can be mounted.
 const FILE_KIB: u64 = 2048;
 /// Leases that certainly do not fit into what is left.
@@ -41,6 +43,16 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     server.caller().post("/v1/os-hosts", &json!({"id": "1"}))?.expect(201)?;
     let mut acknowledged = Acknowledged::default();
     acknowledged.create(server.caller(), 1)?.expect(201)?;
+    if disk.ballast()?.is_some() {
+        cases.check("a disk that is nearly full is told by /readyz before a write fails", || {
+            disk.fill(&server)?;
+            disk.make_little_room()?;
+            server.caller().get("/readyz")?.expect(503)?;
+            acknowledged.created(server.caller().post("/v1/leases", &far_away(MOST_LEASES)))?.expect(201)?;
+            disk.make_room(&server)?;
+            server.caller().get("/readyz")?.expect(200).map(drop)
+        });
+    }
     cases.check("a full disk is an error to clients, and not the end of the service", || {
         disk.fill(&server)?;
         fill_with_leases(server.caller(), &mut acknowledged)?;
@@ -149,6 +161,14 @@ impl Disk {
         let block = vec![0; 4096];
         while file.write_all(&block).is_ok() {}
         Ok(())
+    }
+
+    /// Takes a little of what fills a file system of its own away.
+    fn make_little_room(&self) -> Result<()> {
+        let Some(ballast) = self.ballast()? else { return Ok(()) };
+        let file = File::options().write(true).open(&ballast)?;
+        let size = file.metadata()?.len();
+        file.set_len(size.saturating_sub(LITTLE_KIB * 1024)).context("cannot make a little room")
     }
 
     fn make_room(&self, server: &Server) -> Result<()> {
