@@ -39,7 +39,7 @@ const REASONS: &[&str] = &[
     "needs instances of others in the way",
     "needs hosts of several kinds",
     "asks for a password",
-    "needs a login and jq",
+    "needs a login",
     "takes an hour",
 ];
 

@@ -140,7 +140,7 @@ async fn a_refusal_for_want_of_hosts_says_what_became_of_them() {
         )
         .await;
     let hint = answer.json()["hint"].as_str().expect("a hint").to_owned();
-    assert!(hint.contains("needs 2 hosts"), "{hint}");
+    assert!(hint.contains("2 hosts needed"), "{hint}");
 }
 
 #[tokio::test]
