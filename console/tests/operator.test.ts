@@ -70,7 +70,8 @@ describe("with the demonstration's fleet", () => {
     await visit(page, service, "#/placement/balance?of=fleet");
     await page.getByText("Which moves balance a group").waitFor();
     await page.getByRole("button", { name: "Ask" }).click();
-    await page.getByText("Score by component").waitFor();
+    // Whether a regular instance runs in the pool at this moment is up to the demonstration.
+    await page.getByText(/^(Score by component|There are no instances\.)$/).first().waitFor();
     await page.screenshot({ path: join(out, "fleet-balance-light.png"), fullPage: true });
     expect(await faults(page)).toEqual([]);
   });

@@ -67,19 +67,22 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
   const answer = useAnswer(draft?.form ?? null, draft?.done === false);
 
   const width = Math.max(300, innerWidth - 300);
-  const bucket = geometry.bucketMinutes({ ...scale, width }, hosts);
+  const wantedBucket = geometry.bucketMinutes({ ...scale, width }, hosts);
   const wanted = geometry.loadWindow({ ...scale, width });
-  const [window, setWindow] = useState(wanted);
+  const [{ window, bucket }, setAsked] = useState({ window: wanted, bucket: wantedBucket });
   // What is shown stays loaded with room at both sides; only when it leaves that, more is asked for.
   const span = scale.end - scale.start;
   const room = Math.min(0.1 * span, DAY);
   const inside = window.start <= scale.start - room && window.end >= scale.end + room;
   const fits = window.end - window.start <= 6 * Math.max(span, DAY);
+  const holds = inside && fits;
   useEffect(() => {
-    if (inside && fits) return;
-    const timer = setTimeout(() => setWindow(wanted), 120);
+    if (holds && bucket === wantedBucket) return;
+    // Both at once: the period that is left is not asked for in the detail of the one that comes.
+    const next = { window: holds ? window : wanted, bucket: wantedBucket };
+    const timer = setTimeout(() => setAsked(next), 120);
     return () => clearTimeout(timer);
-  }, [inside, fits, wanted.start, wanted.end]);
+  }, [holds, wanted.start, wanted.end, bucket, wantedBucket]);
 
   const key = `calendar ${window.start} ${window.end} ${groupBy} ${bucket ?? ""}`;
   const loaded = useLoaded<Calendar | null>(key, (signal) => loadCalendar(window, groupBy, bucket, signal));
