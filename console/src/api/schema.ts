@@ -1192,6 +1192,11 @@ export interface components {
             backfill?: boolean;
             /** @description When the action before the end is to be due. */
             before_end_date?: string | null;
+            /**
+             * @description What becomes of guests at the end: `delete`, `keep`, `snapshot` or `migrate`, until the end has come. Not in
+             *     Blazar.
+             */
+            end_action?: string;
             /** @description A new end. */
             end_date?: string | null;
             /** @description A new name. */

@@ -488,6 +488,11 @@ pub struct LeaseChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub backfill: Option<bool>,
+    /// What becomes of guests at the end: `delete`, `keep`, `snapshot` or `migrate`, until the end has come. Not in
+    /// Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub end_action: Option<String>,
     /// New terms of reservations: `id`, and those fields that change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reservations: Vec<BTreeMap<String, Value>>,

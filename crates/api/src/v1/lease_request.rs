@@ -125,6 +125,8 @@ impl LeaseUpdate {
             update.changes.backfill == Some(true),
             lease.reservations.iter().map(|own| &own.terms),
         )?;
+        update.changes.end_action = fields.filled("end_action").map(end_action).transpose()?;
+        check_whole_hosts(update.changes.end_action, lease.reservations.iter().map(|own| &own.terms))?;
         let reservations = list("reservations", fields.get("reservations"))?;
         if fields.get("scheduler_hints").is_some() {
             return Err(RequestError::HintsChanged);
@@ -180,14 +182,14 @@ fn check_backfill<'a>(
 }
 
 /// Refuses what is for whole hosts only where hosts are shared.
-fn check_whole_hosts(
+fn check_whole_hosts<'a>(
     end_action: Option<EndAction>,
-    reservations: &[ReservationTerms],
+    reservations: impl IntoIterator<Item = &'a ReservationTerms>,
 ) -> Result<(), RequestError> {
     let shared = |terms: &ReservationTerms| {
         matches!(terms, ReservationTerms::Instances(_) | ReservationTerms::Flavor(_))
     };
-    if end_action.is_some_and(EndAction::needs_whole_hosts) && reservations.iter().any(shared) {
+    if end_action.is_some_and(EndAction::needs_whole_hosts) && reservations.into_iter().any(shared) {
         let expected = "delete or keep where instances are reserved: the others are for whole hosts";
         return Err(RequestError::malformed("end_action", expected));
     }

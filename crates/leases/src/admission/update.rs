@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::{Admission, Refusal};
 use crate::host::NetworkId;
 use crate::ids::ReservationId;
-use crate::lease::{Lease, Reservation, before_end_at};
+use crate::lease::{EndAction, Lease, Reservation, before_end_at};
 use crate::properties::PropertyChange;
 use crate::requirement::Requirement;
 use crate::status::{EventStatus, LeaseStatus};
@@ -36,6 +36,8 @@ pub struct Changes {
     pub before_end: Option<Timestamp>,
     /// Whether preemptible instances may run on hosts of it that it does not use.
     pub backfill: Option<bool>,
+    /// What becomes of guests at its end.
+    pub end_action: Option<EndAction>,
     /// New terms of reservations.
     pub reservations: Vec<(ReservationId, TermsChange)>,
 }
@@ -119,8 +121,14 @@ impl Admission<'_> {
             updated.name.clone_from(name);
         }
         updated.backfill = changes.backfill.unwrap_or(lease.backfill);
-        // Neither has to do with what it is given.
-        if (Changes { name: None, backfill: None, ..changes.clone() }) == Changes::default() {
+        updated.end_action = changes.end_action.unwrap_or(lease.end_action);
+        if updated.end_action != lease.end_action {
+            // Its guests may be deleted or moved by now.
+            self.new_window(lease, &Changes::default())?;
+        }
+        // None of them has to do with what it is given.
+        if (Changes { name: None, backfill: None, end_action: None, ..changes.clone() }) == Changes::default()
+        {
             return match lease.status {
                 LeaseStatus::Deleting => Err(Refusal::Busy),
                 _ => Ok(Updated { lease: updated, before_end_rearmed: false }),
@@ -146,8 +154,13 @@ impl Admission<'_> {
         if terms(lease) != terms(offered) {
             return Err(Refusal::Busy);
         }
-        let mut updated =
-            Lease { window, name: offered.name.clone(), backfill: offered.backfill, ..lease.clone() };
+        let mut updated = Lease {
+            window,
+            name: offered.name.clone(),
+            backfill: offered.backfill,
+            end_action: offered.end_action,
+            ..lease.clone()
+        };
         let rearmed = self.arm_before_end(&mut updated, lease, offered.before_end);
         for (reservation, offered) in updated.reservations.iter_mut().zip(&offered.reservations) {
             reservation.terms = offered.terms.clone();

@@ -361,7 +361,8 @@ fn change_of_everything(theirs: &Theirs) -> Value {
     let id = &theirs.lease["reservations"][0]["id"];
     json!({
         "name": "mine now", "start_date": "2030-01-01 20:00", "end_date": "2030-01-02 10:00",
-        "before_end_date": "2030-01-02 09:00", "reservations": [{"id": id, "min": 1, "max": 2}],
+        "before_end_date": "2030-01-02 09:00", "end_action": "keep",
+        "reservations": [{"id": id, "min": 1, "max": 2}],
     })
 }
 

@@ -284,6 +284,46 @@ async fn the_end_action_is_what_was_asked_for() {
 }
 
 #[tokio::test]
+async fn the_end_action_is_changed_until_the_lease_has_ended() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let lease = site.lease(&hosts_lease(1, 1, "now", "2030-01-01 11:00")).await;
+    let lease = site.until("2030-01-01T10:01:00Z", &lease, "ACTIVE").await;
+    let path = path_of(&lease);
+    let asked = json!({"end_action": "keep"});
+    let tried = site.put(&format!("{path}?dry_run=true"), &asked).await.ok(200);
+    assert_eq!(tried["lease"]["end_action"], "keep");
+    assert_eq!(site.get(&path).await.ok(200)["lease"]["end_action"], "delete", "it was only tried");
+    let changed = site.put(&path, &asked).await.ok(200)["lease"].clone();
+    assert_eq!((&changed["end_action"], &changed["status"]), (&json!("keep"), &json!("ACTIVE")));
+    let hosts = |lease: &Value| lease["reservations"][0]["hosts"].clone();
+    assert_eq!(hosts(&changed), hosts(&lease), "it keeps what it has");
+    let wrong = site.put(&path, &json!({"end_action": "burn"})).await.error();
+    assert_eq!(wrong, (400, "Malformed parameter end_action".to_owned()));
+    // The same again is no change, whatever the state.
+    site.until("2030-01-01T11:01:00Z", &lease, "TERMINATED").await;
+    site.put(&path, &asked).await.ok(200);
+    let late = site.put(&path, &json!({"end_action": "delete"})).await;
+    assert_eq!(late.status, 400, "its guests are kept by now: {}", late.text);
+}
+
+#[tokio::test]
+async fn guests_of_shared_hosts_are_neither_imaged_nor_moved_by_a_change() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    let body = json!({"name": "l", "start_date": START, "end_date": END, "reservations": [
+        {"resource_type": "virtual:instance", "amount": 1, "vcpus": 1, "memory_mb": 64, "disk_gb": 0,
+         "affinity": null, "resource_properties": ""}]});
+    let path = path_of(&site.lease(&body).await);
+    for action in ["snapshot", "migrate"] {
+        let refused = site.put(&path, &json!({"end_action": action})).await.error();
+        assert_eq!(refused, (400, "Malformed parameter end_action".to_owned()), "{action}");
+    }
+    let kept = site.put(&path, &json!({"end_action": "keep"})).await.ok(200);
+    assert_eq!(kept["lease"]["end_action"], "keep");
+}
+
+#[tokio::test]
 async fn lists_are_filtered_and_come_in_pages() {
     let site = Site::open().await;
     for name in ["a", "b", "c", "b"] {

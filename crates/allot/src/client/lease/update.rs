@@ -5,6 +5,7 @@ use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
 use super::create::Amount;
+use super::end_action::EndAction;
 use super::offers;
 use super::suiting::Suiting;
 use crate::client::dates::{When, duration, of_answer};
@@ -38,6 +39,9 @@ pub(crate) struct Arguments {
     /// Whether preemptible instances may run on hosts of the lease that it does not use
     #[arg(long, value_name = "BOOL")]
     backfill: Option<bool>,
+    /// What becomes of instances at the end
+    #[arg(long, value_enum, value_name = "ACTION")]
+    end_action: Option<EndAction>,
     /// The reservation that what follows is about, by its identifier; needed if the lease has several
     #[arg(long, value_name = "ID")]
     reservation: Option<String>,
@@ -98,6 +102,7 @@ fn body(
         }
     }
     body.extend(arguments.backfill.map(|backfill| ("backfill".to_owned(), json!(backfill))));
+    body.extend(arguments.end_action.map(|action| ("end_action".to_owned(), json!(action.name()))));
     let by = match (&arguments.extend_by, &arguments.shorten_by) {
         (Some(later), _) => Some(duration(later)?),
         (None, Some(earlier)) => Some(-duration(earlier)?),
