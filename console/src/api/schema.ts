@@ -1454,6 +1454,17 @@ export interface components {
             /** @description It does not begin before this: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. */
             not_before?: string | null;
         };
+        /** @description Names beside identifiers. */
+        Names: {
+            /** @description Names of projects, by identifier. */
+            projects: {
+                [key: string]: string;
+            };
+            /** @description Names of users, by identifier. */
+            users: {
+                [key: string]: string;
+            };
+        };
         /** @description A notification. */
         Notification: {
             /** @description What happened: `lease.create`, `lease.event.start_lease`, `host.boot_failed`. */
@@ -2028,6 +2039,8 @@ export interface components {
             may_log_in_with: string[];
             /** @description The project. */
             project_id: string;
+            /** @description What people call the project; null if that is not known. */
+            project_name?: string | null;
             /** @description The user's roles in the project, with those that they imply. */
             roles: string[];
             /** @description By the names of rules, as a policy file has them, what the user may do in the project. */
@@ -2036,6 +2049,8 @@ export interface components {
             };
             /** @description The user's identifier. */
             user: string;
+            /** @description What people call the user; null if that is not known. */
+            user_name?: string | null;
         };
         /**
          * @description With what one logs in to the console: one of `auth`, `token`, and `user` with `password`. Without any, the headers
@@ -2057,6 +2072,29 @@ export interface components {
         SessionBody: {
             /** @description Who one is. */
             session: components["schemas"]["Session"];
+        };
+        /** @description A setting that the service was started with. */
+        Setting: {
+            /** @description What it is where nobody says anything else; null if that is nothing. */
+            default?: string | null;
+            /** @description What it is for. */
+            description: string;
+            /** @description The heading that it stands under in the documentation. */
+            heading: string;
+            /** @description Its key in the configuration file, with the section's: `log.format`. */
+            key: string;
+            /** @description Where the value was found: `flag`, `environment`, `file` or `default`. */
+            source: string;
+            /**
+             * @description As it would be written in the file; null if there is none. Of addresses only the scheme, the host and the port,
+             *     since the rest may be a secret.
+             */
+            value?: string | null;
+        };
+        /** @description The operator's settings. */
+        SettingsBody: {
+            /** @description All settings, in the order of the documentation. */
+            settings: components["schemas"]["Setting"][];
         };
         /** @description A date that was left out. */
         Skipped: {

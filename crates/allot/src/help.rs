@@ -29,6 +29,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "maintenance",
             "energy",
             "audit",
+            "settings",
             "doctor",
             "database",
         ],

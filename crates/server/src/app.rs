@@ -15,6 +15,7 @@ use crate::config::{AuthMethod, Config, ConfigError};
 use crate::connections::Places;
 use crate::error::ApiError;
 use crate::metrics::{Metrics, TokenChecks};
+use crate::names::NameBook;
 use crate::placement::Placement;
 use crate::policy::{Rule, Target};
 use crate::rate::Limiter;
@@ -36,6 +37,8 @@ pub(crate) struct Inner {
     pub access: RwLock<Arc<Access>>,
     /// Held by who replaces it.
     pub reloading: Mutex<()>,
+    /// What people call users and projects.
+    pub names: NameBook,
     pub permanent: Permanent,
     pub failures: Arc<Failures>,
     /// What TLS is spoken with, once it is.
@@ -90,6 +93,7 @@ impl App {
             ids,
             access,
             reloading: Mutex::default(),
+            names: NameBook::default(),
             permanent,
             failures,
             certificates: OnceLock::new(),

@@ -43,6 +43,9 @@ pub struct Config {
     pub placement: PlacementConfig,
     /// The status of answers that say that there is not enough of what is asked for.
     pub shortage_status: ShortageStatus,
+    /// What is shown to administrators of all settings.
+    #[serde(skip)]
+    pub settings: Vec<api::v1::SettingOf>,
 }
 
 /// The status of answers that say that there is not enough of what is asked for: 400, 409 or 500. Azimuth's operator
@@ -83,6 +86,7 @@ impl Default for Config {
             webhook: None,
             placement: PlacementConfig::default(),
             shortage_status: ShortageStatus::default(),
+            settings: Vec::new(),
         }
     }
 }

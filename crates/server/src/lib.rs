@@ -25,6 +25,7 @@ mod extract;
 mod listing;
 mod metrics;
 mod middleware;
+mod names;
 mod placement;
 mod policy;
 mod rate;

@@ -22,7 +22,7 @@ use crate::middleware::{authenticate, compression, context, current, security, s
 use crate::routes::{
     audit, availability, calendar, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity,
     instances, lease_pools, leases, maintenance, notifications, offers, operation, placement, preemptible,
-    series, session, usage, versions, waitlist,
+    series, session, settings, usage, versions, waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -81,6 +81,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(placement::whatif))
         .routes(routes!(placement::fit))
         .routes(routes!(session::show, session::begin, session::end))
+        .routes(routes!(settings::list))
+        .routes(routes!(settings::names))
         .routes(routes!(energy::plan))
         .routes(routes!(energy::report))
         .routes(routes!(energy::hosts))

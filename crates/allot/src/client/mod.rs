@@ -1,5 +1,6 @@
 //! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`, `instance`,
-//! `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`, `energy`, `doctor`.
+//! `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`, `energy`, `settings`,
+//! `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
@@ -24,6 +25,7 @@ mod maintenance;
 mod period;
 mod preemptible;
 mod requirement;
+mod settings;
 mod table;
 mod usage;
 mod wire;
@@ -53,7 +55,7 @@ const USAGE: u8 = 2;
 const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 16] = [
+pub(crate) const NAMES: [&str; 17] = [
     "lease",
     "host",
     "freepool",
@@ -69,6 +71,7 @@ pub(crate) const NAMES: [&str; 16] = [
     "audit",
     "usage",
     "energy",
+    "settings",
     "doctor",
 ];
 
@@ -170,6 +173,8 @@ enum Command {
     /// Show which hosts may be off when, and what that saves
     #[command(subcommand)]
     Energy(energy::Command),
+    /// Show what the operator has set
+    Settings(settings::Arguments),
     /// Compare the database with the machines
     ///
     /// The exit status is 1 if they differ.
@@ -393,6 +398,7 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
             Command::Calendar(arguments) => calendar::run(&arguments, &mut session).await,
             Command::Events(arguments) => events::run(&arguments, &mut session).await,
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,
+            Command::Settings(arguments) => settings::run(&arguments, &mut session).await,
             Command::Usage(arguments) => usage::run(&arguments, &mut session).await,
             Command::Preemptible(command) => preemptible::run(command, &mut session).await,
             Command::Energy(command) => energy::run(command, &mut session).await,

@@ -36,6 +36,8 @@ pub(crate) struct Lease {
     #[serde(default)]
     pub backfill: bool,
     #[serde(default)]
+    pub end_action: Option<String>,
+    #[serde(default)]
     pub scheduler_hints: BTreeMap<String, Value>,
     #[serde(default)]
     pub reservations: Vec<Reservation>,

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use api::v1::SettingOf;
 use clap::{Arg, ArgMatches, Command};
 use thiserror::Error;
 
@@ -33,6 +34,18 @@ pub(crate) enum Origin {
     File { path: PathBuf, line: usize, key: String },
     /// Nowhere.
     Default(&'static str),
+}
+
+impl Origin {
+    /// What kind of place that is, as answers call it.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Flag(_) => "flag",
+            Self::Variable(_) => "environment",
+            Self::File { .. } => "file",
+            Self::Default(_) => "default",
+        }
+    }
 }
 
 impl fmt::Display for Origin {
@@ -86,6 +99,26 @@ impl Values {
         let text = |values, setting: &Setting| text(values, setting).unwrap_or(setting.default.to_owned());
         let changed = TABLE.iter().filter(|setting| text(self, setting) != text(new, setting));
         changed.map(|setting| setting.key).collect()
+    }
+
+    /// All settings with what they are, without secrets.
+    fn shown(&self) -> Vec<SettingOf> {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let shown = |setting: &Setting| {
+            let given = self.0.get(setting.key);
+            SettingOf {
+                key: setting.key.to_owned(),
+                heading: setting.heading().to_owned(),
+                value: some(&value::without_secrets(
+                    setting,
+                    given.map_or(setting.default, |(text, _)| text),
+                )),
+                default: some(setting.default),
+                source: given.map_or("default", |(_, origin)| origin.kind()).to_owned(),
+                description: setting.help.trim().to_owned(),
+            }
+        };
+        TABLE.iter().map(shown).collect()
     }
 
     fn get<T: Value>(&self, key: &'static str, default: &'static str) -> Result<T, ConfigError> {
@@ -163,9 +196,14 @@ pub(crate) fn values(
 }
 
 impl Configuration {
-    /// Everything as it is by default.
-    pub(crate) fn standard() -> Result<Self, ConfigError> {
-        Self::read(&Values::default())
+    /// What a command gives its service in place of flags, by key; the rest is as it is by default.
+    pub(crate) fn given<'a>(
+        settings: impl IntoIterator<Item = (&'a str, String)>,
+    ) -> Result<Self, ConfigError> {
+        let settings: BTreeMap<&str, String> = settings.into_iter().collect();
+        let flag = |setting: &Setting| Some((setting.key, settings.get(setting.key)?.clone()));
+        let flags = TABLE.iter().filter_map(flag).collect();
+        Self::read(&merge(&flags, &|_| None, Path::new(""), "")?)
     }
 
     /// What that text means.
@@ -295,6 +333,36 @@ mod tests {
         assert_eq!(configuration.simulated_racks, 3);
         assert!(configuration.simulated_chatter);
         assert_eq!(configuration.exempt_projects, ["a", "b"]);
+    }
+
+    #[test]
+    fn settings_are_shown_with_where_they_were_found_and_without_secrets() {
+        let file = "database = \"postgres://allot:hunter2@db1,db2/allot?password=hunter2\"\n\
+                    [notifications]\nurl = \"https://hooks.example.org:8443/services/hunter2?key=hunter2@x\"\n\
+                    [placement]\nclusters = \"a=rapi:ann:hunter2@gnt:5080, b=file:/var/lib/b.data\"";
+        let variables = [("ALLOT_ENFORCEMENT_URL", "http://ann:hunter2@policy/hunter2")];
+        let shown = merged(&[("limits.page", "50")], &variables, file).expect("a configuration").shown;
+        assert_eq!(shown.len(), TABLE.len());
+        let of = |key: &str| {
+            let found = shown.iter().find(|setting| setting.key == key).expect(key);
+            (found.value.as_deref(), &*found.source)
+        };
+        assert_eq!(of("limits.page"), (Some("50"), "flag"));
+        assert_eq!(of("enforcement.url"), (Some("http://policy/..."), "environment"));
+        assert_eq!(of("notifications.url"), (Some("https://hooks.example.org:8443/..."), "file"));
+        assert_eq!(of("placement.clusters"), (Some("a=rapi:..., b=file:/var/lib/b.data"), "file"));
+        assert_eq!(of("leases.max_duration"), (None, "default"));
+        assert_eq!(of("database"), (Some("postgres://db1:5432,db2:5432/allot"), "file"));
+        assert!(!format!("{shown:?}").contains("hunter2"), "{shown:?}");
+    }
+
+    #[test]
+    fn no_setting_that_may_be_an_address_is_shown_with_what_is_secret_of_it() {
+        let secret = "https://ann:hunter2@host.example.org/hunter2?x=hunter2#hunter2";
+        for setting in TABLE {
+            let shown = value::without_secrets(setting, secret);
+            assert!(!shown.contains("hunter2"), "{}: {shown}", setting.key);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use api::v1::SettingOf;
 use leases::filters::{CustomFilter, Filter};
 use leases::hints::Hint;
 use leases::lease::EndAction;
@@ -89,11 +90,13 @@ macro_rules! settings {
         #[derive(Clone, Debug)]
         pub(crate) struct Configuration {
             $( $(#[doc = $help])+ pub $field: $kind, )+
+            /// All of them as administrators see them.
+            pub shown: Vec<SettingOf>,
         }
 
         impl Configuration {
             pub(super) fn read(values: &Values) -> Result<Self, ConfigError> {
-                Ok(Self { $( $field: values.get($key, $default)?, )+ })
+                Ok(Self { $( $field: values.get($key, $default)?, )+ shown: values.shown() })
             }
         }
 

@@ -17,6 +17,8 @@ use serde_json::{Deserializer, Value as Json};
 use server::ShortageStatus;
 use store_postgres::{AddressError, Servers};
 
+use super::Setting;
+
 /// A kind of value.
 pub(super) trait Value: Sized {
     /// Reads it; otherwise says how it is to be written.
@@ -166,6 +168,39 @@ pub(super) fn without_passwords(text: &str) -> String {
         Some(at) => format!("{}password=...", &shown[..at]),
         None => shown,
     }
+}
+
+/// The same for administrators, who may see settings and no secrets: of addresses the scheme, the host and the port,
+/// since the path of a web hook is often a secret; of databases their names as well.
+pub(super) fn without_secrets(setting: &Setting, text: &str) -> String {
+    match setting.value_name {
+        "DATABASE" => match DatabaseChoice::parse(text) {
+            Ok(DatabaseChoice::Postgres(servers)) => servers.to_string(),
+            Ok(DatabaseChoice::Sqlite(_) | DatabaseChoice::Memory) => text.to_owned(),
+            Err(_) => "...".to_owned(),
+        },
+        "NAME=SOURCE,..." => text.split(',').map(without_login).collect::<Vec<_>>().join(","),
+        "URL" if !text.is_empty() => origin(text),
+        _ if text.contains("://") => origin(text),
+        _ => text.to_owned(),
+    }
+}
+
+/// A cluster that is asked about; without its place if that may have a password in it.
+fn without_login(cluster: &str) -> String {
+    match cluster.split_once(':') {
+        Some((kind, place)) if place.contains('@') => format!("{kind}:..."),
+        _ => cluster.to_owned(),
+    }
+}
+
+/// The scheme, the host and the port of an address.
+fn origin(address: &str) -> String {
+    let Ok(url) = reqwest::Url::parse(address) else { return "...".to_owned() };
+    let Some(host) = url.host_str() else { return "...".to_owned() };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let more = if url.path().len() > 1 || url.query().is_some() { "/..." } else { "" };
+    format!("{}://{host}{port}{more}", url.scheme())
 }
 
 /// What runs the machines.

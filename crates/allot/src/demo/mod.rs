@@ -18,13 +18,12 @@ use fleet::StateError;
 use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
 use htools::io::{FAILURE, Io, SUCCESS};
 use jiff::SignedDuration;
-use leases::usage::{Decimal, NotDecimal};
 use service::{OpenError, Parts, Service, ServiceError, Settings};
 use store::StoreError;
 use store_sqlite::SqliteStore;
 use thiserror::Error;
 
-use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, LogFormat, Span};
+use crate::config::{Configuration, LogFormat, Span};
 use crate::serve::{self, Assembly, Machines, ServeError};
 
 const RACKS: u32 = 3;
@@ -157,33 +156,33 @@ impl Drop for Place {
 
 /// Everything as it is by default but for these.
 fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuration, DemoError> {
+    let standard = Configuration::given([]).map_err(ServeError::from)?;
     // The machine does not run faster: what takes it real time needs more of a fast clock's.
     let at_least = |usual: Span, real_seconds: i64| {
-        Span(usual.0.max(SignedDuration::from_secs(real_seconds * i64::from(arguments.speed))))
+        let seconds = usual.0.as_secs().max(real_seconds * i64::from(arguments.speed));
+        format!("{seconds}s")
     };
-    let standard = Configuration::standard().map_err(ServeError::from)?;
-    Ok(Configuration {
-        observe_interval: at_least(standard.observe_interval, 1),
-        unknown_after: at_least(standard.unknown_after, 20),
-        step_time: at_least(standard.step_time, 10),
-        listen: arguments.listen,
-        database: DatabaseChoice::Sqlite(directory.join(DATABASE)),
-        fleet: FleetChoice::Simulated,
-        auth: vec![AuthChoice::None],
-        simulated_seed: SEED,
-        preemptible: true,
-        energy: true,
-        currency: "EUR".to_owned(),
-        price_host_hour: price("1.20")?,
-        price_core_hour: price("0.03")?,
-        price_gib_hour: price("0.004")?,
-        price_address_hour: price("0.005")?,
-        ..standard
-    })
-}
-
-fn price(text: &str) -> Result<Decimal, DemoError> {
-    text.parse().map_err(|error: NotDecimal| DemoError::Scenario(error.to_string()))
+    let database = directory.join(DATABASE);
+    let database = database.to_str().ok_or_else(|| DemoError::Directory {
+        path: directory.to_owned(),
+        error: io::Error::new(io::ErrorKind::InvalidFilename, "its name is not UTF-8"),
+    })?;
+    let settings = [
+        ("limits.observe_interval", at_least(standard.observe_interval, 1)),
+        ("limits.unknown_after", at_least(standard.unknown_after, 20)),
+        ("limits.step_time", at_least(standard.step_time, 10)),
+        ("listen", arguments.listen.to_string()),
+        ("database", format!("sqlite://{database}")),
+        ("simulated.seed", SEED.to_string()),
+        ("preemptible.enabled", true.to_string()),
+        ("energy.enabled", true.to_string()),
+        ("usage.currency", "EUR".to_owned()),
+        ("usage.price_host_hour", "1.20".to_owned()),
+        ("usage.price_core_hour", "0.03".to_owned()),
+        ("usage.price_gib_hour", "0.004".to_owned()),
+        ("usage.price_address_hour", "0.005".to_owned()),
+    ];
+    Ok(Configuration::given(settings).map_err(ServeError::from)?)
 }
 
 /// What to type to run this program: its name if a shell finds it, else where it is.
@@ -278,6 +277,16 @@ Ctrl-C ends it.
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_settings_of_the_demonstration_are_those_of_the_service() {
+        let line = Line::try_parse_from(["demo", "--speed", "300"]).expect("a command line");
+        let configuration = configuration(&line.arguments, Path::new("/d")).expect("settings");
+        assert_eq!(configuration.simulated_seed, SEED);
+        assert_eq!(configuration.step_time, Span(SignedDuration::from_secs(3000)));
+        let chosen = configuration.shown.iter().filter(|setting| setting.source == "flag").count();
+        assert_eq!(chosen, 13, "each of them has a key of the table");
+    }
 
     #[test]
     fn commands_are_printed_so_that_they_work_as_printed() {

@@ -492,6 +492,7 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
         webhook: webhook(configuration)?,
         placement: placement(configuration),
         shortage_status: configuration.shortage_status,
+        settings: configuration.shown.clone(),
     })
 }
 

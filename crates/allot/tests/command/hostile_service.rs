@@ -217,6 +217,8 @@ fn commands() -> Vec<String> {
         "energy plan",
         "energy report",
         "energy hosts",
+        "settings",
+        "settings --changed",
         "doctor",
         "doctor --repair",
     ];

@@ -18,7 +18,7 @@ use super::{
     Allocation, AuditEntry, Availability, BillingLine, Calendar, DriftEntry, EnergyHost, EnergyPool,
     EnergyPoolReport, Flavor, FlavorAvailability, FloatingIp, FreePool, Host, Instance, Lease, LeasePool,
     LeasePoolHost, Maintenance, Notification, Offer, Plan, PreemptibleProject, PreemptibleUsage, Property,
-    ResourceProperty, SchedulerHints, Series, SessionOf, Usage, UsageEvent, WaitlistEntry,
+    ResourceProperty, SchedulerHints, Series, SessionOf, SettingOf, Usage, UsageEvent, WaitlistEntry,
 };
 
 /// A lease that was made; or several that recur, with the first of them as the lease.
@@ -162,6 +162,13 @@ pub struct CalendarBody {
 pub struct SessionBody {
     /// Who one is.
     pub session: SessionOf,
+}
+
+/// The operator's settings.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SettingsBody {
+    /// All settings, in the order of the documentation.
+    pub settings: Vec<SettingOf>,
 }
 
 /// With what one logs in to the console: one of `auth`, `token`, and `user` with `password`. Without any, the headers

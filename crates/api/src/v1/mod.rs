@@ -33,6 +33,7 @@ mod repeat;
 mod requirement;
 mod reservation_request;
 mod session;
+mod settings;
 mod usage;
 
 pub use audit::AuditEntry;
@@ -74,4 +75,5 @@ pub use repeat::{Repeat, Series, Skipped};
 pub use requirement::read_requirement;
 pub use reservation_request::{FindFlavor, read_asked};
 pub use session::SessionOf;
+pub use settings::{KnownNames, SettingOf};
 pub use usage::{BillingLine, Cost, LeaseUsage, Reserved, Usage, UsageEvent, Used};

@@ -11,8 +11,12 @@ use utoipa::ToSchema;
 pub struct SessionOf {
     /// The user's identifier.
     pub user: String,
+    /// What people call the user; null if that is not known.
+    pub user_name: Option<String>,
     /// The project.
     pub project_id: String,
+    /// What people call the project; null if that is not known.
+    pub project_name: Option<String>,
     /// The user's roles in the project, with those that they imply.
     pub roles: Vec<String>,
     /// How the user was identified: `token`, `password`, or `none` where everybody is the administrator.

@@ -192,6 +192,7 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
         return ApiError::new(StatusCode::FORBIDDEN, message).into_response();
     }
     record(&identity);
+    app.inner.names.note(&identity);
     let client = Client::User(identity.user.clone(), identity.project.clone());
     if let Err(wait) = spend(&app, Some(client.clone())) {
         return ApiError::too_many(wait).into_response();

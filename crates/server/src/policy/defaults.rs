@@ -130,6 +130,10 @@ rules! {
     DriftGet "blazar:drift:get" ADMIN;
     /// Setting such differences right, and accepting a clock or a fleet.
     DriftRepair "blazar:drift:repair" ADMIN;
+    /// Seeing what the operator has set.
+    SettingsGet "blazar:settings:get" ADMIN;
+    /// Seeing what people call users and projects.
+    NamesGet "blazar:names:get" ADMIN;
 }
 
 /// The rule whose name has most in common with that.

@@ -256,6 +256,8 @@ mod tests {
             ("blazar:maintenance:post", admin),
             ("blazar:drift:get", admin),
             ("blazar:drift:repair", admin),
+            ("blazar:settings:get", admin),
+            ("blazar:names:get", admin),
         ];
         let expected: Vec<_> = expected.map(|(name, row)| (name, row.to_owned())).into_iter().collect();
         assert_eq!(matrix, expected);

@@ -31,6 +31,7 @@ pub(crate) mod placement;
 pub(crate) mod preemptible;
 pub(crate) mod series;
 pub(crate) mod session;
+pub(crate) mod settings;
 pub(crate) mod usage;
 pub(crate) mod versions;
 pub(crate) mod waitlist;

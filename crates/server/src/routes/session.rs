@@ -218,11 +218,14 @@ fn set_cookie(app: &App, value: &str, seconds: i64) -> Result<HeaderValue, ApiEr
 }
 
 fn shown(access: &Access, identity: &Identity, how: &str, until: Option<Timestamp>) -> SessionBody {
+    let name = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
     let may = |rule: Rule| access.policy.allows(rule, identity, &Target::caller(identity));
     SessionBody {
         session: SessionOf {
             user: identity.user.0.clone(),
+            user_name: name(&identity.names.user),
             project_id: identity.project.0.clone(),
+            project_name: name(&identity.names.project),
             roles: identity.roles.names().map(str::to_owned).collect(),
             authentication: how.to_owned(),
             expires_at: until.map(|until| until.to_string()),

@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 96] = [
+const MATRIX: [(&str, &str, &str); 98] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -96,6 +96,8 @@ const MATRIX: [(&str, &str, &str); 96] = [
     ("POST", "/v1/session", "everybody"),
     ("GET", "/v1/session", "admin member reader other foreign"),
     ("DELETE", "/v1/session", "admin member reader other foreign"),
+    ("GET", "/v1/settings", "admin"),
+    ("GET", "/v1/names", "admin"),
     ("GET", "/v1/usage", "admin member reader foreign"),
     ("GET", "/v1/usage/billing", "admin member reader foreign"),
     ("GET", "/v1/usage/events", "admin member reader foreign"),

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 96] = [
+const ROWS: [Row; 98] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -213,6 +213,8 @@ const ROWS: [Row; 96] = [
     row("GET", "/v1/energy/plan").with(&[("horizon", "1d")]),
     row("GET", "/v1/energy/report").with(&[("start", "2030-01-01"), ("end", "now")]),
     row("GET", "/v1/energy/hosts"),
+    row("GET", "/v1/settings"),
+    row("GET", "/v1/names"),
     row("GET", "/v1/drift"),
     row("POST", "/v1/drift/repair"),
     row("POST", "/v1/drift/accept-clock"),

@@ -294,3 +294,27 @@ async fn where_the_network_is_encrypted_the_cookie_is_sent_nowhere_else() {
     let answer = log_in(&site, &json!({"token": "member"})).await;
     assert!(answer.headers["set-cookie"].to_str().expect("text").ends_with("; Secure"));
 }
+
+#[tokio::test]
+async fn administrators_see_names_of_who_was_there_and_of_who_is_in_the_file() {
+    let files = Files::new();
+    let config = files.config(&[AuthMethod::Tokens, AuthMethod::Basic]);
+    let site = Site::with(config, None).await;
+    let names = site.send_as("admin", Method::GET, "/v1/names", None).await.ok(200);
+    assert_eq!(
+        names,
+        json!({"users": {"a1": "alice"}, "projects": {}}),
+        "those of the file are known at once"
+    );
+    let basic = base64::engine::general_purpose::STANDARD.encode("alice:sesame");
+    let answer =
+        send(&site, Method::GET, PATH, &[("authorization", &format!("Basic {basic}"))], &Value::Null).await;
+    let session = answer.ok(200)["session"].clone();
+    assert_eq!((&session["user"], &session["user_name"]), (&json!("a1"), &json!("alice")));
+    let names = site.send_as("admin", Method::GET, "/v1/names", None).await.ok(200);
+    assert_eq!(names, json!({"users": {"a1": "alice"}, "projects": {"p": "p"}}));
+    for who in ["member", "reader"] {
+        assert_eq!(site.send_as(who, Method::GET, "/v1/names", None).await.status, 403);
+        assert_eq!(site.send_as(who, Method::GET, "/v1/settings", None).await.status, 403);
+    }
+}

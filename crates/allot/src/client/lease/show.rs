@@ -54,6 +54,9 @@ pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
     if lease.backfill {
         line("backfill", "preemptible instances may run on hosts that it does not use");
     }
+    if let Some(action) = lease.end_action.as_deref().filter(|action| *action != "delete") {
+        line("end action", action);
+    }
     line("hints", &super::hints::shown(&lease.scheduler_hints));
     for reservation in &lease.reservations {
         line("reserved", &format!("{}, {} ({})", summary(reservation), reservation.status, reservation.id));
