@@ -1,26 +1,41 @@
-// What operators look after: free pools, the waitlist, held offers, the audit log.
+// What operators look after: pools, preemptible projects, the waitlist, held offers, settings, the audit log.
 
 import type { ComponentChildren, JSX } from "preact";
-import { useState } from "preact/hooks";
-import { ApiError, type Bodies, clock, get, type Offer, path, period, request } from "./api/client";
+import { useMemo, useState } from "preact/hooks";
+import {
+  ApiError,
+  type Bodies,
+  clock,
+  get,
+  type Host,
+  type Instance,
+  type Offer,
+  path,
+  period,
+  request,
+} from "./api/client";
 import { parse, stamp } from "./calendar/zone";
-import { LoadState, Name, Refusal, Time, usePart, whatOfLease } from "./parts";
+import { loadLeases } from "./leases";
+import { LoadState, Name, Project, Refusal, Search, Time, shorten, User, usePart, whatOfLease } from "./parts";
 import { href } from "./route";
 import { changes, type Loaded, may, useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
 
 export function AdminView(): JSX.Element {
+  const { session } = useContextOf();
+  const names = useNamesOfThings();
   return (
     <div class="page">
       <header class="page-head">
         <h1>{t.admin.title}</h1>
       </header>
       <Pools />
-      <LeasePools />
+      <LeasePools names={names} />
       <PreemptibleProjects />
       <Waitlist />
       <OffersHeld />
-      <Audit />
+      {may(session, "settings:get") && <Settings />}
+      <Audit names={names} />
     </div>
   );
 }
@@ -58,6 +73,45 @@ function Table({ columns, children }: { columns: string[]; children: ComponentCh
   );
 }
 
+/** Names of leases by identifier, and of hosts and instances as `host 1`. */
+type Names = ReadonlyMap<string, string>;
+
+function useNamesOfThings(): Names {
+  const { session } = useContextOf();
+  const leases = useLoaded("leases", loadLeases).data;
+  const hosts = useLoaded<{ hosts: Host[] }>(may(session, "oshosts:get") ? "hosts" : null, (signal) =>
+    get("/v1/os-hosts", {}, signal),
+  ).data;
+  const instances = useLoaded<{ instances: Instance[] }>("instances", (signal) =>
+    get("/v1/instances", {}, signal),
+  ).data;
+  return useMemo(() => {
+    const names = new Map<string, string>();
+    for (const lease of leases?.items ?? []) names.set(lease.id, lease.name);
+    for (const host of hosts?.hosts ?? []) names.set(`host ${host.id}`, host.hypervisor_hostname);
+    for (const instance of instances?.instances ?? []) names.set(`instance ${instance.id}`, instance.name);
+    return names;
+  }, [leases, hosts, instances]);
+}
+
+function Thing({ id, name }: { id: string; name: string | undefined }): JSX.Element {
+  return name ? (
+    <bdi class="name" title={id.slice(0, 1000)}>
+      {shorten(name)}
+    </bdi>
+  ) : (
+    <code>{id.slice(0, 36)}</code>
+  );
+}
+
+function LeaseLink({ id, name }: { id: string; name: string | undefined }): JSX.Element {
+  return (
+    <a href={href(["leases", id])}>
+      <Thing id={id} name={name} />
+    </a>
+  );
+}
+
 function Pools(): JSX.Element {
   const loaded = useLoaded<Bodies["FreePoolsBody"]>("pools", (signal) => get("/v1/freepools", {}, signal));
   const columns = t.admin.poolColumns;
@@ -88,7 +142,7 @@ function Pools(): JSX.Element {
   );
 }
 
-function LeasePools(): JSX.Element {
+function LeasePools({ names }: { names: Names }): JSX.Element {
   const loaded = useLoaded<Bodies["LeasePoolsBody"]>("leasepools", (signal) => get("/v1/leasepools", {}, signal));
   const columns = t.admin.leasePoolColumns;
   const [part, more] = usePart(loaded.data?.leasepools ?? [], 50);
@@ -103,16 +157,14 @@ function LeasePools(): JSX.Element {
               {part.map((pool) => (
                 <tr key={pool.id}>
                   <td data-label={columns.name}>
-                    <Name text={pool.name} />
+                    {pool.name === pool.id ? <code>{pool.id.slice(0, 36)}</code> : <Name text={pool.name} />}
                   </td>
                   <td data-label={columns.project}>
-                    <Name text={pool.project_id} />
+                    <Project id={pool.project_id} />
                   </td>
                   <td data-label={columns.hosts}>{pool.hosts}</td>
                   <td data-label={columns.lease}>
-                    <a href={href(["leases", pool.lease_id])}>
-                      <code>{pool.lease_id}</code>
-                    </a>
+                    <LeaseLink id={pool.lease_id} name={names.get(pool.lease_id)} />
                   </td>
                   <td data-label={columns.ratios}>
                     {pool.cpu_allocation_ratio || pool.ram_allocation_ratio
@@ -206,7 +258,7 @@ function Waitlist(): JSX.Element {
                   <Name text={entry.lease.name} />
                 </td>
                 <td data-label={columns.project}>
-                  <Name text={entry.lease.project_id} />
+                  <Project id={entry.lease.project_id} />
                 </td>
                 <td data-label={columns.what}>{whatOfLease(entry.lease)}</td>
                 <td data-label={columns.until}>{stamp(parse(entry.expires_at), zone)}</td>
@@ -241,7 +293,7 @@ function OffersHeld(): JSX.Element {
                     {t.form.offers[offer.kind] ?? offer.kind}: {whatOfLease(offer.lease)}
                   </td>
                   <td data-label={columns.project}>
-                    <Name text={offer.lease.project_id} />
+                    <Project id={offer.lease.project_id} />
                   </td>
                   <td data-label={columns.period}>
                     {stamp(start, zone)} – {stamp(end, zone)}
@@ -262,7 +314,63 @@ function OffersHeld(): JSX.Element {
   );
 }
 
-function Audit(): JSX.Element {
+/** A text whose words between backquotes are code. */
+const withCode = (text: string): ComponentChildren =>
+  text.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part));
+
+/** Settings and limits, as the service was started with them. They are changed in its file, not here. */
+function Settings(): JSX.Element {
+  const loaded = useLoaded<Bodies["SettingsBody"]>("settings", (signal) => get("/v1/settings", {}, signal));
+  const [text, setText] = useState("");
+  const [all, setAll] = useState(false);
+  const wanted = text.trim().toLowerCase();
+  const matches = (setting: Bodies["Setting"]): boolean =>
+    (all || wanted !== "" || setting.value !== setting.default) &&
+    (!wanted ||
+      [setting.key, setting.description, setting.value ?? ""].some((part) => part.toLowerCase().includes(wanted)));
+  const columns = t.admin.settingColumns;
+  return (
+    <Part title={t.admin.settings} loaded={loaded}>
+      {({ settings }) => {
+        const shown = settings.filter(matches);
+        return (
+          <>
+            <p class="note">{t.admin.settingsAbout}</p>
+            <div class="toolbar">
+              <Search label={t.admin.settingsFilter} value={text} change={setText} />
+              <label>
+                <input type="checkbox" checked={all} onChange={(event) => setAll(event.currentTarget.checked)} />{" "}
+                {t.admin.settingsAll(settings.length)}
+              </label>
+            </div>
+            {shown.length === 0 ? (
+              <p class="note">{wanted ? t.admin.settingsNoMatch : t.admin.settingsNone}</p>
+            ) : (
+              <Table columns={Object.values(columns)}>
+                {shown.map((setting) => (
+                  <tr key={setting.key}>
+                    <td data-label={columns.key}>
+                      <code>{setting.key}</code>
+                    </td>
+                    <td data-label={columns.value}>
+                      {setting.value === null ? t.admin.settingNothing : <code>{setting.value}</code>}
+                      {setting.value !== setting.default && (
+                        <small>{t.admin.settingDefault(setting.default, t.admin.settingSources[setting.source])}</small>
+                      )}
+                    </td>
+                    <td data-label={columns.about}>{withCode(setting.description)}</td>
+                  </tr>
+                ))}
+              </Table>
+            )}
+          </>
+        );
+      }}
+    </Part>
+  );
+}
+
+function Audit({ names }: { names: Names }): JSX.Element {
   const now = useNow(() => clock.now(), 5000);
   const [limit, setLimit] = useState(50);
   const loaded = useLoaded<Bodies["AuditBody"]>(`audit ${limit}`, (signal) => get("/v1/audit", { limit }, signal));
@@ -281,19 +389,20 @@ function Audit(): JSX.Element {
                     <Time at={parse(entry.timestamp)} now={now} />
                   </td>
                   <td data-label={columns.user}>
-                    <Name text={entry.user_id} />
+                    <User id={entry.user_id} />
                   </td>
                   <td data-label={columns.project}>
-                    <Name text={entry.project_id} />
+                    <Project id={entry.project_id} />
                   </td>
                   <td data-label={columns.action}>{entry.action}</td>
                   <td data-label={columns.object}>
                     {entry.action.startsWith("lease.") ? (
-                      <a href={href(["leases", entry.object_id])}>
-                        <code>{entry.object_id.slice(0, 36)}</code>
-                      </a>
+                      <LeaseLink id={entry.object_id} name={names.get(entry.object_id)} />
                     ) : (
-                      <code>{entry.object_id.slice(0, 36)}</code>
+                      <Thing
+                        id={entry.object_id}
+                        name={names.get(`${entry.action.split(".")[0]} ${entry.object_id}`)}
+                      />
                     )}
                   </td>
                 </tr>

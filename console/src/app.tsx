@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { ApiError, clock, onSignedOut, type Session, session as sessions } from "./api/client";
+import { ApiError, clock, get, onSignedOut, type Session, session as sessions } from "./api/client";
 import { CalendarView } from "./calendar/view";
 import { AdminView } from "./admin";
 import { FleetView } from "./fleet";
@@ -15,7 +15,7 @@ import { Empty, Failure, Waiting } from "./parts";
 import { PlacementView } from "./placement";
 import { go, href, type Route, useRoute } from "./route";
 import { SignIn } from "./signin";
-import { changes, ContextOf, may, usePreference } from "./state";
+import { changes, ContextOf, type KnownNames, may, useLoaded, usePreference } from "./state";
 import { t } from "./texts";
 import { UsageView } from "./usage";
 
@@ -103,7 +103,18 @@ function Frame(props: {
   const [zone, setZone] = usePreference<string>("zone", "UTC");
   const route = useRoute();
   const [first = "calendar"] = route.parts;
-  const context = useMemo(() => ({ session, zone }), [session, zone]);
+  const known = useLoaded<KnownNames>(may(session, "names:get") ? "names" : null, (signal) =>
+    get("/v1/names", {}, signal),
+  ).data;
+  // One's own are known to everybody.
+  const names = useMemo((): KnownNames => {
+    const own = (id: string, name: string | null) => (name ? { [id]: name } : {});
+    return {
+      users: { ...known?.users, ...own(session.user, session.user_name) },
+      projects: { ...known?.projects, ...own(session.project_id, session.project_name) },
+    };
+  }, [session, known]);
+  const context = useMemo(() => ({ session, zone, names }), [session, zone, names]);
   const needs: Record<string, string> = {
     fleet: "oshosts:get",
     placement: "placement:post",
@@ -173,7 +184,12 @@ function Frame(props: {
             </select>
           </label>
           <span class="who" title={session.roles.join(", ")}>
-            <bdi>{t.signedInAs(session.user.slice(0, 40), session.project_id.slice(0, 40))}</bdi>
+            <bdi>
+              {t.signedInAs(
+                (session.user_name ?? session.user).slice(0, 40),
+                (session.project_name ?? session.project_id).slice(0, 40),
+              )}
+            </bdi>
           </span>
           {session.authentication !== "none" && (
             <button type="button" class="quiet" onClick={props.leave}>

@@ -6,6 +6,10 @@ import { parse, rfc3339 } from "./calendar/zone";
 import { t } from "./texts";
 import { onlyHosts, parseLength, WhereError, whereJson } from "./where";
 
+/** What may become of guests at the end: images are made, and guests moved, of whole hosts only. */
+export const endActions = (shared: boolean): string[] =>
+  shared ? ["delete", "keep"] : ["delete", "keep", "snapshot", "migrate"];
+
 export type LeaseType = "SCHEDULE" | "BEST-EFFORT" | "IMMEDIATE";
 
 /** What is typed. */
@@ -26,6 +30,7 @@ export interface Draft {
   start: number;
   end: number;
   timeout: string;
+  /** Empty: as the pool of its hosts has it. */
   endAction: string;
   waitlist: boolean;
 }
@@ -48,7 +53,7 @@ export function emptyDraft(now: number): Draft {
     start,
     end: start + 2 * HOUR,
     timeout: "1h",
-    endAction: "delete",
+    endAction: "",
     waitlist: false,
   };
 }
@@ -91,7 +96,8 @@ export function requestOf(draft: Draft, now: number): { body: LeaseCreate } | { 
         : { resource_type: "flavor:instance", amount: draft.amount, flavor_id: draft.flavor };
   if (draft.kind === "flavor" && !draft.flavor) return { field: "flavor", wrong: t.form.incomplete };
   const minutes = Math.round((draft.end - draft.start) / MINUTE);
-  const body = { name: draft.name, reservations: [reservation], end_action: draft.endAction } as LeaseCreate;
+  const body = { name: draft.name, reservations: [reservation] } as LeaseCreate;
+  if (endActions(draft.kind !== "hosts").includes(draft.endAction)) body.end_action = draft.endAction;
   if (draft.type === "SCHEDULE")
     Object.assign(body, {
       start_date: draft.start <= now ? "now" : rfc3339(draft.start),

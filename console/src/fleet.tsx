@@ -3,7 +3,8 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ApiError, type Bodies, clock, get, type Host, type Instance, path, request } from "./api/client";
-import { DAY } from "./calendar/geometry";
+import { type CalendarHost, loadCalendar } from "./calendar/data";
+import { DAY, HOUR } from "./calendar/geometry";
 import { parse, rfc3339 } from "./calendar/zone";
 import { Confirm, gib, LoadState, Name, NothingListed, Refusal, Search, usePart } from "./parts";
 import { adjust, href, type Route } from "./route";
@@ -35,6 +36,8 @@ interface Facts {
   instances: Map<string, Instance[]>;
   allocations: Bodies["Allocation"][];
   leases: Map<string, string>;
+  /** How each host is at present, as the calendar has it. */
+  status: Map<string, CalendarHost["status"]>;
 }
 
 /** What one view needs of several lists; those that the caller may not see are empty. */
@@ -44,12 +47,14 @@ async function load(signal: AbortSignal): Promise<Facts> {
       if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return standard;
       throw error;
     });
-  const [hosts, power, instances, allocations, leases] = await Promise.all([
+  const now = clock.now();
+  const [hosts, power, instances, allocations, leases, calendar] = await Promise.all([
     get<{ hosts: Host[] }>("/v1/os-hosts", {}, signal),
     optional(get<Bodies["EnergyHostsBody"]>("/v1/energy/hosts", {}, signal), { hosts: [] }),
     optional(get<Bodies["InstancesBody"]>("/v1/instances", {}, signal), { instances: [] }),
     optional(get<Bodies["AllocationsBody"]>("/v1/os-hosts/allocations", {}, signal), { allocations: [] }),
     optional(get<Bodies["LeasesBody"]>("/v1/leases", {}, signal), { leases: [] }),
+    optional(loadCalendar({ start: now, end: now + HOUR }, "pool", null, signal), null),
   ]);
   const byHost = new Map<string, Instance[]>();
   for (const instance of instances.instances) {
@@ -64,7 +69,20 @@ async function load(signal: AbortSignal): Promise<Facts> {
     instances: byHost,
     allocations: allocations.allocations,
     leases: new Map(leases.leases.map((lease) => [lease.id, lease.name])),
+    status: new Map(calendar?.hosts.map((host) => [host.id, host.status])),
   };
+}
+
+/** How much of a host its instances have. */
+function used(host: Host, instances: readonly Instance[]): string {
+  const sum = (of: (instance: Instance) => number): number =>
+    instances.reduce((total, instance) => total + of(instance), 0);
+  return t.fleet.used(
+    sum((instance) => instance.vcpus),
+    host.vcpus,
+    gib(sum((instance) => instance.memory_mb)),
+    gib(host.memory_mb),
+  );
 }
 
 export function FleetView({ route }: { route: Route }): JSX.Element {
@@ -125,6 +143,7 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
   const open = facts?.hosts.filter((host) => host.reservable).length ?? 0;
   const leased = facts?.hosts.filter((host) => (held.get(host.id)?.length ?? 0) > 0).length ?? 0;
   const off = facts ? [...facts.power.values()].filter((host) => host.power === "off").length : 0;
+  const failed = facts ? [...facts.status.values()].filter((status) => status === "failed").length : 0;
 
   return (
     <div class="page">
@@ -140,7 +159,7 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
             adjust(["fleet"], { find: text });
           }}
         />
-        {facts && <span class="note">{t.fleet.summary(facts.hosts.length, open, leased, off)}</span>}
+        {facts && <span class="note">{t.fleet.summary(facts.hosts.length, open, leased, off, failed)}</span>}
       </div>
       {failure && !closing && <Refusal error={failure} />}
       <LoadState loaded={loaded} />
@@ -174,13 +193,21 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
             {part.map((host) => {
               const power = facts?.power.get(host.id);
               const leases = held.get(host.id) ?? [];
+              const guests = facts?.instances.get(host.hypervisor_hostname) ?? [];
+              const status = facts?.status.get(host.id);
               return (
                 <tr key={host.id}>
                   <td data-label={columns.host}>
                     <strong>{host.hypervisor_hostname}</strong>
                   </td>
                   <td data-label={columns.state}>
-                    {host.reservable ? t.fleet.open : <span class="attention">{t.fleet.closed}</span>}
+                    {status === "failed" || status === "maintenance" ? (
+                      <span class="attention">{t.calendar.hostStatus[status]}</span>
+                    ) : host.reservable ? (
+                      t.fleet.open
+                    ) : (
+                      <span class="attention">{t.fleet.closed}</span>
+                    )}
                     {power && power.power !== "on" && (
                       <>
                         ,{" "}
@@ -200,8 +227,8 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
                     {leases.length === 0 && "–"}
                   </td>
                   <td data-label={columns.guests}>
-                    {facts?.instances.get(host.hypervisor_hostname)?.length ?? 0}
-                    {mayAsk && (
+                    {guests.length}
+                    {mayAsk && guests.length > 0 && (
                       <>
                         {" "}
                         <a
@@ -212,6 +239,7 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
                         </a>
                       </>
                     )}
+                    {guests.length > 0 && <small>{used(host, guests)}</small>}
                   </td>
                   <td data-label={columns.capabilities}>
                     <ul class="chips">

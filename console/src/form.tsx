@@ -18,7 +18,7 @@ import {
 } from "./api/client";
 import { MINUTE } from "./calendar/geometry";
 import { clock as clockText, forInput, fromInput, length, parse, rfc3339, stamp } from "./calendar/zone";
-import { type Draft, requestOf, withOffer } from "./draft";
+import { type Draft, endActions, requestOf, withOffer } from "./draft";
 import { gib, Refusal, shorten, whatOfLease } from "./parts";
 import { changes, useContextOf, useLoaded, useSettled } from "./state";
 import { t } from "./texts";
@@ -338,9 +338,10 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
           <label class="field narrow">
             <span>{t.form.endAction}</span>
             <select value={draft.endAction} onChange={(event) => set({ endAction: event.currentTarget.value })}>
-              {Object.entries(t.lease.endActions).map(([action, text]) => (
+              <option value="">{t.form.endActionUsual}</option>
+              {endActions(draft.kind !== "hosts").map((action) => (
                 <option key={action} value={action}>
-                  {text}
+                  {t.lease.endActions[action]}
                 </option>
               ))}
             </select>

@@ -5,13 +5,13 @@ import { useState } from "preact/hooks";
 import { clock, get, type Instance } from "./api/client";
 import { clock as clockText, parse } from "./calendar/zone";
 import { loadLeases } from "./leases";
-import { gib, LoadState, Name, NothingListed, Search, Status, Time, usePart } from "./parts";
+import { gib, LoadState, Name, NothingListed, Project, Search, Status, Time, usePart } from "./parts";
 import { adjust, href, type Route } from "./route";
 import { useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
 
 export function InstancesView({ route }: { route: Route }): JSX.Element {
-  const { zone } = useContextOf();
+  const { zone, names: known } = useContextOf();
   const now = useNow(() => clock.now(), 5000);
   const [filter, setFilter] = useState(route.query.get("find") ?? "");
   const loaded = useLoaded<{ instances: Instance[] }>("instances", (signal) => get("/v1/instances", {}, signal));
@@ -22,7 +22,12 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
   const shown = items.filter(
     (instance) =>
       !wanted ||
-      [instance.name, instance.project_id, instance.host ?? ""].some((text) => text.toLowerCase().includes(wanted)),
+      [
+        instance.name,
+        instance.project_id,
+        known.projects[instance.project_id] ?? "",
+        instance.host ?? "",
+      ].some((text) => text.toLowerCase().includes(wanted)),
   );
   const [part, more] = usePart(shown);
   const columns = t.instances.columns;
@@ -66,7 +71,7 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
                   <Name text={instance.name} />
                 </td>
                 <td data-label={columns.project}>
-                  <Name text={instance.project_id} />
+                  <Project id={instance.project_id} />
                 </td>
                 <td data-label={columns.kind}>{t.instances.kinds[instance.kind] ?? instance.kind}</td>
                 <td data-label={columns.status}>

@@ -19,8 +19,24 @@ import {
 } from "./api/client";
 import type { Edge } from "./calendar/timeline";
 import { forInput, fromInput, length, parse, rfc3339 } from "./calendar/zone";
+import { endActions } from "./draft";
 import { Offers } from "./form";
-import { Confirm, CopyId, Failure, gib, lasts, Name, Stale, Status, Time, Waiting, whatOf, whereOf } from "./parts";
+import {
+  Confirm,
+  CopyId,
+  Failure,
+  gib,
+  lasts,
+  Name,
+  Project,
+  Stale,
+  Status,
+  Time,
+  User,
+  Waiting,
+  whatOf,
+  whereOf,
+} from "./parts";
 import { go, href } from "./route";
 import { changes, may, useContextOf, useLoaded, useNow, useSettled } from "./state";
 import { t } from "./texts";
@@ -144,16 +160,16 @@ function Terms({ lease }: { lease: Lease }): JSX.Element {
       <dd>{lasts(lease)}</dd>
       <dt>{t.lease.project}</dt>
       <dd>
-        <Name text={lease.project_id} />
+        <Project id={lease.project_id} />
       </dd>
       <dt>{t.lease.user}</dt>
       <dd>
-        <Name text={lease.user_id} />
+        <User id={lease.user_id} />
       </dd>
       <dt>{t.lease.type}</dt>
       <dd>{t.lease.types[lease.lease_type] ?? lease.lease_type}</dd>
       <dt>{t.lease.endAction}</dt>
-      <dd>{t.lease.endActions[lease.end_action] ?? lease.end_action}</dd>
+      <dd>{endActionName(lease.end_action)}</dd>
     </dl>
   );
 }
@@ -361,28 +377,35 @@ function History({ id }: { id: string }): JSX.Element | null {
   );
 }
 
-/** Extend, shorten, rename, resize and end, each with what will come of it before it is done. */
+const endActionName = (action: string): string => t.lease.endActions[action] ?? action;
+
+/** Extend, shorten, rename, resize, change the end action and end, each with what will come of it before it is done. */
 function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Element | null {
   const { zone, session } = useContextOf();
   const was = period(lease);
   const hosts = lease.reservations.find(
     (reservation) => (reservation as { resource_type?: string }).resource_type === "physical:host",
   ) as (Lease["reservations"][number] & { min: number; max: number }) | undefined;
+  const shared = lease.reservations.some((reservation) =>
+    ["virtual:instance", "flavor:instance"].includes((reservation as { resource_type?: string }).resource_type ?? ""),
+  );
   const [name, setName] = useState(lease.name);
   const [start, setStart] = useState(edge?.side === "start" ? edge.time : was.start);
   const [end, setEnd] = useState(edge?.side === "end" ? edge.time : was.end);
   const [count, setCount] = useState(hosts?.max ?? 0);
+  const [endAction, setEndAction] = useState(lease.end_action);
   // What others change meanwhile is followed where nothing was typed.
-  const seen = useRef({ name: lease.name, ...was, count: hosts?.max ?? 0 });
+  const seen = useRef({ name: lease.name, ...was, count: hosts?.max ?? 0, endAction: lease.end_action });
   useEffect(() => {
     const before = seen.current;
-    const now = { name: lease.name, ...was, count: hosts?.max ?? 0 };
+    const now = { name: lease.name, ...was, count: hosts?.max ?? 0, endAction: lease.end_action };
     seen.current = now;
     setName((value) => (value === before.name ? now.name : value));
     setStart((value) => (value === before.start ? now.start : value));
     setEnd((value) => (value === before.end ? now.end : value));
     setCount((value) => (value === before.count ? now.count : value));
-  }, [lease.name, was.start, was.end, hosts?.max]);
+    setEndAction((value) => (value === before.endAction ? now.endAction : value));
+  }, [lease.name, was.start, was.end, hosts?.max, lease.end_action]);
   const [answer, setAnswer] = useState<
     { kind: "none" | "asking" | "can" | "done" } | { kind: "cannot"; error: ApiError }
   >({ kind: "none" });
@@ -401,8 +424,9 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
     if (end !== was.end) change.end_date = rfc3339(end);
     if (hosts && count !== hosts.max)
       change.reservations = [{ id: hosts.id, min: count, max: count }] as NonNullable<LeaseChange["reservations"]>;
+    if (endAction !== lease.end_action) change.end_action = endAction;
     return Object.keys(change).length > 0 ? change : null;
-  }, [name, start, end, count, lease.name, was.start, was.end, hosts?.max, hosts?.id]);
+  }, [name, start, end, count, endAction, lease.name, was.start, was.end, hosts?.max, hosts?.id, lease.end_action]);
   const settled = useSettled(body, 250);
   useEffect(() => {
     if (!settled) {
@@ -463,6 +487,7 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
       end > was.end ? t.lease.becomesLonger(length(end - was.end)) : t.lease.becomesShorter(length(was.end - end)),
     );
   if (hosts && count !== hosts.max) says.push(t.lease.resized(count));
+  if (endAction !== lease.end_action) says.push(t.lease.endActionBecomes(endActionName(endAction)));
   if (name !== lease.name) says.push(t.lease.renamed(name.slice(0, 60)));
   const active = lease.status !== "PENDING";
   const inside = guests.data?.instances.filter((instance) => instance.lease_id === lease.id).length ?? 0;
@@ -512,6 +537,16 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
                 />
               </label>
             )}
+            <label class="field">
+              <span>{t.lease.endAction}</span>
+              <select value={endAction} onChange={(event) => setEndAction(event.currentTarget.value)}>
+                {endActions(shared).map((action) => (
+                  <option key={action} value={action}>
+                    {endActionName(action)}
+                  </option>
+                ))}
+              </select>
+            </label>
           </div>
           {failure ? (
             <Offers error={failure} busy={busy} use={accept} accept={accept} />
@@ -549,7 +584,7 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
         <Confirm
           text={
             active
-              ? t.lease.endingActive(inside, t.lease.endActions[lease.end_action] ?? lease.end_action)
+              ? t.lease.endingActive(inside, endActionName(lease.end_action))
               : t.lease.endingPending
           }
           verb={active ? t.lease.confirmEnd : t.lease.confirmDelete}

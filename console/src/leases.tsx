@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { all, clock, type Lease, period } from "./api/client";
-import { LoadState, Name, NothingListed, Search, Status, Time, usePart, whatOfLease } from "./parts";
+import { LoadState, Name, NothingListed, Project, Search, Status, Time, usePart, whatOfLease } from "./parts";
 import { adjust, href, type Route } from "./route";
 import { may, useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
@@ -16,7 +16,7 @@ export const loadLeases = (): Promise<{ items: Lease[]; more: boolean }> =>
 const OVER = new Set(["TERMINATED", "DELETING"]);
 
 export function LeasesView({ route }: { route: Route }): JSX.Element {
-  const { session } = useContextOf();
+  const { session, names } = useContextOf();
   const now = useNow(() => clock.now(), 5000);
   const [filter, setFilter] = useState(route.query.get("find") ?? "");
   const [status, setStatus] = useState(route.query.get("status") ?? "current");
@@ -35,7 +35,10 @@ export function LeasesView({ route }: { route: Route }): JSX.Element {
       )
       .filter(
         (lease) =>
-          !wanted || lease.name.toLowerCase().includes(wanted) || lease.project_id.toLowerCase().includes(wanted),
+          !wanted ||
+          [lease.name, lease.project_id, names.projects[lease.project_id] ?? ""].some((text) =>
+            text.toLowerCase().includes(wanted),
+          ),
       )
       .sort((one, other) => period(one).start - period(other).start);
   }, [items, filter, status]);
@@ -100,7 +103,7 @@ export function LeasesView({ route }: { route: Route }): JSX.Element {
                     </a>
                   </td>
                   <td data-label={columns.project}>
-                    <Name text={lease.project_id} />
+                    <Project id={lease.project_id} />
                   </td>
                   <td data-label={columns.status}>
                     <Status status={lease.status} degraded={lease.degraded} />

@@ -20,6 +20,24 @@ export function Name({ text }: { text: string }): JSX.Element {
   );
 }
 
+/** What people call a user or a project, where that is known, with the identifier on hover. */
+function Known({ id, name }: { id: string; name: string | undefined }): JSX.Element {
+  if (!name || name === id) return <Name text={id} />;
+  return (
+    <bdi class="name" title={id.slice(0, 1000)}>
+      {shorten(name, LONGEST)}
+    </bdi>
+  );
+}
+
+export function Project({ id }: { id: string }): JSX.Element {
+  return <Known id={id} name={useContextOf().names.projects[id]} />;
+}
+
+export function User({ id }: { id: string }): JSX.Element {
+  return <Known id={id} name={useContextOf().names.users[id]} />;
+}
+
 export function shorten(text: string, most = 60): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }

@@ -2,7 +2,7 @@
 
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, type Session } from "./api/client";
+import { ApiError, type Bodies, type Session } from "./api/client";
 
 /** How long after a change views load again: changes come in bursts. */
 const SETTLE = 400;
@@ -209,14 +209,27 @@ export function usePreference<T extends string>(name: string, standard: T): [T, 
   return [value, change];
 }
 
+/** What people call users and projects, by identifier. */
+export type KnownNames = Bodies["Names"];
+
 export interface Context {
   session: Session;
+  names: KnownNames;
   /** The time zone that times are shown in. */
   zone: string;
 }
 
 export const ContextOf = createContext<Context>({
-  session: { user: "", project_id: "", roles: [], authentication: "none", rules: {} },
+  session: {
+    user: "",
+    user_name: null,
+    project_id: "",
+    project_name: null,
+    roles: [],
+    authentication: "none",
+    rules: {},
+  },
+  names: { users: {}, projects: {} },
   zone: "UTC",
 });
 

@@ -28,7 +28,7 @@ export const t = {
     usage: "Usage",
     admin: "Admin",
   },
-  theme: { label: "Theme", system: "As the system", light: "Light", dark: "Dark" },
+  theme: { label: "Theme", system: "System", light: "Light", dark: "Dark" },
   zone: { label: "Time zone", here: (name: string): string => `Here (${name})` },
   signOut: "Sign out",
   signedInAs: (user: string, project: string): string => `${user} · project ${project}`,
@@ -225,6 +225,7 @@ export const t = {
     becomesShorter: (by: string): string => `ends ${by} earlier`,
     startsLater: (by: string): string => `starts ${by} later`,
     startsEarlier: (by: string): string => `starts ${by} earlier`,
+    endActionBecomes: (action: string): string => `guests are ${action} at the end`,
     renamed: (name: string): string => `is called “${name}”`,
     resized: (count: number): string => `has ${plural(count, "host", "hosts")}`,
     newCount: "Hosts",
@@ -274,6 +275,7 @@ export const t = {
     timeout: "Wait at most",
     zone: (zone: string): string => `Times are ${zone}.`,
     endAction: "At the end guests are",
+    endActionUsual: "as the pool has it",
     waitlist: "If it cannot be had, wait for it",
     submit: "Make the lease",
     submitWait: "Put it on the waitlist",
@@ -339,8 +341,10 @@ export const t = {
     closing: (name: string): string =>
       `${name} gets no new leases. Leases that have not started get other hosts where there are any; running ones go on.`,
     confirmClose: "Close the host",
-    summary: (hosts: number, open: number, leased: number, off: number): string =>
-      `${plural(hosts, "host", "hosts")}: ${open} open, ${leased} leased now${off ? `, ${off} off` : ""}`,
+    used: (vcpus: number, ofVcpus: number, memory: string, ofMemory: string): string =>
+      `${vcpus} of ${ofVcpus} vCPU, ${memory} of ${ofMemory}`,
+    summary: (hosts: number, open: number, leased: number, off: number, failed: number): string =>
+      `${plural(hosts, "host", "hosts")}: ${open} open, ${leased} leased now${off ? `, ${off} off` : ""}${failed ? `, ${failed} failed` : ""}`,
     noneMatch: "No host matches.",
     drift: "Differences between what is stored and what the machines show",
     driftLook: "Look at all machines",
@@ -548,6 +552,21 @@ export const t = {
     offerColumns: { kind: "Kind", project: "Project", period: "Period", until: "Held until" },
     noOffers: "No offer is held.",
     decline: "Decline",
+    settings: "Settings and limits",
+    settingsAbout:
+      "As the service was started; they are changed in its configuration, not here. Passwords and paths of addresses are not shown.",
+    settingsFilter: "Find a setting or limit",
+    settingsAll: (count: number): string => `All ${count}, also those as by default`,
+    settingsNone: "All settings are as by default.",
+    settingsNoMatch: "No setting matches.",
+    settingColumns: { key: "Setting", value: "Value", about: "Meaning" },
+    settingNothing: "none",
+    settingSources: { flag: "flag", environment: "environment", file: "file", default: "default" } as Record<
+      string,
+      string
+    >,
+    settingDefault: (standard: string | null | undefined, source = ""): string =>
+      `by ${source}; default: ${standard ?? "none"}`,
     audit: "Audit log",
     auditColumns: { time: "Time", user: "User", project: "Project", action: "Action", object: "Object" },
     noAudit: "Nothing was changed yet.",

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { ApiError, type Bodies, clock, get } from "./api/client";
 import { DAY } from "./calendar/geometry";
 import { day, parse, rfc3339 } from "./calendar/zone";
-import { Empty, LoadState, Name } from "./parts";
+import { Empty, LoadState, Project } from "./parts";
 import { useContextOf, useLoaded } from "./state";
 import { t } from "./texts";
 
@@ -105,7 +105,7 @@ export function UsageView(): JSX.Element {
             {rows.map((row) => (
               <tr key={row.project_id}>
                 <th scope="row" data-label={columns.project}>
-                  <Name text={row.project_id ?? ""} />
+                  <Project id={row.project_id ?? ""} />
                 </th>
                 <td data-label={columns.leases}>{row.leases_started}</td>
                 <td data-label={columns.hosts}>{number.format(row.reserved.host_hours)}</td>

@@ -34,6 +34,7 @@ interface Lease {
   status: string;
   start_date: string;
   end_date: string;
+  end_action: string;
   reservations: { min?: number; hosts?: string[] }[];
 }
 
@@ -95,20 +96,28 @@ describe("with the demonstration's fleet", () => {
     const lattice = await named("lattice");
     const views = { ...VIEWS, lease: `#/leases/${lattice.id}`, drawer: `#/?lease=${lattice.id}` };
     const found: string[] = [];
-    for (const dark of [false, true]) {
-      const themed = await open(browser, { dark });
+    for (const [width, theme] of [
+      [1280, "light"],
+      [1280, "dark"],
+      [390, "light"],
+      [390, "dark"],
+    ] as const) {
+      const themed = await open(browser, { dark: theme === "dark", width });
+      const narrow = width < 700;
       for (const [name, hash] of Object.entries(views)) {
         await visit(themed, service, hash);
         await pause(300);
-        const theme = dark ? "dark" : "light";
-        await themed.screenshot({ path: join(out, `${name}-${theme}.png`) });
-        found.push(...(await faults(themed)).map((fault) => `${name} ${theme}: ${fault}`));
+        const picture = `${name}-${theme}${narrow ? "-narrow" : ""}`;
+        await themed.screenshot({ path: join(out, `${picture}.png`), fullPage: narrow });
+        found.push(...(await faults(themed)).map((fault) => `${picture}: ${fault}`));
+        const wide = await themed.evaluate(() => document.documentElement.scrollWidth);
+        if (wide > width) found.push(`${picture}: ${wide} px wide`);
       }
       found.push(...themed.wrong);
       await themed.context().close();
     }
     expect(found).toEqual([]);
-  }, 180_000);
+  }, 360_000);
 
   it("the README's pictures show what they say", async () => {
     const images = new URL("../../docs/images/", import.meta.url);
@@ -257,7 +266,14 @@ describe("with the demonstration's fleet", () => {
     const end = Date.parse(`${lease.end_date}Z`);
     await visit(page, service, "#/");
     await page.keyboard.press("Escape");
-    await drag(page, await point(page, "r1-h04", end), await point(page, "r1-h04", end + 6 * HOUR));
+    const to = await point(page, "r1-h04", end + 6 * HOUR);
+    const tried = page.waitForResponse((answer) => answer.url().includes(`${lease.id}?dry_run=true`));
+    await drag(page, await point(page, "r1-h04", end), to, async () => {
+      // While it is dragged the answer is there already.
+      expect((await tried).status()).toBe(200);
+      await pause(300);
+      await page.screenshot({ path: join(out, "edge-light.png") });
+    });
     await page.getByText("Can be had: ends").waitFor();
     await page.getByRole("button", { name: "Apply the change" }).click();
     await page.getByText("The lease was changed.").waitFor();
@@ -275,6 +291,11 @@ describe("with the demonstration's fleet", () => {
     await page.getByRole("button", { name: "Apply the change" }).click();
     await page.getByText("The lease was changed.").waitFor();
     expect(Date.parse(`${(await named("dragged")).end_date}Z`)).toBe(end);
+    await page.getByLabel("At the end guests are").selectOption("moved away");
+    await page.getByText("Can be had: guests are moved away at the end.").waitFor();
+    await page.getByRole("button", { name: "Apply the change" }).click();
+    await page.getByText("The lease was changed.").waitFor();
+    expect((await named("dragged")).end_action).toBe("migrate");
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByText("The lease is deleted before it has started").waitFor();
     await page.screenshot({ path: join(out, "confirm-light.png") });

@@ -54,9 +54,18 @@ describe("with the demonstration's fleet", () => {
       .setInputFiles({ name: "cluster.data", mimeType: "text/plain", buffer: Buffer.from(CLUSTER) });
 
   it("what would leave a host of the fleet is asked from the list of hosts", async () => {
-    const { hosts: all } = await service.ask<{ hosts: { hypervisor_hostname: string }[] }>("GET", "/v1/os-hosts");
-    const name = all[0]?.hypervisor_hostname ?? "";
-    await visit(page, service, `#/fleet?find=${name}`);
+    const running = async (): Promise<string[]> => {
+      type Running = { instances: { host: string | null }[] };
+      const { instances } = await service.ask<Running>("GET", "/v1/instances");
+      return instances.flatMap(({ host }) => host ?? []);
+    };
+    await until("an instance runs somewhere", async () => (await running()).length > 0);
+    const [name = ""] = await running();
+    // Where nothing runs, nothing would leave.
+    await visit(page, service, "#/fleet?find=r2-h01");
+    await page.getByText("r2-h01").first().waitFor();
+    expect(await page.getByRole("link", { name: "What would leave" }).count()).toBe(0);
+    await page.getByLabel("Find by name or capability").fill(name);
     await page.getByRole("link", { name: `What would leave ${name}` }).first().click();
     await page.getByRole("button", { name: "Ask" }).click();
     await page.getByText("The other nodes").waitFor();
@@ -136,6 +145,17 @@ describe("with the demonstration's fleet", () => {
     expect(phone.wrong).toEqual([]);
     await phone.context().close();
   }, 120_000);
+
+  it("settings and limits are shown, those that the demonstration has changed at first", async () => {
+    await visit(page, service, "#/admin");
+    const settings = page.locator("section").filter({ has: page.getByRole("heading", { name: "Settings and limits" }) });
+    const row = (key: string) => settings.getByRole("row").filter({ hasText: key });
+    await row("usage.currency").getByText("EUR").waitFor();
+    expect(await row("limits.page").count()).toBe(0);
+    await settings.getByLabel("Find a setting or limit").fill("limits.page");
+    await row("limits.page").getByText("1000", { exact: true }).waitFor();
+    expect(await row("usage.currency").count()).toBe(0);
+  });
 
   it("what a lease will cost is said before it is made", async () => {
     await visit(page, service, "#/leases/new");

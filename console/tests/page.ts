@@ -81,10 +81,17 @@ export async function point(page: Page, host: string, time: number): Promise<{ x
   );
 }
 
-export async function drag(page: Page, from: { x: number; y: number }, to: { x: number; y: number }): Promise<void> {
+/** Drags from one point to another; `before` is done at the end, before the button is let go. */
+export async function drag(
+  page: Page,
+  from: { x: number; y: number },
+  to: { x: number; y: number },
+  before: () => Promise<void> = async () => {},
+): Promise<void> {
   await page.mouse.move(from.x, from.y);
   await page.mouse.down();
   await page.mouse.move((from.x + to.x) / 2, (from.y + to.y) / 2, { steps: 4 });
   await page.mouse.move(to.x, to.y, { steps: 4 });
+  await before();
   await page.mouse.up();
 }

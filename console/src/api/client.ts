@@ -136,7 +136,9 @@ export const get = <T>(url: string, query: Query = {}, signal?: AbortSignal): Pr
 /** Who is signed in, and what the rules let them do. */
 export interface Session {
   user: string;
+  user_name: string | null;
   project_id: string;
+  project_name: string | null;
   roles: string[];
   authentication: string;
   rules: Record<string, boolean>;

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { clock, type Lease, period } from "../api/client";
 import { loadLeases } from "../leases";
-import { Empty, LoadState, Name, Status, whatOfLease } from "../parts";
+import { Empty, LoadState, Name, Project, Status, whatOfLease } from "../parts";
 import { href } from "../route";
 import { useContextOf, useLoaded, useNow } from "../state";
 import { t } from "../texts";
@@ -52,7 +52,7 @@ function LeaseCard({ lease, now, zone }: { lease: Lease; now: number; zone: stri
         </strong>{" "}
         <Status status={lease.status} degraded={lease.degraded} />
         <span>
-          {whatOfLease(lease)} · <bdi>{lease.project_id.slice(0, 60)}</bdi>
+          {whatOfLease(lease)} · <Project id={lease.project_id} />
         </span>
         <span>
           {stamp(start, zone)} – {stamp(end, zone)}

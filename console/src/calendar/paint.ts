@@ -40,6 +40,8 @@ export interface Scene {
   focused: number;
   focusedBar: Bar | null;
   ghosts: readonly Ghost[];
+  /** Names of projects by identifier, as far as they are known. */
+  projects: Readonly<Record<string, string>>;
   /** The hues of projects. */
   hues: ReadonlyMap<string, { hue: number; dark: boolean }>;
   /** Where hosts have buckets instead of bars: when the first begins, and how long each is. */
@@ -89,7 +91,8 @@ export function colors(bar: Bar, look: Palette, hues: Scene["hues"]): { fill: st
   return { fill, ink: "#ffffff", edge: fill };
 }
 
-export function label(bar: Bar): string {
+/** What a bar is called; `projects` has names of projects by identifier. */
+export function label(bar: Bar, projects: Readonly<Record<string, string>>): string {
   const names: Record<Kind, string> = {
     lease: "",
     offer: t.calendar.heldOffer,
@@ -99,7 +102,8 @@ export function label(bar: Bar): string {
     other: t.calendar.other,
   };
   if (!bar.lease) return names[bar.kind] || t.calendar.other;
-  const name = `${bar.lease.name.slice(0, 80)} (${bar.lease.project.slice(0, 40)})`;
+  const { name: of, project } = bar.lease;
+  const name = `${of.slice(0, 80)} (${(projects[project] ?? project).slice(0, 40)})`;
   return bar.kind === "offer" ? `${names.offer}: ${name}` : name;
 }
 
@@ -148,14 +152,25 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, look: Pal
     context.fillStyle = tick.major ? look["strong-line"] : look.line;
     context.fillRect(Math.round(xOf(scale, tick.time)), scene.scrollTop, 1, bottom);
   }
+  const captions: Caption[] = [];
   for (let at = first; at < end; at += 1) {
     const line = scene.lines[at];
     if (!line) continue;
     context.fillStyle = look.line;
     context.fillRect(0, line.top + line.height - 1, scale.width, 1);
     if (line.kind === "group") paintOccupancy(context, line, scale, look);
-    else paintHost(context, line, scene, look);
+    else paintHost(context, line, scene, look, captions);
   }
+  // The present lies over bars and under their names, so that these can be read.
+  context.fillStyle = look.danger;
+  context.fillRect(Math.round(nowX), scene.scrollTop, 2, bottom);
+  let font = "";
+  for (const caption of captions) {
+    const own = fontOf(caption.height);
+    if (own !== font) context.font = font = own;
+    paintCaption(context, caption, nowX, look);
+  }
+  context.font = FONT;
   for (const ghost of scene.ghosts) paintGhost(context, ghost, scene, look);
   context.restore();
 
@@ -164,7 +179,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, look: Pal
   if (nowX >= 0 && nowX <= scale.width) {
     const x = Math.round(left + nowX);
     context.fillStyle = look.danger;
-    context.fillRect(x, top - 6, 2, height);
+    context.fillRect(x, top - 6, 2, 6);
     const text = `${t.now} ${clock(scene.now, scene.zone)}`;
     context.font = BOLD;
     const wide = context.measureText(text).width + 10;
@@ -224,7 +239,7 @@ function paintNames(context: CanvasRenderingContext2D, scene: Scene, look: Palet
       triangle(context, 12, middle, line.open);
       const count = String(line.hosts.length);
       const wide = context.measureText(count).width;
-      context.fillText(fit(context, line.name, left - 44 - wide), 22, middle);
+      context.fillText(fit(context, BOLD, line.name, left - 44 - wide), 22, middle);
       context.font = FONT;
       context.fillStyle = look.soft;
       context.fillText(count, left - 10 - wide, middle);
@@ -237,7 +252,7 @@ function paintNames(context: CanvasRenderingContext2D, scene: Scene, look: Palet
       const wide = note ? context.measureText(note).width : 0;
       if (note) context.fillText(note, left - 10 - wide, middle);
       context.fillStyle = state ? look.soft : look.ink;
-      context.fillText(fit(context, host.name ?? t.calendar.unnamed(host.id), left - 40 - wide), 22, middle);
+      context.fillText(fit(context, FONT, host.name ?? t.calendar.unnamed(host.id), left - 40 - wide), 22, middle);
     }
     if (at === scene.focused) outline(context, 1.5, line.top + 1.5, left - 3, line.height - 4, look.accent, 2);
   }
@@ -272,6 +287,7 @@ function paintHost(
   line: PlacedLine & { kind: "host" },
   scene: Scene,
   look: Palette,
+  captions: Caption[],
 ): void {
   const { host } = line;
   const { scale } = scene;
@@ -287,7 +303,7 @@ function paintHost(
   }
   for (const bar of host.bars.between(scale.start, scale.end)) {
     if (!scene.layers.has(bar.kind) && bar.kind !== "lease" && bar.kind !== "other") continue;
-    paintBar(context, line, bar, scene, look);
+    paintBar(context, line, bar, scene, look, captions);
   }
 }
 
@@ -313,7 +329,49 @@ function paintBuckets(
   context.globalAlpha = 1;
 }
 
-function paintBar(context: CanvasRenderingContext2D, row: Row, bar: Bar, scene: Scene, look: Palette): void {
+/** The name of a bar, to be drawn over all bars. */
+interface Caption {
+  text: string;
+  x: number;
+  y: number;
+  height: number;
+  ink: string;
+  /** What it stands on where something would be drawn through it: a fill, and how opaque that is. */
+  ground: string;
+  opacity: number;
+  /** It needs a ground wherever it is. */
+  grounded: boolean;
+}
+
+const fontOf = (height: number): string => (height < 16 ? SMALL : FONT);
+
+function paintCaption(context: CanvasRenderingContext2D, caption: Caption, nowX: number, look: Palette): void {
+  const { text, x, y, height } = caption;
+  if (caption.grounded || (nowX > x - 5 && nowX < x + 600)) {
+    const wide = Math.ceil(context.measureText(text).width) + 6;
+    if (caption.grounded || nowX < x + wide - 3) {
+      // At whole pixels, so that its edges are not seen.
+      const box = [Math.round(x - 3), Math.round(y + 1), wide, Math.round(height - 2)] as const;
+      context.fillStyle = look.bg;
+      if (caption.opacity < 1) context.fillRect(...box);
+      context.fillStyle = caption.ground;
+      context.globalAlpha = caption.opacity;
+      context.fillRect(...box);
+      context.globalAlpha = 1;
+    }
+  }
+  context.fillStyle = caption.ink;
+  context.fillText(text, x, y + height / 2 + 0.5);
+}
+
+function paintBar(
+  context: CanvasRenderingContext2D,
+  row: Row,
+  bar: Bar,
+  scene: Scene,
+  look: Palette,
+  captions: Caption[],
+): void {
   const { scale } = scene;
   const from = Math.max(-4, xOf(scale, bar.start));
   const to = Math.min(scale.width + 4, xOf(scale, bar.end));
@@ -327,20 +385,17 @@ function paintBar(context: CanvasRenderingContext2D, row: Row, bar: Bar, scene: 
     context.fillRect(from, y, wide, height);
     return;
   }
-  context.globalAlpha = ended ? 0.45 : 1;
   const hollow = status === "PENDING" || bar.kind === "offer" || bar.kind === "other";
+  const opacity = ended ? 0.45 : bar.kind === "other" ? 0.8 : !hollow ? 1 : look.dark ? 0.24 : 0.16;
+  const ground = bar.kind === "offer" ? look.bg : fill;
   rounded(context, from, y, wide, height, 3);
-  if (bar.kind === "offer") {
-    context.fillStyle = look.bg;
-    context.fill();
-  } else {
-    context.fillStyle = fill;
-    if (hollow) context.globalAlpha *= bar.kind === "other" ? 0.8 : look.dark ? 0.24 : 0.16;
-    context.fill();
-  }
+  context.fillStyle = ground;
+  context.globalAlpha = bar.kind === "offer" ? 1 : opacity;
+  context.fill();
   context.globalAlpha = ended ? 0.45 : 1;
   if (bar.kind === "maintenance") stripes(context, from, y, wide, height, look.soft, 6);
-  if (status === "STARTING" || status === "TERMINATING") stripes(context, from, y, wide, height, ink, 8);
+  const striped = status === "STARTING" || status === "TERMINATING";
+  if (striped) stripes(context, from, y, wide, height, ink, 8);
   if (hollow) {
     context.setLineDash(bar.kind === "offer" ? [4, 3] : []);
     outline(context, from + 0.75, y + 0.75, wide - 1.5, height - 1.5, edge, 1.5);
@@ -355,19 +410,16 @@ function paintBar(context: CanvasRenderingContext2D, row: Row, bar: Bar, scene: 
   // Where bars lie on each other their names would, too.
   const piled = bar.lanes > LANES && bar.lane >= LANES - 1;
   if (room < 26 || height < 11 || piled) return;
-  context.fillStyle = hollow || ended || bar.kind === "maintenance" ? look.ink : ink;
-  context.font = height < 16 ? SMALL : FONT;
-  const text = fit(context, `${status === "ERROR" ? "! " : ""}${label(bar)}`, room);
-  if (status === "STARTING" || status === "TERMINATING") {
-    // A name over stripes needs a ground of its own.
-    const ground = context.measureText(text).width + 6;
-    const ink_ = context.fillStyle;
-    context.fillStyle = fill;
-    context.fillRect(Math.max(from, 0) + 3, y + 1, ground, height - 2);
-    context.fillStyle = ink_;
-  }
-  context.fillText(text, Math.max(from, 0) + 6, y + height / 2 + 0.5);
-  context.font = FONT;
+  captions.push({
+    text: fit(context, fontOf(height), `${status === "ERROR" ? "! " : ""}${label(bar, scene.projects)}`, room),
+    x: Math.max(from, 0) + 6,
+    y,
+    height,
+    ink: hollow || ended || bar.kind === "maintenance" ? look.ink : ink,
+    ground,
+    opacity,
+    grounded: striped || bar.kind === "maintenance",
+  });
 }
 
 function paintGhost(context: CanvasRenderingContext2D, ghost: Ghost, scene: Scene, look: Palette): void {
@@ -388,7 +440,7 @@ function paintGhost(context: CanvasRenderingContext2D, ghost: Ghost, scene: Scen
   outline(context, from + 1, y + 1, wide - 2, high - 2, color, 2);
   context.setLineDash([]);
   context.font = BOLD;
-  const text = fit(context, ghost.label, Math.max(wide - 12, 240));
+  const text = fit(context, BOLD, ghost.label, Math.max(wide - 12, 240));
   const ground = context.measureText(text).width + 8;
   context.fillStyle = look.bg;
   context.globalAlpha = 0.88;
@@ -400,9 +452,43 @@ function paintGhost(context: CanvasRenderingContext2D, ghost: Ghost, scene: Scen
   context.font = FONT;
 }
 
+/** Texts of these characters alone run from left to right, and are as wide as their characters together. */
+const PLAIN = /^[\x20-\x7e]*$/;
+/** How wide these characters are, by font. Most of what a text costs is shaping it, and scrolling shows many new ones. */
+const advances = new Map<string, Float64Array>();
+
+function advancesOf(context: CanvasRenderingContext2D, font: string): Float64Array {
+  const known = advances.get(font);
+  if (known) return known;
+  context.font = font;
+  const widths = new Float64Array(0x7f);
+  for (let code = 0x20; code < 0x7f; code += 1) widths[code] = context.measureText(String.fromCharCode(code)).width;
+  advances.set(font, widths);
+  return widths;
+}
+
+/** How many of the characters of a plain text there is room for: all, or as many as leave room for the ellipsis. */
+export function fitting(text: string, widths: Float64Array, ellipsis: number, room: number): number {
+  let wide = 0;
+  let count = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    wide += widths[text.charCodeAt(at)] ?? 0;
+    if (wide > room) return count;
+    if (wide + ellipsis <= room) count = at + 1;
+  }
+  return text.length;
+}
+
 /** Names may be long and in any direction; each is drawn as one that stands alone. */
-export function fit(context: CanvasRenderingContext2D, text: string, room: number): string {
+export function fit(context: CanvasRenderingContext2D, font: string, text: string, room: number): string {
   if (room <= 0) return "";
+  if (PLAIN.test(text)) {
+    const widths = advancesOf(context, font);
+    // Three dots are as wide as the ellipsis, or wider.
+    const count = fitting(text, widths, 3 * (widths[0x2e] ?? 0), room);
+    return count === text.length ? text : count > 0 ? `${text.slice(0, count)}…` : "";
+  }
+  context.font = font;
   const isolated = (part: string): string => `\u2068${part}\u2069`;
   if (context.measureText(text).width <= room) return isolated(text);
   let low = 0;

@@ -32,6 +32,8 @@ export interface TimelineProps {
   groupBy: string;
   dense: boolean;
   layers: ReadonlySet<string>;
+  /** Names of projects by identifier, as far as they are known. */
+  projects: Readonly<Record<string, string>>;
   theme: string;
   selected: string | null;
   draft:
@@ -44,7 +46,9 @@ export interface TimelineProps {
   onScale: (scale: Omit<Scale, "width">) => void;
   onDraft: (draft: Draft | null, done: boolean) => void;
   onOffer: (index: number) => void;
-  onEdge: (edge: Edge) => void;
+  /** Of an edge that is dragged: what a lease that ends or starts there would be, as the service says. */
+  edgeAnswer: { look: Ghost["look"]; label: string };
+  onEdge: (edge: Edge | null, done: boolean) => void;
   onOpen: (lease: string, page: boolean) => void;
   onNew: () => void;
   onToday: () => void;
@@ -123,10 +127,11 @@ export function Timeline(props: TimelineProps): JSX.Element {
     if (edge) {
       const { bar, row, side, time } = edge;
       const [start, end] = side === "start" ? [time, bar.end] : [bar.start, time];
-      found.push({ start, end, first: row, end_row: row + 1, look: "asking", label: stamp(time, props.zone) });
+      const { look, label: answer } = props.edgeAnswer;
+      found.push({ start, end, first: row, end_row: row + 1, look, label: `${stamp(time, props.zone)}: ${answer}` });
     }
     return found;
-  }, [props.draft, edge, lines, props.zone]);
+  }, [props.draft, edge, props.edgeAnswer, lines, props.zone]);
 
   const scene = (): Scene => ({
     scale,
@@ -144,6 +149,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
     focused: focus.row,
     focusedBar: focusedBars[focus.bar] ?? null,
     ghosts,
+    projects: props.projects,
     hues,
     buckets: props.calendar.bucketMinutes
       ? { start: props.calendar.start, minutes: props.calendar.bucketMinutes }
@@ -337,6 +343,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
       active.moved = true;
       active.time = geometry.snap(scale, time);
       setEdge({ bar: active.bar, side: active.side, time: active.time, row: active.row });
+      if (active.bar.lease) props.onEdge({ lease: active.bar.lease.id, side: active.side, time: active.time }, false);
     }
   };
 
@@ -353,7 +360,8 @@ export function Timeline(props: TimelineProps): JSX.Element {
         props.onDraft(null, true);
       }
     } else if (active.kind === "edge" && active.bar.lease) {
-      if (active.moved) props.onEdge({ lease: active.bar.lease.id, side: active.side, time: active.time });
+      if (active.moved)
+        props.onEdge({ lease: active.bar.lease.id, side: active.side, time: active.time }, true);
       else props.onOpen(active.bar.lease.id, false);
     }
   };
@@ -451,7 +459,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
     const what =
       bar.kind === "preemptible"
         ? t.calendar.preemptible(bar.instances ?? 1, until)
-        : `${label(bar)}${bar.lease ? `, ${t.status(bar.lease.status)}` : ""}`;
+        : `${label(bar, props.projects)}${bar.lease ? `, ${t.status(bar.lease.status)}` : ""}`;
     return t.calendar.bar(what, stamp(bar.start, props.zone), until);
   };
   const rowName = (line: Line): string =>
@@ -493,6 +501,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
           onPointerCancel={() => {
             gesture.current = null;
             setEdge(null);
+            props.onEdge(null, false);
           }}
           onPointerLeave={() => setHover(null)}
           onDblClick={(event) => {
@@ -541,7 +550,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
           }}
         >
           <strong>
-            <bdi>{label(hover.bar).slice(0, 120)}</bdi>
+            <bdi>{label(hover.bar, props.projects).slice(0, 120)}</bdi>
           </strong>
           {hover.bar.lease && <span>{t.status(hover.bar.lease.status)}</span>}
           <span>

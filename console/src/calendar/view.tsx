@@ -2,20 +2,20 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Availability, clock, get, period } from "../api/client";
+import { ApiError, type Availability, changeLease, clock, get, period } from "../api/client";
 import { type Draft as FormDraft, emptyDraft, keepDraft, keptName, withOffer } from "../draft";
 import { LeaseForm, useAnswer } from "../form";
 import { LeasePanel } from "../lease";
 import { Empty, Failure, Stale, Waiting } from "../parts";
 import { adjust, go, href, type Route } from "../route";
-import { may, useContextOf, useLoaded, usePreference } from "../state";
+import { may, useContextOf, useLoaded, usePreference, useSettled } from "../state";
 import { t } from "../texts";
 import { Cards } from "./cards";
 import { type Calendar, loadCalendar, MOST_HOSTS } from "./data";
 import { Find, FreeStrip } from "./free";
 import * as geometry from "./geometry";
 import { DAY, HOUR, MINUTE } from "./geometry";
-import { type Draft, type Edge, Timeline } from "./timeline";
+import { type Draft, type Edge, Timeline, type TimelineProps } from "./timeline";
 import { length, rfc3339 } from "./zone";
 
 const SPANS = { hour: HOUR, day: DAY, week: 7 * DAY, month: 31 * DAY, quarter: 92 * DAY, year: 366 * DAY };
@@ -45,11 +45,42 @@ function useMatches(query: string): boolean {
   return matches;
 }
 
+/** While an edge is dragged: whether the lease can start or end there, or why not. */
+function useEdgeAnswer(edge: Edge | null): TimelineProps["edgeAnswer"] {
+  const asked = useSettled(edge, 200, true);
+  const [answer, setAnswer] = useState<{ of: Edge | null; look: "can" | "cannot"; label: string } | null>(null);
+  useEffect(() => {
+    if (!asked) return;
+    const controller = new AbortController();
+    const change = asked.side === "end" ? { end_date: rfc3339(asked.time) } : { start_date: rfc3339(asked.time) };
+    changeLease(asked.lease, change, true, controller.signal)
+      .then(() => setAnswer({ of: asked, look: "can", label: t.calendar.can }))
+      .catch((error: unknown) => {
+        if (controller.signal.aborted || !(error instanceof ApiError)) return;
+        setAnswer({ of: asked, look: "cannot", label: refusalLabel(error) });
+      });
+    return () => controller.abort();
+  }, [asked?.lease, asked?.side, asked?.time]);
+  return useMemo(
+    () =>
+      edge && answer && same(edge, answer.of)
+        ? { look: answer.look, label: answer.label }
+        : { look: "asking", label: t.calendar.asking },
+    [edge, answer],
+  );
+}
+
+const same = (one: Edge, other: Edge | null): boolean =>
+  one.lease === other?.lease && one.side === other.side && one.time === other.time;
+
+/** Why something is not to be had, as short as the calendar has room for. */
+const refusalLabel = (error: ApiError): string => (error.hint ?? (error.message || t.calendar.cannot)).slice(0, 120);
+
 /** Around the present: an eighth of the period is past. */
 const around = (now: number, span: number) => ({ start: now - span / 8, end: now + (span * 7) / 8 });
 
 function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
-  const { zone, session } = useContextOf();
+  const { zone, session, names } = useContextOf();
   const [scale, setScale] = useState(() => {
     const [from, to] = [Date.parse(route.query.get("from") ?? ""), Date.parse(route.query.get("to") ?? "")];
     return to - from >= MINUTE ? { start: from, end: to } : around(clock.now(), SPANS.week);
@@ -63,6 +94,8 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
   const [hosts, setHosts] = useState(0);
   const selected = route.query.get("lease");
   const [edge, setEdge] = useState<Edge | null>(null);
+  const [dragged, setDragged] = useState<Edge | null>(null);
+  const edgeAnswer = useEdgeAnswer(dragged);
   const [draft, setDraft] = useState<{ at: Draft; form: FormDraft; done: boolean } | null>(null);
   const answer = useAnswer(draft?.form ?? null, draft?.done === false);
 
@@ -277,6 +310,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
                 groupBy={groupBy}
                 dense={dense === "yes"}
                 layers={layers}
+                projects={names.projects}
                 theme={theme}
                 selected={selected}
                 draft={
@@ -288,7 +322,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
                         : answer.kind === "cannot" || answer.kind === "wrong"
                           ? "cannot"
                           : "asking",
-                    label: `${length(draft.at.end - draft.at.start)}: ${answer.kind === "can" ? t.calendar.can : answer.kind === "wrong" ? answer.text : answer.kind === "cannot" ? (answer.error.hint ?? t.calendar.cannot).slice(0, 120) : t.calendar.asking}`,
+                    label: `${length(draft.at.end - draft.at.start)}: ${answer.kind === "can" ? t.calendar.can : answer.kind === "wrong" ? answer.text : answer.kind === "cannot" ? refusalLabel(answer.error) : t.calendar.asking}`,
                     offers: draft.done
                       ? offers
                           .filter((offer) => offer.kind === "later_start")
@@ -312,7 +346,10 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
                   const offer = offers.filter((candidate) => candidate.kind === "later_start")[index];
                   if (draft && offer) changeDraft(withOffer(draft.form, offer, clock.now()));
                 }}
-                onEdge={(next) => {
+                edgeAnswer={edgeAnswer}
+                onEdge={(next, done) => {
+                  setDragged(done ? null : next);
+                  if (!next || !done) return;
                   open(next.lease);
                   setEdge(next);
                 }}
