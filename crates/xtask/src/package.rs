@@ -1,6 +1,7 @@
 //! `cargo xtask package`: a Debian package with the service, its unit, manual pages and completions, and links under
 //! the names of Ganeti's programs in a directory of their own, so that it can be installed beside Ganeti.
 
+use std::env;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -179,7 +180,9 @@ fn build(program: &Executable, out: &Path, options: &[&str]) -> Result<PathBuf> 
     links(&binary, &tree)?;
     let architecture = output_of(Command::new("dpkg").arg("--print-architecture"))?;
     let architecture = architecture.trim();
-    control(&tree, architecture)?;
+    let maintainer = maintainer();
+    changelog(&tree, &maintainer)?;
+    control(&tree, architecture, &maintainer)?;
     let package = out.join(format!("allot_{}_{architecture}.deb", env!("CARGO_PKG_VERSION")));
     let mut packing = Command::new("dpkg-deb");
     packing.arg("--root-owner-group").args(options).arg("--build").arg(&tree).arg(&package);
@@ -189,7 +192,7 @@ fn build(program: &Executable, out: &Path, options: &[&str]) -> Result<PathBuf> 
 
 /// The documentation: paths in the checkout.
 fn pages() -> Result<Vec<String>> {
-    let mut pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
+    let mut pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
     let mut directories = vec!["docs".to_owned()];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(root().join(&directory))? {
@@ -255,7 +258,26 @@ fn links(binary: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-fn control(tree: &Path, architecture: &str) -> Result<()> {
+/// Who answers for the package, as Debian's tools are told who builds one.
+fn maintainer() -> String {
+    let told = |name: &str, otherwise: &str| env::var(name).unwrap_or_else(|_| otherwise.to_owned());
+    format!("{} <{}>", told("DEBFULLNAME", "Allotment, built locally"), told("DEBEMAIL", "nobody@example.org"))
+}
+
+/// What has changed, in the format of Debian, of the time of the last commit, so that the same pages make the same package.
+fn changelog(tree: &Path, maintainer: &str) -> Result<()> {
+    let date = output_of(Command::new("git").current_dir(root()).args(["log", "-1", "--format=%cD"]))?;
+    let changes = format!(
+        "allot ({}) unstable; urgency=medium\n\n  * What is new is in {PAGES}/CHANGELOG.md.\n\n -- {maintainer}  {}\n",
+        env!("CARGO_PKG_VERSION"),
+        date.trim(),
+    );
+    let to = format!("{PAGES}/changelog");
+    place(tree, &to, changes.as_bytes(), 0o644)?;
+    must_run(Command::new("gzip").args(["-9", "-n"]).arg(tree.join(to)))
+}
+
+fn control(tree: &Path, architecture: &str, maintainer: &str) -> Result<()> {
     // Whoever builds has this version or a newer one; what is older may lack something.
     let libc = output_of(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
     let libc =
@@ -267,7 +289,7 @@ fn control(tree: &Path, architecture: &str) -> Result<()> {
         "Package: allot\n\
          Version: {version}\n\
          Architecture: {architecture}\n\
-         Maintainer: Allotment maintainers <root@localhost>\n\
+         Maintainer: {maintainer}\n\
          Installed-Size: {size}\n\
          Depends: libc6 (>= {libc}), libgcc-s1\n\
          Recommends: ca-certificates\n\
