@@ -29,7 +29,9 @@ pub struct Killed {
 /// once. Returns who has each host at the end.
 ///
 /// What a service that was killed had called goes on by itself, so that another one may repeat it beside it. A call
-/// that was broken off has done nothing as far as is known: what it was for has to be done by another one.
+/// that was broken off has done nothing as far as is known: what it was for has to be done by another one. A service
+/// records that it hands a host over before it calls the hook; if it is killed between the two, another one takes back
+/// what was never handed over.
 pub fn hosts_change_hands_in_turn(log: &Log, killed: &[Killed]) -> Result<BTreeMap<String, String>> {
     let mut hosts: BTreeMap<&str, Host<'_>> = BTreeMap::new();
     for note in log.notes.iter().filter(|note| note.host != "-") {
@@ -60,6 +62,8 @@ struct Host<'a> {
     taken_back: bool,
     /// Calls that have not ended.
     running: Vec<&'a Note>,
+    /// When something was last noted of it.
+    noted_at_millis: i64,
 }
 
 impl<'a> Host<'a> {
@@ -68,6 +72,7 @@ impl<'a> Host<'a> {
             let between = |dead: Span| call.at_millis <= dead.to.0 && dead.from.0 <= note.at_millis;
             killed.iter().any(|killed| killed.service == call.service && between(killed.dead))
         };
+        let before = std::mem::replace(&mut self.noted_at_millis, note.at_millis);
         if note.ends {
             let call = self.running.iter().position(|call| note.is_of(call));
             let call = self.running.remove(call.with_context(|| format!("it never began: {note:?}"))?);
@@ -82,14 +87,18 @@ impl<'a> Host<'a> {
             bail!("two calls for one host at once: {other:?} and {note:?}");
         }
         let same = self.lease == Some(note.lease.as_str());
+        let free = self.lease.is_none() || self.taken_back;
         match note.moment.as_str() {
             "on_hold" => {
-                let free = self.lease.is_none() || self.taken_back || same;
-                ensure!(free, "the host is handed over while {:?} has it: {note:?}", self.lease);
+                ensure!(free || same, "the host is handed over while {:?} has it: {note:?}", self.lease);
                 self.lease = Some(&note.lease);
                 self.taken_back = false;
             }
-            "on_release" => ensure!(same, "the host is taken back from {:?}: {note:?}", self.lease),
+            "on_release" => {
+                let dead = |killed: &Killed| before <= killed.dead.to.0 && killed.dead.from.0 <= note.at_millis;
+                let never_called = free && killed.iter().any(dead);
+                ensure!(same || never_called, "the host is taken back from {:?}: {note:?}", self.lease);
+            }
             _ => {}
         }
         self.running.push(note);
@@ -213,6 +222,25 @@ mod tests {
         assert!(error.contains("while Some(\"A\") has it"), "{error}");
         lines[2] = (30, "begins", 2, "two", "release", "B");
         assert!(hosts_change_hands_in_turn(&log(&lines), &[]).is_err());
+    }
+
+    #[test]
+    fn what_a_killed_service_was_about_to_hand_over_may_be_taken_back() {
+        let killed = |from, to| {
+            [Killed { service: "one".to_owned(), dead: Span { from: Millis(from), to: Millis(to) } }]
+        };
+        let released = [(50, "begins", 1, "two", "release", "A"), (60, "ends", 1, "two", "release", "A")];
+        assert!(hosts_change_hands_in_turn(&log(&released), &killed(40, 45)).unwrap().is_empty());
+        assert!(hosts_change_hands_in_turn(&log(&released), &[]).is_err());
+        assert!(hosts_change_hands_in_turn(&log(&released), &killed(55, 58)).is_err());
+        // Another lease has it, or it was taken back after the service was killed.
+        let held = [(10, "begins", 2, "two", "hold", "B"), (20, "ends", 2, "two", "hold", "B")];
+        let lines = [&held[..], &released[..]].concat();
+        assert!(hosts_change_hands_in_turn(&log(&lines), &killed(40, 45)).is_err());
+        let taken_back = [(46, "begins", 3, "two", "release", "B"), (48, "ends", 3, "two", "release", "B")];
+        let lines = [&held[..], &taken_back[..], &released[..]].concat();
+        assert!(hosts_change_hands_in_turn(&log(&lines), &killed(40, 45)).is_err());
+        assert!(hosts_change_hands_in_turn(&log(&lines), &killed(40, 49)).is_ok());
     }
 
     #[test]
