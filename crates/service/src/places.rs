@@ -1,11 +1,15 @@
-//! Who goes next where not all can go at once: at the write lock, and at places to decide without it.
+//! The order in which requests get the write lock, and places to decide without it.
 //!
 //! The loop goes before all clients, since it starts and ends leases. Clients share what is left by start-time fair
-//! queuing (Goyal, Vin and Cheng, 1996): each has a level, which rises by the work of its requests, and who has the
-//! lowest goes first, so that whoever asks for much waits for others and not they for it. Who comes, or comes back,
-//! begins at the level of the request that was let in last: nobody saves up for later, and nobody pays for what they
-//! used while they were alone. Requests of one client go in the order in which they came. Who does not wait any more
-//! leaves no trace. How many requests a client may have under way is for the server to limit.
+//! queuing (Goyal, Vin and Cheng, 1996): each client has a level, which rises by the work of its requests, and the client
+//! with the lowest level goes first. So a client with costly requests waits for the others, and they do not wait for it.
+//!
+//! A client that arrives, or comes back, begins at the highest level that was let in, less a small [lead](LEAD). So nobody
+//! saves up more than the lead, and nobody pays for work that was done while no other client waited. Without the lead, a
+//! client with cheap requests would wait for one costly request of each client that is at the same level.
+//!
+//! Requests of one client go in the order in which they came. A request that stops waiting leaves nothing behind. How many
+//! requests a client may have under way is limited by the server.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +19,8 @@ use tokio::sync::oneshot;
 
 /// What is charged for a place beside the work: even who decides little keeps others waiting.
 const FOR_A_PLACE: u64 = 1000;
+/// How far below the request that was let in last a client begins: the work of some tens of ordinary requests.
+const LEAD: u64 = 100 * FOR_A_PLACE;
 /// From so many levels on, those are forgotten that do not matter any more.
 const MANY_LEVELS: usize = 1024;
 
@@ -46,10 +52,10 @@ pub(crate) struct Places {
 struct Queues {
     write: Queue,
     read: Queue,
-    /// The levels of clients, in units of work. Who has none, or a lower one, is at the lowest.
+    /// The levels of clients, in units of work. Who has none, or a lower one, is at the floor.
     levels: HashMap<Owner, u64>,
-    /// The level of the request that was let in last; it never falls.
-    lowest: u64,
+    /// The highest level of a request that was let in.
+    reached: u64,
     /// When so many levels are known, it is time to forget some.
     most_levels: usize,
     /// The number of the next who comes.
@@ -85,7 +91,7 @@ impl Places {
             write: queue(1),
             read: queue(readers.max(1)),
             levels: HashMap::new(),
-            lowest: 0,
+            reached: 0,
             most_levels: MANY_LEVELS,
             next: 0,
         };
@@ -175,7 +181,7 @@ impl Queues {
         // The loop before clients, who has the lowest level first, and those who came first.
         let rank = |waiting: &Waiting| match &waiting.who {
             Who::Loop => (false, 0, waiting.number),
-            Who::Client(None) => (true, self.lowest, waiting.number),
+            Who::Client(None) => (true, self.floor(), waiting.number),
             Who::Client(Some(owner)) => (true, self.level(owner), waiting.number),
         };
         let next = queue.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting))?.0;
@@ -184,14 +190,19 @@ impl Queues {
         Some(next)
     }
 
+    /// The lowest level at which anybody can be.
+    fn floor(&self) -> u64 {
+        self.reached.saturating_sub(LEAD)
+    }
+
     /// Where a client stands.
     fn level(&self, owner: &Owner) -> u64 {
-        self.levels.get(owner).copied().unwrap_or(0).max(self.lowest)
+        self.levels.get(owner).copied().unwrap_or(0).max(self.floor())
     }
 
     fn let_in(&mut self, who: &Who) {
         if let Who::Client(Some(owner)) = who {
-            self.lowest = self.level(owner);
+            self.reached = self.reached.max(self.level(owner));
         }
         self.charge(who, FOR_A_PLACE);
     }
@@ -201,8 +212,8 @@ impl Queues {
         let level = self.level(owner).saturating_add(work);
         self.levels.insert(owner.clone(), level);
         if self.levels.len() >= self.most_levels {
-            let lowest = self.lowest;
-            self.levels.retain(|_, level| *level > lowest);
+            let floor = self.floor();
+            self.levels.retain(|_, level| *level > floor);
             self.most_levels = MANY_LEVELS.max(2 * self.levels.len());
         }
     }
@@ -308,6 +319,9 @@ mod tests {
         assert_eq!(order(held, waiting), [0, 3, 1, 4, 2]);
     }
 
+    /// How many requests that cost nothing but their place a client has in advance.
+    const LED: usize = (LEAD / FOR_A_PLACE) as usize;
+
     /// Or else who makes many leases on a quiet day would be kept out by whoever comes after.
     #[test]
     fn who_was_alone_does_not_pay_for_what_they_used_then() {
@@ -318,23 +332,46 @@ mod tests {
         }
         let held = taken(&places, Kind::Write);
         let mut waiting = vec![wait(&places, Kind::Write, user("early"))];
-        waiting.extend((0..100).map(|_| wait(&places, Kind::Write, user("late"))));
+        waiting.extend((0..LED + 100).map(|_| wait(&places, Kind::Write, user("late"))));
         let order = order(held, waiting);
-        // As much as the last request of the one has the other now, and no more.
+        // The lead, and as much as the last request of the one has the other now, and no more.
         let turn = order.iter().position(|who| *who == 0).expect("they had it");
-        assert!((10..=12).contains(&turn), "{turn}");
+        assert!((LED + 10..=LED + 12).contains(&turn), "{turn}");
     }
 
     #[test]
-    fn who_was_away_has_saved_nothing() {
+    fn who_was_away_has_saved_nothing_but_the_lead() {
         let places = Places::new(1);
         for _ in 0..1000 {
             places.queues().let_in(&user("here"));
         }
         let held = taken(&places, Kind::Write);
-        let waiting = ["away", "away", "away", "here", "here"];
-        let waiting = waiting.map(|name| wait(&places, Kind::Write, user(name))).into();
-        assert_eq!(order(held, waiting), [0, 1, 3, 2, 4]);
+        let mut waiting = vec![wait(&places, Kind::Write, user("here"))];
+        waiting.extend((0..LED + 10).map(|_| wait(&places, Kind::Write, user("away"))));
+        let turn = order(held, waiting).iter().position(|who| *who == 0).expect("they had it");
+        assert!((LED..=LED + 2).contains(&turn), "{turn}");
+    }
+
+    #[test]
+    fn who_asks_for_little_waits_for_one_of_many_costly_requests() {
+        let places = Places::new(1);
+        let costly = |number: usize| user(&format!("costly {number}"));
+        let held = taken(&places, Kind::Write);
+        let mut waiting: Vec<Wait> =
+            (0..8).map(|number| wait(&places, Kind::Write, costly(number))).collect();
+        let mut place = Some(held);
+        for round in 0..100 {
+            // The first of them is let in, and writes much.
+            drop(place.take());
+            let mut first = waiting.remove(0);
+            place = Some(poll(&mut first).expect("it has the lowest level and came first"));
+            places.charge(&costly(round % 8), 1_000_000);
+            waiting.push(wait(&places, Kind::Write, costly(round % 8)));
+            let mut little = wait(&places, Kind::Write, user("little"));
+            drop(place.take());
+            place = Some(poll(&mut little).expect("none of the costly ones goes before it"));
+            places.charge(&user("little"), 5 * FOR_A_PLACE);
+        }
     }
 
     #[test]
