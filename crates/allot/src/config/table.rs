@@ -468,7 +468,8 @@ settings! {
     /// refused; 30 million take about 0.3 s
     "limits.decision_work" decision_work: u64 = "30000000" as "UNITS";
     /// How many decisions and long readings that change nothing are made at once, beside the one that changes something;
-    /// without it, as many as there are processors. More wait, and clients share by the work that they ask for
+    /// without it, one less than there are processors, since leases start and end meanwhile. More wait, and clients share
+    /// by the work that they ask for
     "limits.decisions_at_once" decisions_at_once: Option<usize> = "" as "N";
     /// How many connections there may be; more are closed at once
     "limits.connections" connections: usize = "4096" as "N";

@@ -416,10 +416,10 @@ fn energy(configuration: &Configuration) -> EnergySettings {
     EnergySettings { mode, rules, repack_watt_hours }
 }
 
-/// As many as there are processors, unless it is said.
+/// One less than there are processors, unless it is configured: the loop and the write lock need one.
 fn decisions_at_once(configuration: &Configuration) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    configuration.decisions_at_once.unwrap_or_else(processors).max(1)
+    configuration.decisions_at_once.unwrap_or_else(|| processors() - 1).max(1)
 }
 
 /// As many as are due may be carried out at once, within what the fleet bears.
