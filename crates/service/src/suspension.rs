@@ -208,12 +208,10 @@ impl Service {
                 "clock.accept"
             }
             Acceptable::Fleet => {
-                if self.parts.store.origin().await?.is_some() {
+                if let Some(origin) = self.parts.store.origin().await? {
                     // Beside this service there may be others, and a driver need not keep whose its fleet is: they take
                     // a store that has been used for the one that the fleet belongs to.
-                    self.parts.store.take_fence().await?;
-                }
-                if let Some(origin) = self.parts.store.origin().await? {
+                    let origin = Origin { last_fence: self.parts.store.take_fence().await?, ..origin };
                     let keeper = self.in_time(self.parts.fleet.keeper()).await?;
                     self.in_time(self.keep_fleet(&origin, keeper.as_ref())).await?;
                 }
