@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use futures::future::{join_all, join4};
+use anyhow::{Context, Result, anyhow};
+use futures::future::{join_all, join3};
 use jiff::Timestamp;
 use reqwest::Method;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
 use super::scenarios::{Ask, Scenario};
@@ -23,6 +25,11 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long it is waited for that.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// What runs the requests of one thread.
+fn runtime() -> Result<Runtime> {
+    Ok(Builder::new_current_thread().enable_all().build()?)
+}
+
 /// What is going on at once.
 pub struct Load<'a> {
     pub url: &'a str,
@@ -33,7 +40,7 @@ pub struct Load<'a> {
 }
 
 /// What was seen of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Measured {
     /// How long plain creations took.
     pub created: Vec<Duration>,
@@ -48,29 +55,32 @@ pub struct Measured {
 }
 
 impl Load<'_> {
-    /// Has these members ask.
+    /// Has these members ask, in a thread of their own: what others are answered is not to wait until members have read
+    /// what they are answered.
     pub fn run(&self, members: &[&str]) -> Result<Measured> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let due = self.due().await?;
-            let until = Instant::now() + self.lasts;
-            let (answers, created, probed, late) = join4(
-                join_all(members.iter().map(|member| self.ask(member, until))),
-                self.create(until),
-                self.probe(until),
-                self.started(&due),
-            )
-            .await;
+        let runtime = runtime()?;
+        let due = runtime.block_on(self.due())?;
+        let until = Instant::now() + self.lasts;
+        thread::scope(|scope| {
+            let members = scope.spawn(|| self.members(members, until));
+            let (created, probed, late) =
+                runtime.block_on(join3(self.create(until), self.probe(until), self.started(&due)));
             let (ready, most_waiting) = probed?;
-            let mut measured =
-                Measured { created: created?, ready, late: late?, most_waiting, ..Measured::default() };
-            for answers in answers {
-                for (status, count) in answers? {
-                    *measured.answers.entry(status).or_default() += count;
-                }
-            }
-            Ok(measured)
+            let answers = members.join().map_err(|_| anyhow!("the thread of the members panicked"))??;
+            Ok(Measured { created: created?, ready, late: late?, most_waiting, answers })
         })
+    }
+
+    /// Has all members ask. How they were answered, and how often.
+    fn members(&self, members: &[&str], until: Instant) -> Result<BTreeMap<String, u64>> {
+        let asking = join_all(members.iter().map(|member| self.ask(member, until)));
+        let mut all = BTreeMap::new();
+        for answers in runtime()?.block_on(asking) {
+            for (status, count) in answers? {
+                *all.entry(status).or_default() += count;
+            }
+        }
+        Ok(all)
     }
 
     fn http(&self, token: &str, patience: Duration) -> Result<Http> {
