@@ -5,7 +5,7 @@ use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{GuestOwner, Place};
 
 use crate::closure::Closure;
-use crate::pools::{self, Pool};
+use crate::pools::{self, Kept, Pool};
 use crate::reservations::Whole;
 use crate::wire::Aggregate;
 use crate::{Look, OpenStackFleet};
@@ -52,6 +52,15 @@ impl OpenStackFleet {
         let look = self.look_at(host).await?;
         let slots =
             look.aggregates().iter().filter_map(Pool::of).any(|pool| pool.slots(look.host()).is_some());
+        let mut kept = look.aggregates().iter().filter_map(Kept::of);
+        if let Some(kept) = kept.find(|kept| kept.aggregate.hosts.contains(look.host())) {
+            return Err(FleetError::Refused(format!(
+                "servers that stayed after reservation {} are on host {}: Nova lets it leave the zone {} once they are gone",
+                kept.reservation,
+                look.host(),
+                pools::zone_of(kept.reservation)
+            )));
+        }
         match look.place {
             None => return Ok(Outcome::Done),
             Some(Place::FreePool) if !slots => {}
@@ -88,7 +97,7 @@ impl OpenStackFleet {
             self.enter_free_pool(&look).await?;
             self.open(&look).await?;
         }
-        Ok(Outcome::Done)
+        self.clear_kept(look.aggregates()).await
     }
 
     pub(crate) async fn verify_host(
@@ -125,7 +134,7 @@ impl OpenStackFleet {
         let look = self.look_at(host).await?;
         if look.place == Some(Place::Held(reservation)) {
             // The last request may have failed.
-            return self.leave_gates(&look).await;
+            return self.leave_ways_in(&look).await;
         }
         if look.place != Some(Place::Fenced { verified_for: Some(reservation) }) {
             return Ok(Outcome::Done);
@@ -135,8 +144,23 @@ impl OpenStackFleet {
         }
         let pool = self.ensured(look.aggregates(), Whole::Hosts, reservation, key).await?;
         let gate = self.gate(look.aggregates(), reservation).await?;
+        let elsewhere = |aggregate: &Aggregate| {
+            let zone = pools::zone_holder(aggregate).is_some_and(|other| other != reservation);
+            zone && aggregate.hosts.contains(look.host())
+        };
+        let look = if look.aggregates().iter().any(elsewhere) {
+            // A crash left it on the way to another reservation, whose zone it has to leave first, or that reservation is over.
+            let free = self.free_pool(look.aggregates()).await?;
+            self.join(&free, look.host()).await?;
+            for aggregate in look.aggregates().iter().filter(|aggregate| elsewhere(aggregate)) {
+                self.leave(aggregate, look.host()).await?;
+            }
+            self.look_at(host).await?
+        } else {
+            look
+        };
         self.join(&gate, look.host()).await?;
-        self.leave_pools(&look, Some(gate.id)).await?;
+        self.leave_pools(&look, &gate).await?;
         // Schedulers are to know that the host has left the free pool before they are let in again.
         self.settle().await;
         let look = self.look_at(host).await?;
@@ -146,14 +170,14 @@ impl OpenStackFleet {
         // The gate keeps everybody out, so the owner can start servers as soon as the host is seen in the lease's aggregate.
         self.open(&look).await?;
         self.join(&pool, look.host()).await?;
-        self.cloud.remove_host(gate.id, look.host()).await?;
-        Ok(Outcome::Done)
+        self.leave_ways_in(&look).await
     }
 
-    async fn leave_gates(&self, look: &Look) -> Answer {
-        let gates = look.aggregates().iter().filter(|gate| pools::is_gate(gate));
-        for gate in gates.filter(|gate| gate.hosts.contains(look.host())) {
-            self.cloud.remove_host(gate.id, look.host()).await?;
+    /// A host that is held leaves the gate, and where it was with servers that had stayed.
+    async fn leave_ways_in(&self, look: &Look) -> Answer {
+        let ways = look.aggregates().iter().filter(|way| Pool::of(way).is_none());
+        for way in ways.filter(|way| pools::zone_holder(way).is_some() && way.hosts.contains(look.host())) {
+            self.leave(way, look.host()).await?;
         }
         Ok(Outcome::Done)
     }
@@ -173,25 +197,43 @@ impl OpenStackFleet {
         if look.service.is_enabled() {
             self.close(&look, Closure::TakingBack(reservation)).await?;
         }
-        let mut left = Vec::new();
-        for server in look.sight.on(look.host()) {
+        let servers = look.sight.on(look.host());
+        let (strays, stay): (Vec<_>, Vec<_>) =
+            servers.iter().partition(|server| look.sight.owner(server) == GuestOwner::Preemptible);
+        for stray in &strays {
             // It slipped in between two schedulers, and has no right to be there.
-            if look.sight.owner(server) == GuestOwner::Preemptible {
-                self.cloud.delete_server(&server.id).await?;
-            }
-            left.push(server.id.as_str());
+            self.cloud.delete_server(&stray.id).await?;
         }
-        if let Some(first) = left.first() {
+        if !stay.is_empty() {
+            self.keep_servers(&look, reservation).await?;
+            self.enter_free_pool(&self.look_at(host).await?).await?;
+        } else if let Some(first) = strays.first() {
             return Err(FleetError::Unavailable(format!(
-                "{} servers are still on host {}, the first is {first}: Nova lets a host change its availability zone only \
-                 when it is empty",
-                left.len(),
-                look.host()
+                "{} preemptible servers on host {} are being deleted, the first is {}",
+                strays.len(),
+                look.host(),
+                first.id
             )));
         }
         self.enter_free_pool(&look).await?;
         self.settle().await;
         self.open(&self.look_at(host).await?).await
+    }
+
+    /// The host can leave the reservation although servers stay there: it is in its zone still, and in nobody's pool.
+    async fn keep_servers(&self, look: &Look, reservation: ReservationId) -> Result<(), FleetError> {
+        let mut pools = look.aggregates().iter().filter_map(Pool::of);
+        let held = |pool: &Pool<'_>| {
+            pool.whole && pool.reservation == reservation && pool.aggregate.hosts.contains(look.host())
+        };
+        let Some(pool) = pools.find(held) else { return Ok(()) };
+        let (name, zone) = (pools::kept_of(reservation), pools::zone_of(reservation));
+        let kept = self.ensure_aggregate(look.aggregates(), &name, Some(&zone)).await?;
+        let metadata = pools::kept_servers(pool.project, pool.lease);
+        if metadata.iter().any(|(key, value)| kept.metadata.get(key) != value.as_ref()) {
+            self.cloud.set_metadata(kept.id, &metadata).await?;
+        }
+        self.join(&kept, look.host()).await
     }
 
     /// Servers on a host that are not of that lease, listed by Nova or, before it does so, known to Placement.
@@ -227,17 +269,37 @@ impl OpenStackFleet {
     async fn enter_free_pool(&self, look: &Look) -> Result<(), FleetError> {
         let free = self.free_pool(look.aggregates()).await?;
         self.join(&free, look.host()).await?;
-        self.leave_pools(look, Some(free.id)).await
+        self.leave_pools(look, &free).await
     }
 
-    /// The host leaves the free pool and all pools of whole hosts, and gates to them, but that one.
-    async fn leave_pools(&self, look: &Look, but: Option<u64>) -> Result<(), FleetError> {
-        let others = look.aggregates().iter().filter(|pool| Some(pool.id) != but);
+    /// The host leaves the free pool and all pools of whole hosts, and gates to them, but that one. It stays where servers
+    /// keep it.
+    async fn leave_pools(&self, look: &Look, but: &Aggregate) -> Result<(), FleetError> {
+        let occupied = !look.sight.on(look.host()).is_empty();
+        let others = look.aggregates().iter().filter(|pool| pool.id != but.id);
         for aggregate in others.filter(|pool| pool.hosts.contains(look.host())) {
-            let whole = Pool::of(aggregate).is_some_and(|pool| pool.whole);
-            if whole || pools::is_gate(aggregate) || aggregate.name == self.settings.free_pool {
-                self.cloud.remove_host(aggregate.id, look.host()).await?;
+            let stays = occupied && Kept::of(aggregate).is_some();
+            let of_reservation = pools::zone_holder(aggregate).is_some() && !stays;
+            if of_reservation || aggregate.name == self.settings.free_pool {
+                self.leave(aggregate, look.host()).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Deletes aggregates of servers that stayed which a crash has left behind, or two hosts that left them at once.
+    async fn clear_kept(&self, known: &[Aggregate]) -> Answer {
+        for left in known.iter().filter(|pool| pool.hosts.is_empty() && Kept::of(pool).is_some()) {
+            self.cloud.delete_aggregate(left.id).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The host leaves that aggregate. One of hosts whose servers have stayed goes with the last of them.
+    async fn leave(&self, aggregate: &Aggregate, host: &str) -> Result<(), FleetError> {
+        self.cloud.remove_host(aggregate.id, host).await?;
+        if Kept::of(aggregate).is_some() && aggregate.hosts.iter().all(|other| other == host) {
+            self.cloud.delete_aggregate(aggregate.id).await?;
         }
         Ok(())
     }

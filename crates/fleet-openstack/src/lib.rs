@@ -39,6 +39,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use self::cloud::Cloud;
 use self::memory::{Memory, Turn};
+use self::pools::Membership;
 use self::sight::{Details, Names, Sight};
 use self::wire::{Aggregate, ComputeService, Hypervisor};
 
@@ -134,8 +135,9 @@ impl OpenStackFleet {
         let service = service.ok_or_else(|| {
             FleetError::Unavailable(format!("Nova has no compute service on host {} any more", names.service))
         })?;
-        let place = pools::place(&aggregates, &self.settings.free_pool, &service);
         let sight = Sight::new(vec![service.clone()], aggregates, servers, Vec::new());
+        let membership = Membership::of(&sight.aggregates, &self.settings.free_pool, &names.service);
+        let place = membership.place(&service, sight.on(&names.service).is_empty());
         Ok(Look { names, service, sight, place })
     }
 

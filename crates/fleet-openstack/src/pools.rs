@@ -7,7 +7,12 @@
 //! | fenced, about to be held | the reservation's gate, in the same zone and nobody's | as the operator has it |
 //! | held | one named by the reservation, with the zone `blazar_<reservation>` | as the operator has it |
 //! | on its way back | either or both | disabled, [`Closure::TakingBack`] |
+//! | in the free pool, with servers that stayed after a lease | the free pool's, and one of [`Kept`] in the lease's zone | as the operator has it |
+//! | the same, once they are gone: fenced, until it has left that zone | both | as the operator has it |
 //! | not adopted | none of these | as the operator has it |
+//!
+//! Nova lets no host with servers leave its availability zone. So a host whose servers stay at the end of a lease goes to an
+//! aggregate in the same zone that is nobody's, beside the free pool's: `BlazarFilter` lets nobody use a host with two pools.
 //!
 //! Since `BlazarFilter` lets everybody use a host without a pool, a host that was adopted is in one at every moment:
 //! it enters the next before it leaves the last.
@@ -32,6 +37,7 @@ const TENANT: &str = "filter_tenant_id";
 const LEASE: &str = "allot:lease";
 const SLOTS: &str = "allot:slots:";
 const PREPARED: &str = "allot:prepared";
+const LEFT: &str = "allot:left:";
 /// The server group: Blazar's key.
 const GROUP: &str = "affinity_id";
 
@@ -131,6 +137,18 @@ pub(crate) fn slots_key(host: &str) -> String {
     format!("{SLOTS}{host}")
 }
 
+/// The key, in the free pool's aggregate, of a host's slots that servers have still which stayed after that reservation.
+pub(crate) fn leftover_key(reservation: ReservationId, host: &str) -> String {
+    format!("{LEFT}{reservation}:{host}")
+}
+
+/// The reservations that are over and of which servers on the host have slots still, as the free pool's aggregate notes.
+pub(crate) fn leftovers(free: &Aggregate, host: &str) -> Vec<ReservationId> {
+    let noted = free.metadata.keys().filter_map(|key| key.strip_prefix(LEFT)?.split_once(':'));
+    let of_host = noted.filter(|(_, other)| *other == host);
+    of_host.filter_map(|(id, _)| parse_uuid(id)).map(ReservationId).collect()
+}
+
 /// The availability zone of hosts that a reservation holds.
 pub(crate) fn zone_of(reservation: ReservationId) -> String {
     format!("{ZONE}{reservation}")
@@ -147,13 +165,67 @@ pub(crate) fn gate_of(reservation: ReservationId) -> String {
 
 /// The reservation to which an aggregate is the gate, if it is one.
 pub(crate) fn gate_to(aggregate: &Aggregate) -> Option<ReservationId> {
-    let reservation = aggregate.name.strip_suffix(GATE).and_then(parse_uuid).map(ReservationId)?;
+    in_zone_of(aggregate, GATE)
+}
+
+/// How the names of aggregates end of hosts whose servers have stayed after a lease.
+const KEPT: &str = " kept";
+
+/// The project whose servers have stayed. It is not Blazar's key for the owner, which lets the project start servers.
+const KEPT_PROJECT: &str = "allot:project";
+
+/// An aggregate in the zone of a reservation that is over, of hosts whose servers have stayed. It is a pool for
+/// `BlazarFilter`, but nobody's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept<'a> {
+    pub(crate) reservation: ReservationId,
+    pub(crate) lease: Option<LeaseId>,
+    /// The project whose servers were the lease's.
+    pub(crate) project: &'a str,
+    pub(crate) aggregate: &'a Aggregate,
+}
+
+impl<'a> Kept<'a> {
+    /// None if the aggregate is no such one.
+    pub(crate) fn of(aggregate: &'a Aggregate) -> Option<Self> {
+        let reservation = in_zone_of(aggregate, KEPT)?;
+        Some(Self {
+            reservation,
+            lease: aggregate.metadata.get(LEASE).and_then(|lease| parse_uuid(lease)).map(LeaseId),
+            project: aggregate.metadata.get(KEPT_PROJECT).map_or("", String::as_str),
+            aggregate,
+        })
+    }
+}
+
+/// The name of the aggregate of hosts whose servers stay after a reservation.
+pub(crate) fn kept_of(reservation: ReservationId) -> String {
+    format!("{reservation}{KEPT}")
+}
+
+/// Its metadata: whose servers they were.
+pub(crate) fn kept_servers(project: &str, lease: Option<LeaseId>) -> BTreeMap<String, Option<String>> {
+    let lease = lease.map(|lease| lease.to_string()).unwrap_or_default();
+    let pairs = [(KEPT_PROJECT, project.to_owned()), (LEASE, lease)];
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), Some(value))).collect()
+}
+
+/// The reservation whose identifier the name of an aggregate in its zone has before that ending.
+fn in_zone_of(aggregate: &Aggregate, ending: &str) -> Option<ReservationId> {
+    let reservation = aggregate.name.strip_suffix(ending).and_then(parse_uuid).map(ReservationId)?;
     (aggregate.availability_zone == Some(zone_of(reservation))).then_some(reservation)
 }
 
-/// Whether an aggregate is a gate.
-pub(crate) fn is_gate(aggregate: &Aggregate) -> bool {
-    gate_to(aggregate).is_some()
+/// The reservation in whose zone the driver has made an aggregate, if it has: of hosts that it holds, its gate, or of hosts
+/// whose servers have stayed.
+pub(crate) fn zone_holder(aggregate: &Aggregate) -> Option<ReservationId> {
+    let whole = Pool::of(aggregate).filter(|pool| pool.whole).map(|pool| pool.reservation);
+    whole.or_else(|| gate_to(aggregate)).or_else(|| Kept::of(aggregate).map(|kept| kept.reservation))
+}
+
+/// Whether an aggregate was made by the driver for a reservation.
+fn is_made_here(aggregate: &Aggregate) -> bool {
+    Pool::of(aggregate).is_some() || zone_holder(aggregate).is_some()
 }
 
 /// The metadata of the aggregate of a reservation of whole hosts.
@@ -177,10 +249,13 @@ pub(crate) fn instances(
 
 /// The zone of a host that is in an aggregate with one, but for those of reservations.
 pub(crate) fn zone<'a>(aggregates: &'a [Aggregate], host: &str) -> Option<&'a str> {
-    let mut others = aggregates
-        .iter()
-        .filter(|other| other.hosts.contains(host) && Pool::of(other).is_none() && !is_gate(other));
+    let mut others = foreign(aggregates).filter(|other| other.hosts.contains(host));
     others.find_map(|other| other.availability_zone.as_deref())
+}
+
+/// Aggregates that the driver has not made for reservations.
+pub(crate) fn foreign(aggregates: &[Aggregate]) -> impl Iterator<Item = &Aggregate> {
+    aggregates.iter().filter(|aggregate| !is_made_here(aggregate))
 }
 
 /// Why the driver has disabled that service, if it has.
@@ -189,37 +264,56 @@ pub(crate) fn closure(service: &ComputeService) -> Option<Closure> {
     reason.and_then(Closure::read)
 }
 
-/// The reservation that holds a host as a whole, going by its aggregates. By mistake there may be several: the first.
-pub(crate) fn holder<'a>(aggregates: &'a [Aggregate], host: &str) -> Option<Pool<'a>> {
-    let pools = aggregates.iter().filter(|pool| pool.hosts.contains(host)).filter_map(Pool::of);
-    pools.filter(|pool| pool.whole).min_by_key(|pool| pool.reservation)
+/// What a host is a member of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Membership<'a> {
+    /// The reservation that holds it as a whole.
+    pub(crate) holder: Option<Pool<'a>>,
+    /// The reservation whose gate it is in.
+    pub(crate) awaited_by: Option<ReservationId>,
+    /// Whose servers have stayed on it.
+    pub(crate) kept: Option<Kept<'a>>,
+    /// Whether it is in the free pool's aggregate.
+    pub(crate) free: bool,
 }
 
-/// Where a host is, if it was adopted.
-pub(crate) fn place(aggregates: &[Aggregate], free_pool: &str, service: &ComputeService) -> Option<Place> {
-    let free = aggregates.iter().find(|pool| pool.name == free_pool);
-    let free = free.is_some_and(|pool| pool.hosts.contains(&service.host));
-    let mut gates = aggregates.iter().filter(|pool| pool.hosts.contains(&service.host));
-    let awaited_by = gates.find_map(gate_to);
-    place_of(service, holder(aggregates, &service.host).as_ref(), awaited_by, free)
-}
+impl<'a> Membership<'a> {
+    /// What that host is in.
+    pub(crate) fn of(aggregates: &'a [Aggregate], free_pool: &str, host: &str) -> Self {
+        let mut membership = Self::default();
+        for aggregate in aggregates.iter().filter(|aggregate| aggregate.hosts.contains(host)) {
+            membership.join(aggregate, free_pool);
+        }
+        membership
+    }
 
-/// The same, of a host that this reservation holds, if one does, or is in the gate of that one, and that is in the free pool's
-/// aggregate or not.
-pub(crate) fn place_of(
-    service: &ComputeService,
-    holder: Option<&Pool<'_>>,
-    awaited_by: Option<ReservationId>,
-    free: bool,
-) -> Option<Place> {
-    match (closure(service), holder) {
-        (Some(Closure::Changing), _) => Some(Place::Fenced { verified_for: None }),
-        (Some(Closure::EmptyFor(reservation)), _) => Some(Place::Fenced { verified_for: Some(reservation) }),
-        (Some(Closure::TakingBack(reservation)), _) => Some(Place::Releasing(reservation)),
-        (None, Some(pool)) => Some(Place::Held(pool.reservation)),
-        (None, None) => {
-            let gated = awaited_by.map(|reservation| Place::Fenced { verified_for: Some(reservation) });
-            gated.or(free.then_some(Place::FreePool))
+    /// It is in that aggregate as well. By mistake several reservations may hold it: the first counts.
+    pub(crate) fn join(&mut self, aggregate: &'a Aggregate, free_pool: &str) {
+        self.free |= aggregate.name == free_pool;
+        self.awaited_by = self.awaited_by.or_else(|| gate_to(aggregate));
+        self.kept = self.kept.or_else(|| Kept::of(aggregate));
+        if let Some(pool) = Pool::of(aggregate).filter(|pool| pool.whole)
+            && self.holder.as_ref().is_none_or(|known| pool.reservation < known.reservation)
+        {
+            self.holder = Some(pool);
+        }
+    }
+
+    /// Where the host is, if it was adopted. `empty`: no server is there.
+    pub(crate) fn place(&self, service: &ComputeService, empty: bool) -> Option<Place> {
+        match (closure(service), &self.holder) {
+            (Some(Closure::Changing), _) => Some(Place::Fenced { verified_for: None }),
+            (Some(Closure::EmptyFor(reservation)), _) => {
+                Some(Place::Fenced { verified_for: Some(reservation) })
+            }
+            (Some(Closure::TakingBack(reservation)), _) => Some(Place::Releasing(reservation)),
+            (None, Some(pool)) => Some(Place::Held(pool.reservation)),
+            (None, None) if self.awaited_by.is_some() => {
+                Some(Place::Fenced { verified_for: self.awaited_by })
+            }
+            // It can leave the zone of the lease that is over.
+            (None, None) if self.kept.is_some() && empty => Some(Place::Fenced { verified_for: None }),
+            (None, None) => (self.free || self.kept.is_some()).then_some(Place::FreePool),
         }
     }
 }
@@ -262,7 +356,7 @@ mod tests {
             aggregate(&name, Some(&zone), &["host1"], &[("blazar:owner", "p"), ("allot:lease", &lease)]);
         let at = |pools: &[&Aggregate], disabled: Option<&str>| {
             let pools: Vec<Aggregate> = pools.iter().map(|pool| (*pool).clone()).collect();
-            place(&pools, "freepool", &service(disabled))
+            Membership::of(&pools, "freepool", "host1").place(&service(disabled), true)
         };
         assert_eq!(at(&[], None), None);
         assert_eq!(at(&[&free], None), Some(Place::FreePool));
@@ -282,6 +376,14 @@ mod tests {
         assert_eq!(at(&[&gate, &free], None), verified);
         assert_eq!(at(&[&gate, &held], None), Some(Place::Held(MINE)));
         assert_eq!(super::zone(&[gate], "host1"), None);
+        // Servers have stayed after a lease; once they are gone it is brought back to the free pool.
+        let stayed = aggregate(&kept_of(MINE), Some(&zone), &["host1"], &[]);
+        assert_eq!(at(&[&free, &stayed], None), Some(Place::Fenced { verified_for: None }));
+        let pools = [free.clone(), stayed.clone()];
+        let with_servers = Membership::of(&pools, "freepool", "host1").place(&service(None), false);
+        assert_eq!(with_servers, Some(Place::FreePool));
+        assert_eq!(at(&[&free, &stayed, &held], None), Some(Place::Held(MINE)));
+        assert_eq!(super::zone(&[stayed], "host1"), None);
         // Somebody else's aggregate with such a name is none of ours.
         let foreign = aggregate(&name, Some(&zone), &["host1"], &[("blazar:owner", "p")]);
         assert_eq!(at(&[&foreign], None), None);

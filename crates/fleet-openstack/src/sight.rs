@@ -10,7 +10,7 @@ use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered
 use leases::project::ProjectId;
 
 use crate::ids::parse_uuid;
-use crate::pools::{self, Pool};
+use crate::pools::{self, Membership, Pool};
 use crate::wire::{Aggregate, ComputeService, Hypervisor, Inventory, Migration, Server};
 
 /// The zone of hosts that are in none: Nova's default.
@@ -111,24 +111,28 @@ impl Sight {
         pools.filter_map(|pool| Some((pool.reservation, pool.lease?))).collect()
     }
 
-    /// Whose a server is that runs on that host.
+    /// Whose a server is that runs somewhere.
     pub(crate) fn owner(&self, server: &Server) -> GuestOwner {
-        let holder = server.host.as_deref().and_then(|host| pools::holder(&self.aggregates, host));
-        Self::owner_among(server, holder.as_ref(), &self.leases())
+        // Of the free pool's name nothing depends here.
+        let membership =
+            server.host.as_deref().map(|host| Membership::of(&self.aggregates, "", host)).unwrap_or_default();
+        Self::owner_among(server, &membership, &self.leases())
     }
 
     fn owner_among(
         server: &Server,
-        holder: Option<&Pool<'_>>,
+        membership: &Membership<'_>,
         leases: &BTreeMap<ReservationId, LeaseId>,
     ) -> GuestOwner {
         let reservation = server.flavor.original_name.strip_prefix(FLAVOR).and_then(parse_uuid);
         if let Some(lease) = reservation.and_then(|id| leases.get(&ReservationId(id))) {
             return GuestOwner::Lease(*lease);
         }
-        // On a host that is held, the project's own servers are the lease's whatever their flavor: they end with it.
-        let own = holder.filter(|pool| pool.project == server.tenant_id);
-        if let Some(lease) = own.and_then(|pool| pool.lease) {
+        // On a host that is held, the project's own servers are the lease's whatever their flavor: they end with it. Those
+        // that stay are still known as such.
+        let holder = membership.holder.as_ref().map(|pool| (pool.project, pool.lease));
+        let whose = holder.or_else(|| membership.kept.map(|kept| (kept.project, kept.lease)));
+        if let Some((_, Some(lease))) = whose.filter(|(project, _)| *project == server.tenant_id) {
             return GuestOwner::Lease(lease);
         }
         if server.is_preemptible() { GuestOwner::Preemptible } else { GuestOwner::Other }
@@ -142,39 +146,25 @@ impl Sight {
     ) -> BTreeMap<HostId, ObservedHost> {
         let leases = self.leases();
         let mut slots: BTreeMap<&str, BTreeMap<ReservationId, u32>> = BTreeMap::new();
-        let mut holders: BTreeMap<&str, Pool<'_>> = BTreeMap::new();
-        let mut free: BTreeSet<&str> = BTreeSet::new();
-        let mut gates: BTreeMap<&str, ReservationId> = BTreeMap::new();
+        let mut memberships: BTreeMap<&str, Membership<'_>> = BTreeMap::new();
         for aggregate in &self.aggregates {
-            if aggregate.name == known.free_pool {
-                free.extend(aggregate.hosts.iter().map(String::as_str));
-            }
-            if let Some(reservation) = pools::gate_to(aggregate) {
-                gates.extend(aggregate.hosts.iter().map(|host| (host.as_str(), reservation)));
+            for host in &aggregate.hosts {
+                memberships.entry(host).or_default().join(aggregate, known.free_pool);
             }
             let Some(pool) = Pool::of(aggregate) else { continue };
             for host in pool.slot_hosts() {
                 let count = pool.slots(host).unwrap_or_default();
                 slots.entry(host).or_default().insert(pool.reservation, count);
             }
-            for host in pool.aggregate.hosts.iter().filter(|_| pool.whole) {
-                let first =
-                    holders.get(host.as_str()).is_none_or(|other| pool.reservation < other.reservation);
-                if first {
-                    holders.insert(host, pool.clone());
-                }
-            }
         }
-        let mut observed = BTreeMap::new();
+        let (mut observed, none) = (BTreeMap::new(), Membership::default());
         for (id, names) in hosts {
             let Some(service) = self.services.get(&names.service) else { continue };
-            let holder = holders.get(names.service.as_str());
-            let gated = gates.get(names.service.as_str()).copied();
-            let place = pools::place_of(service, holder, gated, free.contains(names.service.as_str()));
-            let Some(place) = place else { continue };
-            let guests = self.on(&names.service).iter();
-            let guests = guests
-                .filter_map(|server| self.guest(server, Self::owner_among(server, holder, &leases), known));
+            let membership = memberships.get(names.service.as_str()).unwrap_or(&none);
+            let servers = self.on(&names.service);
+            let Some(place) = membership.place(service, servers.is_empty()) else { continue };
+            let owner = |server| Self::owner_among(server, membership, &leases);
+            let guests = servers.iter().filter_map(|server| self.guest(server, owner(server), known));
             let host = ObservedHost {
                 place,
                 health: health(service),
@@ -240,8 +230,7 @@ impl Sight {
 
     /// The zones of hosts that are in one, but for those of reservations.
     pub(crate) fn zones(&self) -> BTreeMap<&str, &str> {
-        let none_of_ours = |other: &&Aggregate| Pool::of(other).is_none() && !pools::is_gate(other);
-        let others = self.aggregates.iter().filter(none_of_ours);
+        let others = pools::foreign(&self.aggregates);
         let zoned = others.filter_map(|other| Some((other, other.availability_zone.as_deref()?)));
         zoned.flat_map(|(other, zone)| other.hosts.iter().map(move |host| (host.as_str(), zone))).collect()
     }

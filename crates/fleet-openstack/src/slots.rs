@@ -1,5 +1,9 @@
 //! Room for instances: the host enters the reservation's aggregate, and a provider below it has as many of the
 //! reservation's class as the reservation has slots there. That number is noted in the aggregate once all else is done.
+//!
+//! Servers may stay when the reservation is over. They have of its class as long as they are there, so what the provider has
+//! of it stays too; since the host has left the aggregate nobody else can have any. That is noted in the free pool's aggregate,
+//! and the next step about slots of the host takes away what nobody uses any more.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +31,7 @@ impl OpenStackFleet {
         if look.place.is_none() || granted(&look, reservation) == Some(slots) {
             return Ok(Outcome::Done);
         }
+        self.clear_leftovers(&look).await?;
         let pool = self.ensured(look.aggregates(), Whole::Slots, reservation, key).await?;
         let parent = self.host_provider(&look.names).await?;
         let provider = self.cloud.ensure_provider(&slots_provider(&parent.name), &parent).await?;
@@ -44,12 +49,38 @@ impl OpenStackFleet {
         if pool.slots(look.host()).is_none() {
             return Ok(Outcome::Done);
         }
+        self.clear_leftovers(&look).await?;
         if let Some(provider) = self.cloud.provider(&slots_provider(&look.names.hypervisor)).await? {
-            self.cloud.delete_inventory(&provider.uuid, &resource_class(reservation)).await?;
+            let gone = self.cloud.delete_inventory(&provider.uuid, &resource_class(reservation)).await?;
+            if !gone {
+                let free = self.free_pool(look.aggregates()).await?;
+                let noted = Some("in use".to_owned());
+                let noted = BTreeMap::from([(pools::leftover_key(reservation, look.host()), noted)]);
+                self.cloud.set_metadata(free.id, &noted).await?;
+            }
         }
         self.cloud.remove_host(pool.aggregate.id, look.host()).await?;
         self.note_slots(pool.aggregate.id, look.host(), None).await?;
         Ok(Outcome::Done)
+    }
+
+    /// Takes away what reservations that are over have left of the host, as far as no server has any of it.
+    async fn clear_leftovers(&self, look: &Look) -> Result<(), FleetError> {
+        let Some(free) = look.aggregates().iter().find(|pool| pool.name == self.settings.free_pool) else {
+            return Ok(());
+        };
+        for reservation in pools::leftovers(free, look.host()) {
+            let class = resource_class(reservation);
+            if let Some(provider) = self.cloud.provider(&slots_provider(&look.names.hypervisor)).await?
+                && !self.cloud.delete_inventory(&provider.uuid, &class).await?
+            {
+                continue;
+            }
+            self.cloud.delete_class(&class).await?;
+            let noted = BTreeMap::from([(pools::leftover_key(reservation, look.host()), None)]);
+            self.cloud.set_metadata(free.id, &noted).await?;
+        }
+        Ok(())
     }
 
     /// The provider that has slots on a host goes with the host.

@@ -44,6 +44,9 @@ pub enum ErrorKind {
     /// decide again, and send the new generation.
     #[error("somebody else changed it meanwhile (409 placement.concurrent_update){}", quoted(.0))]
     GenerationConflict(String),
+    /// Placement's 409 `placement.inventory.inuse`: servers have some of what is to be taken away.
+    #[error("it is in use (409 placement.inventory.inuse){}", quoted(.0))]
+    InUse(String),
     /// The answer is longer than it may be, bytes.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
@@ -70,7 +73,7 @@ impl Error {
     pub fn status(&self) -> Option<u16> {
         match &self.kind {
             ErrorKind::Status { status, .. } => Some(*status),
-            ErrorKind::GenerationConflict(_) => Some(409),
+            ErrorKind::GenerationConflict(_) | ErrorKind::InUse(_) => Some(409),
             _ => None,
         }
     }
@@ -114,12 +117,15 @@ pub(crate) fn hide(text: &str, secrets: &[&str]) -> String {
     secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
 }
 
-/// Whether the body of a 409 is Placement's generation conflict.
-pub(crate) fn is_generation_conflict(body: &[u8]) -> bool {
-    let document = serde_json::from_slice::<serde_json::Value>(body).ok();
-    let errors = document.as_ref().and_then(|document| document.get("errors")?.as_array());
-    errors.into_iter().flatten().any(|error| {
-        error.get("code").and_then(serde_json::Value::as_str) == Some("placement.concurrent_update")
+/// What the body of a 409 says, with that message, if it has one of Placement's codes.
+pub(crate) fn conflict(body: &[u8], message: &str) -> Option<ErrorKind> {
+    let document = serde_json::from_slice::<serde_json::Value>(body).ok()?;
+    let errors = document.get("errors")?.as_array()?.iter();
+    let mut codes = errors.filter_map(|error| error.get("code")?.as_str());
+    codes.find_map(|code| match code {
+        "placement.concurrent_update" => Some(ErrorKind::GenerationConflict(message.to_owned())),
+        "placement.inventory.inuse" => Some(ErrorKind::InUse(message.to_owned())),
+        _ => None,
     })
 }
 
@@ -160,12 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn only_placements_code_is_a_generation_conflict() {
-        let conflict = |code: &str| {
-            is_generation_conflict(format!(r#"{{"errors": [{{"code": "{code}"}}]}}"#).as_bytes())
-        };
-        assert!(conflict("placement.concurrent_update"));
-        assert!(!conflict("placement.inventory.inuse"));
-        assert!(!is_generation_conflict(b"{}") && !is_generation_conflict(b"nothing"));
+    fn conflicts_are_known_by_placements_codes() {
+        let of = |code: &str| conflict(format!(r#"{{"errors": [{{"code": "{code}"}}]}}"#).as_bytes(), "Why.");
+        let why = || "Why.".to_owned();
+        assert_eq!(of("placement.concurrent_update"), Some(ErrorKind::GenerationConflict(why())));
+        assert_eq!(of("placement.inventory.inuse"), Some(ErrorKind::InUse(why())));
+        assert_eq!(
+            [of("placement.undefined_code"), conflict(b"{}", ""), conflict(b"nothing", "")],
+            [None, None, None]
+        );
     }
 }

@@ -94,11 +94,8 @@ impl Transport {
         let secrets = token.into_iter().chain(call.secret.as_ref().map(|(_, secret)| secret));
         let secrets: Vec<&str> = secrets.map(SecretString::expose_secret).collect();
         let message = error::message(&body, &secrets);
-        let kind = if status == 409 && error::is_generation_conflict(&body) {
-            ErrorKind::GenerationConflict(message)
-        } else {
-            ErrorKind::Status { status, message, retry_after: wanted }
-        };
+        let conflict = if status == 409 { error::conflict(&body, &message) } else { None };
+        let kind = conflict.unwrap_or(ErrorKind::Status { status, message, retry_after: wanted });
         let error = Error { request_id: request_id(&headers), ..call.error(kind) };
         Err((error, Failure::Status(status, wanted)))
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fleet::FleetError;
-use openstack::{Api, Call, Microversion};
+use openstack::{Api, Call, ErrorKind, Microversion};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -160,10 +160,14 @@ impl Cloud {
         Err(FleetError::Unavailable("placement: set inventory: others change it all the time".to_owned()))
     }
 
-    /// Takes all of a class from a provider. Refused while servers have some.
-    pub(crate) async fn delete_inventory(&self, provider: &str, class: &str) -> Result<(), FleetError> {
+    /// Takes all of a class from a provider; says whether it is gone. It stays while servers have some.
+    pub(crate) async fn delete_inventory(&self, provider: &str, class: &str) -> Result<bool, FleetError> {
         let path = ["resource_providers", provider, "inventories", class];
         let call = Call::new(PLACEMENT, "delete inventory", Method::DELETE, &path);
-        self.send_unless(call, &[404]).await.map(drop)
+        match self.session.call(&call).await {
+            Err(error) if matches!(error.kind, ErrorKind::InUse(_)) => Ok(false),
+            Err(error) if error.status() != Some(404) => Err(failed(error)),
+            Ok(_) | Err(_) => Ok(true),
+        }
     }
 }

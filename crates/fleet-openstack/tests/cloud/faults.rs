@@ -11,7 +11,7 @@ use crate::standin::{FREE_POOL, Standin};
 
 /// Does it until it is done, by a driver that knows nothing of what was done before: each step that fails is tried
 /// again after a restart.
-async fn insist(cloud: &Standin, actions: &[Action]) {
+pub async fn insist(cloud: &Standin, actions: &[Action]) {
     for action in actions {
         let mut outcomes = Vec::new();
         while outcomes.last() != Some(&Ok(Outcome::Done)) {
@@ -34,28 +34,19 @@ async fn whichever_request_fails_the_handover_goes_on_from_there() {
         changes.map(|exchange| (exchange.method, exchange.path)).collect::<Vec<_>>()
     };
     assert!(changes.len() >= 10, "{changes:?}");
-    for (number, (method, path)) in changes.iter().enumerate() {
+    for number in 0..changes.len() {
         for lost in [false, true] {
             let cloud = Standin::start(2).await;
             assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
-            let part = path.trim_end_matches(|c: char| c.is_ascii_digit());
-            let part = if part.contains("/action") { "/action" } else { part };
-            let before = changes[..number].iter().filter(|(m, p)| m == method && p.contains(part)).count();
-            // The same kinds of requests before it are served.
-            cloud.pass(Method::from_bytes(method.as_bytes()).expect("a method"), part, before);
-            if lost {
-                cloud.lose_answer(Method::from_bytes(method.as_bytes()).expect("a method"), part);
-            } else {
-                cloud.fail(Method::from_bytes(method.as_bytes()).expect("a method"), part, 500, 1);
-            }
+            let why = cloud.break_request(&changes, number, lost);
             insist(&cloud, &handover(ONE)).await;
             let held = seen(&cloud.fleet(), ONE).await.place;
-            assert_eq!(held, Place::Held(MINE), "request {number}, {method} {path}, lost: {lost}");
+            assert_eq!(held, Place::Held(MINE), "{why}");
             assert_eq!(cloud.state().pools("host1"), [MINE.to_string()]);
             insist(&cloud, &[Action::Release(ONE, MINE), Action::Finish(MINE)]).await;
             assert_eq!(seen(&cloud.fleet(), ONE).await.place, Place::FreePool);
             let mut state = cloud.state();
-            assert_eq!(state.pools("host1"), [FREE_POOL], "request {number}, {method} {path}, lost: {lost}");
+            assert_eq!(state.pools("host1"), [FREE_POOL], "{why}");
             assert!(state.left_open.is_empty() && state.host("host1").enabled);
         }
     }
@@ -102,19 +93,10 @@ async fn whichever_request_fails_a_reservation_is_prepared_and_nothing_of_it_is_
     };
     // List, aggregate, mark, class, flavor, its specs, access, group, note; list, group, flavor, class, aggregate.
     assert_eq!(asked.len(), 14, "{asked:#?}");
-    for (number, (method, path)) in asked.iter().enumerate() {
+    for number in 0..asked.len() {
         for (lost, goes_on) in [(false, false), (false, true), (true, false), (true, true)] {
-            let why = format!("request {number}, {method} {path}, lost: {lost}, goes on: {goes_on}");
             let cloud = Standin::start(1).await;
-            let part = path.trim_end_matches(|c: char| c.is_ascii_digit());
-            let before = asked[..number].iter().filter(|(m, p)| m == method && p.contains(part)).count();
-            let method = Method::from_bytes(method.as_bytes()).expect("a method");
-            cloud.pass(method.clone(), part, before);
-            if lost {
-                cloud.lose_answer(method, part);
-            } else {
-                cloud.fail(method, part, 500, 1);
-            }
+            let why = format!("{}, goes on: {goes_on}", cloud.break_request(&asked, number, lost));
             if goes_on {
                 insist(&cloud, &[Action::Prepare(MINE)]).await;
                 assert_eq!(made(&cloud), [1; 4], "{why}");

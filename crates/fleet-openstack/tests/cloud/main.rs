@@ -2,6 +2,7 @@
 
 mod faults;
 mod handing_over;
+mod keeping;
 mod lab;
 mod promises;
 mod recorded;

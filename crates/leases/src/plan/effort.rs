@@ -46,6 +46,8 @@ pub enum Waiting {
     TakingBack(HostId),
     /// The same of an address.
     TakingBackFloatingIp(FloatingIpId),
+    /// The lease is over, and its guests have stayed on a host: as its end action says, or since they could not be moved.
+    GuestsStay(HostId),
 }
 
 impl Waiting {
@@ -93,6 +95,13 @@ impl Waiting {
             Self::TakingBackFloatingIp(ip) => reason(
                 "one of its addresses is being taken back from another lease",
                 &format!("floating IP {ip} is being taken back from another lease"),
+            ),
+            Self::GuestsStay(host) => reason(
+                "its instances have stayed; their hosts are closed for new leases until they are gone",
+                &format!(
+                    "its instances have stayed on host {}, which is closed for new leases until they are gone",
+                    name(host)
+                ),
             ),
         }
     }

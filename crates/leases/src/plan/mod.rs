@@ -245,6 +245,7 @@ pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -
         plan.hosts.insert(host, claims.wanted(host));
         handover::plan_host(&mut effort, &claims, host, observed);
         shares::plan_slots(&mut effort, &claims, host, observed);
+        claims.explain_stays(&mut effort, host, observed);
     }
     shares::plan_floating_ips(&mut effort, &claims);
     plan.instances = instances::plan_instances(&mut effort, &claims);
@@ -419,6 +420,16 @@ impl<'a> Claims<'a> {
     fn slots(&self, host: HostId) -> impl Iterator<Item = (ReservationId, LeaseId, u32)> + '_ {
         let wanted = self.slots.get(&host).into_iter().flatten();
         wanted.map(|(reservation, (lease, count))| (*reservation, *lease, *count))
+    }
+
+    /// Says of leases that are over that guests of theirs have stayed on the host.
+    fn explain_stays(&self, effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost) {
+        for guest in &observed.guests {
+            let GuestOwner::Lease(owner) = guest.owner else { continue };
+            if self.leases.get(&owner).is_some_and(|lease| lease.over() && !lease.end_action.deletes()) {
+                effort.waits(owner, Waiting::GuestsStay(host));
+            }
+        }
     }
 
     /// Says what a lease waits for where no step does.

@@ -118,6 +118,24 @@ impl Standin {
         self.add_fault(Fault { method, part: part.to_owned(), status: 0, left: times, effect: Effect::None });
     }
 
+    /// Of requests like those, methods and paths, the one of that number fails once, or is served and its answer is lost; says
+    /// which one that is. Those of its kind before it are served.
+    pub fn break_request(&self, asked: &[(String, String)], number: usize, lost: bool) -> String {
+        let (method, path) = &asked[number];
+        let path = path.split('?').next().unwrap_or_default();
+        let part = path.trim_end_matches(|c: char| c.is_ascii_digit());
+        let part = if part.contains("/action") { "/action" } else { part };
+        let before = asked[..number].iter().filter(|(m, p)| m == method && p.contains(part)).count();
+        let name = Method::from_bytes(method.as_bytes()).expect("a method");
+        self.pass(name.clone(), part, before);
+        if lost {
+            self.lose_answer(name, part);
+        } else {
+            self.fail(name, part, 500, 1);
+        }
+        format!("request {number}, {method} {path}, lost: {lost}")
+    }
+
     fn add_fault(&self, fault: Fault) {
         self.faults.lock().expect("no panic").push(fault);
     }

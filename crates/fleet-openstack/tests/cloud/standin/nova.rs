@@ -164,10 +164,15 @@ fn act_on_aggregate(state: &mut State, id: &str, body: &Value) -> Reply {
         if !before.hosts.contains(host) {
             return missing(&format!("Cannot remove host {host} in aggregate {number}"));
         }
-        if before.zone.is_some() && state.servers.values().any(|server| server.host == host) {
-            return conflict(
-                "Cannot remove host from aggregate. Reason: One or more hosts contain instances.",
-            );
+        let same_zone = |(id, other): (&u64, &Aggregate)| {
+            *id != number && other.hosts.contains(host) && other.zone == before.zone
+        };
+        let leaves_zone = before.zone.is_some() && !state.aggregates.iter().any(same_zone);
+        if leaves_zone && state.servers.values().any(|server| server.host == host) {
+            return conflict(&format!(
+                "Cannot remove host from aggregate {number}. Reason: The host cannot be removed from the aggregate as the \
+                 availability zone of the host would change"
+            ));
         }
         after.hosts.remove(host);
         if state.pools(host) == [before.name.clone()] && state.hosts[host].enabled {

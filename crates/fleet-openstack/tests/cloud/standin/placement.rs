@@ -23,6 +23,7 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
         ("DELETE", ["resource_classes", name]) if state.classes.remove(*name) => (204, Value::Null),
         (method, ["resource_providers", id, rest @ ..]) => {
             let on = state.providers.get(*id).filter(|other| other.root).map(|other| other.name.clone());
+            let used = rest.last().is_some_and(|class| is_used(state, id, class));
             let Some(found) = state.providers.get_mut(*id) else { return missing() };
             match (method, rest) {
                 ("GET", []) => (200, provider((&(*id).to_owned(), found))),
@@ -58,12 +59,25 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
                     let generation = found.generation;
                     (200, json!({"traits": ["COMPUTE_NODE"], "resource_provider_generation": generation}))
                 }
+                ("DELETE", ["inventories", _]) if used => {
+                    error(409, "Inventory in use.", "placement.inventory.inuse")
+                }
                 (_, ["inventories", class]) => one_inventory(found, asked, class),
                 _ => missing(),
             }
         }
         _ => missing(),
     }
+}
+
+/// Whether a server has some of that class of the provider: one of a reservation, on the provider's host.
+fn is_used(state: &State, provider: &str, class: &str) -> bool {
+    let name = state.providers.get(provider).map(|provider| provider.name.as_str()).unwrap_or_default();
+    let uses = |flavor: &str| {
+        let id = flavor.strip_prefix("reservation:").unwrap_or_default();
+        class == format!("CUSTOM_RESERVATION_{}", id.to_uppercase().replace('-', "_"))
+    };
+    state.servers.values().any(|server| name == format!("blazar_{}", server.host) && uses(&server.flavor))
 }
 
 fn error(status: u16, detail: &str, code: &str) -> Reply {

@@ -275,7 +275,10 @@ fn is_outage(error: &openstack::Error) -> bool {
         | ErrorKind::LoginRefused(_)
         | ErrorKind::Secret(_)
         | ErrorKind::NoEndpoint(_) => true,
-        ErrorKind::GenerationConflict(_) | ErrorKind::TooLong(_) | ErrorKind::Malformed(_) => false,
+        ErrorKind::GenerationConflict(_)
+        | ErrorKind::InUse(_)
+        | ErrorKind::TooLong(_)
+        | ErrorKind::Malformed(_) => false,
     }
 }
 
