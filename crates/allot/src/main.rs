@@ -12,6 +12,7 @@ mod manual;
 mod nearest;
 mod output;
 mod questions;
+mod secret;
 mod serve;
 mod shown;
 

@@ -8,9 +8,9 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use htools::io::{FAILURE, Io, SUCCESS};
 use htools::options::Program;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 
-use crate::{help, links};
+use crate::{help, links, secret};
 
 /// The words that begin such a command.
 pub(crate) const NAMES: [&str; 4] = ["completions", "man", "hash", "install-links"];
@@ -28,7 +28,7 @@ enum What {
     Completions(Completions),
     /// Write a manual page for every command
     Man(Man),
-    /// Hash a token or a password from standard input
+    /// Hash a token or a password, typed or from standard input
     #[command(subcommand)]
     Hash(Hash),
     /// Make links to this binary under the names of Ganeti's programs
@@ -105,9 +105,10 @@ fn man(directory: &Path) -> std::io::Result<()> {
 }
 
 fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {
-    let mut text = String::new();
-    io.stdin.read_to_string(&mut text).map_err(|error| format!("cannot read standard input: {error}"))?;
-    let secret = SecretString::from(text.trim_end_matches(['\r', '\n']));
+    let secret = match which {
+        Hash::Token => secret::read("Token", false, io)?,
+        Hash::Password => secret::read("Password", true, io)?,
+    };
     if secret.expose_secret().is_empty() {
         return Err("what is to be hashed is empty: write the token or password to standard input".to_owned());
     }

@@ -1,5 +1,8 @@
 //! What somebody sees who tries the command for the first time: help, mistakes, and the words of waiting.
 
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
 use crate::service::{Running, database};
 use crate::shell::{allot, command, file, run};
 
@@ -168,4 +171,39 @@ fn the_shell_completes_the_links_of_ganetis_programs_as_well() {
     };
     assert_eq!(completed("/usr/local/lib/allot/hbal", "--text"), "--text-data\n");
     assert_eq!(completed("hspace -t x", "--disk-t"), "--disk-template\n");
+}
+
+/// Types lines on a terminal of their own, each when the text before it is there, and returns all that was shown.
+fn typed(arguments: &str, lines: &[(&str, &str)]) -> String {
+    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_allot"));
+    let mut terminal = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("util-linux's script makes a terminal");
+    let (mut input, mut output) =
+        (terminal.stdin.take().expect("piped"), terminal.stdout.take().expect("piped"));
+    let mut shown = Vec::new();
+    for (asked, line) in lines {
+        while !String::from_utf8_lossy(&shown).ends_with(asked) {
+            let mut byte = [0];
+            output.read_exact(&mut byte).unwrap_or_else(|_| panic!("{asked:?} was not asked: {shown:?}"));
+            shown.push(byte[0]);
+        }
+        input.write_all(line.as_bytes()).expect("it is read");
+    }
+    output.read_to_end(&mut shown).expect("it ends");
+    terminal.wait().expect("it ends");
+    String::from_utf8(shown).expect("text")
+}
+
+#[test]
+fn a_password_is_asked_for_twice_and_not_shown() {
+    let shown = typed("hash password", &[("Password: ", "open sesame\n"), ("Again: ", "open sesame\n")]);
+    assert!(shown.contains("$argon2id$") && !shown.contains("sesame"), "{shown}");
+    let shown = typed("hash password", &[("Password: ", "open sesame\n"), ("Again: ", "open sesamy\n")]);
+    assert!(shown.contains("Error: these two differ") && !shown.contains("$argon2id$"), "{shown}");
+    let shown = typed("hash token", &[("Token: ", "abc\n")]);
+    assert!(shown.contains("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"), "{shown}");
 }

@@ -1,0 +1,66 @@
+//! Secrets that are typed or piped. On a terminal they are asked for, and not shown.
+
+use std::io::{self, IsTerminal, Stdin};
+
+use htools::io::Io;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use secrecy::{ExposeSecret, SecretString};
+
+/// A secret from standard input, without the end of the line. On a terminal it is asked for by that name; `twice` if a
+/// slip would go unnoticed.
+pub(crate) fn read(name: &str, twice: bool, io: &mut Io<'_>) -> Result<SecretString, String> {
+    let failed = |error: io::Error| format!("cannot read standard input: {error}");
+    let terminal = io::stdin();
+    if !terminal.is_terminal() {
+        let mut text = String::new();
+        io.stdin.read_to_string(&mut text).map_err(failed)?;
+        return Ok(without_end(&text));
+    }
+    let _hidden = Hidden::new(&terminal).map_err(failed)?;
+    let secret = ask(name, io).map_err(failed)?;
+    if twice && ask("Again", io).map_err(failed)?.expose_secret() != secret.expose_secret() {
+        return Err("these two differ: nothing is hashed".to_owned());
+    }
+    Ok(secret)
+}
+
+fn ask(name: &str, io: &mut Io<'_>) -> io::Result<SecretString> {
+    write!(io.err, "{name}: ")?;
+    io.err.flush()?;
+    let mut line = Vec::new();
+    // A line, and nothing of the next one.
+    let mut byte = [0];
+    while io.stdin.read(&mut byte)? == 1 && byte != *b"\n" {
+        line.push(byte[0]);
+    }
+    // The end of the line was not shown either.
+    writeln!(io.err)?;
+    String::from_utf8(line).map(|line| without_end(&line)).map_err(io::Error::other)
+}
+
+fn without_end(text: &str) -> SecretString {
+    SecretString::from(text.trim_end_matches(['\r', '\n']))
+}
+
+/// A terminal that does not show what is typed, for as long as this value lives.
+struct Hidden<'a> {
+    terminal: &'a Stdin,
+    before: Termios,
+}
+
+impl<'a> Hidden<'a> {
+    fn new(terminal: &'a Stdin) -> io::Result<Self> {
+        let before = tcgetattr(terminal)?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(terminal, OptionalActions::Flush, &hidden)?;
+        Ok(Self { terminal, before })
+    }
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        // If it does not work the terminal is gone.
+        let _ = tcsetattr(self.terminal, OptionalActions::Now, &self.before);
+    }
+}
