@@ -351,7 +351,7 @@ function paintCaption(context: CanvasRenderingContext2D, caption: Caption, nowX:
     const wide = Math.ceil(context.measureText(text).width) + 6;
     if (caption.grounded || nowX < x + wide - 3) {
       // At whole pixels, so that its edges are not seen.
-      const box = [Math.round(x - 3), Math.round(y + 1), wide, Math.round(height - 2)] as const;
+      const box = [Math.round(x - 3), Math.round(y + 2), wide, Math.round(height - 4)] as const;
       context.fillStyle = look.bg;
       if (caption.opacity < 1) context.fillRect(...box);
       context.fillStyle = caption.ground;
