@@ -288,6 +288,34 @@ describe("with the demonstration's fleet", () => {
     expect((await leases()).some((lease) => lease.id === before.id)).toBe(false);
   });
 
+  it("an edge that is dragged too far is met with an offer on the calendar", async () => {
+    const at = Math.ceil((Date.now() + 4.5 * 24 * HOUR) / HOUR) * HOUR;
+    const only = hosts(1, { hypervisor_properties: '["==", "$hypervisor_hostname", "r1-h04"]' });
+    const make = (name: string, start: number, end: number): Promise<unknown> =>
+      service.ask("POST", "/v1/leases", {
+        name,
+        start_date: rfc3339(start),
+        end_date: rfc3339(end),
+        reservations: [only],
+      });
+    await make("stretched", at, at + 6 * HOUR);
+    await make("in the way", at + 18 * HOUR, at + 30 * HOUR);
+    await visit(page, service, "#/");
+    await page.getByText("24 hosts").first().waitFor();
+    await drag(page, await point(page, "r1-h04", at + 6 * HOUR), await point(page, "r1-h04", at + 24 * HOUR));
+    await page.locator(".drawer").getByText("What could be had instead").waitFor();
+    await pause(600);
+    await page.screenshot({ path: join(out, "edge-offer-light.png") });
+    const offer = await point(page, "r1-h04", at + 16 * HOUR);
+    await page.mouse.click(offer.x, offer.y);
+    await page.getByText("Can be had: ends 12 h later.").waitFor();
+    await page.getByRole("button", { name: "Apply the change" }).click();
+    await page.getByText("The lease was changed.").waitFor();
+    expect(Date.parse(`${(await named("stretched")).end_date}Z`)).toBe(at + 18 * HOUR);
+    for (const name of ["stretched", "in the way"])
+      await service.ask("DELETE", `/v1/leases/${(await named(name)).id}`);
+  });
+
   it("the next free slot is found and becomes a draft", async () => {
     await visit(page, service, "#/");
     await page

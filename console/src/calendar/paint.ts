@@ -19,6 +19,8 @@ export interface Ghost extends Interval {
   end_row: number;
   look: "asking" | "can" | "cannot" | "offer";
   label: string;
+  /** Which offer it is, if it is one. */
+  offer?: number;
 }
 
 export interface Scene {

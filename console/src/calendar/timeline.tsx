@@ -47,7 +47,13 @@ export interface TimelineProps {
   onDraft: (draft: Draft | null, done: boolean) => void;
   onOffer: (index: number) => void;
   /** Of an edge that is dragged: what a lease that ends or starts there would be, as the service says. */
-  edgeAnswer: { look: Ghost["look"]; label: string };
+  edgeAnswer: {
+    look: Ghost["look"];
+    label: string;
+    /** Where it could end or start instead. */
+    offers: { start: number; end: number; label: string }[];
+    lease: string | null;
+  };
   onEdge: (edge: Edge | null, done: boolean) => void;
   onOpen: (lease: string, page: boolean) => void;
   onNew: () => void;
@@ -118,11 +124,21 @@ export function Timeline(props: TimelineProps): JSX.Element {
       if (rows.length > 0) {
         const first = Math.min(...rows);
         const last = Math.max(...rows) + 1;
-        props.draft.offers.forEach((offer) => {
-          found.push({ ...offer, first, end_row: Math.min(last, first + Math.max(1, offer.hosts)), look: "offer" });
+        props.draft.offers.forEach((offer, at) => {
+          const end_row = Math.min(last, first + Math.max(1, offer.hosts));
+          found.push({ ...offer, first, end_row, look: "offer", offer: at });
         });
         found.push({ ...props.draft, first, end_row: last });
       }
+    }
+    const { offers, lease } = props.edgeAnswer;
+    if (offers.length > 0) {
+      lines.rows.forEach((line, row) => {
+        if (line.kind !== "host" || !line.host.bars.items.some((bar) => bar.lease?.id === lease)) return;
+        offers.forEach((offer, at) => {
+          found.push({ ...offer, first: row, end_row: row + 1, look: "offer", offer: at });
+        });
+      });
     }
     if (edge) {
       const { bar, row, side, time } = edge;
@@ -306,11 +322,11 @@ export function Timeline(props: TimelineProps): JSX.Element {
   };
 
   const ghostAt = (row: number, time: number): number => {
-    const index = ghosts.findIndex(
+    const found = ghosts.find(
       (ghost) =>
         ghost.look === "offer" && row >= ghost.first && row < ghost.end_row && time >= ghost.start && time < ghost.end,
     );
-    return index;
+    return found?.offer ?? -1;
   };
 
   const move = (event: PointerEvent): void => {

@@ -48,30 +48,34 @@ function useMatches(query: string): boolean {
 /** While an edge is dragged: whether the lease can start or end there, or why not. */
 function useEdgeAnswer(edge: Edge | null): TimelineProps["edgeAnswer"] {
   const asked = useSettled(edge, 200, true);
-  const [answer, setAnswer] = useState<{ of: Edge | null; look: "can" | "cannot"; label: string } | null>(null);
+  const [answer, setAnswer] = useState<{ of: Edge; error: ApiError | null } | null>(null);
   useEffect(() => {
     if (!asked) return;
     const controller = new AbortController();
     const change = asked.side === "end" ? { end_date: rfc3339(asked.time) } : { start_date: rfc3339(asked.time) };
     changeLease(asked.lease, change, true, controller.signal)
-      .then(() => setAnswer({ of: asked, look: "can", label: t.calendar.can }))
+      .then(() => setAnswer({ of: asked, error: null }))
       .catch((error: unknown) => {
-        if (controller.signal.aborted || !(error instanceof ApiError)) return;
-        setAnswer({ of: asked, look: "cannot", label: refusalLabel(error) });
+        if (!controller.signal.aborted && error instanceof ApiError) setAnswer({ of: asked, error });
       });
     return () => controller.abort();
   }, [asked?.lease, asked?.side, asked?.time]);
-  return useMemo(
-    () =>
-      edge && answer && same(edge, answer.of)
-        ? { look: answer.look, label: answer.label }
-        : { look: "asking", label: t.calendar.asking },
-    [edge, answer],
-  );
+  return useMemo(() => {
+    const lease = edge?.lease ?? null;
+    if (!edge || !answer || !same(edge, answer.of))
+      return { look: "asking", label: t.calendar.asking, offers: [], lease };
+    const { error } = answer;
+    if (!error) return { look: "can", label: t.calendar.can, offers: [], lease };
+    const kind = edge.side === "end" ? "shorter_duration" : "later_start";
+    const offers = error.offers
+      .filter((offer) => offer.kind === kind)
+      .map((offer) => ({ ...period(offer.lease), label: t.form.offers[kind] ?? kind }));
+    return { look: "cannot", label: refusalLabel(error), offers, lease };
+  }, [edge, answer]);
 }
 
-const same = (one: Edge, other: Edge | null): boolean =>
-  one.lease === other?.lease && one.side === other.side && one.time === other.time;
+const same = (one: Edge, other: Edge): boolean =>
+  one.lease === other.lease && one.side === other.side && one.time === other.time;
 
 /** Why something is not to be had, as short as the calendar has room for. */
 const refusalLabel = (error: ApiError): string => (error.hint ?? (error.message || t.calendar.cannot)).slice(0, 120);
@@ -95,7 +99,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
   const selected = route.query.get("lease");
   const [edge, setEdge] = useState<Edge | null>(null);
   const [dragged, setDragged] = useState<Edge | null>(null);
-  const edgeAnswer = useEdgeAnswer(dragged);
+  const edgeAnswer = useEdgeAnswer(dragged ?? (edge?.lease === selected ? edge : null));
   const [draft, setDraft] = useState<{ at: Draft; form: FormDraft; done: boolean } | null>(null);
   const answer = useAnswer(draft?.form ?? null, draft?.done === false);
 
@@ -343,6 +347,11 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
                 }}
                 onDraft={drafted}
                 onOffer={(index) => {
+                  const instead = edgeAnswer.offers[index];
+                  if (!draft && edge && instead) {
+                    setEdge({ ...edge, time: edge.side === "end" ? instead.end : instead.start });
+                    return;
+                  }
                   const offer = offers.filter((candidate) => candidate.kind === "later_start")[index];
                   if (draft && offer) changeDraft(withOffer(draft.form, offer, clock.now()));
                 }}
