@@ -556,8 +556,8 @@ export const t = {
     settingsAbout:
       "As the service was started; they are changed in its configuration, not here. Passwords and paths of addresses are not shown.",
     settingsFilter: "Find a setting or limit",
-    settingsAll: (count: number): string => `All ${count}, also those as by default`,
-    settingsNone: "All settings are as by default.",
+    settingsAll: (count: number): string => `Show all ${count}`,
+    settingsNone: "All settings have their default values.",
     settingsNoMatch: "No setting matches.",
     settingColumns: { key: "Setting", value: "Value", about: "Meaning" },
     settingNothing: "none",
