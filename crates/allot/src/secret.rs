@@ -19,7 +19,7 @@ pub(crate) fn read(name: &str, twice: bool, io: &mut Io<'_>) -> Result<SecretStr
     let _hidden = Hidden::new(&terminal).map_err(failed)?;
     let secret = ask(name, io).map_err(failed)?;
     if twice && ask("Again", io).map_err(failed)?.expose_secret() != secret.expose_secret() {
-        return Err("these two differ: nothing is hashed".to_owned());
+        return Err("the two entries differ, try again".to_owned());
     }
     Ok(secret)
 }

@@ -203,7 +203,7 @@ fn a_password_is_asked_for_twice_and_not_shown() {
     let shown = typed("hash password", &[("Password: ", "open sesame\n"), ("Again: ", "open sesame\n")]);
     assert!(shown.contains("$argon2id$") && !shown.contains("sesame"), "{shown}");
     let shown = typed("hash password", &[("Password: ", "open sesame\n"), ("Again: ", "open sesamy\n")]);
-    assert!(shown.contains("Error: these two differ") && !shown.contains("$argon2id$"), "{shown}");
+    assert!(shown.contains("Error: the two entries differ") && !shown.contains("$argon2id$"), "{shown}");
     let shown = typed("hash token", &[("Token: ", "abc\n")]);
     assert!(shown.contains("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"), "{shown}");
 }
