@@ -961,6 +961,11 @@ export interface components {
                 [key: string]: string;
             };
             /**
+             * Format: uuid
+             * @description The instance, if it is there already: where this service moves it, it may go.
+             */
+            instance_id?: string | null;
+            /**
              * Format: int32
              * @description Memory, MiB.
              */

@@ -15,11 +15,13 @@ use serde::de::DeserializeOwned;
 #[derive(Debug)]
 pub(crate) struct Cloud {
     session: Arc<Session>,
+    /// Whether servers are asked for with the hints that they were started with.
+    hints: bool,
 }
 
 impl Cloud {
-    pub(crate) fn new(session: Arc<Session>) -> Self {
-        Self { session }
+    pub(crate) fn new(session: Arc<Session>, hints: bool) -> Self {
+        Self { session, hints }
     }
 
     async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, FleetError> {

@@ -29,8 +29,7 @@ impl OpenStackFleet {
         let mut memory = self.memory();
         let named: Vec<(HostId, Names)> =
             hosts.iter().filter_map(|host| Some((*host, memory.names(*host)?))).collect();
-        let known =
-            Known { free_pool: &self.settings.free_pool, stopping: &memory.stopping, hosts: memory.hosts() };
+        let known = Known { settings: &self.settings, stopping: &memory.stopping, hosts: memory.hosts() };
         let seen = sight.observed(named.iter().map(|(host, names)| (*host, names)), known);
         // Servers that were asked to leave and are gone.
         let there: BTreeSet<GuestId> =
@@ -150,6 +149,10 @@ impl Isolation for OpenStackFleet {
             return Ok(Outcome::Done);
         }
         self.finish_reservation(reservation).await
+    }
+
+    fn adopts_with_guests(&self) -> bool {
+        self.settings.fence.opens_pool()
     }
 
     async fn adopt(&self, host: HostId) -> Answer {

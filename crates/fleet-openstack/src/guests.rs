@@ -83,7 +83,7 @@ impl OpenStackFleet {
         if !goes || server.is_moving() {
             return Ok(if goes { Outcome::Pending } else { Outcome::Done });
         }
-        if owner != GuestOwner::Preemptible {
+        if owner != GuestOwner::Preemptible && !self.settings.fence.moves_all() {
             return Err(FleetError::Refused(format!(
                 "server {guest} is not preemptible: BlazarFilter lets no other server on hosts of the free pool"
             )));

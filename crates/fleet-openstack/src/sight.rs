@@ -9,6 +9,7 @@ use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered, Prepared};
 use leases::project::ProjectId;
 
+use crate::Settings;
 use crate::ids::parse_uuid;
 use crate::pools::{self, Membership, Pool};
 use crate::wire::{Aggregate, ComputeService, Hypervisor, Inventory, Migration, Server};
@@ -67,7 +68,7 @@ pub(crate) struct Sight {
 /// What the driver remembers of servers, and who is who.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
-    pub(crate) free_pool: &'a str,
+    pub(crate) settings: &'a Settings,
     /// Since when servers are asked to shut down.
     pub(crate) stopping: &'a BTreeMap<GuestId, Timestamp>,
     /// Hosts by the names of their services.
@@ -149,7 +150,7 @@ impl Sight {
         let mut memberships: BTreeMap<&str, Membership<'_>> = BTreeMap::new();
         for aggregate in &self.aggregates {
             for host in &aggregate.hosts {
-                memberships.entry(host).or_default().join(aggregate, known.free_pool);
+                memberships.entry(host).or_default().join(aggregate, &known.settings.free_pool);
             }
             let Some(pool) = Pool::of(aggregate) else { continue };
             for host in pool.slot_hosts() {
@@ -183,8 +184,9 @@ impl Sight {
         // Whoever has shut down needs no more time for it: the grace time is over.
         let stopping_since = asked.map(|at| if server.is_shut_off() { Timestamp::UNIX_EPOCH } else { at });
         let moving_to = server.is_moving().then(|| self.destinations.get(&server.id)).flatten();
-        // The filter refuses all others on hosts of the free pool, where guests are moved to.
-        let movable = owner == GuestOwner::Preemptible && server.status == "ACTIVE";
+        // The fence may refuse all others on hosts of the free pool, where guests are moved to.
+        let goes = owner == GuestOwner::Preemptible || known.settings.fence.moves_all();
+        let movable = goes && server.status == "ACTIVE";
         Some(Guest {
             owner,
             stopping_since,

@@ -79,6 +79,9 @@ pub(crate) struct Server {
     pub(crate) host: Option<String>,
     #[serde(rename = "OS-EXT-STS:task_state", default)]
     pub(crate) task_state: Option<String>,
+    /// What it was started with, if that is asked for: each hint is a list, or a text.
+    #[serde(default)]
+    pub(crate) scheduler_hints: Option<BTreeMap<String, Value>>,
 }
 
 /// The flavor that a server was started with, as it was then.
@@ -144,12 +147,16 @@ pub(crate) struct Inventory {
 }
 
 impl Server {
-    /// Whether the cloud's operator has marked its flavor as preemptible, in the way that `BlazarFilter` reads.
+    /// Whether the cloud's operator has marked its flavor as preemptible, in the way that `BlazarFilter` reads, or whoever
+    /// started it has said so in a hint.
     pub(crate) fn is_preemptible(&self) -> bool {
-        let mark = self.flavor.extra_specs.get("blazar:preemptible");
-        mark.is_some_and(|value| {
-            ["true", "1", "yes", "on", "t", "y"].contains(&value.to_lowercase().as_str())
-        })
+        let of_flavor = self.flavor.extra_specs.get("blazar:preemptible").map(String::as_str);
+        let hint = self.scheduler_hints.as_ref().and_then(|hints| hints.get("preemptible"));
+        let hint = hint.and_then(|hint| hint.as_str().or_else(|| hint.get(0)?.as_str()));
+        of_flavor
+            .into_iter()
+            .chain(hint)
+            .any(|value| ["true", "1", "yes", "on", "t", "y"].contains(&value.to_lowercase().as_str()))
     }
 
     /// Whether it has been shut down.

@@ -252,8 +252,12 @@ pub trait Isolation: Send + Sync {
     async fn finish(&self, _reservation: ReservationId, _key: &OperationKey) -> Result<Outcome, FleetError> {
         Ok(Outcome::Done)
     }
+    /// Whether a host may be taken on although guests are there.
+    fn adopts_with_guests(&self) -> bool {
+        false
+    }
     /// The host is to be in the free pool from now on, for [`Inventory::observe`] to be asked about. Refused if
-    /// a guest runs there.
+    /// a guest runs there, unless hosts are [taken on with guests](Self::adopts_with_guests).
     async fn adopt(&self, host: HostId) -> Result<Outcome, FleetError>;
     /// The host is none of the service's business any more. Refused unless it is in the free pool.
     async fn abandon(&self, host: HostId) -> Result<Outcome, FleetError>;

@@ -68,7 +68,7 @@ impl Service {
         if self.host(machine.id).is_some() {
             return Err(self.known_already(&machine, pool));
         }
-        if !machine.guests.is_empty() {
+        if !machine.guests.is_empty() && !self.parts.fleet.adopts_with_guests() {
             return Err(ServiceError::Conflict(machine.occupied()));
         }
         let mut host = Host { pool, ..Host::new(machine.id, &machine.name, 0, 0, 0) };

@@ -61,7 +61,8 @@ impl Service {
         project: &'a ProjectId,
         placing: &Placing,
     ) -> Result<(InstanceKind, Within<'a>), ServiceError> {
-        let listed = state.preemptible_projects.values().map(|record| &record.pattern);
+        let listed = state.preemptible_projects.values().filter(|_| self.settings.preemptible_by_project);
+        let listed = listed.map(|record| &record.pattern);
         if !self.settings.preemption.makes_preemptible(project, &placing.marked, listed)? {
             return Ok((InstanceKind::Regular, Within::FreePool(project)));
         }
@@ -90,6 +91,9 @@ impl Service {
 
     fn hosts_now_for(&self, question: &HostQuestion, budget: &Budget) -> Result<HostAnswer, ServiceError> {
         let (state, now) = (self.snapshot(), self.now());
+        if let Some(moved) = self.moved(&state, question) {
+            return Ok(moved);
+        }
         let Place { kind, within, size, class } =
             self.place_of(&state, &question.project, &question.placing, now)?;
         let hints = places(&state, &question.project, &question.placing.others)?;
@@ -114,8 +118,10 @@ impl Service {
             InstanceKind::Preemptible => rules.asks_at(until, notice).max(now),
             InstanceKind::Reserved { .. } | InstanceKind::Regular => until,
         };
+        let closed = kind == InstanceKind::Regular && !self.settings.open_pool;
         let verdicts = verdicts.into_iter().map(|(name, verdict)| {
-            (name, verdict.map(|until| until.map(leaves)).map_err(HostRefusal::Unfit))
+            let verdict = verdict.map(|until| until.map(leaves)).map_err(HostRefusal::Unfit);
+            (name, if closed { verdict.and(Err(HostRefusal::Closed)) } else { verdict })
         });
         let Some(names) = &question.hosts else {
             let hosts = verdicts.map(|(name, verdict)| (name.to_owned(), verdict)).collect();
@@ -130,6 +136,21 @@ impl Service {
         let verdict =
             |name: &String| (name.clone(), known.get(name.as_str()).copied().unwrap_or_else(not_managed));
         Ok(HostAnswer { kind, hosts: names.iter().map(verdict).collect() })
+    }
+
+    /// The answer for a guest that is moved for a lease: it may go where it is moved to, and nowhere else.
+    fn moved(&self, state: &State, question: &HostQuestion) -> Option<HostAnswer> {
+        let guest = question.instance?;
+        let observed = self.observed();
+        let hunts = state.leases.hunters().filter_map(|record| record.lease.hunt.as_ref());
+        let mut moves = hunts.flat_map(|hunt| hunt.open(&observed));
+        let to = state.inventory.host(moves.find(|mov| mov.guest == guest)?.to)?.name.clone();
+        let names = question.hosts.clone().unwrap_or_else(|| vec![to.clone()]);
+        let verdict = |name: String| {
+            let verdict = if name == to { Ok(None) } else { Err(HostRefusal::MovedElsewhere) };
+            (name, verdict)
+        };
+        Some(HostAnswer { kind: InstanceKind::Regular, hosts: names.into_iter().map(verdict).collect() })
     }
 }
 

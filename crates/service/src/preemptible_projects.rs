@@ -27,6 +27,10 @@ impl Service {
         caller: &Caller,
         pattern: ProjectPattern,
     ) -> Result<PreemptibleProjectRecord, ServiceError> {
+        if !self.settings.preemptible_by_project {
+            let why = "servers of this fleet are preemptible by what marks them, not by their project";
+            return Err(ServiceError::Conflict(why.to_owned()));
+        }
         let text = pattern.to_string();
         if text.is_empty() || text.chars().count() > MOST_CHARACTERS || text.chars().any(char::is_control) {
             return Err(ServiceError::Invalid(format!(

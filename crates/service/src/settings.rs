@@ -79,6 +79,11 @@ pub struct Settings {
     pub preemption: PreemptionRules,
     /// How much instances beside leases a project may have.
     pub quotas: Quotas,
+    /// Whether the free pool is open: regular instances that an external scheduler places may run there.
+    pub open_pool: bool,
+    /// Whether what an external scheduler places is preemptible because its project is listed. Where the fleet cannot tell such
+    /// guests from others, nobody would ask them to leave.
+    pub preemptible_by_project: bool,
 }
 
 impl Settings {
@@ -119,6 +124,8 @@ impl Default for Settings {
             energy: EnergySettings::default(),
             preemption: PreemptionRules::default(),
             quotas: Quotas::default(),
+            open_pool: true,
+            preemptible_by_project: true,
         }
     }
 }

@@ -246,6 +246,8 @@ pub struct Placing {
 pub struct HostQuestion {
     /// Whose instance it is to be.
     pub project: ProjectId,
+    /// The instance, if it is there already.
+    pub instance: Option<GuestId>,
     /// What it is to be like. Without a size, not even that of a reservation, it is not asked for room.
     pub placing: Placing,
     /// The names of the hosts in question, those of others included that are none of the service's; all of the service's
@@ -269,6 +271,12 @@ pub enum HostRefusal {
     /// It is none of the service's, and only regular instances may run there.
     #[error("it is not managed here")]
     NotManaged,
+    /// Only instances of leases and preemptible ones may run in the free pool.
+    #[error("the free pool is closed to regular instances")]
+    Closed,
+    /// The instance is being moved elsewhere.
+    #[error("the instance is moved to another host")]
+    MovedElsewhere,
     /// It is, and may not.
     #[error(transparent)]
     Unfit(#[from] Unfit),

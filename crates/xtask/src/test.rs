@@ -93,11 +93,15 @@ const FIRST: [Stage; 6] = [
 ];
 
 /// Stages that compute, beside those that wait: [`execution`], [`leasing::STAGES`] and [`console`].
-const COMPUTING: [Stage; 3] = [
+const COMPUTING: [Stage; 4] = [
     command("lints", || {
         must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     }),
     counted("instructions", |programs| bench::instructions::check(&programs.ours).map(Outcome::Counted)),
+    command("filter for Nova", || {
+        let tests = ["-m", "unittest", "discover", "--start-directory", "contrib/nova/tests"];
+        must_run(Command::new("python3").args(tests).current_dir(places::root()))
+    }),
     counted("package", |programs| package::check(&programs.ours).map(Outcome::Counted)),
 ];
 

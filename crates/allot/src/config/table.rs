@@ -193,8 +193,10 @@ settings! {
     "openstack.ca_file" openstack_ca_file: Option<PathBuf> = "" as "FILE";
     /// Which addresses of the catalog are used: `public`, `internal` or `admin`
     "openstack.interface" openstack_interface: Interface = "internal" as "INTERFACE";
-    /// What keeps others off the hosts of a lease: `blazar-filter`
+    /// What keeps others off the hosts of a lease: `blazar-filter` or `allot-filter`
     "openstack.fence" openstack_fence: FenceChoice = "blazar-filter" as "FENCE";
+    /// Whether servers of anybody may run in the free pool, and hosts are taken on with servers; only with `allot-filter`
+    "openstack.open_pool" openstack_open_pool: bool = "false" as "BOOL";
     /// Name of the free pool's aggregate, as in blazar-nova's `aggregate_freepool_name`; it is made if there is none
     "openstack.free_pool" openstack_free_pool: String = "freepool" as "NAME";
     /// How long Nova's schedulers may go by what they have read before an aggregate changed: so long a host stays

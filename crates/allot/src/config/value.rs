@@ -230,16 +230,19 @@ impl Value for FleetChoice {
 pub(crate) enum FenceChoice {
     /// `BlazarFilter` of blazar-nova.
     BlazarFilter,
+    /// That of `contrib/nova`.
+    AllotFilter,
 }
 
 impl Value for FenceChoice {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "blazar-filter" => Ok(Self::BlazarFilter),
-            "allot-filter" | "traits" | "tenant" => {
-                Err(format!("the fence {text} is not there yet; write blazar-filter"))
+            "allot-filter" => Ok(Self::AllotFilter),
+            "traits" | "tenant" => {
+                Err(format!("the fence {text} is not there yet; write blazar-filter or allot-filter"))
             }
-            _ => Err("write blazar-filter".to_owned()),
+            _ => Err("write blazar-filter or allot-filter".to_owned()),
         }
     }
 }

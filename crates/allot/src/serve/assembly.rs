@@ -266,6 +266,7 @@ fn machine() -> String {
 /// Rules of leasing.
 fn settings(configuration: &Configuration, server: &server::Config) -> Settings {
     let some = |span: Span| (!span.0.is_zero()).then_some(span.0);
+    let in_cloud = matches!(configuration.fleet, FleetChoice::OpenStack);
     Settings {
         holder: Holder(configuration.name.clone().unwrap_or_else(machine)),
         rules: Rules {
@@ -360,6 +361,8 @@ fn settings(configuration: &Configuration, server: &server::Config) -> Settings 
                 window: configuration.preemptible_usage_window.0,
             }),
         },
+        open_pool: !in_cloud || configuration.openstack_open_pool,
+        preemptible_by_project: !in_cloud,
     }
 }
 

@@ -7,7 +7,8 @@ use ambient::{Clock, RandomIds};
 use fleet::Fleet;
 use fleet::hooks::{HooksConfig, HooksFleet};
 use fleet::simulated::SimulatedFleet;
-use fleet_openstack::OpenStackFleet;
+use fleet_openstack::{Fence, OpenStackFleet};
+use leases::preemption::Mark;
 use openstack::Session;
 
 use super::assembly::{AssemblyError, Machines, read};
@@ -36,8 +37,13 @@ pub(super) fn fleet(
         }
         FleetChoice::OpenStack => {
             let session = Session::new(keystone::nova(configuration)?, Arc::new(RandomIds))?;
-            let FenceChoice::BlazarFilter = configuration.openstack_fence;
+            let fence = fence(configuration)?;
+            let hints = fence.marks().contains(&Mark::Hint);
             let settings = fleet_openstack::Settings {
+                fence,
+                hints: hints
+                    && configuration.preemptible
+                    && configuration.preemptible_marks.contains(&Mark::Hint),
                 free_pool: configuration.openstack_free_pool.clone(),
                 settle: configuration.openstack_settle.unsigned(),
             };
@@ -53,6 +59,38 @@ pub(super) fn fleet(
             Ok(Arc::new(fleet.with_chatter(machines.chatter)))
         }
     }
+}
+
+/// What keeps others off the hosts of a lease in a cloud. What it cannot see is refused here, where it is asked for.
+fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
+    let (fence, name) = match configuration.openstack_fence {
+        FenceChoice::BlazarFilter if configuration.openstack_open_pool => {
+            return Err(AssemblyError::Contradiction(
+                "openstack.open_pool needs openstack.fence = allot-filter: BlazarFilter lets only preemptible servers on \
+                 hosts of the free pool",
+            ));
+        }
+        FenceChoice::BlazarFilter => (Fence::BlazarFilter, "blazar-filter"),
+        FenceChoice::AllotFilter => {
+            (Fence::AllotFilter { open_pool: configuration.openstack_open_pool }, "allot-filter")
+        }
+    };
+    let unseen = configuration.preemptible_marks.iter().find(|mark| !fence.marks().contains(mark));
+    // By default all are meant that the fence can see.
+    let chosen = configuration.preemptible_marks.len() < Mark::ALL.len();
+    if let Some(mark) = unseen.filter(|_| chosen) {
+        let seen: Vec<&str> = fence.marks().iter().map(|mark| mark.name()).collect();
+        return Err(AssemblyError::Missing(format!(
+            "preemptible.marks has {mark}, which the fence {name} cannot see: it sees {}",
+            seen.join(", ")
+        )));
+    }
+    if !configuration.preemptible_projects.is_empty() {
+        return Err(AssemblyError::Contradiction(
+            "preemptible.projects cannot be used with fleet = openstack: servers are preemptible by what marks them",
+        ));
+    }
+    Ok(fence)
 }
 
 /// Where a simulated fleet is kept: as long as the leases are.

@@ -317,10 +317,22 @@ fn a_service_lets_only_those_in_that_it_knows() {
     assert_eq!(service.allot("host list --user bo --password wrong").status, 1);
 }
 
+/// A cloud that nobody asks anything.
+const CLOUD: [&str; 8] = [
+    "--fleet",
+    "openstack",
+    "--openstack-auth-url",
+    "http://127.0.0.1:1/v3",
+    "--openstack-username",
+    "allot",
+    "--openstack-secret-file",
+    "/dev/null",
+];
+
 #[test]
 fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
     let config = file("allot.toml", "\n[leases]\nmax_length = \"7d\"\n");
-    let cases: [(&[&str], i32, &str); 8] = [
+    let cases: [(&[&str], i32, &str); 11] = [
         (&["--config", &config], 2, "line 3: there is no setting leases.max_length"),
         (
             &["--fleet", "ganeti"],
@@ -328,7 +340,22 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
             "--fleet: \"ganeti\" will not do: write simulated, openstack, or hooks:FILE",
         ),
         (&["--fleet", "openstack"], 1, "fleet: openstack needs openstack.auth_url"),
-        (&["--openstack-fence", "traits"], 2, "the fence traits is not there yet; write blazar-filter"),
+        (
+            &["--openstack-fence", "traits"],
+            2,
+            "the fence traits is not there yet; write blazar-filter or allot-",
+        ),
+        (
+            &[&CLOUD[..], &["--preemptible-marks", "flavor,hint"]].concat(),
+            1,
+            "preemptible.marks has hint, which the fence blazar-filter cannot see: it sees flavor",
+        ),
+        (
+            &[&CLOUD[..], &["--preemptible-projects", "spot-*"]].concat(),
+            1,
+            "preemptible.projects cannot be used with fleet = openstack",
+        ),
+        (&[&CLOUD[..], &["--openstack-open-pool", "true"]].concat(), 1, "openstack.open_pool needs"),
         (&["--auth", "keystone:users.toml"], 2, "write local-keystone:users.toml"),
         (&["--listen", "0.0.0.0:0"], 1, "listen on a loopback address"),
         (&["--tls-key", "key.pem"], 1, "tls.certificate and tls.key belong together"),

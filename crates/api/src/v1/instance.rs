@@ -18,7 +18,7 @@ use super::date::created_at;
 use super::error::RequestError;
 use super::fields::{Fields, boolean, count, list, read_name, strict_text, text, word};
 use super::hints::read_instances;
-use super::id::{lease_id, reservation_id};
+use super::id::{instance_id, lease_id, reservation_id};
 use super::limits::NAME;
 
 /// An instance.
@@ -205,6 +205,8 @@ pub struct HostsQuestionRequest {
     pub hosts: Option<Vec<String>>,
     /// The project that it is asked for, if it is named.
     pub project: Option<ProjectId>,
+    /// The instance that is to be placed, if it is there already.
+    pub instance: Option<GuestId>,
     /// What decides where it may run.
     pub placing: PlacingRequest,
 }
@@ -234,9 +236,14 @@ impl HostsQuestionRequest {
         let hosts = fields.given("hosts").map(names).transpose()?;
         let project = fields.given("project_id").map(|value| text("project_id", value).map(ProjectId));
         let project = project.transpose()?;
+        let instance = fields.given("instance_id").map(|value| {
+            let wrong = || RequestError::malformed("instance_id", "the identifier of an instance");
+            value.as_str().and_then(instance_id).ok_or_else(wrong)
+        });
+        let instance = instance.transpose()?;
         let placing = PlacingRequest::read(&mut fields)?;
         fields.finish()?;
-        Ok(Self { hosts, project, placing })
+        Ok(Self { hosts, project, instance, placing })
     }
 }
 

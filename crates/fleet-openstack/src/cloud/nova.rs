@@ -12,11 +12,14 @@ use serde_json::{Value, json};
 use super::{Cloud, Link, has_next};
 use crate::wire::{Aggregate, ComputeService, Flavor, Hypervisor, Migration, Server};
 
-/// What all calls but one are written against: Train.
+/// What all calls but two are written against: Train.
 const COMPUTE: Api = Api::Compute(Microversion { major: 2, minor: 79 });
 
 /// The last with numbers as identifiers of hypervisors, which Blazar's clients know hosts by; later ones have UUIDs.
 const HYPERVISORS: Api = Api::Compute(Microversion { major: 2, minor: 52 });
+
+/// The first that says with which scheduler hints servers were started: 2025.2.
+const WITH_HINTS: Api = Api::Compute(Microversion { major: 2, minor: 100 });
 
 /// Entries of a page. Nova may be set to give fewer.
 const PAGE: usize = 1000;
@@ -218,7 +221,8 @@ impl Cloud {
 
     /// All servers of all projects, or those on a host.
     pub(crate) async fn servers(&self, host: Option<&str>) -> Result<Vec<Server>, FleetError> {
-        let call = Call::get(COMPUTE, "list servers", &["servers", "detail"]).with_query("all_tenants", "1");
+        let api = if self.hints { WITH_HINTS } else { COMPUTE };
+        let call = Call::get(api, "list servers", &["servers", "detail"]).with_query("all_tenants", "1");
         let call = if let Some(host) = host { call.with_query("host", host) } else { call };
         let entries = |page: Servers| (page.servers, has_next(&page.servers_links));
         self.paged(call, entries, |last: &Server| last.id.clone()).await

@@ -9,7 +9,7 @@ use ambient::{RandomIds, SystemClock};
 use async_trait::async_trait;
 use fleet::Fleet;
 use fleet::conformance::{self, Subject};
-use fleet_openstack::{OpenStackFleet, Settings};
+use fleet_openstack::{Fence, OpenStackFleet, Settings};
 use leases::ids::{GuestId, HostId};
 use leases::plan::GuestOwner;
 use leases::project::ProjectId;
@@ -52,7 +52,12 @@ pub fn session(keystone: &str) -> Arc<Session> {
 
 /// A driver that knows nothing yet.
 pub fn driver(session: &Arc<Session>) -> OpenStackFleet {
-    let settings = Settings { free_pool: FREE_POOL.to_owned(), settle: Duration::from_millis(300) };
+    let settings = Settings {
+        fence: Fence::BlazarFilter,
+        hints: false,
+        free_pool: FREE_POOL.to_owned(),
+        settle: Duration::from_millis(300),
+    };
     OpenStackFleet::new(session.clone(), settings, Arc::new(SystemClock))
 }
 

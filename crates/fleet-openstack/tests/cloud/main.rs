@@ -4,6 +4,7 @@ mod faults;
 mod handing_over;
 mod keeping;
 mod lab;
+mod open_pool;
 mod promises;
 mod recorded;
 mod rounds;

@@ -104,9 +104,10 @@ pub(crate) async fn filter(
     body: Body,
 ) -> Result<Json<HostsAnswer>, ApiError> {
     session.allow(&app, Rule::InstancesFilter)?;
-    let HostsQuestionRequest { hosts, project, placing } = HostsQuestionRequest::read(&body.json()?)?;
+    let HostsQuestionRequest { hosts, project, instance, placing } =
+        HostsQuestionRequest::read(&body.json()?)?;
     let project = project.unwrap_or_else(|| session.caller().project);
-    let question = HostQuestion { project, placing: placing_of(placing), hosts };
+    let question = HostQuestion { project, instance, placing: placing_of(placing), hosts };
     let service = Arc::clone(app.service());
     let answer = session.consider(async move { service.hosts_for(&question).await }).await??;
     let hosts = answer.hosts.into_iter().map(|(host, verdict)| HostAnswer::new(host, verdict)).collect();

@@ -70,8 +70,12 @@ async fn pre_11_the_free_pool_comes_first_and_external_schedulers_are_told_of_bo
     let lease = make(&mut world, open(0, 60)).await.expect("free");
     world.run_until(at(1)).await;
     let taken = hosts_of(&lease)[0];
-    let question =
-        HostQuestion { project: ProjectId("p".into()), placing: new(Some(true)).placing, hosts: None };
+    let question = HostQuestion {
+        project: ProjectId("p".into()),
+        instance: None,
+        placing: new(Some(true)).placing,
+        hosts: None,
+    };
     let answer = world.service.hosts_for(&question).await.expect("an answer");
     let until: Vec<_> = answer.hosts.into_iter().map(|(_, verdict)| verdict.expect("allowed")).collect();
     assert!(until.contains(&None) && until.contains(&Some(at(1))), "{until:?}");

@@ -6,9 +6,10 @@ use leases::ids::{GuestId, HostId};
 use leases::lease::EndAction;
 use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, Place};
+use leases::project::ProjectId;
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{HostsTerms, ReservationTerms};
-use service::NewLease;
+use service::{HostQuestion, NewLease, Placing};
 use simulation::{Setup, World, caller};
 
 use crate::terms::{asking, at, between, hosts, hosts_of, make, settings, status, world, world_with};
@@ -169,6 +170,27 @@ async fn several_services_carry_one_hunt_out() {
     world.run_until(at(30)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
     assert_eq!((guests_and_fences(&world, 6), world.fleet.violations()), ((6, 3), Vec::new()));
+}
+
+#[tokio::test]
+async fn an_external_scheduler_lets_a_guest_go_where_it_is_moved_to_and_nowhere_else() {
+    let mut settings = settings();
+    settings.open_pool = false;
+    let world = world_with(4, settings, None, |fleet| fleet).await;
+    let mut world = inhabited(world, 3).await;
+    let lease = make(&mut world, best_effort(2, 55)).await.expect("a plan");
+    let mov = lease.lease.hunt.clone().expect("guests are moved").moves[0];
+    let ask = async |guest| {
+        let (project, placing) = (ProjectId("somebody".into()), Placing::default());
+        let names = world.service.hosts().iter().map(|host| host.host.name.clone()).collect();
+        let question = HostQuestion { project, instance: Some(guest), placing, hosts: Some(names) };
+        let answer = world.service.hosts_for(&question).await.expect("an answer").hosts;
+        let allowed = answer.into_iter().filter(|(_, verdict)| verdict.is_ok()).map(|(name, _)| name);
+        allowed.collect::<Vec<_>>()
+    };
+    let to = world.service.host(mov.to).expect("taken on").host.name.clone();
+    assert_eq!(ask(mov.guest).await, [to]);
+    assert_eq!(ask(GuestId(99)).await, Vec::<String>::new(), "the free pool is closed to it");
 }
 
 #[tokio::test]

@@ -123,7 +123,8 @@ async fn pre_04_an_external_scheduler_is_told_which_hosts_may_have_it_and_until_
     let elsewhere = "elsewhere".to_owned();
     let ask = async |placing: Placing| {
         let hosts = [&active, &soon, &late, &free, &elsewhere].map(Clone::clone).to_vec();
-        let question = HostQuestion { project: ProjectId("p".into()), placing, hosts: Some(hosts) };
+        let question =
+            HostQuestion { project: ProjectId("p".into()), instance: None, placing, hosts: Some(hosts) };
         let answer = world.service.hosts_for(&question).await.expect("an answer");
         let verdicts = answer.hosts.into_iter().map(|(_, verdict)| verdict.map_err(|why| why.to_string()));
         (answer.kind.name(), verdicts.collect::<Vec<_>>())
@@ -145,6 +146,24 @@ async fn pre_04_an_external_scheduler_is_told_which_hosts_may_have_it_and_until_
     let large = GuestSize { vcpus: 17, memory_mib: 1, disk_gib: 1 };
     let (_, verdicts) = ask(Placing { size: Some(large), ..new(None).placing }).await;
     assert_eq!(verdicts[3], no("it has no room"));
+}
+
+#[tokio::test]
+async fn where_the_free_pool_is_closed_only_what_is_marked_may_run_there() {
+    let settings = Settings { open_pool: false, preemptible_by_project: false, ..allowing() };
+    let world = world_with(1, settings, None, |fleet| fleet).await;
+    let name = world.service.hosts()[0].host.name.clone();
+    let ask = async |placing: Placing| {
+        let hosts = Some(vec![name.clone(), "elsewhere".to_owned()]);
+        let question = HostQuestion { project: ProjectId("p".into()), instance: None, placing, hosts };
+        let answer = world.service.hosts_for(&question).await.expect("an answer");
+        answer.hosts.into_iter().map(|(_, verdict)| verdict.is_ok()).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(Placing::default()).await, [false, true]);
+    assert_eq!(ask(new(Some(true)).placing).await, [true, false]);
+    let Ok(pattern) = "p".parse();
+    let listed = world.service.list_preemptible_project(&caller("p"), pattern).await;
+    assert!(matches!(listed, Err(ServiceError::Conflict(_))), "{listed:?}");
 }
 
 #[tokio::test]

@@ -47,6 +47,10 @@ pub struct HostsQuestion {
     /// The names of the hosts in question, others than the service's included; all of the service's if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
+    /// The instance, if it is there already: where this service moves it, it may go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uuid")]
+    pub instance_id: Option<String>,
     /// Whose instance it is to be; the caller's project's if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,

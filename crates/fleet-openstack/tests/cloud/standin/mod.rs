@@ -15,7 +15,8 @@ use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use fleet_openstack::{OpenStackFleet, Settings};
+use fleet_openstack::{Fence, OpenStackFleet, Settings};
+use leases::preemption::Mark;
 use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, Session, User};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -40,6 +41,7 @@ pub struct Asked<'a> {
     /// The parts of the path below the service's address.
     pub path: Vec<&'a str>,
     pub query: BTreeMap<String, String>,
+    pub version: &'a str,
     pub body: Value,
 }
 
@@ -91,6 +93,11 @@ impl Standin {
     /// A driver that knows nothing yet.
     pub fn fleet(&self) -> OpenStackFleet {
         driver(&self.url)
+    }
+
+    /// The same with that fence.
+    pub fn fenced_by(&self, fence: Fence) -> OpenStackFleet {
+        driver_with(&self.url, fence)
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
@@ -157,6 +164,10 @@ impl Standin {
 
 /// A driver that knows nothing yet, of the cloud there.
 pub fn driver(url: &str) -> OpenStackFleet {
+    driver_with(url, Fence::BlazarFilter)
+}
+
+fn driver_with(url: &str, fence: Fence) -> OpenStackFleet {
     let default = || Domain::Name("Default".to_owned());
     let cloud = Cloud {
         identity: openstack::identity_url(url).expect("an address"),
@@ -172,7 +183,12 @@ pub fn driver(url: &str) -> OpenStackFleet {
         retry: Retry { attempts: 1, ..Retry::default() },
     };
     let session = Session::new(cloud, Arc::new(SeededIds::new(1))).expect("a session");
-    let settings = Settings { free_pool: FREE_POOL.to_owned(), settle: Duration::from_millis(1) };
+    let settings = Settings {
+        fence,
+        hints: fence.marks().contains(&Mark::Hint),
+        free_pool: FREE_POOL.to_owned(),
+        settle: Duration::from_millis(1),
+    };
     let clock = Arc::new(ManualClock::new(jiff::Timestamp::UNIX_EPOCH));
     OpenStackFleet::new(Arc::new(session), settings, clock)
 }
@@ -211,7 +227,9 @@ async fn answer(
     let (service, path) = parts.split_first().expect("a service");
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let query_map = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let asked = Asked { method: &method, path: path.to_vec(), query: query_map, body: body.clone() };
+    let version = headers.get("openstack-api-version").and_then(|value| value.to_str().ok());
+    let version = version.unwrap_or_default();
+    let asked = Asked { method: &method, path: path.to_vec(), query: query_map, version, body: body.clone() };
     let fault = cloud.fault(&method, uri.path()).filter(|fault| fault.effect != Effect::None);
     let serve = |asked: &Asked<'_>| {
         let mut state = cloud.state();
@@ -230,11 +248,10 @@ async fn answer(
         }
         None => serve(&asked),
     };
-    let version = headers.get("openstack-api-version").and_then(|value| value.to_str().ok());
     cloud.exchanges.lock().expect("no panic").push(Exchange {
         method: method.to_string(),
         path: uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
-        version: version.unwrap_or_default().to_owned(),
+        version: version.to_owned(),
         body,
         status,
         answer: reply.clone(),

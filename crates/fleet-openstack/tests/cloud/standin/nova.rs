@@ -206,7 +206,15 @@ fn servers(state: &State, asked: &Asked<'_>) -> Reply {
         .iter()
         .filter(|(_, server)| host.is_none_or(|host| server.host == *host && server.listed))
         .filter(|(id, _)| after.is_none_or(|after| *id > after));
-    let page: Vec<Value> = found.take(PAGE).map(server).collect();
+    let mut page: Vec<Value> = Vec::new();
+    for (id, found) in found.take(PAGE) {
+        let mut entry = server((id, found));
+        if asked.version == "compute 2.100" {
+            entry["scheduler_hints"] =
+                if found.hinted { json!({"preemptible": ["true"]}) } else { json!({}) };
+        }
+        page.push(entry);
+    }
     let mut answer = json!({"servers": page});
     if page_is_full(&answer["servers"]) {
         answer["servers_links"] = json!([{"rel": "next", "href": "http://nova/next"}]);

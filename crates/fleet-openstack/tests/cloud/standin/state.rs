@@ -28,6 +28,8 @@ pub struct Server {
     pub status: &'static str,
     pub flavor: String,
     pub preemptible: bool,
+    /// Whether a hint said so too.
+    pub hinted: bool,
     /// Nova says where it is; until then only Placement knows.
     pub listed: bool,
 }
@@ -103,6 +105,7 @@ impl State {
             status: "ACTIVE",
             flavor,
             preemptible,
+            hinted: false,
             listed: true,
         };
         self.servers.insert(id.clone(), server);

@@ -1,0 +1,1 @@
+"""What Allotment adds to Nova."""
