@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::HostId;
+use leases::lease::Reservation;
 use store::{Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, StoreError, Write};
 use tokio::sync::MutexGuard;
 
@@ -231,7 +232,8 @@ impl Writer<'_> {
         if let Some(client) = Client::current() {
             client.commits();
         }
-        self.service.charge_for(work_of(&commit));
+        let work = work_of(&commit, &self.service.state());
+        self.service.charge_for(work);
         let memory = self.service.memory().await;
         self.service.account(&mut commit);
         let prepares = self.service.parts.fleet.prepares();
@@ -318,13 +320,19 @@ impl Writer<'_> {
     }
 }
 
-/// What it takes to write that, in units of work.
-fn work_of(commit: &Commit) -> u64 {
-    let taken = |write: &Write| match write {
-        Write::Lease { record, .. } => {
-            record.lease.reservations.iter().map(|reservation| reservation.allocation.amount()).sum()
-        }
-        _ => 0,
+/// What it takes to write that, in units of work: hosts, instances and addresses that a lease has already, for the same
+/// time, are not written again.
+fn work_of(commit: &Commit, state: &State) -> u64 {
+    let taken = |write: &Write| {
+        let Write::Lease { record, .. } = write else { return 0 };
+        let before = state.leases.get(record.lease.id).map(|before| &before.lease);
+        let before = before.filter(|before| before.window == record.lease.window);
+        let is_new = |reservation: &&Reservation| {
+            let known = before.and_then(|before| before.reservation(reservation.id));
+            known.is_none_or(|known| known.allocation != reservation.allocation)
+        };
+        let new = record.lease.reservations.iter().filter(is_new);
+        new.map(|reservation| reservation.allocation.amount()).sum()
     };
     commit.writes.iter().map(|write| FOR_A_ROW * (1 + taken(write))).sum()
 }
