@@ -192,7 +192,8 @@ fn build(program: &Executable, out: &Path, options: &[&str]) -> Result<PathBuf> 
 
 /// The documentation: paths in the checkout.
 fn pages() -> Result<Vec<String>> {
-    let mut pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
+    let mut pages =
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
     let mut directories = vec!["docs".to_owned()];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(root().join(&directory))? {
@@ -261,7 +262,11 @@ fn links(binary: &Path, tree: &Path) -> Result<()> {
 /// Who answers for the package, as Debian's tools are told who builds one.
 fn maintainer() -> String {
     let told = |name: &str, otherwise: &str| env::var(name).unwrap_or_else(|_| otherwise.to_owned());
-    format!("{} <{}>", told("DEBFULLNAME", "Allotment, built locally"), told("DEBEMAIL", "nobody@example.org"))
+    format!(
+        "{} <{}>",
+        told("DEBFULLNAME", "Allotment, built locally"),
+        told("DEBEMAIL", "nobody@example.org")
+    )
 }
 
 /// What has changed, in the format of Debian, of the time of the last commit, so that the same pages make the same package.

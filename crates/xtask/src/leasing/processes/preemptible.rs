@@ -1,4 +1,4 @@
-//! Blazar's specification of preemptible instances asks for this scenario (spec PRE-14): they are started, a lease of
+//! Blazar's specification of preemptible instances asks for this scenario (PRE-14): they are started, a lease of
 //! their hosts starts, they have gone with notice by then, and instances of the lease run on its hosts.
 
 use std::thread::sleep;

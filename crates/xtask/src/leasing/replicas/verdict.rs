@@ -95,7 +95,8 @@ impl<'a> Host<'a> {
                 self.taken_back = false;
             }
             "on_release" => {
-                let dead = |killed: &Killed| before <= killed.dead.to.0 && killed.dead.from.0 <= note.at_millis;
+                let dead =
+                    |killed: &Killed| before <= killed.dead.to.0 && killed.dead.from.0 <= note.at_millis;
                 let never_called = free && killed.iter().any(dead);
                 ensure!(same || never_called, "the host is taken back from {:?}: {note:?}", self.lease);
             }
