@@ -1,4 +1,4 @@
-//! A node's running figures and the four operations on them (algorithms spec §1.6 and §1.7).
+//! A node's running figures and the four operations on them (HT-model).
 //!
 //! Every operation is a function from figures to figures: a candidate placement is judged without touching
 //! the cluster. Lists, peers and tag counts live in [`crate::NodeState`]; what an operation needs to know of

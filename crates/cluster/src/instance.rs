@@ -2,7 +2,7 @@
 
 use crate::{Demand, NodeIdx, TagId};
 
-/// How an instance's disks are stored (algorithms spec §1.3).
+/// How an instance's disks are stored (HT-model).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiskTemplate {
     /// No disks.

@@ -3,7 +3,7 @@
 //!
 //! This crate is pure: it performs no input or output, reads no clock and no environment, and knows no file
 //! format. Formats build the plain values ([`Group`], [`Node`], [`Instance`]) and hand them to
-//! [`Cluster::load`], which derives the rest (`spec/htools-algorithms.md` §1.4).
+//! [`Cluster::load`], which derives the rest (HT-model).
 //!
 //! Sizes are MiB. Sums and ratios are IEEE binary64 with the reference's order of operations, because the
 //! decisions built on them depend on the last bit.

@@ -1,4 +1,4 @@
-//! From plain values to a cluster with every derived figure (algorithms spec §1.4, in its order).
+//! From plain values to a cluster with every derived figure (HT-tags, in its order).
 
 use std::collections::HashMap;
 
@@ -280,7 +280,7 @@ impl Cluster {
 
     /// Replaces the assumed CPU utilisation by loads measured on the nodes, one per node.
     ///
-    /// Each primary gets a share by its virtual CPUs (algorithms spec §2.7).
+    /// Each primary gets a share by its virtual CPUs (HT-loads).
     pub fn set_node_cpu_load(&mut self, loads: &[f64]) {
         for instance in &mut self.instances {
             let node = instance.primary.at();

@@ -1,4 +1,4 @@
-//! The six moves of an instance, judged without applying them (algorithms spec §3.1).
+//! The six moves of an instance, judged without applying them (HT-moves).
 
 use crate::{Cluster, Demand, FailMode, Figures, InstanceIdx, NodeIdx, TagEffect};
 

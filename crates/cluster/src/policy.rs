@@ -71,7 +71,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Checks a new instance against the policy (algorithms spec §1.8).
+    /// Checks a new instance against the policy (HT-policy).
     ///
     /// `exclusive_storage` is the flag of the node that would be its primary. The failure is that of the
     /// *first* interval when none fits.

@@ -1,4 +1,4 @@
-//! Tags that steer placement: exclusion, location, migration and desired locations (algorithms spec §1.4).
+//! Tags that steer placement: exclusion, location, migration and desired locations (HT-tags).
 
 use std::collections::HashMap;
 
@@ -85,7 +85,7 @@ impl TagRules {
     }
 
     /// Wishes as Ganeti reads them (instance tags with a prefix that the cluster declares), and, if the cluster asks
-    /// for it, as seed 001 writes them (instance tags `htools:desiredlocation:x`, which Ganeti ignores).
+    /// for it, as HT-tags has them (instance tags `htools:desiredlocation:x`, which Ganeti ignores).
     pub(crate) fn desired_locations(&self, tags: &[String], table: &mut TagTable) -> Vec<TagId> {
         let mut wishes = select(tags, &self.desired_location_prefixes, table);
         if self.spelled_out_wishes {

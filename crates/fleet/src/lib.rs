@@ -73,7 +73,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// That guests run there, in Blazar's words and Python's notation (spec §1.12).
+    /// That guests run there, in Blazar's words and Python's notation (API-hosts).
     pub fn occupied(&self) -> String {
         let guest = |(id, name): &(GuestId, String)| format!("{{'name': '{name}', 'uuid': '{id}'}}");
         let guests: Vec<String> = self.guests.iter().map(guest).collect();

@@ -1,4 +1,4 @@
-//! The commands that carry moves out, for a person or a shell (formats spec §4.6, §4.10).
+//! The commands that carry moves out, for a person or a shell (HT-hbal, HT-hsqueeze).
 
 use cluster::{Cluster, Move};
 use placement::balance::Step;

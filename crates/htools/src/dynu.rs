@@ -1,4 +1,4 @@
-//! Utilisation of instances from a file (`-U`, formats spec §3.6).
+//! Utilisation of instances from a file (`-U`, HT-loads).
 
 use cluster::Utilisation;
 use thiserror::Error;

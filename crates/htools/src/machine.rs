@@ -1,4 +1,4 @@
-//! Keys and values for programs to read (`--machine-readable`, formats spec §4.5, §4.7).
+//! Keys and values for programs to read (`--machine-readable`, HT-hspace, HT-hcheck).
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! CPU loads that monitoring daemons measured (`--mond`, formats spec §3.6, algorithms spec §2.7).
+//! CPU loads that monitoring daemons measured (`--mond`, HT-loads).
 //!
 //! Every node's daemon is asked ([`ask`]), or a file stands in for their answers (`--mond-data`, [`parse`]). What
 //! they deliver replaces the assumed CPU utilisation, but only if it is complete.

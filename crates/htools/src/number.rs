@@ -1,4 +1,4 @@
-//! Reading and writing numbers as the reference does (formats spec §1.7 and §6.1).
+//! Reading and writing numbers as the reference does (HT-numbers).
 //!
 //! Files, options and specifications share one syntax, that of Haskell's `read`; output shares one notion of
 //! rounding, which works on a number's shortest decimal digits rather than on its binary value.

@@ -1,4 +1,4 @@
-//! Operations that Ganeti's jobs consist of, and their JSON (formats spec §2.7, §4.10, §4.11).
+//! Operations that Ganeti's jobs consist of, and their JSON (HT-jobs, HT-hsqueeze, HT-harep).
 
 use cluster::{Cluster, Instance, Move, NodeIdx};
 

@@ -1,4 +1,4 @@
-//! Saving the state of a cluster where `-S` says (formats spec §1.8).
+//! Saving the state of a cluster where `-S` says (HT-save).
 
 use std::io;
 use std::path::PathBuf;

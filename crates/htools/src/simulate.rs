@@ -1,4 +1,4 @@
-//! Clusters made up from specifications (`--simulate`, formats spec §3.5).
+//! Clusters made up from specifications (`--simulate`, HT-simulate).
 
 use cluster::{AllocPolicy, Group, GroupIdx, Node, Policy};
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! Text tables (formats spec §6.3).
+//! Text tables (HT-tables).
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Tables of nodes, instances and metrics, and warnings about a cluster (formats spec §4.3, §4.4, §4.12, §5.6).
+//! Tables of nodes, instances and metrics, and warnings about a cluster (HT-tables).
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The text format of clusters (`-t FILE`, and what `-S` writes): formats spec §1.
+//! The text format of clusters (`-t FILE`, and what `-S` writes): HT-text.
 //!
 //! Sections of `|`-separated rows, one blank line between sections: groups, nodes, instances, cluster tags,
 //! policies.

@@ -1,4 +1,4 @@
-//! Sizes with units, as specifications on the command line give them (formats spec §6.2).
+//! Sizes with units, as specifications on the command line give them (HT-units).
 
 use thiserror::Error;
 

@@ -1,5 +1,5 @@
 //! Properties with parts. The text of some properties, above all of `cpu_info`, describes several things, and those
-//! may have parts again; extra specs can name each (spec CLS-06).
+//! may have parts again; extra specs can name each (CLS-06).
 //!
 //! Reading such text is the service's, which knows the format. A host carries what was read beside the text.
 

@@ -1,4 +1,4 @@
-//! Limits that the operator sets on leases (spec §3.7): the length, and when a lease may be extended.
+//! Limits that the operator sets on leases (API-enforcement): the length, and when a lease may be extended.
 //!
 //! Asking an external service is the server's. Both limits are checked before anything is chosen or changed.
 

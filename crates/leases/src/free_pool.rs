@@ -1,4 +1,4 @@
-//! Free pools: where hosts are that nobody leases (seed 003; spec §5.2).
+//! Free pools: where hosts are that nobody leases (FP).
 //!
 //! Every host is in one, and stays in it while it is leased: it comes back to where it was. What a pool says of its hosts
 //! is a capability of each of them, unless a host says otherwise of itself.

@@ -1,4 +1,4 @@
-//! Scheduler hints of a lease (spec CLS-11): where its hosts are to be, and how its instances are to be spread over
+//! Scheduler hints of a lease (CLS-11): where its hosts are to be, and how its instances are to be spread over
 //! them. A lease is made with them and keeps them: nothing changes them.
 //!
 //! What hosts must be like beside that is a reservation's business ([`crate::properties`]); which hints the operator

@@ -22,7 +22,7 @@ pub enum Health {
     Unknown,
 }
 
-/// A host that may be leased (spec §1.12).
+/// A host that may be leased (API-hosts).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Its identifier.
@@ -115,7 +115,7 @@ impl Host {
     }
 
     /// The value of a property that requirements may name: a column of Blazar's host table, or else an extra
-    /// capability (spec §4.1). Columns win, as in Blazar's evaluation.
+    /// capability (API-expressions). Columns win, as in Blazar's evaluation.
     pub fn property(&self, name: &str) -> Option<Cow<'_, str>> {
         let number = |number: u64| Cow::Owned(number.to_string());
         Some(match name {
@@ -139,7 +139,7 @@ impl Host {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NetworkId(pub String);
 
-/// A floating IP that may be leased (spec §1.12).
+/// A floating IP that may be leased (API-hosts).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FloatingIp {
     /// Its identifier.

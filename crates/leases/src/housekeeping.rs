@@ -1,4 +1,4 @@
-//! Housekeeping: what is done about leases by itself, if the operator wants it (spec §7.4). Owners are reminded of
+//! Housekeeping: what is done about leases by itself, if the operator wants it (HK). Owners are reminded of
 //! starts and ends, and leases that nobody uses are warned of and end.
 //!
 //! What was done is kept with the lease ([`Marks`]) and committed with what follows from it, so that nothing is done

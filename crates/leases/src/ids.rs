@@ -55,7 +55,7 @@ uuid!(
     SeriesId
 );
 
-/// A host. Blazar's clients take an identifier for a name unless it is decimal (spec §2.4), so it is a number.
+/// A host. Blazar's clients take an identifier for a name unless it is decimal (API-clients), so it is a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u64);
 

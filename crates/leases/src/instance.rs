@@ -1,4 +1,4 @@
-//! Instances that are started through the service, for fleets without a cloud (spec CLS-08).
+//! Instances that are started through the service, for fleets without a cloud (CLS-08).
 //!
 //! An instance is what was asked for and is kept in the store; the [guest](crate::plan::Guest) of the same identifier
 //! is what is seen of it on a host. [`crate::admission`] chooses the host, [`crate::plan`] has the guest started and
@@ -49,7 +49,7 @@ pub struct Instance {
     pub reason: Option<String>,
 }
 
-/// When a preemptible instance makes way (spec §6, the notice that its owner has).
+/// When a preemptible instance makes way (PRE-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// When it is asked to shut down.
@@ -67,9 +67,9 @@ pub struct Departure {
 pub enum Cause {
     /// For a lease that starts then.
     Lease,
-    /// For an instance of its own project, which is started then (spec PRE-10).
+    /// For an instance of its own project, which is started then (PRE-10).
     OwnProject,
-    /// For the lease whose host it is on: that needs it itself, or does not let others on it any more (spec PRE-11).
+    /// For the lease whose host it is on: that needs it itself, or does not let others on it any more (PRE-11).
     Holder,
 }
 
@@ -107,7 +107,7 @@ pub enum InstanceKind {
     },
     /// On hosts of the free pool that nobody has reserved.
     Regular,
-    /// On hosts of the free pool until the next lease of the host, which it makes way for (seed 004); and on hosts that
+    /// On hosts of the free pool until the next lease of the host, which it makes way for (PRE-04); and on hosts that
     /// a lease lets it use meanwhile.
     Preemptible,
 }

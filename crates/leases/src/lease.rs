@@ -79,7 +79,7 @@ pub enum EventKind {
     EndLease,
     /// It is too late to start. Not in Blazar.
     Timeout,
-    /// Preemptible guests leave the hosts of the lease, which starts soon (seed 004). Not in Blazar.
+    /// Preemptible guests leave the hosts of the lease, which starts soon (PRE-08). Not in Blazar.
     BeforeStartLease,
 }
 
@@ -124,7 +124,7 @@ impl EventStatuses {
         Self { start: EventStatus::Undone, before_end: EventStatus::Undone, end: EventStatus::Undone };
 }
 
-/// What is done before a lease starts, so that it does so at once: preemptible guests leave its hosts (seed 004).
+/// What is done before a lease starts, so that it does so at once: preemptible guests leave its hosts (PRE-08).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeforeStart {
     /// How long before the start it begins.
@@ -197,7 +197,7 @@ pub struct Lease {
     pub before_end: Option<Timestamp>,
     /// What becomes of guests at the end.
     pub end_action: EndAction,
-    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them (spec PRE-11).
+    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them (PRE-11).
     pub backfill: bool,
     /// What is reserved.
     pub reservations: Vec<Reservation>,
@@ -420,7 +420,7 @@ impl Lease {
     }
 }
 
-/// When the before-end action is due: so long before the end, but not before the start (spec §3.2).
+/// When the before-end action is due: so long before the end, but not before the start (API-events).
 pub(crate) fn before_end_at(window: &Window, lead: SignedDuration) -> Timestamp {
     earlier(window.end(), lead).max(window.start())
 }

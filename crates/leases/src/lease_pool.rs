@@ -1,4 +1,4 @@
-//! Lease pools: the hosts of a reservation while its lease runs, as their owner deals with them (seed 003; spec §5.3).
+//! Lease pools: the hosts of a reservation while its lease runs, as their owner deals with them (LP).
 //!
 //! A pool is known by its reservation; it is there from the lease's start to its end, and then its hosts go back to the
 //! [free pools](crate::free_pool) that they came from.
@@ -11,7 +11,7 @@ use crate::resources::Resources;
 use crate::status::LeaseStatus;
 use crate::terms::{HostsTerms, ReservationTerms};
 
-/// The key of a pool's metadata that has its lease (seed 003).
+/// The key of a pool's metadata that has its lease (LP).
 pub const LEASE_KEY: &str = "filter_lease_id";
 /// The key that has its project (Blazar).
 pub const OWNER_KEY: &str = "blazar:owner";

@@ -1,4 +1,4 @@
-//! When a lease is to start: at its date, at once, or as soon as it can (seed 003; spec §5.1).
+//! When a lease is to start: at its date, at once, or as soon as it can (CLS).
 
 use jiff::{SignedDuration, Timestamp};
 

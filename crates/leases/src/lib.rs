@@ -42,8 +42,8 @@
 //! What is not here: the store decides last whether a booking stands, and serialises decisions on one calendar;
 //! the fleet performs steps; the server reads requests, cuts dates to minutes and asks external services.
 //!
-//! Numbers such as `W5` or `§3.1` refer to the specification of the leasing side, where Blazar's behaviour was
-//! recorded.
+//! Identifiers such as `CLS-03`, `PRE-06` or `W5` are those of `docs/features.md`, which says of each what it asks for
+//! and which tests prove it.
 
 pub mod admission;
 pub mod attributes;

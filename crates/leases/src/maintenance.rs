@@ -1,4 +1,4 @@
-//! Times for maintenance: the earliest gap in each host's calendar (spec §7.4).
+//! Times for maintenance: the earliest gap in each host's calendar (HK).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -32,7 +32,7 @@ pub fn earliest_gap(calendar: &Calendar, host: HostId, wish: &MaintenanceWish) -
     })
 }
 
-/// The beginning of a minute, not before that instant: dates have no seconds (spec §1.8).
+/// The beginning of a minute, not before that instant: dates have no seconds (API-create).
 fn whole_minute(at: Timestamp) -> Timestamp {
     let second = at.as_second() + i64::from(at.subsec_nanosecond() > 0);
     let missing = (60 - second.rem_euclid(60)) % 60;

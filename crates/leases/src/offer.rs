@@ -1,4 +1,4 @@
-//! What could be had instead of what was refused (spec CLS-10), and what has to be kept free for it.
+//! What could be had instead of what was refused (CLS-10), and what has to be kept free for it.
 //!
 //! Offers are made by [`crate::admission::Admission::offers`] and
 //! [`crate::admission::Admission::offers_of_change`]. The offers of one refusal are alternatives: what is kept free is

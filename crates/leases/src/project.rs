@@ -17,7 +17,7 @@ impl fmt::Display for ProjectId {
 pub struct UserId(pub String);
 
 /// Who asked for a lease, and for which project. Fixed for the life of the lease: no change of a lease can
-/// carry another owner (spec W8).
+/// carry another owner (W8).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// The project that the lease belongs to.

@@ -1,4 +1,4 @@
-//! What a reservation of whole hosts asks of each beside expressions (spec CLS-05), and of all of them together.
+//! What a reservation of whole hosts asks of each beside expressions (CLS-05), and of all of them together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,11 +25,11 @@ pub struct HostProperties {
     pub memory_mib: Option<u32>,
     /// Disk of each, at least, GiB.
     pub disk_gib: Option<u32>,
-    /// Whether all hosts of the reservation must have the same `cpu_info` and hypervisor (spec §5.7).
+    /// Whether all hosts of the reservation must have the same `cpu_info` and hypervisor (CLS-05).
     pub homogeneous: bool,
     /// What may fail without the reservation having fewer hosts than it asks for.
     pub survives: Option<FailureDomain>,
-    /// Capabilities, traits and resources of each, in Nova's words (spec CLS-06).
+    /// Capabilities, traits and resources of each, in Nova's words (CLS-06).
     pub extra_specs: ExtraSpecs,
     /// Properties of the image that guests are to run.
     pub image: ImageProperties,

@@ -1,4 +1,4 @@
-//! How much a project may have: instances beside leases (spec PRE-10), and what its leases take together ([`LeaseQuota`]).
+//! How much a project may have: instances beside leases (PRE-10), and what its leases take together ([`LeaseQuota`]).
 //!
 //! Instances that are preemptible are counted apart, with limits of their own: they use what nobody else does. What runs in
 //! a lease is limited by the lease.

@@ -1,4 +1,4 @@
-//! Statuses of leases, reservations and events, and which may follow which (spec §3.1).
+//! Statuses of leases, reservations and events, and which may follow which (API-statuses).
 
 /// The status of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

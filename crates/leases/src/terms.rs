@@ -24,7 +24,7 @@ use crate::resources::Resources;
 use crate::text::Quoted;
 use crate::window::{Window, later};
 
-/// Why terms are none. Texts are Blazar's where it has one (spec §1.8, appendix A).
+/// Why terms are none. Texts are Blazar's where it has one (API-create, API-texts).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TermsError {
     /// The end is not after the start.
@@ -279,7 +279,7 @@ impl ReservationTerms {
     }
 }
 
-/// What to do with a lease's hosts shortly before its end (spec §3.3).
+/// What to do with a lease's hosts shortly before its end (API-before-end).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BeforeEndAction {
     /// What the operator has configured.
@@ -298,7 +298,7 @@ pub struct HostsTerms {
     max: NonZeroU32,
     /// `hypervisor_properties`.
     pub hypervisor: Requirement,
-    /// `resource_properties`; both requirements must hold, and they are evaluated alike (spec §4.1).
+    /// `resource_properties`; both requirements must hold, and they are evaluated alike (API-expressions).
     pub resource: Requirement,
     /// What else hosts must be like.
     pub properties: Box<HostProperties>,

@@ -1,6 +1,6 @@
 //! Half-open intervals of time, `[start, end)` in UTC.
 //!
-//! Half-open is what makes a lease that ends at 12:00 and one that starts at 12:00 neighbours (spec W16). The
+//! Half-open is what makes a lease that ends at 12:00 and one that starts at 12:00 neighbours (W16). The
 //! API's rule that dates have no seconds stays at the edge: here every instant is as good as any other.
 
 use jiff::{SignedDuration, Timestamp};

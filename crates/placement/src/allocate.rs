@@ -1,4 +1,4 @@
-//! Placing a new instance on one node or on a pair of nodes (algorithms spec §4.1 to §4.3).
+//! Placing a new instance on one node or on a pair of nodes (HT-allocate).
 
 use std::cmp::Ordering;
 use std::slice;

@@ -1,4 +1,4 @@
-//! Balancing: one best move after another (algorithms spec §3.2 to §3.4).
+//! Balancing: one best move after another (HT-hbal).
 
 use cluster::{Cluster, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe};
 

@@ -1,8 +1,7 @@
 //! A score board: the score of a set of nodes, and what it becomes when up to a few nodes change.
 //!
 //! [`Board::exact`] is the canonical formula, bit for bit. [`Board::lower_bound`] is a rigorous bound in constant
-//! time: a candidate whose bound is above the best exact score cannot win, not even a tie (algorithms
-//! spec §6.2).
+//! time: a candidate whose bound is above the best exact score cannot win, not even a tie (HT-score).
 
 use cluster::{Change, Cluster, Figures, Instance, Node, NodeIdx, Outcome, TagId};
 

@@ -1,4 +1,4 @@
-//! Moving instances to another node group (algorithms spec §4.9).
+//! Moving instances to another node group (HT-change-group).
 
 use cluster::{AllocPolicy, Cluster, DiskTemplate, GroupIdx, InstanceIdx, Move, NodeIdx};
 use thiserror::Error;

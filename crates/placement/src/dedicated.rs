@@ -1,4 +1,4 @@
-//! Allocation on dedicated nodes, where storage belongs to one instance (seed 000; algorithms spec §4.4).
+//! Allocation on dedicated nodes, where storage belongs to one instance (HT-dedicated).
 //!
 //! The aim is to keep the cluster as available as possible for further instances of the sizes that the policy
 //! names: lose as few possible allocations of large instances as can be, then leave as little disk over as can

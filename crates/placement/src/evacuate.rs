@@ -1,4 +1,4 @@
-//! Moving given instances off their nodes (algorithms spec §4.7 and §4.8).
+//! Moving given instances off their nodes (HT-evacuate).
 
 use cluster::{
     Cluster, DiskTemplate, FailMode, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo,

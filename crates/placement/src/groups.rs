@@ -1,4 +1,4 @@
-//! Which group a new instance goes to (algorithms spec §4.3).
+//! Which group a new instance goes to (HT-allocate).
 
 use cluster::{Cluster, GroupIdx, Instance};
 

@@ -1,4 +1,4 @@
-//! What is wrong with a cluster, in figures (algorithms spec §5.5).
+//! What is wrong with a cluster, in figures (HT-hcheck).
 
 use cluster::{Cluster, InstanceIdx, NodeIdx};
 

@@ -1,4 +1,4 @@
-//! What becomes of the instances of a lost node (algorithms spec §5.1).
+//! What becomes of the instances of a lost node (HT-redundancy).
 
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, MirrorClass, NodeIdx};
 

@@ -1,4 +1,4 @@
-//! Splitting moves into sets of jobs that can run at the same time (algorithms spec §3.5).
+//! Splitting moves into sets of jobs that can run at the same time (HT-jobs).
 
 use cluster::{Cluster, DiskTemplate, NodeIdx};
 

@@ -1,4 +1,4 @@
-//! Placing a new instance on a pair of nodes: scores by the incremental formula (algorithms spec §2.3, §4.2).
+//! Placing a new instance on a pair of nodes: scores by the incremental formula (HT-score, HT-allocate).
 //!
 //! The formula's roundings differ from the canonical one's, and both are observable, so it is reproduced as it
 //! stands. But few pairs are scored: a secondary is judged once for all primaries except those for which it

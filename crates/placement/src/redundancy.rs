@@ -1,4 +1,4 @@
-//! Global N+1: could every node be emptied if it were lost? (algorithms spec §5.1)
+//! Global N+1: could every node be emptied if it were lost? (HT-redundancy)
 //!
 //! [`Redundancy`] is prepared once for a cluster and then asked about many tentative placements. A node whose
 //! primaries are all DRBD can only be affected by a placement on itself or on one of their secondaries. Where all
@@ -21,7 +21,7 @@ pub struct Tentative {
     /// The new instance's record.
     pub instance: InstanceIdx,
     /// An instance whose record the new one hides, because the reference numbers the new instance by the length
-    /// of a list with gaps (algorithms spec §4.3).
+    /// of a list with gaps (HT-allocate).
     pub hidden: Option<InstanceIdx>,
 }
 

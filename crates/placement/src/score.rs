@@ -1,4 +1,4 @@
-//! The cluster's score: what it is made of, and how the parts add up (algorithms spec §2).
+//! The cluster's score: what it is made of, and how the parts add up (HT-score).
 //!
 //! Lower is better. Thirteen components are population standard deviations over the online nodes; they are kept
 //! as the lanes of a [`Row`] per node, so that one pass over the nodes treats all of them.
@@ -195,7 +195,7 @@ impl Values {
     }
 }
 
-/// The least score that any arrangement can reach, given how much must be reserved (algorithms spec §2.4).
+/// The least score that any arrangement can reach, given how much must be reserved (HT-score).
 ///
 /// `nodes` yields, for each node of the list (offline ones too), its total memory and the sum of what it
 /// reserves for its peers.

@@ -1,4 +1,4 @@
-//! Global N+1 for many placements at once, told by counting slots (algorithms spec §5.1).
+//! Global N+1 for many placements at once, told by counting slots (HT-redundancy).
 //!
 //! A *slot* of a size is room for one instance of that size. A group keeps a table of how many slots of each size
 //! its instances have on each of its nodes. Two counts per node and size then tell most verdicts:

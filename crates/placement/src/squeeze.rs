@@ -1,4 +1,4 @@
-//! Finding nodes that may be switched off, or that must be switched on (algorithms spec §5.4).
+//! Finding nodes that may be switched off, or that must be switched on (HT-hsqueeze).
 
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, NodeIdx, TagEffect};
 

@@ -2,7 +2,7 @@
 //!
 //! Two questions are asked about redundancy, and both are kept apart. *Failing N+1* is a node's own figure: it has
 //! no memory left for what it would have to take over. *Stuck* is the global question: not everything that runs
-//! on the node would find a place if the node were lost (algorithms spec §5.1).
+//! on the node would find a place if the node were lost (HT-redundancy).
 
 use cluster::{Cluster, MirrorClass, NodeIdx, Outcome};
 

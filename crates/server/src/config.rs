@@ -173,7 +173,7 @@ pub enum AuthMethod {
     Keystone,
 }
 
-/// Limits on leases (spec §3.7).
+/// Limits on leases (API-enforcement).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EnforcementConfig {

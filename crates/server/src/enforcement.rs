@@ -1,4 +1,4 @@
-//! Asking an external service about leases, with Blazar's protocol (spec §3.7).
+//! Asking an external service about leases, with Blazar's protocol (API-enforcement).
 
 use std::time::Duration;
 

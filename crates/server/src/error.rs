@@ -1,4 +1,4 @@
-//! Answers to requests that have no effect: status, text and shape as clients know them (spec §1.5).
+//! Answers to requests that have no effect: status, text and shape as clients know them (API-errors).
 
 use std::time::Duration;
 

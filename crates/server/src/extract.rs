@@ -176,7 +176,7 @@ impl Options {
         Ok(self.parsed(name, read)?.unwrap_or(false))
     }
 
-    /// Whether there is anything of that name: any text counts as yes (spec §1.12).
+    /// Whether there is anything of that name: any text counts as yes (API-hosts).
     pub fn is_set(&self, name: &str) -> bool {
         self.text(name).is_some()
     }

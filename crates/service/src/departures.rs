@@ -1,5 +1,5 @@
 //! When preemptible instances make way: noted with each as soon as a lease of its host is known, and told to its owner
-//! (seed 004, spec §6).
+//! (PRE).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

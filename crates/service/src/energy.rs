@@ -1,4 +1,4 @@
-//! Saving power (spec §5.5): hosts that nobody needs are switched off, and on again in time.
+//! Saving power (EN): hosts that nobody needs are switched off, and on again in time.
 //!
 //! What is decided is written into the record of the host, and only then done to the machine, by steps like all
 //! others. So of several services that share a store one switches a host, and after a crash the next one goes on.
@@ -103,7 +103,7 @@ impl Service {
     }
 
     /// Hosts that are not on, and when each could be had; none if no power is saved and all are on. Dates have no
-    /// seconds (spec §1.8), so it is the beginning of a minute.
+    /// seconds (API-create), so it is the beginning of a minute.
     pub(crate) fn waking(&self, state: &State, now: Timestamp) -> Option<BTreeMap<HostId, Timestamp>> {
         let rules = &self.settings.energy.rules;
         let saves = self.settings.energy.mode == EnergyMode::On || !state.asleep.is_empty();

@@ -102,7 +102,7 @@ impl Service {
     }
 }
 
-/// The subnet that the address lies in, where nobody else gives it out (spec §1.12).
+/// The subnet that the address lies in, where nobody else gives it out (API-hosts).
 fn subnet_of(networks: &[Network], new: &NewFloatingIp) -> Result<String, ServiceError> {
     let (network, address) = (&new.network.0, new.address);
     let Some(found) = networks.iter().find(|known| known.id == new.network) else {
@@ -213,7 +213,7 @@ fn exists(address: IpAddr) -> ServiceError {
     ServiceError::Conflict(format!("Floating IP {address} already exists"))
 }
 
-/// Blazar's words (spec §1.12).
+/// Blazar's words (API-hosts).
 fn in_use(ip: &FloatingIp) -> ServiceError {
     let (address, id) = (ip.address, ip.id);
     ServiceError::Conflict(format!(

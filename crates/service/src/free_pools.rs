@@ -1,4 +1,4 @@
-//! Free pools: making, changing and removing them, and what becomes of leases when a host leaves (spec §5.2).
+//! Free pools: making, changing and removing them, and what becomes of leases when a host leaves (FP).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Scheduler hints (spec CLS-11): what they name has to be there.
+//! Scheduler hints (CLS-11): what they name has to be there.
 
 use std::collections::BTreeSet;
 

@@ -411,7 +411,7 @@ async fn forget_host(
     writer.commit(commit).await
 }
 
-/// What the fleet knows of a host better than we (spec W30). Its name and identifier stay.
+/// What the fleet knows of a host better than we (W30). Its name and identifier stay.
 pub(crate) fn refresh(host: &mut Host, machine: &Machine) {
     host.service_name.clone_from(&machine.service_name);
     host.vcpus = machine.vcpus;

@@ -1,4 +1,4 @@
-//! Housekeeping that is asked for (spec §7.4): maintenance is booked, owners have bad hosts exchanged; and what holds
+//! Housekeeping that is asked for (HK): maintenance is booked, owners have bad hosts exchanged; and what holds
 //! leases of one project back.
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,4 +1,4 @@
-//! Lease pools: the hosts of a running lease, by reservation (spec §5.3).
+//! Lease pools: the hosts of a running lease, by reservation (LP).
 
 use std::sync::Arc;
 

@@ -95,7 +95,7 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// New identifiers.
     pub ids: Arc<dyn Ids>,
-    /// The external service that may refuse leases, if there is one (spec §3.7).
+    /// The external service that may refuse leases, if there is one (API-enforcement).
     pub enforcer: Option<Arc<dyn Enforcer>>,
 }
 

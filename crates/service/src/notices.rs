@@ -1,4 +1,4 @@
-//! What listeners are told (spec §3.6): Blazar's events, and few of our own.
+//! What listeners are told (API-notifications): Blazar's events, and few of our own.
 //!
 //! | event | when |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! Offers: what could be had instead of what was refused (spec CLS-10), kept free for a while for who was refused.
+//! Offers: what could be had instead of what was refused (CLS-10), kept free for a while for who was refused.
 //!
 //! Who asks for something else takes back what was offered to them before. An offer that is held can be accepted until
 //! its time is over, whatever others do meanwhile: what it needs is booked.

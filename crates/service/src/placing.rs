@@ -1,4 +1,4 @@
-//! Where an instance may run: what kind of instance a request makes (spec PRE-02, PRE-03), and on which hosts it may be.
+//! Where an instance may run: what kind of instance a request makes (PRE-02, PRE-03), and on which hosts it may be.
 //!
 //! An external scheduler asks the same as is decided for instances of the service's own ([`Service::hosts_for`]).
 

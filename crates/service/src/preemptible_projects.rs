@@ -1,5 +1,5 @@
-//! Projects whose instances are preemptible unless a request says otherwise, as administrators list them (seed 004, spec
-//! PRE-03a). Those of the settings are listed as well, and stay.
+//! Projects whose instances are preemptible unless a request says otherwise, as administrators list them
+//! (PRE-03a). Those of the settings are listed as well, and stay.
 
 use jiff::Timestamp;
 use leases::preemption::ProjectPattern;

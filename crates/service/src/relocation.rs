@@ -1,4 +1,4 @@
-//! Preemptible instances that are moved to another gap before they would have to leave (seed 004, spec §6).
+//! Preemptible instances that are moved to another gap before they would have to leave (PRE).
 //!
 //! It is noted with the departure where each goes; the plan moves it, and asks it to leave if it has not got there in time.
 

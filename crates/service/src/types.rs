@@ -313,7 +313,7 @@ pub struct PlannedMaintenance {
     pub lease: Option<LeaseId>,
 }
 
-/// What a lease comes to (spec CLS-12).
+/// What a lease comes to (CLS-12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseUsage {
     /// From its start to its end, as things stand; of one that has not started, what is foreseen.
@@ -371,7 +371,7 @@ pub struct Statistics {
     pub sizes: Sizes,
 }
 
-/// What preemptible instances came to (spec §6).
+/// What preemptible instances came to (PRE).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreemptibleUsage {
     /// Instances that began to run.
@@ -401,7 +401,7 @@ pub struct HostPower {
     pub may_be_off: bool,
 }
 
-/// What the external service says (spec §3.7).
+/// What the external service says (API-enforcement).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnforcerVerdict {
     /// Go on.
@@ -411,7 +411,7 @@ pub enum EnforcerVerdict {
 }
 
 /// A lease with what it was given, in full: an external service is told hosts and addresses with all their
-/// fields (spec §3.7).
+/// fields (API-enforcement).
 #[derive(Clone, Debug)]
 pub struct GrantedLease {
     /// The lease.
@@ -422,7 +422,7 @@ pub struct GrantedLease {
     pub floating_ips: Vec<Arc<FloatingIpRecord>>,
 }
 
-/// An external service that may refuse leases (spec §3.7). It is asked without any lock being held, and what it
+/// An external service that may refuse leases (API-enforcement). It is asked without any lock being held, and what it
 /// says counts for what it was asked about: hosts are not exchanged after that.
 #[async_trait]
 pub trait Enforcer: fmt::Debug + Send + Sync {
@@ -482,7 +482,7 @@ pub enum ServiceError {
     Fleet(String),
 }
 
-/// What there is none of. Texts are Blazar's (spec §1.6).
+/// What there is none of. Texts are Blazar's (API-routes).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotFound {
     /// A lease.

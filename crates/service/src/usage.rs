@@ -1,4 +1,4 @@
-//! Usage (spec §5.4): what commits mean for it, and questions about it.
+//! Usage (USE): what commits mean for it, and questions about it.
 //!
 //! Nothing that changes a lease or an instance has to think of it: [`Service::account`] adds to every commit what
 //! follows from its writes, so that the records are complete whenever a service stops.
@@ -88,7 +88,7 @@ impl Service {
         Ok(self.parts.store.usage_events(filter, after, limit).await?)
     }
 
-    /// What preemptible instances came to in that period, of one project if it is given (spec §6).
+    /// What preemptible instances came to in that period, of one project if it is given (PRE).
     pub async fn preemptible_usage(
         &self,
         period: Window,
@@ -158,7 +158,7 @@ impl Service {
         &self.settings.prices
     }
 
-    /// What a lease has come to, and will come to (spec CLS-12).
+    /// What a lease has come to, and will come to (CLS-12).
     pub async fn lease_usage(&self, record: &LeaseRecord) -> Result<LeaseUsage, ServiceError> {
         let (lease, now) = (&record.lease, self.now());
         let waits =

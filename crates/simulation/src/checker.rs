@@ -1,4 +1,4 @@
-//! What must always hold (design §6), checked from what is in the store and on the machines, and from what
+//! What must always hold checked from what is in the store and on the machines, and from what
 //! callers were told. None of it is found out with the code that it judges: no calendar, no admission.
 
 mod backfill;

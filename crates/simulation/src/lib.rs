@@ -3,7 +3,7 @@
 //! [`simulate`] goes through some weeks of leases: projects make, change and delete them, hosts fail and
 //! recover, preemptible guests land where they may, calls to the fleet and to the store get lost before and
 //! after they had their effect, replies come late or twice, and the process dies after any step. After every
-//! commit it is checked that what must always hold does (design §6), by code that shares nothing with what it
+//! commit it is checked that what must always hold does, by code that shares nothing with what it
 //! judges. In the end nothing goes wrong any more, and every lease has to come to its end.
 //!
 //! A [`World`] is a service with a store, a fleet and a clock that are driven by hand, for tests of anything

@@ -1,4 +1,4 @@
-//! What must hold where power is saved (spec §5.5): no host is off that anybody uses, and no lease is late because its
+//! What must hold where power is saved (EN): no host is off that anybody uses, and no lease is late because its
 //! host sleeps. Found out from what is in the store and on the machines, without the plan that it judges.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What leases had over time, followed from the records of leases alone: what sums of usage must equal (spec §5.4).
+//! What leases had over time, followed from the records of leases alone: what sums of usage must equal (USE).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -55,7 +55,7 @@ impl Version {
     }
 }
 
-/// What was asked for, in the words of who asked: answers repeat them (spec §1.7).
+/// What was asked for, in the words of who asked: answers repeat them (API-lease).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Wording {
     /// `hypervisor_properties`.
@@ -144,7 +144,7 @@ pub struct PropertyRecord {
     pub updated_at: Option<Timestamp>,
 }
 
-/// Projects whose instances are preemptible unless a request says otherwise (seed 004, spec PRE-03a).
+/// Projects whose instances are preemptible unless a request says otherwise (PRE-03a).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreemptibleProjectRecord {
     /// Which; there is one record of a pattern.
@@ -227,7 +227,7 @@ pub struct NewNotification {
     pub lease: Option<LeaseId>,
     /// The lease's project; an empty name of what is nobody's.
     pub project: ProjectId,
-    /// Blazar's name: `lease.create`, `lease.event.start_lease` (spec §3.6), or one of ours.
+    /// Blazar's name: `lease.create`, `lease.event.start_lease` (API-notifications), or one of ours.
     pub event_type: String,
     /// The payload, JSON.
     pub payload: String,

@@ -1,4 +1,5 @@
-//! The table of acceptance criteria in the documentation names the tests that there are, and all of them.
+//! The tables of acceptance criteria in the documentation name the tests that there are, and all of them; and each
+//! identifier of a feature that is named anywhere is in the list of features.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -69,4 +70,83 @@ fn the_tables_of_criteria_name_the_tests_that_there_are() {
         assert_eq!(named.difference(&there).collect::<Vec<_>>(), Vec::<&String>::new(), "no such tests");
         assert_eq!(there.difference(&named).collect::<Vec<_>>(), Vec::<&String>::new(), "not in {table}");
     }
+}
+
+const FEATURES: &str = "docs/features.md";
+
+/// Identifiers of features in a text, as `API-create`, `CLS-03`, `PRE-03a`, `HT-hbal`, `W17`, `EN`.
+fn identifiers(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+    words.filter(|word| is_identifier(word)).collect()
+}
+
+fn is_identifier(word: &str) -> bool {
+    let number = |rest: &str| {
+        let rest = rest.strip_suffix(|c: char| c.is_ascii_lowercase()).unwrap_or(rest);
+        !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit())
+    };
+    let name = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
+    match word.split_once('-') {
+        Some(("API" | "HT", rest)) => name(rest),
+        Some(("CLS" | "PRE" | "FP" | "LP", rest)) => number(rest),
+        Some(_) => false,
+        None => word.strip_prefix('W').is_some_and(|rest| rest.len() <= 2 && number(rest)),
+    }
+}
+
+#[test]
+fn each_feature_that_is_named_is_in_the_list_of_features() {
+    let list = fs::read_to_string(root().join(FEATURES)).expect("the list");
+    let known = identifiers(&list);
+    let inside = |word: &str| word.starts_with("FP-") || word.starts_with("LP-");
+    let mut files = sources(&root().join("crates"));
+    files.retain(|file| !file.ends_with(file!().trim_start_matches("crates/")));
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source");
+        let unknown: Vec<_> =
+            identifiers(&text).into_iter().filter(|word| !known.contains(word) && !inside(word)).collect();
+        assert!(unknown.is_empty(), "{}: {unknown:?} is not in {FEATURES}", file.display());
+        for elsewhere in ["spec §", "seed 00"] {
+            assert!(
+                !text.contains(elsewhere),
+                "{}: {elsewhere:?} points out of the repository",
+                file.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_list_of_features_names_tests_that_there_are() {
+    let list = fs::read_to_string(root().join(FEATURES)).expect("the list");
+    let texts =
+        sources(&root().join("crates")).into_iter().map(|file| fs::read_to_string(file).expect("a source"));
+    let functions: BTreeSet<String> = texts
+        .flat_map(|text| {
+            let starts: Vec<String> = text
+                .match_indices("fn ")
+                .map(|(at, _)| text[at + 3..].split(['(', '<']).next().unwrap_or_default().to_owned())
+                .collect();
+            starts
+        })
+        .collect();
+    let quoted: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+    let mut named = 0;
+    for quoted in quoted {
+        if quoted.starts_with("crates/") {
+            assert!(root().join(quoted).exists(), "{quoted} is not there");
+        } else if prefix_of_fault(quoted) {
+            assert!(functions.contains(quoted), "there is no test {quoted}");
+        } else {
+            continue;
+        }
+        named += 1;
+    }
+    assert!(named > 50, "{named} tests are named");
+}
+
+/// Whether that is the name of a test of a fault, as `w1_...`.
+fn prefix_of_fault(name: &str) -> bool {
+    let number = name.strip_prefix('w').and_then(|rest| rest.split_once('_'));
+    number.is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }

@@ -5,7 +5,7 @@
 //! it was before. Where the two differ by definition:
 //!
 //! - Where nodes fail N+1 already, `hspace` places nothing unless told to accept that; `hail` does not ask.
-//! - For DRBD, `hspace`'s last stretch does not look at redundancy (algorithms spec §5.2), `hail` always does. So
+//! - For DRBD, `hspace`'s last stretch does not look at redundancy (HT-hspace), `hail` always does. So
 //!   they may part where `hspace`'s result is not redundant, and only there.
 //! - `hspace` places over all groups at once, `hail` in the best group; here there is one group.
 //! - A request from a master daemon counts DRBD's metadata in the disk space, `hspace` does not; the requests

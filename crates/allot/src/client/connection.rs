@@ -216,7 +216,7 @@ fn json(request: RequestBuilder, body: &Value) -> RequestBuilder {
     request.header(CONTENT_TYPE, "application/json").body(body.to_string())
 }
 
-/// What the service says when it says no. Three shapes of errors are known (spec §1.2, §1.5).
+/// What the service says when it says no. Three shapes of errors are known (API-requests, API-errors).
 /// Its words are for a person in any case, the offers for a program if they are to be `raw`.
 pub(super) fn refusal(status: StatusCode, body: &[u8], raw: bool) -> ClientError {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();

@@ -251,7 +251,7 @@ async fn identify(host: &str, session: &Session<'_>) -> Result<String, ClientErr
     })
 }
 
-/// What every host has beside its capabilities (spec §1.12).
+/// What every host has beside its capabilities (API-hosts).
 const COLUMNS: [&str; 10] = [
     "service_name",
     "hypervisor_type",

@@ -13,12 +13,12 @@ use super::python;
 /// Writes dates with microseconds. Lists are full of dates, and `strftime` reads its format each time.
 const MICROSECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
-/// The instant as leases and events show it: always microseconds, no zone, UTC (spec §1.7).
+/// The instant as leases and events show it: always microseconds, no zone, UTC (API-lease).
 pub fn date(instant: Timestamp) -> String {
     MICROSECONDS.datetime_to_string(&TimeZone::UTC.to_datetime(instant))
 }
 
-/// The instant as records show when they were made: to the second (spec §1.7, §2.7).
+/// The instant as records show when they were made: to the second (API-lease, API-clients).
 pub fn created_at(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

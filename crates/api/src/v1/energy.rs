@@ -1,4 +1,4 @@
-//! Saving power in answers (spec §5.5). Not in Blazar.
+//! Saving power in answers (EN). Not in Blazar.
 
 use leases::energy;
 use leases::free_pool::FreePool;

@@ -1,4 +1,4 @@
-//! What is wrong with a request, in the words that clients know (spec §1.8 to §1.12, appendix A).
+//! What is wrong with a request, in the words that clients know (API-create to API-hosts, API-texts).
 
 use jiff::SignedDuration;
 use leases::extra_specs::ExtraSpecError;
@@ -99,7 +99,7 @@ pub enum RequestError {
         /// The first one.
         found: char,
     },
-    /// A field that a request cannot have: it is misspelt, or belongs to the service (spec W8).
+    /// A field that a request cannot have: it is misspelt, or belongs to the service (W8).
     #[error("Unknown parameter {}", Quoted(.parameter))]
     Unknown {
         /// Where.
@@ -171,7 +171,7 @@ pub enum RequestError {
     /// The body is no JSON.
     #[error("Malformed JSON in the request body: {}", Quoted(.0))]
     Json(String),
-    /// Extra specs that mean nothing (spec CLS-06).
+    /// Extra specs that mean nothing (CLS-06).
     #[error("Malformed extra_specs: {0}")]
     ExtraSpecs(#[from] ExtraSpecError),
     /// Properties of an image that cannot be.

@@ -82,7 +82,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A whole number; as text too, as some clients send it (spec §1.8).
+/// A whole number; as text too, as some clients send it (API-create).
 pub(crate) fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => number.as_i64(),

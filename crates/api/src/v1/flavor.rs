@@ -1,4 +1,4 @@
-//! Flavors, which the service keeps itself, with Nova's names (spec §1.7, §4.6). Not in Blazar.
+//! Flavors, which the service keeps itself, with Nova's names (API-lease, API-flavors). Not in Blazar.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Free pools (spec §5.2).
+//! Free pools (FP).
 
 use std::collections::BTreeMap;
 

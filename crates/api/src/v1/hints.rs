@@ -1,4 +1,4 @@
-//! Scheduler hints of leases and of instances in them (spec CLS-11). Not in Blazar.
+//! Scheduler hints of leases and of instances in them (CLS-11). Not in Blazar.
 
 use std::collections::BTreeSet;
 

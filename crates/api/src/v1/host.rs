@@ -1,4 +1,4 @@
-//! Hosts, their properties and what is reserved of them (spec §1.12).
+//! Hosts, their properties and what is reserved of them (API-hosts).
 
 use std::collections::BTreeMap;
 

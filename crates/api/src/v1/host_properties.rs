@@ -1,4 +1,4 @@
-//! What hosts must be like beside expressions, in requests (spec CLS-05 to CLS-07). Not in Blazar.
+//! What hosts must be like beside expressions, in requests (CLS-05 to CLS-07). Not in Blazar.
 
 use leases::extra_specs::ExtraSpecs;
 use leases::failure_domain::FailureDomain;

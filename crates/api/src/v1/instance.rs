@@ -1,4 +1,4 @@
-//! Instances that are started through the service (spec CLS-08). Not in Blazar, which leaves them to Nova.
+//! Instances that are started through the service (CLS-08). Not in Blazar, which leaves them to Nova.
 
 use std::collections::BTreeSet;
 

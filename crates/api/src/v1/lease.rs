@@ -1,4 +1,4 @@
-//! Leases in answers (spec §1.7).
+//! Leases in answers (API-lease).
 
 use std::collections::BTreeMap;
 

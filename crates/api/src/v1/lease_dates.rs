@@ -1,4 +1,4 @@
-//! When a lease is to start, for how long, and until when it must have started, in requests (spec §1.8, §5.1).
+//! When a lease is to start, for how long, and until when it must have started, in requests (API-create, CLS).
 
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use leases::lease_type::{Deadlines, LeaseType};
@@ -11,7 +11,7 @@ use super::error::RequestError;
 use super::fields::{Fields, text};
 
 /// How clients that know nothing of types say one: with an event of this type, and the type after it. Its date is
-/// the deadline (spec §5.1).
+/// the deadline (CLS).
 const CARRIER: &str = "lease_type:";
 
 /// The names that the date of an event has: in requests of Blazar's clients, and in its answers and Heat's templates.

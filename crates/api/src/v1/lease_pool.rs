@@ -1,4 +1,4 @@
-//! Lease pools (spec §5.3).
+//! Lease pools (LP).
 
 use std::collections::BTreeMap;
 

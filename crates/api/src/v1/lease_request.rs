@@ -1,4 +1,4 @@
-//! Leases in requests (spec §1.8, §1.10).
+//! Leases in requests (API-create, API-update).
 
 use std::collections::BTreeMap;
 

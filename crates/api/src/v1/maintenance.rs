@@ -1,4 +1,4 @@
-//! Maintenance of hosts (spec §7.4). Not in Blazar.
+//! Maintenance of hosts (HK). Not in Blazar.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Version 1: Blazar's (spec §1).
+//! Version 1: Blazar's (API).
 
 mod audit;
 mod availability;

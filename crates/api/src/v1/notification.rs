@@ -1,4 +1,4 @@
-//! Notifications, one after the other (spec §3.6). Blazar sends them to a message bus; here they can be read.
+//! Notifications, one after the other (API-notifications). Blazar sends them to a message bus; here they can be read.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Offers, and requests that wait, in answers (spec CLS-10). Not in Blazar.
+//! Offers, and requests that wait, in answers (CLS-10). Not in Blazar.
 
 use std::collections::BTreeSet;
 

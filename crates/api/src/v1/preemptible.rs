@@ -1,4 +1,4 @@
-//! What preemptible instances came to, and whose instances are (spec §6). Not in Blazar.
+//! What preemptible instances came to, and whose instances are (PRE). Not in Blazar.
 
 use jiff::Timestamp;
 use leases::preemption::ProjectPattern;

@@ -1,4 +1,4 @@
-//! Leases that recur, in requests and answers (spec CLS-10). Not in Blazar.
+//! Leases that recur, in requests and answers (CLS-10). Not in Blazar.
 //!
 //! Starts are reckoned by the calendar of a time zone: a course on Mondays at nine is at nine in winter and in summer. Each
 //! lease is as long as the first one, also where clocks are changed while it runs, or when it starts.

@@ -1,4 +1,4 @@
-//! Expressions on properties of hosts, as they are sent (spec §4.1), with `or`, `not`, `in`, nesting and numbers
+//! Expressions on properties of hosts, as they are sent (API-expressions), with `or`, `not`, `in`, nesting and numbers
 //! beside what Blazar reads (W17).
 
 use leases::requirement::{MAX_DEPTH, Operator, Requirement, RequirementError};

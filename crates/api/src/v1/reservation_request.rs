@@ -1,4 +1,4 @@
-//! Reservations in requests (spec §1.8, §1.10).
+//! Reservations in requests (API-create, API-update).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Usage in answers (spec §5.4, CLS-12). Not in Blazar.
+//! Usage in answers (USE, CLS-12). Not in Blazar.
 //!
 //! Sums are exact inside; here they are hours to a millionth. Money is text, since numbers of JSON are binary.
 

@@ -1,4 +1,4 @@
-//! Carrying decisions out: jobs for a master daemon, one set after another (formats spec §3.4).
+//! Carrying decisions out: jobs for a master daemon, one set after another (HT-execute).
 //!
 //! [`JobSet`] is what to do, [`Daemon`] who does it, [`run`] the order of things. Only [`carry_out`] and
 //! [`signals`] know the outer world, so that everything else is tested without daemon and without waiting.

@@ -1,4 +1,4 @@
-//! Requests for new instances (algorithms spec §4.3 to §4.5).
+//! Requests for new instances (HT-allocate).
 
 use cluster::{AllocPolicy, Cluster, GroupIdx, Instance, NodeIdx, TagRules};
 use placement::allocate::{Allocator, NoTargets, Scope, Targets, Trials};

@@ -255,7 +255,7 @@ fn evacuated(moves: Evacuation) -> Response {
     success(&detail, ResultValue::Evacuation(moves))
 }
 
-/// Converts a plain instance to DRBD, as far as choosing its secondary (algorithms spec §4.6).
+/// Converts a plain instance to DRBD, as far as choosing its secondary (HT-convert).
 fn allocate_secondary(
     cluster: &mut Cluster,
     index: InstanceIdx,

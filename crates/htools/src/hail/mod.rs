@@ -1,4 +1,4 @@
-//! `hail`: answers one placement request (formats spec §2).
+//! `hail`: answers one placement request (HT-iallocator).
 
 mod allocate;
 mod decide;

@@ -1,4 +1,4 @@
-//! The sentences of an answer's `info` (formats spec §2.6).
+//! The sentences of an answer's `info` (HT-iallocator).
 
 use cluster::{Cluster, GroupIdx};
 use placement::allocate::Trials;

@@ -1,4 +1,4 @@
-//! How far the repairs of an instance are: a state machine over its tags (algorithms spec §5.6).
+//! How far the repairs of an instance are: a state machine over its tags (HT-harep).
 
 use std::collections::BTreeMap;
 

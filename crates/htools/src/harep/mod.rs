@@ -1,5 +1,4 @@
-//! `harep`: repairs what is broken, as far as tags allow it, and remembers in tags what it did (formats spec
-//! §4.11, algorithms spec §5.6).
+//! `harep`: repairs what is broken, as far as tags allow it, and remembers in tags what it did (HT-harep).
 //!
 //! What tags mean and what is to be done is decided in modules that know neither daemon nor clock; this one asks,
 //! submits and prints.

@@ -1,4 +1,4 @@
-//! Which repairs the tags of an instance, its group and the cluster allow (formats spec §4.11).
+//! Which repairs the tags of an instance, its group and the cluster allow (HT-harep).
 
 use super::PREFIX;
 use crate::number::read_int;

@@ -1,4 +1,4 @@
-//! What is wrong with an instance, and what mends it (algorithms spec §5.6).
+//! What is wrong with an instance, and what mends it (HT-harep).
 
 use cluster::{Cluster, DiskTemplate, Instance};
 

@@ -1,4 +1,4 @@
-//! One repair, as a tag of its instance tells of it (formats spec §4.11).
+//! One repair, as a tag of its instance tells of it (HT-harep).
 
 use std::fmt::Write;
 

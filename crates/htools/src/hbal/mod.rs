@@ -1,4 +1,4 @@
-//! `hbal`: balances one node group and prints the moves (formats spec §4.6).
+//! `hbal`: balances one node group and prints the moves (HT-hbal).
 
 mod deep;
 mod json;

@@ -1,4 +1,4 @@
-//! `hcheck`: says what is wrong with a cluster, and what balancing would do about it (formats spec §4.7).
+//! `hcheck`: says what is wrong with a cluster, and what balancing would do about it (HT-hcheck).
 
 mod json;
 mod show;

@@ -1,4 +1,4 @@
-//! `hinfo`: describes a cluster (formats spec §4.8).
+//! `hinfo`: describes a cluster (HT-hinfo).
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! `hroller`: groups nodes that may be rebooted together (formats spec §4.9).
+//! `hroller`: groups nodes that may be rebooted together (HT-hroller).
 
 mod json;
 mod show;

@@ -1,4 +1,4 @@
-//! `hscan`: saves the state of clusters, one line of figures for each (formats spec §3.7, §4.11).
+//! `hscan`: saves the state of clusters, one line of figures for each (HT-hscan).
 
 #[cfg(test)]
 mod tests;

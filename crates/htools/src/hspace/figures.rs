@@ -1,4 +1,4 @@
-//! Sums over all nodes of a cluster, offline ones included (algorithms spec §5.2, "Key figures").
+//! Sums over all nodes of a cluster, offline ones included (HT-hspace).
 
 use cluster::{Cluster, Figures, Node};
 use placement::board::Board;

@@ -1,4 +1,4 @@
-//! `hspace`: says how many instances fit (formats spec §4.5).
+//! `hspace`: says how many instances fit (HT-hspace).
 
 mod figures;
 mod human;

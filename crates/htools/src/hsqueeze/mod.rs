@@ -1,4 +1,4 @@
-//! `hsqueeze`: finds nodes that may be switched off, or must be switched on (formats spec §4.10).
+//! `hsqueeze`: finds nodes that may be switched off, or must be switched on (HT-hsqueeze).
 
 mod show;
 

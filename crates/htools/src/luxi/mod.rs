@@ -1,4 +1,4 @@
-//! Ganeti's local protocol: JSON messages over a Unix socket, each ended by one byte (formats spec §3.3).
+//! Ganeti's local protocol: JSON messages over a Unix socket, each ended by one byte (HT-luxi).
 //!
 //! [`Client`] is one connection, [`load`] asks for a whole cluster over one. What else is asked over it is in
 //! the modules of those who ask.

@@ -1,4 +1,4 @@
-//! The command line (formats spec §4.1 and §4.2).
+//! The command line (HT-options).
 //!
 //! One table (module `table`) says which options there are; the parser, the checks of values, `--help` and
 //! `--help-completion` all come from it.

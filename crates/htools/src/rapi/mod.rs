@@ -1,4 +1,4 @@
-//! Ganeti's remote API as a source (formats spec §3.2): four documents, got over HTTP or read from a directory.
+//! Ganeti's remote API as a source (HT-rapi): four documents, got over HTTP or read from a directory.
 
 mod address;
 mod documents;

@@ -1,4 +1,4 @@
-//! Hosts of a reservation that must be alike, in one place, or each in another (spec CLS-05, CLS-11 and §5.7).
+//! Hosts of a reservation that must be alike, in one place, or each in another (CLS-05, CLS-11 and CLS-05).
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

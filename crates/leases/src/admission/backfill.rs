@@ -1,4 +1,4 @@
-//! Preemptible instances on hosts of leases that are not in use (spec PRE-11).
+//! Preemptible instances on hosts of leases that are not in use (PRE-11).
 //!
 //! The owner of a lease may let preemptible instances on its whole hosts. They run where no guest of the lease does, and
 //! leave, with notice, when one is to be started there, when the owner changes its mind, and before the next lease of the

@@ -1,4 +1,4 @@
-//! Which hosts suit a reservation, filter by filter (spec CLS-05, CLS-07).
+//! Which hosts suit a reservation, filter by filter (CLS-05, CLS-07).
 
 use super::{Admission, Refusal, Rules};
 use crate::extra_specs::Judge;

@@ -1,4 +1,4 @@
-//! Where guests of a lease go that is over, if they are to leave its hosts (spec CLS-09).
+//! Where guests of a lease go that is over, if they are to leave its hosts (CLS-09).
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 //! As soon as possible: when a best-effort lease can start, and whether one that waits can start sooner
-//! (spec CLS-03; the hosts that it then has are its own from the moment of the answer).
+//! (CLS-03; the hosts that it then has are its own from the moment of the answer).
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

@@ -1,4 +1,4 @@
-//! Lease pools that grow (spec §5.3, LP-5).
+//! Lease pools that grow (LP-5).
 
 use super::{Admission, Refusal, Resource, Search};
 use crate::extra_specs::ExtraSpecs;

@@ -1,4 +1,4 @@
-//! What to do about hosts that fail, and about leases that lack something (spec §3.5, W20).
+//! What to do about hosts that fail, and about leases that lack something (API-healing, W20).
 //!
 //! A failed host is exchanged for another if there is one; if not, the reservation does without, and says so
 //! once it has less than it was promised. What is missing is filled in as soon as something is free, and the

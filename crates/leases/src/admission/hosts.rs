@@ -13,7 +13,7 @@ use crate::terms::HostsTerms;
 
 impl Search<'_> {
     /// Hosts for a reservation: those of `held` that still will do, then the best-fitting others, up to the
-    /// maximum (spec W14).
+    /// maximum (W14).
     ///
     /// The best fit is the smallest gap in a host's calendar, then the lowest identifier ([`Fit`]).
     pub(super) fn hosts(

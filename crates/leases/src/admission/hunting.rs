@@ -1,4 +1,4 @@
-//! Leases that hunt: hosts whose guests are moved away (spec CLS-03).
+//! Leases that hunt: hosts whose guests are moved away (CLS-03).
 
 use std::collections::BTreeSet;
 

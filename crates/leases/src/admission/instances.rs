@@ -1,4 +1,4 @@
-//! Hosts for instances that are started through the service (spec CLS-08).
+//! Hosts for instances that are started through the service (CLS-08).
 
 use std::collections::{BTreeMap, BTreeSet};
 

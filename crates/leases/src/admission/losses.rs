@@ -1,5 +1,5 @@
 //! Who would have to leave if a host were leased now: hosts where nobody has to are had first, so that no preemptible guest
-//! is preempted without need (spec PRE-06, and §6 on victims). Leases of room on hosts go where it is beside everybody first.
+//! is preempted without need (PRE-06). Leases of room on hosts go where it is beside everybody first.
 
 use std::collections::{BTreeMap, BTreeSet};
 

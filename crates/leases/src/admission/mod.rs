@@ -1,7 +1,7 @@
 //! Whether terms can be met, and with what: creating, changing and healing leases.
 //!
 //! A decision is all or nothing, depends on nothing but its arguments, and changes nothing: it returns what to
-//! commit, or a [`Refusal`]. A refused change therefore leaves a lease exactly as it was (spec W9).
+//! commit, or a [`Refusal`]. A refused change therefore leaves a lease exactly as it was (W9).
 //!
 //! `now` is the instant that counts as the present. Dates of Blazar's API have no seconds, so its edge passes
 //! the beginning of the current minute.

@@ -1,4 +1,4 @@
-//! What could be had instead of what was refused (spec CLS-10): later, shorter, with fewer hosts, elsewhere, or with more
+//! What could be had instead of what was refused (CLS-10): later, shorter, with fewer hosts, elsewhere, or with more
 //! time to move guests of others away.
 //!
 //! Each offer differs from the request in one thing, and is as close to it as can be. What is offered can be had at the

@@ -27,7 +27,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// As Blazar's messages call it; clients look for these words (spec §2.7).
+    /// As Blazar's messages call it; clients look for these words (API-clients).
     fn name(&self) -> &'static str {
         match self {
             Self::Hosts(_) | Self::Slots(_) => "hosts",
@@ -72,7 +72,7 @@ impl fmt::Display for Costly {
     }
 }
 
-/// Why a lease is not made or not changed. Texts are Blazar's where it has one (spec §1.8 to §1.10), because
+/// Why a lease is not made or not changed. Texts are Blazar's where it has one (API-create to API-update), because
 /// clients know them; [`Refusal::hint`] says more.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
@@ -97,7 +97,7 @@ pub enum Refusal {
     /// It would start when it has timed out.
     #[error("The start date must be earlier than the timeout")]
     StartAfterDeadline,
-    /// Hosts of another region are asked for (spec CLS-05).
+    /// Hosts of another region are asked for (CLS-05).
     #[error("Region {} is not served here: {}", Quoted(.asked), .own.as_ref().map_or_else(
         || "this service is of no region".to_owned(), |own| format!("this service is of region {own}")))]
     Region {
@@ -106,7 +106,7 @@ pub enum Refusal {
         /// Where the service is, if the operator has said.
         own: Option<String>,
     },
-    /// Something is asked for that nothing would hold hosts to (spec CLS-07).
+    /// Something is asked for that nothing would hold hosts to (CLS-07).
     #[error("{} is not supported here: the operator has left {filter} out", Quoted(.property))]
     FilterLeftOut {
         /// What is asked for.
@@ -143,10 +143,10 @@ pub enum Refusal {
     /// An address that is required cannot be had.
     #[error("Not enough floating IPs available")]
     FloatingIpTaken(IpAddr),
-    /// A started lease's start was to be changed (spec W11).
+    /// A started lease's start was to be changed (W11).
     #[error("Cannot modify the start date of already started leases")]
     Started,
-    /// The lease is over (spec W12).
+    /// The lease is over (W12).
     #[error("Terminated leases can only be renamed")]
     Over,
     /// The new end is in the past, or before the start.

@@ -1,4 +1,4 @@
-//! Moving preemptible instances to another gap instead of having them leave (spec §6, "migration instead of killing").
+//! Moving preemptible instances to another gap instead of having them leave (PRE-06).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Giving leases that have not started hosts that draw less, so that others can stay off (spec §5.5 d): they keep their
+//! Giving leases that have not started hosts that draw less, so that others can stay off (EN d): they keep their
 //! dates, what they asked for, and how many hosts they have.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Making room by giving other leases, which have not started, other hosts (spec CLS-10): they keep their dates and what
+//! Making room by giving other leases, which have not started, other hosts (CLS-10): they keep their dates and what
 //! they asked for, and a lease that has started keeps everything.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! A host of a lease that is exchanged because its owner wants it so (spec §7.4).
+//! A host of a lease that is exchanged because its owner wants it so (HK).
 
 use super::{Admission, Refusal, Resource, Search};
 use crate::ids::{HostId, ReservationId};

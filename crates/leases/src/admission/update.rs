@@ -1,4 +1,4 @@
-//! Changing a lease (spec §1.10): what may change in which state, and what it is then given.
+//! Changing a lease (API-update): what may change in which state, and what it is then given.
 //!
 //! Either all of the change can be had or nothing happens: the result is the new lease, to be committed as a
 //! whole. A started lease never loses a host or a slot.
@@ -23,7 +23,7 @@ use crate::terms::{
 use crate::window::Window;
 
 /// What to change; what is absent stays. Nothing else of a lease can be changed: not its owner, not its
-/// identifiers, not its status (spec W8).
+/// identifiers, not its status (W8).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Changes {
     /// A new name.
@@ -51,7 +51,7 @@ pub enum TermsChange {
     Hosts(HostsChange),
     /// Of room for instances.
     Instances(InstancesChange),
-    /// Of room for instances of a flavor: refused (spec §1.10).
+    /// Of room for instances of a flavor: refused (API-update).
     Flavor,
     /// Of addresses.
     FloatingIps(FloatingIpsChange),

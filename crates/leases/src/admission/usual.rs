@@ -1,4 +1,4 @@
-//! What is given to who asks for nothing in particular (spec §7.4).
+//! What is given to who asks for nothing in particular (HK).
 
 use super::{Admission, Grant, Refusal};
 use crate::housekeeping::HousekeepingRules;

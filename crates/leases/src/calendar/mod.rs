@@ -69,7 +69,7 @@ struct Places {
 
 impl Calendar {
     /// An empty calendar for hosts that must be free for so long before and after a lease of the whole host
-    /// (spec §3.4).
+    /// (API-cleaning).
     pub fn new(cleaning_time: SignedDuration) -> Self {
         Self { cleaning_time: cleaning_time.max(SignedDuration::ZERO), ..Self::default() }
     }
@@ -231,7 +231,7 @@ impl Calendar {
     }
 
     /// Whether nobody has the host, or a part of it, at any instant of the window. The bookings of `without`
-    /// do not count, here and below: a lease that is changed does not stand in its own way (spec W15).
+    /// do not count, here and below: a lease that is changed does not stand in its own way (W15).
     pub fn host_free(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> bool {
         self.hosts.get(&host).is_none_or(|page| page.first(window, without).is_none())
     }
@@ -247,7 +247,7 @@ impl Calendar {
     }
 
     /// The highest use, resource by resource, that the host's slots are put to at the same instant of the
-    /// window. What is used all through the window fits if it fits beside this (spec W2, W16).
+    /// window. What is used all through the window fits if it fits beside this (W2, W16).
     pub fn peak_use(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> Resources {
         self.hosts.get(&host).map(|page| page.peak_use(window, without)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Switching hosts off that nobody needs, and on again in time (spec §5.5).
+//! Switching hosts off that nobody needs, and on again in time (EN).
 //!
 //! [`plan`] says how many hosts of each free pool are needed when, which may be off from when to when, and which are
 //! to be switched now. What is decided is part of the host's record ([`Power`]), so that all services that share a

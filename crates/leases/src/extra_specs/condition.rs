@@ -1,4 +1,4 @@
-//! What a value of an extra spec demands of a capability: Nova's operators (spec CLS-06).
+//! What a value of an extra spec demands of a capability: Nova's operators (CLS-06).
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What flavors ask for of a host as a whole: attestation, NUMA nodes, PCI devices (spec CLS-07). Hosts say it in
+//! What flavors ask for of a host as a whole: attestation, NUMA nodes, PCI devices (CLS-07). Hosts say it in
 //! capabilities; which guest gets which device is not decided here.
 
 use std::collections::BTreeMap;

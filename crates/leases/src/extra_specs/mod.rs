@@ -1,4 +1,4 @@
-//! Extra specs: what hosts must be like in Nova's words (spec CLS-06).
+//! Extra specs: what hosts must be like in Nova's words (CLS-06).
 //!
 //! A spec is a key and a value: `vcpus` and `>= 16`, `capabilities:cpu_info:arch` and `x86_64`. What stands before the
 //! first colon of a key is its scope:
@@ -74,7 +74,7 @@ pub enum ExtraSpecError {
     TooLarge,
 }
 
-/// Who judges a spec. Operators can leave each of them out (spec CLS-07).
+/// Who judges a spec. Operators can leave each of them out (CLS-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judge {
     /// Nova's `ComputeCapabilitiesFilter`.

@@ -1,4 +1,4 @@
-//! Every operator, scope and missing value, against what Nova does with it (spec CLS-06).
+//! Every operator, scope and missing value, against what Nova does with it (CLS-06).
 
 use super::*;
 use crate::attributes::Attributes;

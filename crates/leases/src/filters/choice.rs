@@ -1,4 +1,4 @@
-//! Which filters the operator has chosen (spec CLS-07).
+//! Which filters the operator has chosen (CLS-07).
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,5 +1,5 @@
 //! Filters that candidates pass, by name, with a count of what each removed: a refusal can then say which
-//! condition to relax (spec CLS-07).
+//! condition to relax (CLS-07).
 
 mod choice;
 

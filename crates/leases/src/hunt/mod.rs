@@ -1,5 +1,5 @@
 //! The scavenger hunt: a best-effort lease that would have to wait has guests of others moved away instead
-//! (seed 003; spec CLS-03).
+//! (CLS-03).
 //!
 //! A hunt is decided before the lease is answered ([`crate::admission`]): which hosts to clear, and where each guest
 //! on them goes. From that moment on the hosts are the lease's in the calendar and are fenced. The planner

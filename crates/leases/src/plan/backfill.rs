@@ -1,4 +1,4 @@
-//! Preemptible instances on hosts of leases that do not use them ([`crate::admission::Backfill`], spec PRE-11).
+//! Preemptible instances on hosts of leases that do not use them ([`crate::admission::Backfill`], PRE-11).
 
 use super::Claims;
 use super::World;

@@ -1,4 +1,4 @@
-//! What becomes of [instances](crate::instance), and the steps that start and destroy their guests (spec CLS-08).
+//! What becomes of [instances](crate::instance), and the steps that start and destroy their guests (CLS-08).
 
 use std::collections::BTreeMap;
 

@@ -2,11 +2,11 @@
 //!
 //! The planner is level-triggered: it compares what the leases want with what was observed, and knows of no
 //! step that must have happened before. So it can be asked at any time, as often as one likes; after a crash,
-//! an outage or a lost reply the next plan goes on from what is there (spec W4, W5).
+//! an outage or a lost reply the next plan goes on from what is there (W4, W5).
 //!
 //! Handing over a host is always *fence*, *drain*, *verify*, *hold*; only what was verified empty is held. A
 //! lease is ACTIVE once it holds everything it was given, and not before. What a lease still holds is taken
-//! back before another gets it. Leases wait for each other at shared hosts only, nowhere else (spec W3).
+//! back before another gets it. Leases wait for each other at shared hosts only, nowhere else (W3).
 //!
 //! The caller's cycle: observe, heal ([`crate::admission::heal_all`]), plan, commit the changes, perform the
 //! steps that are due and note what became of them, and again: at once if something changed, else at

@@ -1,5 +1,5 @@
 //! What was last seen of the machines. The planner starts from this and from nothing it remembers, which is
-//! why a crash at any point costs nothing (spec W4).
+//! why a crash at any point costs nothing (W4).
 
 use std::collections::{BTreeMap, BTreeSet};
 

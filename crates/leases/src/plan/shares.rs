@@ -18,7 +18,7 @@ use crate::ids::{HostId, ReservationId};
 use crate::lease::Allocation;
 
 /// The next steps about slots of one host: what is not wanted any more is withdrawn before anything is granted
-/// (spec W5), so that the host is never over-committed.
+/// (W5), so that the host is never over-committed.
 pub(super) fn plan_slots(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,

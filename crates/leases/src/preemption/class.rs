@@ -1,4 +1,4 @@
-//! Classes of preemptible instances: what their owners can count on when they make way (spec §6, "notice time").
+//! Classes of preemptible instances: what their owners can count on when they make way (PRE).
 
 use jiff::SignedDuration;
 use thiserror::Error;

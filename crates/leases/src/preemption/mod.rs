@@ -1,4 +1,4 @@
-//! Preemptible instances: which instances are, and how long they are to have their place at least (seed 004; spec §6).
+//! Preemptible instances: which instances are, and how long they are to have their place at least (PRE).
 //!
 //! They run on hosts of the free pool between two leases. [`crate::admission`] gives them the host that nobody has for
 //! longest, and [`crate::plan`] has them leave, with notice, before the next lease of their host starts.

@@ -1,4 +1,4 @@
-//! What a host must be like: Blazar's property expressions (spec §4.1), with `or`, `not` and `in` beside them.
+//! What a host must be like: Blazar's property expressions (API-expressions), with `or`, `not` and `in` beside them.
 //!
 //! Reading them from text is the server's; the constructors here keep the promises: no empty name, no empty
 //! value, no tree so deep that walking it could exhaust the stack, and none so large that asking every host keeps

@@ -31,7 +31,7 @@ impl Operand {
 
     /// How a property stands to it: by number where both are numbers, else by text.
     ///
-    /// Blazar compares capabilities as text always, so that 10 comes before 8 (spec W17).
+    /// Blazar compares capabilities as text always, so that 10 comes before 8 (W17).
     pub(super) fn compared_with(&self, property: &str) -> Ordering {
         self.compared_with_number(property, self.number.and_then(|_| Number::read(property)))
     }

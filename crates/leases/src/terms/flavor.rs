@@ -1,4 +1,4 @@
-//! Flavors: sizes of instances with names, and what they ask of hosts beside (spec §4.6).
+//! Flavors: sizes of instances with names, and what they ask of hosts beside (API-flavors).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ pub struct FlavorSize {
     pub ephemeral_gib: u32,
 }
 
-/// A snapshot of a flavor: what it asks of a host (spec §4.6).
+/// A snapshot of a flavor: what it asks of a host (API-flavors).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flavor {
     /// Its identifier.

@@ -1,4 +1,4 @@
-//! Usage: what leases hold and what runs in them, over time, to be summed and billed (spec §5.4, CLS-12).
+//! Usage: what leases hold and what runs in them, over time, to be summed and billed (USE, CLS-12).
 //!
 //! A [`Span`] says that something of a size was held by somebody from an instant to an instant. Spans follow from the
 //! changes of leases and instances ([`Account`]), and are written together with them. Sums over spans

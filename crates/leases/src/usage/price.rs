@@ -1,4 +1,4 @@
-//! Prices, and what is charged (seed 003: leases are billed a flat fee, or a premium for each instance).
+//! Prices, and what is charged (USE: leases are billed a flat fee, or a premium for each instance).
 
 use std::fmt;
 use std::str::FromStr;

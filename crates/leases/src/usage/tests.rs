@@ -1,4 +1,4 @@
-//! Usage of histories of leases and instances (spec §5.4, CLS-12).
+//! Usage of histories of leases and instances (USE, CLS-12).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
 //! Hosts are always where the hints of a lease want them, and are given whenever there are enough such hosts
-//! (spec CLS-11).
+//! (CLS-11).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! How many more instances fit on a cluster (algorithms spec §5.2).
+//! How many more instances fit on a cluster (HT-hspace).
 //!
 //! [`Ground::survey`] says where instances may go at all; [`fill`] and [`tiered`] then place as many as fit, one
 //! after another, each where `hail` would put it. The cluster that is handed in keeps what was placed.

@@ -21,7 +21,7 @@ impl ConflictGraph {
     ///
     /// The two nodes of a mirrored instance are in conflict. So are the primaries of instances that share a
     /// secondary, since that one would take over the instances of both; unless `instances_down`, when nothing
-    /// fails over (algorithms spec §5.3).
+    /// fails over (HT-hroller).
     pub fn new(cluster: &Cluster, chosen: &[NodeIdx], instances_down: bool) -> Option<Self> {
         let (first, last) = (*chosen.iter().min()?, *chosen.iter().max()?);
         let mut graph = Self {

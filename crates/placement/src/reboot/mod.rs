@@ -1,4 +1,4 @@
-//! Rolling reboots: groups of nodes that may be down together (algorithms spec §5.3).
+//! Rolling reboots: groups of nodes that may be down together (HT-hroller).
 //!
 //! A graph says which nodes must not be down at the same time; colouring it gives classes of nodes; each class is
 //! split into groups so small that there is room elsewhere for the instances that have to leave.

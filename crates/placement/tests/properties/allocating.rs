@@ -12,7 +12,7 @@ use proptest::sample::Index;
 
 use crate::generate::{Recipe, cases, recipes};
 
-/// Sums and variances in which values are exchanged one after another (algorithms spec §2.3).
+/// Sums and variances in which values are exchanged one after another (HT-score).
 #[derive(Clone)]
 struct Incremental {
     n: f64,

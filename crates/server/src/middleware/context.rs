@@ -19,7 +19,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id")
 pub(crate) struct RequestId(pub String);
 
 /// Gives the request an identifier of its own, and logs and counts what became of it. The identifier that the
-/// caller gave it is logged beside, and not repeated (spec §1.3).
+/// caller gave it is logged beside, and not repeated (API-answers).
 pub(crate) async fn context(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let watch = Stopwatch::start();
     let id = format!("req-{}", leases::ids::LeaseId(app.inner.ids.uuid()));

@@ -1,4 +1,4 @@
-//! Second forms of addresses: every address of version 1 also exists with `.json` at its end (spec §1.1), and
+//! Second forms of addresses: every address of version 1 also exists with `.json` at its end (API-addresses), and
 //! those that clients are told to log in at are often written with a slash at the end.
 
 use axum::http::Uri;

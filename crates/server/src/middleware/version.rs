@@ -1,4 +1,4 @@
-//! Which version of the API is meant, and the media type of what is sent (spec §1.2, §1.3).
+//! Which version of the API is meant, and the media type of what is sent (API-requests, API-answers).
 
 use axum::extract::Request;
 use axum::http::header::{CONTENT_TYPE, VARY};

@@ -1,4 +1,4 @@
-//! The rules that the service asks for, and what they are unless a file says otherwise (spec §1.14).
+//! The rules that the service asks for, and what they are unless a file says otherwise (API-policy).
 
 /// Rules that others are made of.
 pub(super) const SHARED: [(&str, &str); 4] = [

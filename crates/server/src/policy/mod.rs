@@ -1,6 +1,6 @@
 //! Who may do what: rules by name, each a check on the caller and on what the call is about.
 //!
-//! Names, defaults and the language of the rules are Blazar's and oslo.policy's (spec §1.14), so that operators'
+//! Names, defaults and the language of the rules are Blazar's and oslo.policy's (API-policy), so that operators'
 //! policy files work. A file is read once; a rule that cannot be understood, or that nobody asks for, is an
 //! error, not a rule that is silently never true.
 

@@ -1,4 +1,4 @@
-//! Saving power: what may be off when, what was saved, and how hosts are (spec §5.5). Not in Blazar.
+//! Saving power: what may be off when, what was saved, and how hosts are (EN). Not in Blazar.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

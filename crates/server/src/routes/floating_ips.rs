@@ -1,4 +1,4 @@
-//! Floating IPs (spec §1.12).
+//! Floating IPs (API-hosts).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Free pools, and which hosts are in them (spec §5.2).
+//! Free pools, and which hosts are in them (FP).
 
 use std::sync::Arc;
 

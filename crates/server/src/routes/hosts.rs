@@ -1,4 +1,4 @@
-//! Hosts, what is reserved of them, and their properties (spec §1.12).
+//! Hosts, what is reserved of them, and their properties (API-hosts).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The local Keystone's addresses (spec §2.1): as much as clients with the auth type `password` need.
+//! The local Keystone's addresses (API-logins): as much as clients with the auth type `password` need.
 
 use std::sync::Arc;
 

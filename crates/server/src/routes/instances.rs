@@ -1,4 +1,4 @@
-//! Instances that are started through the service (spec CLS-08).
+//! Instances that are started through the service (CLS-08).
 
 use std::sync::Arc;
 

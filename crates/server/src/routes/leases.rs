@@ -1,4 +1,4 @@
-//! Leases (spec §1.6 to §1.11).
+//! Leases (API-routes to API-delete).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -338,7 +338,7 @@ pub(super) async fn usable_flavors(
 }
 
 /// The lease, if there is one and the caller may see it. A lease of somebody else is forbidden rather than not
-/// found, as in Blazar (spec §1.14).
+/// found, as in Blazar (API-policy).
 fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, ApiError> {
     let record = lease_id(id).and_then(|id| app.service().lease(id));
     let record = record.ok_or_else(|| ApiError::not_found("lease_id", id))?;

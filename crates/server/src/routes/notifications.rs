@@ -1,4 +1,4 @@
-//! Notifications, to be read one after the other (spec §3.6). Not in Blazar, which sends them to a message bus.
+//! Notifications, to be read one after the other (API-notifications). Not in Blazar, which sends them to a message bus.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Offers that are held for callers who were refused something (spec CLS-10).
+//! Offers that are held for callers who were refused something (CLS-10).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Usage, and what it costs (spec §5.4). Not in Blazar, which leaves both to those who read its notifications.
+//! Usage, and what it costs (USE). Not in Blazar, which leaves both to those who read its notifications.
 
 pub(super) mod period;
 

@@ -1,4 +1,4 @@
-//! Which versions of the API there are (spec §1.4). Version 2 of Blazar is deprecated and not offered.
+//! Which versions of the API there are (API-versions). Version 2 of Blazar is deprecated and not offered.
 
 use api::v1::body::Link;
 use axum::Json;

@@ -1,4 +1,4 @@
-//! Requests that wait for their turn (spec CLS-10, §7.4).
+//! Requests that wait for their turn (CLS-10, HK).
 
 use std::sync::Arc;
 

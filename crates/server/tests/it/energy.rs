@@ -1,4 +1,4 @@
-//! Saving power through the API. Tests are named by the criteria of spec §5.5.
+//! Saving power through the API. Tests are named by the criteria of EN.
 
 use std::sync::Arc;
 

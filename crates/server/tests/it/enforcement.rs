@@ -1,4 +1,4 @@
-//! Limits on leases, and the external service that may refuse them (spec §3.7).
+//! Limits on leases, and the external service that may refuse them (API-enforcement).
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Free pools through the API. Tests are named by the calls of spec §5.2.
+//! Free pools through the API. Tests are named by the calls of FP.
 
 use axum::http::Method;
 use serde_json::{Value, json};

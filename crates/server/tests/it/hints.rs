@@ -1,4 +1,4 @@
-//! Scheduler hints through the API. Tests are named by the criteria of spec §5.1.
+//! Scheduler hints through the API. Tests are named by the criteria of CLS.
 
 use axum::http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Housekeeping through the API (spec §7.4).
+//! Housekeeping through the API (HK).
 
 use axum::http::Method;
 use jiff::SignedDuration;

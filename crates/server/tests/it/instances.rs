@@ -1,4 +1,4 @@
-//! Instances through the API. Tests are named by the criteria of spec §5.1.
+//! Instances through the API. Tests are named by the criteria of CLS.
 
 use axum::http::Method;
 use jiff::SignedDuration;

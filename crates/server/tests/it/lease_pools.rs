@@ -1,4 +1,4 @@
-//! Lease pools through the API. Tests are named by the calls of spec §5.3.
+//! Lease pools through the API. Tests are named by the calls of LP.
 
 use axum::http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Offers, flexible dates and the waitlist through the API (spec CLS-10).
+//! Offers, flexible dates and the waitlist through the API (CLS-10).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Preemptible instances through the API. Tests are named by the features of spec §6.
+//! Preemptible instances through the API. Tests are named by the features of PRE.
 
 use jiff::SignedDuration;
 use leases::preemption::{Class, EndState, Mark};

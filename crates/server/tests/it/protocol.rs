@@ -1,4 +1,4 @@
-//! Addresses, headers, versions, media types (spec §1.1 to §1.5).
+//! Addresses, headers, versions, media types (API-addresses to API-errors).
 
 use axum::body::Body;
 use axum::http::{Method, Request};

@@ -1,4 +1,4 @@
-//! What hosts must be like, through the API. Tests are named by the criteria of spec §5.1.
+//! What hosts must be like, through the API. Tests are named by the criteria of CLS.
 
 use leases::filters::{CustomFilter, Filter};
 use leases::requirement::{Operator, Requirement};

@@ -1,4 +1,4 @@
-//! Types of leases through the API. Tests are named by the criteria of spec §5.1.
+//! Types of leases through the API. Tests are named by the criteria of CLS.
 
 use axum::http::Method;
 use fleet::simulated::{Fault, PlannedFault, Verb};

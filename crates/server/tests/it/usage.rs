@@ -1,4 +1,4 @@
-//! Usage through the API. Tests are named by the criteria of spec §5.4 and CLS-12.
+//! Usage through the API. Tests are named by the criteria of USE and CLS-12.
 
 use axum::http::Method;
 use leases::usage::{Decimal, Prices};

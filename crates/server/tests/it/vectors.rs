@@ -1,4 +1,4 @@
-//! The vectors of the specification (§8) and the HTTP tests of the tempest plugin (§2.6).
+//! Requests and answers of Blazar, and what the HTTP tests of its tempest plugin ask for (API-clients).
 
 use serde_json::{Value, json};
 

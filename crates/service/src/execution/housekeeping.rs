@@ -1,4 +1,4 @@
-//! Housekeeping in the loop (spec §7.4): reminders, and leases that nobody uses.
+//! Housekeeping in the loop (HK): reminders, and leases that nobody uses.
 
 use std::sync::Arc;
 

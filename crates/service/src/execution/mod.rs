@@ -3,8 +3,8 @@
 //! A cycle ([`Service::cycle`]) decides and hands out tasks: steps, and looks at the fleet. Each is carried out
 //! on its own ([`Service::perform`]) and what came of it is noted ([`Service::note`]) for the next cycle. A cycle
 //! itself never waits for the fleet. So a slow step, or a fleet that is slow to say what is there, delays nobody
-//! else (spec W3), and whoever drives the cycles, the loop or a simulation, has every task in its hands. Nothing
-//! here remembers what must happen next: a crash at any point costs nothing (spec W4).
+//! else (W3), and whoever drives the cycles, the loop or a simulation, has every task in its hands. Nothing
+//! here remembers what must happen next: a crash at any point costs nothing (W4).
 
 mod cycle;
 mod hasten;

@@ -126,7 +126,7 @@ impl Service {
         }
     }
 
-    /// Enters what was seen of hosts into their records: health, and the sizes of machines (spec W30).
+    /// Enters what was seen of hosts into their records: health, and the sizes of machines (W30).
     pub(super) async fn refresh_hosts(
         &self,
         writer: &Writer<'_>,

@@ -29,7 +29,7 @@ pub(super) struct Change {
 }
 
 impl Service {
-    /// Exchanges failed hosts, and closed ones of leases that have not started, and fills in what is missing (spec W20): of
+    /// Exchanges failed hosts, and closed ones of leases that have not started, and fills in what is missing (W20): of
     /// as many leases in a cycle as there is work for.
     pub(super) async fn heal(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let state = self.snapshot();

@@ -1,4 +1,4 @@
-//! Asking the external service (spec §3.7): without a lock, and not for longer than it may take.
+//! Asking the external service (API-enforcement): without a lock, and not for longer than it may take.
 
 use std::sync::Arc;
 

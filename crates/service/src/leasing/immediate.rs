@@ -1,4 +1,4 @@
-//! Leases that start at once: their answer waits until they have (spec CLS-02).
+//! Leases that start at once: their answer waits until they have (CLS-02).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -26,7 +26,7 @@ use crate::Service;
 use crate::state::State;
 
 impl Service {
-    /// What admission decides on. Dates have no seconds (spec §1.8), so the present is the current minute.
+    /// What admission decides on. Dates have no seconds (API-create), so the present is the current minute.
     pub(crate) fn admission<'a>(
         &'a self,
         state: &'a State,

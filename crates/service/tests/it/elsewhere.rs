@@ -1,4 +1,4 @@
-//! Preemptible guests that others have started, an external scheduler say, on hosts of which leases have room (spec PRE-05, 06,
+//! Preemptible guests that others have started, an external scheduler say, on hosts of which leases have room (PRE-05, 06,
 //! 07 and 12).
 
 use fleet::simulated::{Between, Timing};

@@ -1,4 +1,4 @@
-//! Saving power (spec §5.5).
+//! Saving power (EN).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Free pools. Tests are named by the calls of spec §5.2.
+//! Free pools. Tests are named by the calls of FP.
 
 use std::collections::BTreeMap;
 

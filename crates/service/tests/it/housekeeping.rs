@@ -1,4 +1,4 @@
-//! Housekeeping (spec §7.4).
+//! Housekeeping (HK).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Leases that have guests of others moved out of their way. Tests are named by the criteria of spec §5.1.
+//! Leases that have guests of others moved out of their way. Tests are named by the criteria of CLS.
 
 use fleet::simulated::{Fault, PlannedFault, SimulatedFleet, Timing, Verb};
 use jiff::SignedDuration;

@@ -1,4 +1,4 @@
-//! Instances that are started through the service. Tests are named by the criteria of spec §5.1.
+//! Instances that are started through the service. Tests are named by the criteria of CLS.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The race that Blazar's specification leaves open (spec PRE-09): an instance that is started while its host is fenced,
+//! The race that Blazar's specification leaves open (PRE-09): an instance that is started while its host is fenced,
 //! drained and handed over, with two services on one store. The same of one that is started on a host of a lease (PRE-11)
 //! while the lease starts to use it, or does not let others on it any more. All orders of what the three can do are tried.
 

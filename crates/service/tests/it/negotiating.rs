@@ -1,4 +1,4 @@
-//! Offers, and leases that make room for others (spec CLS-10).
+//! Offers, and leases that make room for others (CLS-10).
 
 use std::sync::Arc;
 

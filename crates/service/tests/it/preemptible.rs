@@ -1,4 +1,4 @@
-//! Preemptible instances. Tests are named by the features of spec §6.
+//! Preemptible instances. Tests are named by the features of PRE.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Leases that recur (spec CLS-10).
+//! Leases that recur (CLS-10).
 
 use service::{IdempotencyKey, Missing, NewSeries, Series};
 use simulation::{World, caller};

@@ -1,4 +1,4 @@
-//! Leases get hosts where no preemptible guest has to leave, if there are any (spec PRE-06).
+//! Leases get hosts where no preemptible guest has to leave, if there are any (PRE-06).
 
 use fleet::simulated::Happening;
 use leases::lease_type::LeaseType;

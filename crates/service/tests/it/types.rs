@@ -1,4 +1,4 @@
-//! Leases that start at once, or as soon as they can. Tests are named by the criteria of spec §5.1.
+//! Leases that start at once, or as soon as they can. Tests are named by the criteria of CLS.
 
 use leases::lease_type::LeaseType;
 use leases::plan::GuestOwner;

@@ -1,4 +1,4 @@
-//! Usage. Tests are named by the criteria of spec §5.4 and CLS-12.
+//! Usage. Tests are named by the criteria of USE and CLS-12.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The waitlist (spec CLS-10, §7.4).
+//! The waitlist (CLS-10, HK).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Preemptible instances on hosts of leases (spec PRE-11): only by consent, only as long as the lease does not use the host, and
+//! Preemptible instances on hosts of leases (PRE-11): only by consent, only as long as the lease does not use the host, and
 //! nobody is asked to leave without need.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Preemptible guests that others have started, beside the service (spec PRE-06): since when each is on a host.
+//! Preemptible guests that others have started, beside the service (PRE-06): since when each is on a host.
 //!
 //! One may land on an open host at any moment, also just before room is granted there, so only those are in the way that must
 //! have been noticed.

@@ -1,4 +1,4 @@
-//! Leases that start at once or as soon as they can (spec CLS-02 and CLS-03).
+//! Leases that start at once or as soon as they can (CLS-02 and CLS-03).
 
 use super::*;
 use crate::filters::HostFilter;

@@ -1,4 +1,4 @@
-//! Scheduler hints (spec CLS-11).
+//! Scheduler hints (CLS-11).
 
 use super::*;
 use crate::hints::GroupPolicy::{self, Affinity, AntiAffinity, SoftAffinity, SoftAntiAffinity};

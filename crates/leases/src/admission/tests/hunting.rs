@@ -1,4 +1,4 @@
-//! Leases that have guests of others moved away (spec CLS-03).
+//! Leases that have guests of others moved away (CLS-03).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Hosts that are leased where nobody has to leave, or as few as can be (spec PRE-06).
+//! Hosts that are leased where nobody has to leave, or as few as can be (PRE-06).
 
 use super::*;
 use crate::ids::GuestId;

@@ -1,5 +1,5 @@
-//! Creating and changing leases, by the defects of Blazar that must not come back (spec §7.1) and by the table
-//! of what may change in which state (spec §1.10).
+//! Creating and changing leases, by the defects of Blazar that must not come back (W) and by the table
+//! of what may change in which state (API-update).
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

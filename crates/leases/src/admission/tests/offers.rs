@@ -1,4 +1,4 @@
-//! What is offered instead of what is refused (spec CLS-10).
+//! What is offered instead of what is refused (CLS-10).
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Pending leases make room (spec CLS-10).
+//! Pending leases make room (CLS-10).
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Hosts that are switched off, and hosts that draw little (spec §5.5).
+//! Hosts that are switched off, and hosts that draw little (EN).
 
 use std::collections::BTreeMap;
 

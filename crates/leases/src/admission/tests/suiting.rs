@@ -1,4 +1,4 @@
-//! What hosts must be like beside expressions, and who looks at it (spec CLS-05 and CLS-07).
+//! What hosts must be like beside expressions, and who looks at it (CLS-05 and CLS-07).
 
 use super::*;
 use crate::attributes::{Attribute, Attributes};

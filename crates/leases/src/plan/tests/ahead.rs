@@ -1,4 +1,4 @@
-//! Hosts that are cleared of preemptible guests before a lease starts (seed 004).
+//! Hosts that are cleared of preemptible guests before a lease starts (PRE-08).
 
 use super::*;
 use crate::instance::{Cause, Departure, InstanceKind, InstanceStatus};

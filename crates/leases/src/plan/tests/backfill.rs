@@ -1,4 +1,4 @@
-//! Preemptible instances on hosts of leases that do not use them (spec PRE-11).
+//! Preemptible instances on hosts of leases that do not use them (PRE-11).
 
 use super::*;
 use crate::instance::{Cause, Departure, InstanceKind, InstanceStatus};

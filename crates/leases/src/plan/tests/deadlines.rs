@@ -1,4 +1,4 @@
-//! Leases that have to start in time (spec CLS-02 to CLS-04).
+//! Leases that have to start in time (CLS-02 to CLS-04).
 
 use super::*;
 use crate::lease::EventKind;

@@ -1,4 +1,4 @@
-//! Leases whose guests are moved away when they end (spec CLS-09).
+//! Leases whose guests are moved away when they end (CLS-09).
 
 use super::*;
 use crate::hunt::{Hunt, Move};
