@@ -97,9 +97,9 @@ impl Waiting {
                 &format!("floating IP {ip} is being taken back from another lease"),
             ),
             Self::GuestsStay(host) => reason(
-                "its instances have stayed; their hosts are closed for new leases until they are gone",
+                "its instances have stayed; their hosts are closed for new leases as long as they are there",
                 &format!(
-                    "its instances have stayed on host {}, which is closed for new leases until they are gone",
+                    "its instances have stayed on host {}, which is closed for new leases as long as they are there",
                     name(host)
                 ),
             ),

@@ -322,7 +322,8 @@ fn guests_stay_at_the_end_of_a_lease_that_says_so() {
     assert_eq!(stage.perform(60), [Action::Release(ONE, FIRST)]);
     assert_eq!(stage.host(1).guests.len(), 1);
     assert_eq!(stage.status(0), LeaseStatus::Terminated);
-    let stayed = "its instances have stayed on host 1, which is closed for new leases until they are gone";
+    let stayed =
+        "its instances have stayed on host 1, which is closed for new leases as long as they are there";
     assert_eq!(stage.leases[0].reason.as_deref().map(for_operator), Some(stayed));
     stage.host(1).guests.clear();
     stage.perform(61);
