@@ -61,7 +61,7 @@ async fn a_generation_that_is_another_is_an_error_of_its_own() {
     let error = session.call(&change()).await.expect_err("a conflict");
     assert_eq!(error.kind, ErrorKind::GenerationConflict("Generation conflict".to_owned()));
     let error = session.call(&change()).await.expect_err("another conflict");
-    assert!(matches!(error.kind, ErrorKind::Status { status: 409, .. }), "{error}");
+    assert_eq!(error.kind, ErrorKind::InUse("Generation conflict".to_owned()));
     assert_eq!(
         stub.counts()["POST /placement/inventories"],
         2,
