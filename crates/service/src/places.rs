@@ -356,6 +356,8 @@ mod tests {
     fn who_asks_for_little_waits_for_one_of_many_costly_requests() {
         let places = Places::new(1);
         let costly = |number: usize| user(&format!("costly {number}"));
+        // What they ask for is known: each has had one request.
+        (0..8).for_each(|number| places.charge(&costly(number), 1_000_000));
         let held = taken(&places, Kind::Write);
         let mut waiting: Vec<Wait> =
             (0..8).map(|number| wait(&places, Kind::Write, costly(number))).collect();
