@@ -32,14 +32,26 @@ fn prefix_of(name: &str) -> Option<&'static str> {
     prefixes.filter(|prefix| name.starts_with(prefix)).max_by_key(|prefix| prefix.len())
 }
 
-/// The names of tests of criteria in a text, which follow `before`.
+/// Names in a text, which follow `before`.
 fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {
     let starts = text.match_indices(before).map(move |(at, _)| &text[at + before.len()..]);
     let name = |rest: &str| {
         let letters = rest.chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '_');
         letters.collect::<String>()
     };
-    starts.map(name).filter(|name| prefix_of(name).is_some())
+    starts.map(name)
+}
+
+/// The names of tests of criteria among them.
+fn tests_of_criteria<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {
+    names(text, before).filter(|name| prefix_of(name).is_some())
+}
+
+/// All functions of all crates.
+fn functions() -> BTreeSet<String> {
+    let files = sources(&root().join("crates"));
+    let texts = files.iter().map(|file| fs::read_to_string(file).expect("a source"));
+    texts.flat_map(|text| names(&text, "fn ").collect::<Vec<_>>()).collect()
 }
 
 /// All sources in a directory and those in it.
@@ -58,13 +70,11 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn the_tables_of_criteria_name_the_tests_that_there_are() {
-    let files = sources(&root().join("crates"));
-    let texts = files.iter().map(|file| fs::read_to_string(file).expect("a source"));
-    let there: BTreeSet<String> = texts.flat_map(|text| names(&text, "fn ").collect::<Vec<_>>()).collect();
+    let there = functions();
     for (prefix, table) in CRITERIA {
         let of = |name: &String| prefix_of(name) == Some(prefix);
         let text = fs::read_to_string(root().join(table)).expect("the table");
-        let named: BTreeSet<String> = names(&text, "`").filter(of).collect();
+        let named: BTreeSet<String> = tests_of_criteria(&text, "`").filter(of).collect();
         let there: BTreeSet<String> = there.iter().filter(|name| of(name)).cloned().collect();
         assert!(!there.is_empty(), "no tests of {prefix}");
         assert_eq!(named.difference(&there).collect::<Vec<_>>(), Vec::<&String>::new(), "no such tests");
@@ -119,23 +129,13 @@ fn each_feature_that_is_named_is_in_the_list_of_features() {
 #[test]
 fn the_list_of_features_names_tests_that_there_are() {
     let list = fs::read_to_string(root().join(FEATURES)).expect("the list");
-    let texts =
-        sources(&root().join("crates")).into_iter().map(|file| fs::read_to_string(file).expect("a source"));
-    let functions: BTreeSet<String> = texts
-        .flat_map(|text| {
-            let starts: Vec<String> = text
-                .match_indices("fn ")
-                .map(|(at, _)| text[at + 3..].split(['(', '<']).next().unwrap_or_default().to_owned())
-                .collect();
-            starts
-        })
-        .collect();
+    let functions = functions();
     let quoted: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
     let mut named = 0;
     for quoted in quoted {
         if quoted.starts_with("crates/") {
             assert!(root().join(quoted).exists(), "{quoted} is not there");
-        } else if prefix_of_fault(quoted) {
+        } else if is_test_of_a_fault(quoted) {
             assert!(functions.contains(quoted), "there is no test {quoted}");
         } else {
             continue;
@@ -146,7 +146,7 @@ fn the_list_of_features_names_tests_that_there_are() {
 }
 
 /// Whether that is the name of a test of a fault, as `w1_...`.
-fn prefix_of_fault(name: &str) -> bool {
+fn is_test_of_a_fault(name: &str) -> bool {
     let number = name.strip_prefix('w').and_then(|rest| rest.split_once('_'));
     number.is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }
