@@ -98,7 +98,7 @@ Delivery
   package [--out DIR]           a Debian package: service, unit, manual pages,
       --ours PATH                 completions, and links beside Ganeti's programs
                                   (--check: build one and look into it;
-                                  --any-size: of a program above 37 MB as well)
+                                  --any-size: of a program above 32 MB as well)
 
 Measurements
   bench placement [--quick]     time and memory beside the reference's
