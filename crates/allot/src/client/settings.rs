@@ -1,8 +1,8 @@
 //! `allot settings`.
 
+use api::v1::SettingOf;
 use clap::Args;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::table::text;
 use super::wire::read;
@@ -18,22 +18,14 @@ pub(crate) struct Arguments {
     changed: bool,
 }
 
-#[derive(Debug, Deserialize)]
-struct Setting {
-    key: String,
-    value: Option<String>,
-    default: Option<String>,
-    source: String,
-}
-
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let answer = session.connection.get("/v1/settings", &[]).await?;
-    let mut found: Vec<Value> = read(&answer, "settings")?;
+    let mut found: Vec<SettingOf> = read(&answer, "settings")?;
     if let Some(text) = &arguments.text {
-        found.retain(|setting| setting["key"].as_str().is_some_and(|key| key.contains(text)));
+        found.retain(|setting| setting.key.contains(text));
     }
     if arguments.changed {
-        found.retain(|setting| setting["value"] != setting["default"]);
+        found.retain(|setting| setting.value != setting.default);
     }
     if session.json {
         return session.print_json(&json!({"settings": found}));
@@ -42,9 +34,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         return session.print("There are no such settings.");
     }
     let mut table = session.style.table(&["SETTING", "VALUE", "DEFAULT", "SOURCE"]);
-    for Setting { key, value, default, source } in
-        read::<Vec<Setting>>(&json!({"settings": found}), "settings")?
-    {
+    for SettingOf { key, value, default, source, .. } in found {
         let shown = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         table.add_row([key, shown(value), shown(default), source]);
     }
