@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use leases::preemption::PROPERTY;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -150,7 +151,7 @@ impl Server {
     /// Whether the cloud's operator has marked its flavor as preemptible, in the way that `BlazarFilter` reads, or whoever
     /// started it has said so in a hint.
     pub(crate) fn is_preemptible(&self) -> bool {
-        let of_flavor = self.flavor.extra_specs.get("blazar:preemptible").map(String::as_str);
+        let of_flavor = self.flavor.extra_specs.get(PROPERTY).map(String::as_str);
         let hint = self.scheduler_hints.as_ref().and_then(|hints| hints.get("preemptible"));
         let hint = hint.and_then(|hint| hint.as_str().or_else(|| hint.get(0)?.as_str()));
         of_flavor
