@@ -198,7 +198,7 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
               return (
                 <tr key={host.id}>
                   <td data-label={columns.host}>
-                    <strong>{host.hypervisor_hostname}</strong>
+                    <strong class="hostname">{host.hypervisor_hostname}</strong>
                   </td>
                   <td data-label={columns.state}>
                     {status === "failed" || status === "maintenance" ? (
