@@ -49,7 +49,7 @@ pub struct Instance {
     pub reason: Option<String>,
 }
 
-/// When a preemptible instance makes way (PRE-07).
+/// When a preemptible instance is preempted (PRE-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// When it is asked to shut down.
@@ -107,7 +107,7 @@ pub enum InstanceKind {
     },
     /// On hosts of the free pool that nobody has reserved.
     Regular,
-    /// On hosts of the free pool until the next lease of the host, which it makes way for (PRE-04); and on hosts that
+    /// On hosts of the free pool until the next lease of the host, for which it is preempted (PRE-04); and on hosts that
     /// a lease lets it use meanwhile.
     Preemptible,
 }

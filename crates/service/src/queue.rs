@@ -1,4 +1,4 @@
-//! Preemptible instances that have made way and are started anew as soon as there is room (PRE).
+//! Instances that were preempted and are started again as soon as there is room (PRE).
 //!
 //! What was started once is never started again: another one, with the same terms, takes the place of who has left.
 

@@ -1,4 +1,4 @@
-//! What is wrong with an instance, and what mends it (HT-harep).
+//! What is wrong with an instance, and what fixes it (HT-harep).
 
 use cluster::{Cluster, DiskTemplate, Instance};
 

@@ -1,4 +1,4 @@
-//! When preemptible instances, and preemptible guests that others have started, make way for leases (PRE-06).
+//! When preemptible instances, and preemptible guests that others have started, are preempted for leases (PRE-06).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +92,7 @@ impl Admission<'_> {
     }
 
     /// A host for an instance of the project that is part of no lease and for which there is no room, if as few as can be
-    /// of the project's own preemptible instances make way there for it; and which (PRE-10).
+    /// of the project's own preemptible instances are preempted for it; and which (PRE-10).
     pub fn displacing<'i>(
         &self,
         project: &ProjectId,

@@ -1,4 +1,4 @@
-//! What is given to who asks for nothing in particular (HK).
+//! Default properties, for requests that ask for nothing in particular (HK).
 
 use super::{Admission, Grant, Refusal};
 use crate::housekeeping::HousekeepingRules;

@@ -1,4 +1,4 @@
-//! Classes of preemptible instances: what their owners can count on when they make way (PRE).
+//! Classes of preemptible instances: what their owners can count on when they are preempted (PRE).
 
 use jiff::SignedDuration;
 use thiserror::Error;

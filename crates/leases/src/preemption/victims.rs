@@ -1,4 +1,4 @@
-//! Which preemptible instances make way where a lease needs only some of a host (PRE-06).
+//! Which instances are preempted where a lease needs only some of a host (PRE-06).
 //!
 //! As few as possible; of sets that are equally small the one whose work is least; of those the one that spreads it over
 //! more owners. The search is exact for as many as are on one host; should there ever be so many that it would take long,

@@ -1,5 +1,5 @@
 //! Leases that are to start as soon as they can: when hosts become free, those that wait move forward, and hunts that
-//! do not get on are planned anew (CLS-03).
+//! make no progress are replanned (CLS-03).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Leases that recur (CLS-10): made together, all of them or those that can be had, and given up together.
+//! Leases that recur (CLS-10): made together, all of them or those that are free, and given up together.
 
 use std::sync::Arc;
 

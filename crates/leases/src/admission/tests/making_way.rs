@@ -1,4 +1,4 @@
-//! Preemptible instances that make way for leases (PRE-06).
+//! Preemptible instances that are preempted for leases (PRE-06).
 
 use jiff::SignedDuration;
 
