@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::ids::HostId;
+use leases::ids::{GuestId, HostId};
 use leases::lease::Reservation;
-use store::{Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, StoreError, Write};
+use store::{Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, InstanceRecord, StoreError, Write};
 use tokio::sync::MutexGuard;
 
 use crate::client::{Client, Gone};
@@ -138,7 +138,8 @@ impl Service {
         let steps: Vec<_> = delta.steps.keys().copied().collect();
         let leases: Vec<_> = delta.leases.keys().copied().collect();
         let instances: Vec<_> = delta.instances.keys().copied().collect();
-        let switched = self.switched_by_others(&delta.hosts);
+        let mut outdated = self.switched_by_others(&delta.hosts);
+        outdated.extend(self.moved_by_others(&delta.instances));
         let taken_over = self.change_state(|state| state.take_over(*delta, self.now()));
         if let Err(conflict) = taken_over {
             tracing::warn!(%conflict, "other commits contradict memory, reloading");
@@ -149,7 +150,7 @@ impl Service {
         progress.others_committed = true;
         progress.told.extend(leases);
         progress.told_of_instances.extend(instances);
-        for host in switched {
+        for host in outdated {
             progress.look_at(host, None);
         }
         for step in steps {
@@ -168,6 +169,18 @@ impl Service {
             before != after.as_ref().map(|record| &record.host.power.state)
         });
         switched.map(|(id, _)| *id).collect()
+    }
+
+    /// Where instances were that are on another host now, and where they are. A move that succeeded is told by nothing
+    /// else: only what is remembered of steps is a revision.
+    fn moved_by_others(&self, instances: &BTreeMap<GuestId, Option<InstanceRecord>>) -> Vec<HostId> {
+        let state = self.state();
+        let moved = instances.iter().filter_map(|(id, after)| {
+            let before = state.instances.get(*id)?.instance.host;
+            let after = after.as_ref()?.instance.host;
+            (before != after).then_some([before, after])
+        });
+        moved.flatten().collect()
     }
 
     async fn load(&self, _: &Memory<'_>) -> Result<(), StoreError> {

@@ -118,11 +118,15 @@ impl Service {
             let said = progress.told.contains(&change.lease()) && changes_reason_only(change, state);
             certain && !said
         });
-        plan.instances.retain(|change| {
-            let known = state.instances.get(change.instance());
-            let settled = known.is_some_and(|record| progress.settled_instance(&record.instance));
-            settled && !progress.told_of_instances.contains(&change.instance())
-        });
+        if !plan.instances.is_empty() {
+            let may_have_moved = progress.seen_on_touched_hosts();
+            plan.instances.retain(|change| {
+                let id = change.instance();
+                let known = state.instances.get(id);
+                let settled = known.is_some_and(|record| progress.settled_instance(&record.instance));
+                settled && !may_have_moved.contains(&id) && !progress.told_of_instances.contains(&id)
+            });
+        }
         plan
     }
 

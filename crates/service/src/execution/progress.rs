@@ -233,18 +233,23 @@ impl Progress {
     /// Whether what was seen is all there is to see of a lease: nothing of its is being done, or was done and
     /// not looked at.
     pub fn settled(&self, lease: LeaseId) -> bool {
-        let under_way = self.looks.values().map(|under_way| &under_way.touched);
         self.sees()
             && !self.in_flight.values().any(|step| step.lease == Some(lease))
-            && !under_way.chain([&self.touched]).any(|touched| touched.concerns(lease))
+            && !self.to_see().any(|touched| touched.concerns(lease))
     }
 
     /// Whether what was seen is all there is to see of an instance's guest where it is to be.
     pub fn settled_instance(&self, instance: &Instance) -> bool {
-        let under_way = self.looks.values().map(|under_way| &under_way.touched);
         self.sees()
             && !self.in_flight.keys().any(|action| action.instance() == Some(instance.id))
-            && !under_way.chain([&self.touched]).any(|touched| touched.hosts.contains_key(&instance.host))
+            && !self.to_see().any(|touched| touched.hosts.contains_key(&instance.host))
+    }
+
+    /// Guests that were last seen on hosts that are to be looked at: they may be elsewhere by now.
+    pub fn seen_on_touched_hosts(&self) -> BTreeSet<GuestId> {
+        let touched = self.to_see().flat_map(|touched| touched.hosts.keys());
+        let seen = touched.filter_map(|host| self.observed.hosts.get(host));
+        seen.flat_map(|host| host.guests.iter().map(|guest| guest.id)).collect()
     }
 
     /// Instances whose guests are certain to be nowhere. A guest that is moved may be missed where it was by one look,
