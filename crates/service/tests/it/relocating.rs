@@ -1,13 +1,16 @@
 //! Preemptible instances that are moved to another gap instead of leaving.
 
+use fleet::OperationKey;
 use fleet::simulated::{Between, Timing};
-use leases::ids::{GuestId, LeaseId};
-use leases::instance::Departure;
+use leases::ids::{GuestId, HostId, LeaseId};
+use leases::instance::{Departure, Instance};
+use leases::plan::Action;
 use leases::terms::{Affinity, InstancesTerms, ReservationTerms};
-use service::Settings;
+use service::{Service, Settings};
 use simulation::{World, caller};
+use store::{Commit, InstanceRecord, Store as _, Write};
 
-use crate::preemptible::{allowing, start, state, told};
+use crate::preemptible::{allowing, new, start, state, told};
 use crate::terms::{asking, at, hosts, hosts_of, make, minutes, slots, status, world_with};
 
 /// Like the others, but with three minutes more to move who would have to leave.
@@ -66,6 +69,44 @@ async fn pre_06_one_goes_to_another_gap_instead_of_leaving_if_that_is_long_enoug
     assert_eq!(now(&world).departure, Some(Departure::for_lease(at(78), at(80))));
     world.run_until(at(81)).await;
     assert_eq!((status(&world, next), state(&world, first.id)), ("ACTIVE", "gone"));
+}
+
+#[tokio::test]
+async fn whoever_hears_that_an_instance_was_moved_looks_at_the_host_that_it_has_left_as_well() {
+    let mut world = moving_world(2, 0).await;
+    let first = start(&mut world).await.expect("room").instance.clone();
+    world.settle().await;
+    // It has seen the guest where it is, and hears nothing more before it is on the other host's record. There and back,
+    // so that each host is once the one that it has left.
+    let other = world.beside().await.expect("opens");
+    some_cycles_of(&other).await;
+    for fence in [100, 101] {
+        world.service.cycle().await;
+        let before = InstanceRecord::clone(&world.service.instance(first.id).expect("it runs"));
+        let to = HostId(3 - before.instance.host.0);
+        let moved = Action::MoveGuest(before.instance.host, first.id, to);
+        let key = OperationKey::of(moved, fence, None);
+        fleet::perform(&*world.fleet, moved, None, &key).await.expect("moved");
+        let after = Instance { host: to, ..before.instance.clone() };
+        let record =
+            Box::new(InstanceRecord { instance: after, version: before.version.next(), ..before.clone() });
+        let write = Write::Instance { record, expected: Some(before.version) };
+        let commit = Commit { writes: vec![write], ..Commit::new(world.now()) };
+        world.store.commit(&commit).await.expect("committed");
+        // What it does next is not about that instance.
+        other.create_instance(&caller("q"), new(Some(true))).await.expect("room");
+        some_cycles_of(&other).await;
+        assert_eq!(other.instance(first.id).expect("it runs").instance.host, to);
+    }
+}
+
+/// Some cycles of a service that the world does not drive, and what they ask for.
+async fn some_cycles_of(service: &Service) {
+    for _ in 0..5 {
+        for task in service.cycle().await.tasks {
+            service.note(service.perform(task).await);
+        }
+    }
 }
 
 #[tokio::test]
