@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering;
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId};
 use leases::lease::Reservation;
-use store::{Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, InstanceRecord, StoreError, Write};
+use store::{
+    Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, InstanceRecord, StoreError, Write,
+};
 use tokio::sync::MutexGuard;
 
 use crate::client::{Client, Gone};

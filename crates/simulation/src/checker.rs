@@ -209,6 +209,12 @@ impl Checker {
         self.check_machines(contents, fleet, now)
     }
 
+    /// Offers and requests that wait, which are not among the leases of what is checked; to be told before
+    /// [`Self::check`].
+    pub fn offers(&mut self, proposals: &[LeaseRecord]) {
+        self.closed.offers(proposals.iter());
+    }
+
     /// What callers were told is so.
     fn check_acknowledged(&mut self, leases: &BTreeMap<LeaseId, LeaseRecord>, now: Timestamp) -> Verdict {
         let gone = self.known.keys().filter(|id| !leases.contains_key(id));

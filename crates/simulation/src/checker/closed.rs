@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{HostId, LeaseId};
-use store::Snapshot;
+use leases::standing::Standing;
+use store::{LeaseRecord, Snapshot};
 
 use super::Verdict;
 
@@ -16,19 +17,31 @@ const KNOWN_WITHIN: SignedDuration = SignedDuration::from_mins(2);
 pub(super) struct ClosedWatch {
     /// Since when each is closed.
     closed: BTreeMap<HostId, Timestamp>,
-    /// What leases and offers had of hosts at the last check.
+    /// What leases had of hosts at the last check, or were offered.
     had: BTreeSet<(LeaseId, HostId)>,
+    /// What is offered: to whom accepts it, a host is given that may have been closed meanwhile.
+    offered: BTreeSet<(LeaseId, HostId)>,
 }
 
 impl ClosedWatch {
-    /// Nobody was given something of a closed host.
+    /// What is offered now, to be told before [`Self::follow`].
+    pub fn offers<'a>(&mut self, proposals: impl Iterator<Item = &'a LeaseRecord>) {
+        let offered = proposals.filter_map(|record| match record.lease.standing {
+            // What a change is offered for has what it was offered once that is accepted.
+            Standing::Offered { of, .. } => Some((of.unwrap_or(record.lease.id), record)),
+            _ => None,
+        });
+        self.offered =
+            offered.flat_map(|(id, record)| hosts_of(record).map(move |host| (id, host))).collect();
+    }
+
+    /// Nobody was given or offered something of a closed host.
     pub fn follow(&mut self, contents: &Snapshot, several: bool, now: Timestamp) -> Verdict {
         let known_within = if several { KNOWN_WITHIN } else { SignedDuration::ZERO };
-        let mut has = BTreeSet::new();
+        let mut has = self.offered.clone();
         // Also of one that has failed: when it ends it counts as having its hosts again.
         for record in &contents.leases {
-            let hosts = record.lease.reservations.iter().flat_map(|own| own.allocation.hosts());
-            has.extend(hosts.map(|host| (record.lease.id, host)));
+            has.extend(hosts_of(record).map(|host| (record.lease.id, host)));
         }
         for (lease, host) in has.difference(&self.had) {
             let known =
@@ -45,17 +58,22 @@ impl ClosedWatch {
     }
 }
 
+fn hosts_of(record: &LeaseRecord) -> impl Iterator<Item = HostId> {
+    record.lease.reservations.iter().flat_map(|own| own.allocation.hosts())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     use leases::host::Host;
-    use leases::ids::ReservationId;
+    use leases::ids::{OffersId, ReservationId};
     use leases::lease::{Allocation, EndAction, Lease, NewLease};
+    use leases::offer::OfferKind;
     use leases::project::{Owner, ProjectId, UserId};
     use leases::terms::{HostsTerms, ReservationTerms, Terms};
     use leases::window::Window;
-    use store::{HostRecord, LeaseRecord, Version};
+    use store::{HostRecord, Version};
 
     fn contents(closed: bool, leases: &[u128]) -> Snapshot {
         let at = Timestamp::UNIX_EPOCH;
@@ -91,5 +109,29 @@ mod tests {
         assert!(watch.follow(&contents(true, &[1, 3]), false, at(1)).is_err());
         assert_eq!(watch.follow(&contents(false, &[]), false, at(4)), Ok(()));
         assert_eq!(watch.follow(&contents(false, &[4]), false, at(5)), Ok(()), "it is open again");
+    }
+    #[test]
+    fn a_lease_has_the_host_that_it_was_offered_before_it_was_closed() {
+        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+        let offers = |ids: &[u128], of: Option<u128>| -> Vec<LeaseRecord> {
+            let standing = Standing::Offered {
+                group: OffersId(1),
+                until: at(9),
+                kind: OfferKind::LaterStart,
+                of: of.map(LeaseId),
+            };
+            let offered = contents(false, ids).leases.into_iter();
+            offered
+                .map(|record| LeaseRecord { lease: record.lease.clone().standing(standing), ..record })
+                .collect()
+        };
+        let mut watch = ClosedWatch::default();
+        watch.offers(offers(&[1], None).iter().chain(&offers(&[2], Some(3))));
+        assert_eq!(watch.follow(&contents(false, &[]), false, at(0)), Ok(()));
+        assert_eq!(watch.follow(&contents(true, &[]), false, at(1)), Ok(()));
+        watch.offers([].iter());
+        assert_eq!(watch.follow(&contents(true, &[1, 3]), false, at(2)), Ok(()), "both were accepted");
+        watch.offers(offers(&[4], None).iter());
+        assert!(watch.follow(&contents(true, &[1, 3]), false, at(3)).is_err(), "offered after it was closed");
     }
 }

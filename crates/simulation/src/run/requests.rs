@@ -157,6 +157,7 @@ impl Simulation {
                 }
             }
         }
+        self.checker.offers(&proposals);
         let waiting = |record: &LeaseRecord| matches!(record.lease.standing, Standing::Waiting { .. });
         let now: BTreeSet<_> =
             proposals.iter().filter(|record| waiting(record)).map(|record| record.lease.id).collect();
