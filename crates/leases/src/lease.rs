@@ -382,6 +382,12 @@ impl Lease {
         self.status.stable() && self.events.end == EventStatus::Done
     }
 
+    /// Whether it says for good why it did not get on: it could not start, or was ended because nobody used it. What any
+    /// other says lasts no longer than what it speaks of.
+    pub fn keeps_reason(&self) -> bool {
+        self.events.start == EventStatus::Error || self.marks.reclaimed_at.is_some()
+    }
+
     /// Whether its hosts are being taken back.
     pub fn ending(&self) -> bool {
         matches!(self.status, LeaseStatus::Terminating | LeaseStatus::Deleting)

@@ -41,6 +41,7 @@ mod sorted;
 mod state;
 mod suspension;
 mod tokens;
+mod traces;
 mod types;
 mod usage;
 mod waitlist;

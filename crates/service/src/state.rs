@@ -18,7 +18,7 @@ use leases::instance::{Instance, InstanceKind};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
 use leases::offer::displaced_by;
-use leases::plan::{Guest, GuestOwner, History, Observed, Place};
+use leases::plan::{Guest, GuestOwner, History, Observed};
 use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
@@ -34,6 +34,7 @@ use crate::instances::Instances;
 use crate::listing::{Order, Page, Position};
 use crate::proposals::{Proposals, forget};
 use crate::sorted::Sorted;
+use crate::traces::Traces;
 
 /// The host as decisions see it.
 fn described(host: &Host, pool: &FreePool) -> Host {
@@ -419,32 +420,20 @@ impl State {
         self.floating_ips.remove(&id);
     }
 
-    /// The leases that a plan has to know: those that are going on, or start until then, and those of which something
-    /// was seen, whatever their status. The many that start later are not among them.
+    /// The leases that a plan has to know: those that are going on, or start until then, those of which something
+    /// was seen, whatever their status, and those that say what may not be so any more. The many that start later are not
+    /// among them.
     pub fn due<'a>(
         &'a self,
         observed: &Observed,
         until: Timestamp,
     ) -> impl Iterator<Item = &'a Lease> + use<'a> {
-        let mut due: BTreeSet<LeaseId> = self.leases.going.clone();
+        let mut due: BTreeSet<LeaseId> = self.leases.going.union(&self.leases.explained).copied().collect();
         due.extend(self.leases.waiting.range(..=(until, LeaseId(u128::MAX))).map(|(_, id)| *id));
-        let mut seen: BTreeSet<ReservationId> = observed.floating_ips.values().copied().collect();
-        for host in observed.hosts.values() {
-            match host.place {
-                Place::Held(reservation)
-                | Place::Releasing(reservation)
-                | Place::Fenced { verified_for: Some(reservation) } => {
-                    seen.insert(reservation);
-                }
-                Place::Fenced { verified_for: None } | Place::FreePool => {}
-            }
-            seen.extend(host.slots.keys());
-            due.extend(host.guests.iter().filter_map(|guest| match guest.owner {
-                GuestOwner::Lease(lease) => Some(lease),
-                GuestOwner::Preemptible | GuestOwner::Other => None,
-            }));
-        }
-        due.extend(seen.iter().filter_map(|reservation| self.leases.of_reservation(*reservation)));
+        let traces = Traces::of(observed);
+        due.extend(traces.leases);
+        let reservations = traces.reservations.into_iter();
+        due.extend(reservations.filter_map(|reservation| self.leases.of_reservation(reservation)));
         due.into_iter().filter_map(|id| self.leases.get(id).map(|record| &record.lease))
     }
 
@@ -518,6 +507,8 @@ pub(crate) struct Leases {
     hasty: BTreeSet<(Timestamp, LeaseId)>,
     /// Those that are neither waiting nor over.
     going: BTreeSet<LeaseId>,
+    /// Those that are over and say why they do not get on, which ends with what they speak of.
+    explained: BTreeSet<LeaseId>,
     degraded: BTreeSet<LeaseId>,
     /// Those that are over, by when they were changed last.
     ended: Sorted<(Timestamp, LeaseId)>,
@@ -624,6 +615,9 @@ impl Leases {
             self.degraded.insert(lease.id);
         }
         if lease.over() {
+            if lease.reason.is_some() && !lease.keeps_reason() {
+                self.explained.insert(lease.id);
+            }
             self.ended.insert((changed_at(&record), lease.id));
         }
         if may_hunt(lease) || lease.departing() {
@@ -645,6 +639,7 @@ impl Leases {
         }
         self.waiting.remove(&(lease.window.start(), id));
         self.going.remove(&id);
+        self.explained.remove(&id);
         self.degraded.remove(&id);
         self.ended.remove(&(changed_at(&record), id));
         self.hunters.remove(&id);

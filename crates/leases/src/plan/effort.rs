@@ -10,7 +10,6 @@ use crate::host::Inventory;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::Lease;
 use crate::reason::{host_name, reason, tries};
-use crate::status::EventStatus;
 
 /// Why a lease does not get on. The order is that of importance to its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,10 +170,9 @@ impl<'a> Effort<'a> {
         self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
     }
 
-    /// Why the lease does not get on. One that could not start, or was ended because nobody
-    /// used it, keeps saying why.
+    /// Why the lease does not get on.
     pub(super) fn reason(&self, lease: &Lease) -> Option<String> {
-        if lease.events.start == EventStatus::Error || lease.marks.reclaimed_at.is_some() {
+        if lease.keeps_reason() {
             return lease.reason.clone();
         }
         self.waiting.get(&lease.id).map(|waiting| waiting.reason(self.world.names))

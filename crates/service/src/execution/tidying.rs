@@ -1,17 +1,16 @@
 //! Forgetting what nobody will ask for again: a bounded amount in each cycle, so that however much there is, leases that
 //! are due wait for no more than that.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::ids::{LeaseId, ReservationId};
-use leases::plan::{Action, GuestOwner, Observed, Place, Step};
+use leases::plan::{Action, Step};
 use store::{Commit, LeaseRecord, StoreError};
 
 use crate::Service;
 use crate::notices::{self, notice};
 use crate::proposals::forget;
+use crate::traces::Traces;
 use crate::writing::Writer;
 
 /// How often old records are cleared away.
@@ -114,9 +113,9 @@ impl Service {
             if ended.peek().is_none() {
                 return Ok(false);
             }
-            let seen = Seen::of(&self.progress().observed);
+            let seen = Traces::of(&self.progress().observed);
             let gone = |record: &&Arc<LeaseRecord>| {
-                !seen.has(record) && state.instances.of_lease(record.lease.id).next().is_none()
+                !seen.matter_to(&record.lease) && state.instances.of_lease(record.lease.id).next().is_none()
             };
             ended.filter(gone).take(LEASES_AT_ONCE).cloned().collect()
         };
@@ -153,41 +152,5 @@ impl Service {
             _ => action.instance().is_none_or(|id| state.instances.get(id).is_none()),
         });
         failed.map(|(action, _)| *action).chain(done.copied()).collect()
-    }
-}
-
-/// What of leases was seen on machines.
-struct Seen {
-    reservations: BTreeSet<ReservationId>,
-    leases: BTreeSet<LeaseId>,
-}
-
-impl Seen {
-    fn of(observed: &Observed) -> Self {
-        let mut seen =
-            Self { reservations: observed.floating_ips.values().copied().collect(), leases: BTreeSet::new() };
-        for host in observed.hosts.values() {
-            match host.place {
-                Place::Held(reservation)
-                | Place::Releasing(reservation)
-                | Place::Fenced { verified_for: Some(reservation) } => {
-                    seen.reservations.insert(reservation);
-                }
-                Place::Fenced { verified_for: None } | Place::FreePool => {}
-            }
-            seen.reservations.extend(host.slots.keys());
-            seen.leases.extend(host.guests.iter().filter_map(|guest| match guest.owner {
-                GuestOwner::Lease(lease) => Some(lease),
-                GuestOwner::Preemptible | GuestOwner::Other => None,
-            }));
-        }
-        seen
-    }
-
-    /// Whether the loop may still have something to do for the lease. Guests that it was to leave behind do not matter.
-    fn has(&self, record: &LeaseRecord) -> bool {
-        let lease = &record.lease;
-        lease.reservations.iter().any(|reservation| self.reservations.contains(&reservation.id))
-            || (lease.end_action.deletes() && self.leases.contains(&lease.id))
     }
 }

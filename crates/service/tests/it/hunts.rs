@@ -239,6 +239,23 @@ async fn cls_09_guests_that_a_lease_leaves_behind_are_in_the_way_until_they_are_
     assert_eq!((guests_and_fences(&world, 3), world.fleet.violations()), ((1, 1), Vec::new()));
 }
 
+#[tokio::test]
+async fn cls_09_a_lease_that_is_over_says_that_its_guests_have_stayed_for_as_long_as_they_do() {
+    let mut world = world(1).await;
+    let new = NewLease { end_action: Some(EndAction::KeepGuests), ..asking(0, 10, vec![hosts(1)]) };
+    let lease = make(&mut world, new).await.expect("free");
+    world.run_until(at(1)).await;
+    let host = hosts_of(&lease)[0];
+    let until_then = Some(SignedDuration::from_mins(13));
+    world.fleet.start_guest(host, GuestOwner::Lease(lease.lease.id), until_then).expect("its host");
+    world.run_until(at(12)).await;
+    let reason = |world: &World| world.service.lease(lease.lease.id).expect("there").lease.reason.clone();
+    assert!(reason(&world).is_some_and(|said| said.contains("have stayed")), "{:?}", reason(&world));
+    world.run_until(at(16)).await;
+    assert!(world.fleet.look(host).is_some_and(|seen| seen.guests.is_empty()));
+    assert_eq!((status(&world, lease.lease.id), reason(&world)), ("TERMINATED", None));
+}
+
 /// A lease of one host until minute 10 whose guests are to go then, with so many of them, and its host.
 async fn departing(world: &mut World, guests: usize) -> (std::sync::Arc<store::LeaseRecord>, HostId) {
     let new = NewLease { end_action: Some(EndAction::MoveGuests), ..asking(0, 10, vec![hosts(1)]) };
