@@ -7,6 +7,7 @@ mod database;
 mod demo;
 mod duration;
 mod help;
+mod import;
 mod links;
 mod manual;
 mod nearest;
@@ -79,6 +80,7 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
         [command, ..] => match command {
             "serve" => serve::run(arguments, io),
             "database" => database::run(arguments, io),
+            "import" => import::run(arguments, io),
             "demo" => demo::run(arguments, io),
             name if manual::NAMES.contains(&name) => manual::run(arguments, io),
             name if client::NAMES.contains(&name) => client::run(arguments, io),

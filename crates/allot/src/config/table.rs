@@ -32,7 +32,6 @@ pub(crate) struct Setting {
     /// What it is for, in a line or two.
     pub help: &'static str,
     /// Whether a value will do.
-    #[cfg_attr(not(test), expect(dead_code, reason = "defaults are checked by a test"))]
     pub check: fn(&str) -> Result<(), String>,
 }
 

@@ -60,6 +60,7 @@ pages! {
     calendar_does_what_it_says "docs/calendar.md";
     energy_does_what_it_says "docs/energy.md";
     failure_buffer_does_what_it_says "docs/failure-buffer.md";
+    from_blazar_does_what_it_says "docs/from-blazar.md";
     housekeeping_does_what_it_says "docs/housekeeping.md";
     instances_does_what_it_says "docs/instances.md";
     lease_command_line_does_what_it_says "docs/lease-command-line.md";

@@ -1,0 +1,301 @@
+//! The options of `blazar.conf`, and what becomes of each. `docs/from-blazar.md` has the table.
+//!
+//! Names and defaults are those that a running Blazar 18 lists of itself, with the options of its libraries, and those of
+//! Chameleon's Blazar and of the specification of preemptible instances.
+
+/// What becomes of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Becomes {
+    /// It is that setting.
+    Setting(&'static str, Kind),
+    /// It is that setting, as long as that filter is enabled.
+    Filter(&'static str, Kind, &'static str),
+    /// It goes into that setting together with others.
+    Part(&'static str),
+    /// It is to be in the file that the setting names, which is this one.
+    Secret(&'static str, &'static str),
+    /// It is always so; any other value is told.
+    Fixed(&'static str),
+    /// Nothing.
+    Nothing,
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    Minutes,
+    /// Less than nothing means that there is none.
+    Seconds,
+    List,
+    /// An interface of the catalog.
+    Interface,
+    /// What is done before the end of a lease.
+    BeforeEnd,
+}
+
+/// An option.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub section: &'static str,
+    /// `*` stands for all others of the section.
+    pub name: &'static str,
+    pub becomes: Becomes,
+    /// What there is to say about it; empty if nothing.
+    pub why: &'static str,
+}
+
+const fn known(section: &'static str, name: &'static str, becomes: Becomes, why: &'static str) -> Known {
+    Known { section, name, becomes, why }
+}
+
+use Becomes::{Filter, Fixed, Nothing, Part, Secret, Setting};
+use Kind::{BeforeEnd, Interface, List, Minutes, Number, Seconds, Text};
+
+/// The files that secrets are to be put into.
+pub(super) const OF_NOVA: &str = "/etc/allot/nova.password";
+pub(super) const OF_KEYSTONE: &str = "/etc/allot/keystone.password";
+const OF_SERVICE: &str = "/etc/allot/enforcement.token";
+
+/// Names of the filters that leases pass.
+pub(super) const DURATION: &str = "MaxLeaseDurationFilter";
+pub(super) const EXTERNAL: &str = "ExternalServiceFilter";
+
+const AUTH_URL: Becomes = Part("openstack.auth_url");
+const LOG: &str = "the log goes to standard error, where systemd or the container takes it";
+const BUS: &str = "there is no message bus";
+const HTTP_SERVER: &str = "see `[limits]`";
+const CATALOG: &str = "Keystone is named by its address";
+const CHAMELEON: &str = "there are no such defaults of reservations; the option is Chameleon's";
+
+/// All of them.
+pub(super) const OPTIONS: &[Known] = &[
+    known("DEFAULT", "host", Part("listen"), "a name is left out, since `listen` takes an IP address"),
+    known("DEFAULT", "port", Part("listen"), ""),
+    known("DEFAULT", "auth_strategy", Fixed("keystone"), "see `auth` for a service without logins"),
+    known("DEFAULT", "enable_v1_api", Fixed("true"), "there is always v1, and no v2"),
+    known("DEFAULT", "cleaning_time", Setting("leases.cleaning_time", Minutes), ""),
+    known("DEFAULT", "os_auth_protocol", AUTH_URL, ""),
+    known("DEFAULT", "os_auth_host", AUTH_URL, ""),
+    known("DEFAULT", "os_auth_port", AUTH_URL, ""),
+    known("DEFAULT", "os_auth_prefix", AUTH_URL, ""),
+    known("DEFAULT", "os_auth_version", Fixed("v3"), "Keystone's version 3 is spoken"),
+    known("DEFAULT", "os_admin_username", Setting("openstack.username", Text), ""),
+    known("DEFAULT", "os_admin_password", Secret("openstack.secret_file", OF_NOVA), ""),
+    known("DEFAULT", "os_admin_project_name", Setting("openstack.project", Text), ""),
+    known("DEFAULT", "os_admin_user_domain_name", Setting("openstack.user_domain", Text), ""),
+    known("DEFAULT", "os_admin_project_domain_name", Setting("openstack.project_domain", Text), ""),
+    known("DEFAULT", "cafile", Setting("openstack.ca_file", Text), ""),
+    known("DEFAULT", "os_region_name", Setting("region", Text), ""),
+    known("DEFAULT", "identity_service", Nothing, CATALOG),
+    known("DEFAULT", "endpoint_type", Nothing, CATALOG),
+    known("DEFAULT", "keystone_client_version", Nothing, "Keystone's version 3 is spoken"),
+    known("DEFAULT", "log_exchange", Nothing, "bodies of requests are never logged"),
+    known("DEFAULT", "db_driver", Nothing, "leases are in a database of Allot's own: `database`"),
+    known("DEFAULT", "command", Nothing, "it is of a command of Blazar's"),
+    known("DEFAULT", "state_path", Nothing, "there are no such files"),
+    known("DEFAULT", "debug", Part("log.level"), ""),
+    known("DEFAULT", "use_json", Part("log.format"), ""),
+    known("DEFAULT", "log_config_append", Nothing, LOG),
+    known("DEFAULT", "log_date_format", Nothing, LOG),
+    known("DEFAULT", "log_file", Nothing, LOG),
+    known("DEFAULT", "log_dir", Nothing, LOG),
+    known("DEFAULT", "use_syslog", Nothing, LOG),
+    known("DEFAULT", "use_journal", Nothing, LOG),
+    known("DEFAULT", "use_stderr", Nothing, LOG),
+    known("DEFAULT", "syslog_log_facility", Nothing, LOG),
+    known("DEFAULT", "log_color", Nothing, LOG),
+    known("DEFAULT", "log_rotate_interval", Nothing, LOG),
+    known("DEFAULT", "log_rotate_interval_type", Nothing, LOG),
+    known("DEFAULT", "max_logfile_count", Nothing, LOG),
+    known("DEFAULT", "max_logfile_size_mb", Nothing, LOG),
+    known("DEFAULT", "log_rotation_type", Nothing, LOG),
+    known("DEFAULT", "logging_context_format_string", Nothing, LOG),
+    known("DEFAULT", "logging_default_format_string", Nothing, LOG),
+    known("DEFAULT", "logging_debug_format_suffix", Nothing, LOG),
+    known("DEFAULT", "logging_exception_prefix", Nothing, LOG),
+    known("DEFAULT", "logging_user_identity_format", Nothing, LOG),
+    known("DEFAULT", "default_log_levels", Nothing, "levels by module are in `log.level`"),
+    known("DEFAULT", "publish_errors", Nothing, LOG),
+    known("DEFAULT", "instance_format", Nothing, LOG),
+    known("DEFAULT", "instance_uuid_format", Nothing, LOG),
+    known("DEFAULT", "rate_limit_interval", Nothing, LOG),
+    known("DEFAULT", "rate_limit_burst", Nothing, LOG),
+    known("DEFAULT", "rate_limit_except_level", Nothing, LOG),
+    known("DEFAULT", "fatal_deprecations", Nothing, LOG),
+    known("DEFAULT", "transport_url", Nothing, BUS),
+    known("DEFAULT", "executor_thread_pool_size", Nothing, BUS),
+    known("DEFAULT", "rpc_response_timeout", Nothing, BUS),
+    known("DEFAULT", "control_exchange", Nothing, BUS),
+    known("DEFAULT", "rpc_ping_enabled", Nothing, BUS),
+    known("api", "api_v2_controllers", Nothing, "there is no v2, which no client uses"),
+    known("manager", "rpc_topic", Nothing, BUS),
+    known("manager", "plugins", Nothing, "all types of reservations are there, but addresses on a cloud"),
+    known("manager", "minutes_before_end_lease", Setting("leases.before_end_lead", Minutes), ""),
+    known("manager", "event_max_retries", Nothing, "what fails is tried again until the lease ends"),
+    known("enforcement", "enabled_filters", Part("leases.max_duration"), "filters of your own are not run"),
+    known(
+        "enforcement",
+        "max_lease_duration",
+        Filter("leases.max_duration", Seconds, DURATION),
+        "-1 is none; as in Blazar the filter has to be enabled",
+    ),
+    known(
+        "enforcement",
+        "max_lease_duration_exempt_project_ids",
+        Filter("leases.exempt_projects", List, DURATION),
+        "they are exempt from quotas of leases as well",
+    ),
+    known(
+        "enforcement",
+        "reservation_extension_window",
+        Filter("leases.extension_window", Seconds, DURATION),
+        "the option is Chameleon's",
+    ),
+    known(
+        "enforcement",
+        "external_service_base_endpoint",
+        Filter("enforcement.url", Text, EXTERNAL),
+        "as in Blazar the filter has to be enabled",
+    ),
+    known(
+        "enforcement",
+        "external_service_check_create_endpoint",
+        Filter("enforcement.check_create_url", Text, EXTERNAL),
+        "",
+    ),
+    known(
+        "enforcement",
+        "external_service_check_update_endpoint",
+        Filter("enforcement.check_update_url", Text, EXTERNAL),
+        "",
+    ),
+    known(
+        "enforcement",
+        "external_service_on_end_endpoint",
+        Filter("enforcement.on_end_url", Text, EXTERNAL),
+        "",
+    ),
+    known("enforcement", "external_service_token", Secret("enforcement.token_file", OF_SERVICE), ""),
+    known(
+        "notifications",
+        "publisher_id",
+        Nothing,
+        "notifications are pushed over HTTP: `notifications.url`",
+    ),
+    known("nova", "endpoint_type", Setting("openstack.interface", Interface), ""),
+    known("nova", "aggregate_freepool_name", Setting("openstack.free_pool", Text), ""),
+    known("nova", "nova_client_version", Nothing, "each request has a fixed microversion"),
+    known(
+        "nova",
+        "compute_service",
+        Fixed("compute"),
+        "services are found in the catalog by their usual types",
+    ),
+    known("nova", "image_prefix", Nothing, "images of servers are not made"),
+    known("nova", "project_id_key", Nothing, "the filter of blazar-nova goes by `blazar:owner`"),
+    known("nova", "blazar_owner", Fixed("blazar:owner"), "set the same in nova.conf"),
+    known("nova", "az_aware", Fixed("true"), "aggregates of leases always have a zone"),
+    known("neutron", "endpoint_type", Nothing, "Neutron is not asked"),
+    known("placement", "endpoint_type", Nothing, "`openstack.interface` is for all services"),
+    known("keystone", "endpoint_type", Nothing, CATALOG),
+    known("physical:host", "blazar_az_prefix", Fixed("blazar_"), "set the same in nova.conf"),
+    known("physical:host", "before_end", Setting("leases.before_end_action", BeforeEnd), ""),
+    known(
+        "physical:host",
+        "healing_interval",
+        Setting("leases.healing_interval", Minutes),
+        "0 is all the time to come",
+    ),
+    known("physical:host", "polling_interval", Setting("limits.observe_interval", Seconds), ""),
+    known(
+        "physical:host",
+        "enable_polling_monitor",
+        Fixed("true"),
+        "hosts are always looked at, and replaced when they fail",
+    ),
+    known("physical:host", "enable_notification_monitor", Nothing, "failures are seen by looking"),
+    known("physical:host", "notification_topics", Nothing, BUS),
+    known("physical:host", "randomize_host_selection", Nothing, "hosts are chosen by what they cost others"),
+    known("physical:host", "default_resource_properties", Nothing, CHAMELEON),
+    known("physical:host", "display_default_resource_properties", Nothing, CHAMELEON),
+    known("physical:host", "retry_allocation_without_defaults", Nothing, CHAMELEON),
+    known("physical:host", "enable_polling_monitor_dry_run", Nothing, "the option is Chameleon's"),
+    known(
+        "preemptible",
+        "graceful_shutdown_time",
+        Setting("leases.grace", Seconds),
+        "`preemptible.enabled` becomes true; the option is of the specification of preemptible instances, and never was in Blazar",
+    ),
+    known(
+        "keystone_authtoken",
+        "auth_url",
+        Setting("keystone.auth_url", Text),
+        "without it, the `os_auth_...` of `[DEFAULT]`",
+    ),
+    known("keystone_authtoken", "www_authenticate_uri", Setting("keystone.www_authenticate_uri", Text), ""),
+    known(
+        "keystone_authtoken",
+        "username",
+        Setting("keystone.username", Text),
+        "without it, `os_admin_username`",
+    ),
+    known("keystone_authtoken", "password", Secret("keystone.secret_file", OF_KEYSTONE), ""),
+    known("keystone_authtoken", "project_name", Setting("keystone.project", Text), ""),
+    known("keystone_authtoken", "user_domain_name", Setting("keystone.user_domain", Text), ""),
+    known("keystone_authtoken", "project_domain_name", Setting("keystone.project_domain", Text), ""),
+    known("keystone_authtoken", "user_domain_id", Nothing, "name the domain in `keystone.user_domain`"),
+    known("keystone_authtoken", "project_domain_id", Nothing, "name the domain in `keystone.project_domain`"),
+    known("keystone_authtoken", "cafile", Setting("keystone.ca_file", Text), ""),
+    known("keystone_authtoken", "insecure", Fixed("false"), "certificates are always verified"),
+    known("keystone_authtoken", "http_connect_timeout", Setting("keystone.timeout", Seconds), ""),
+    known(
+        "keystone_authtoken",
+        "token_cache_time",
+        Setting("keystone.cache_time", Seconds),
+        "-1 is no cache",
+    ),
+    known("keystone_authtoken", "*", Nothing, "valid tokens are remembered in the service's memory"),
+    known("oslo_policy", "policy_file", Setting("policy_file", Text), "in YAML; rules have Blazar's names"),
+    known("oslo_policy", "*", Nothing, "there is one policy file"),
+    known("oslo_middleware", "max_request_body_size", Setting("limits.body_bytes", Number), ""),
+    known("oslo_middleware", "*", Nothing, HTTP_SERVER),
+    known(
+        "oslo_messaging_notifications",
+        "*",
+        Nothing,
+        "notifications are pushed over HTTP: `notifications.url`",
+    ),
+    known("oslo_messaging_rabbit", "*", Nothing, BUS),
+    known("oslo_messaging_amqp", "*", Nothing, BUS),
+    known("oslo_messaging_kafka", "*", Nothing, BUS),
+    known("oslo_messaging_metrics", "*", Nothing, "see `/metrics`"),
+    known("database", "*", Nothing, "leases are in a database of Allot's own: `database`"),
+    known("oslo_concurrency", "*", Nothing, "there are no such files"),
+    known("cors", "*", Nothing, "the console is served from the service's own address"),
+    known("healthcheck", "*", Nothing, "see `/healthz` and `/readyz`"),
+];
+
+/// The option of that name.
+pub(super) fn find(section: &str, name: &str) -> Option<&'static Known> {
+    let of_section = || OPTIONS.iter().filter(|known| known.section == section);
+    of_section().find(|known| known.name == name).or_else(|| of_section().find(|known| known.name == "*"))
+}
+
+/// What a row of the table, and a comment, says of an option.
+pub(super) fn said(known: &Known) -> String {
+    let setting = |key: &str, kind: Kind| match kind {
+        Kind::Minutes => format!("`{key}`, from minutes"),
+        Kind::Seconds => format!("`{key}`, from seconds"),
+        _ => format!("`{key}`"),
+    };
+    let first = match known.becomes {
+        Setting(key, kind) | Filter(key, kind, _) => setting(key, kind),
+        Part(key) => format!("part of `{key}`"),
+        Secret(key, file) => format!("`{key}`: put it into `{file}`"),
+        Fixed(value) => format!("always as with `{value}`"),
+        Nothing => return known.why.to_owned(),
+    };
+    if known.why.is_empty() { first } else { format!("{first}; {}", known.why) }
+}
