@@ -136,6 +136,7 @@ Real peers
                                   all decisions taken by ours (root; some minutes)
   lab openstack [--keep]          a real Keystone, with allot serve in its catalog, logins of
       --port N --ours PATH        every kind (root; some minutes; default: ports from 25600)
+      --only PART                 logins, blazar-filter or allot-filter
       --tempest                   Blazar's own acceptance tests instead
   lab postgres-ha [--ours PATH]   three services on a PostgreSQL made highly available by
       --minutes N                 Patroni over etcd: its primary is killed, cut off, and

@@ -1,16 +1,20 @@
 //! `cargo xtask lab openstack`: a real Keystone with the services around it, and `allot serve` in the place that the
 //! catalog has for a reservation service. Logins of every kind are tried by hand and with the stock clients, with Keystone
 //! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
-//! run, and leases are made and used with the stock clients while services of the cloud and ours fail.
+//! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
+//! `blazar-filter`, then with `allot-filter`.
 //!
-//! With `--tempest` the acceptance tests that Blazar has for itself run instead, on a cloud with one compute host.
+//! `--only` runs one of these parts. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a cloud with one compute host.
 //!
 //! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
 //! `target/lab/openstack` for the next run; all else goes at the end.
 
 mod cloud;
+mod filter;
 mod leases;
 mod logins;
+mod site;
+mod staying;
 mod tempest;
 
 use std::fs;
@@ -20,7 +24,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use self::cloud::Cloud;
+use self::cloud::{Cloud, People};
 use super::scripts;
 use crate::arguments::Arguments;
 use crate::leasing::cases::Cases;
@@ -51,8 +55,15 @@ pub struct Lab {
     port: u16,
     /// How many compute hosts it has.
     hosts: u32,
+    /// The one part that is run; all without it.
+    only: Option<String>,
     started: Instant,
 }
+
+/// The parts of a run.
+const LOGINS: &str = "logins";
+const BLAZAR_FILTER: &str = "blazar-filter";
+const ALLOT_FILTER: &str = "allot-filter";
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
@@ -60,7 +71,12 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let tempest = arguments.switch("--tempest");
     let port = arguments.value("--port", FIRST_PORT)?;
     let ours = arguments.text("--ours")?;
+    let only = arguments.text("--only")?;
     arguments.finish()?;
+    let parts = [LOGINS, BLAZAR_FILTER, ALLOT_FILTER];
+    if only.as_deref().is_some_and(|only| tempest || !parts.contains(&only)) {
+        bail!("--only {}, and not with --tempest", parts.join(", "));
+    }
     let Some(shared) = places::shared() else {
         bail!("the lab's scripts are in ../shared (or $ALLOT_SHARED), which is not there");
     };
@@ -71,7 +87,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let root = places::target().join("lab/openstack");
     let (scripts, state) = (root.join("scripts"), root.join("state"));
     let hosts = if tempest { 1 } else { 3 };
-    let lab = Lab { scripts, state, root, port, hosts, started: Instant::now() };
+    let lab = Lab { scripts, state, root, port, hosts, only, started: Instant::now() };
     scripts::copy(&shared.join("labs/openstack"), &lab.scripts)?;
     let result = if tempest { lab.run_tempest(&ours) } else { lab.run(&ours) };
     if keep {
@@ -86,17 +102,37 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 impl Lab {
     fn run(&self, ours: &Executable) -> Result<()> {
         let (cloud, people) = self.begin()?;
+        let mut cases = Cases::new("lab openstack");
+        if self.wants(LOGINS) {
+            self.logins(&mut cases, ours, &cloud, &people)?;
+        }
+        if self.wants(BLAZAR_FILTER) {
+            self.tell("the driver's own tests");
+            leases::tests_of_the_driver(&mut cases, self);
+        }
+        if self.wants(BLAZAR_FILTER) || self.wants(ALLOT_FILTER) {
+            self.tell("leases on Nova");
+            leases::on_nova(&mut cases, self, ours, &cloud, &people)?;
+        }
+        self.tell("done");
+        cases.tally().conclude("lab openstack")
+    }
+
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == part)
+    }
+
+    fn logins(&self, cases: &mut Cases, ours: &Executable, cloud: &Cloud, people: &People) -> Result<()> {
         self.tell("allot serve");
         let directory = self.root.join("allot");
         empty(&directory)?;
-        let server = self.serve(ours, &directory, &people)?;
-        let mut cases = Cases::new("lab openstack");
+        let server = self.serve(ours, &directory, people)?;
         self.tell("logins");
-        logins::of_every_kind(&mut cases, &cloud, &server, &people);
+        logins::of_every_kind(cases, cloud, &server, people);
         self.tell("stock clients");
-        logins::by_stock_clients(&mut cases, self, ours, &server);
+        logins::by_stock_clients(cases, self, ours, &server);
         self.tell("Keystone goes away and comes back");
-        logins::while_keystone_is_away(&mut cases, self, &cloud, &server);
+        logins::while_keystone_is_away(cases, self, cloud, &server);
         cases.check("no token and no password is in the log or the database", || {
             let log = fs::read(directory.join("serve.log"))?;
             let database = fs::read(directory.join("allot.db"))?;
@@ -109,17 +145,12 @@ impl Lab {
             }
             Ok(())
         });
-        cases.check("the service ends as it should", || server.stop().map(|status| status.success()));
-        self.tell("the driver's own tests");
-        leases::tests_of_the_driver(&mut cases, self);
-        self.tell("leases on Nova");
-        leases::on_nova(&mut cases, self, ours, &cloud, &people)?;
-        self.tell("done");
-        cases.tally().conclude("lab openstack")
+        cases.check("the service ends as it should", || site::ends_well(server));
+        Ok(())
     }
 
     /// Brings up a cloud with nothing in it; the people of the lab.
-    fn begin(&self) -> Result<(Cloud, cloud::People)> {
+    fn begin(&self) -> Result<(Cloud, People)> {
         self.tell("packages and empty databases");
         self.script("install", &[])?;
         self.down()?;
@@ -139,7 +170,7 @@ impl Lab {
     }
 
     /// A service at the address that the catalog has, with a user that may do nothing but ask about tokens.
-    fn serve(&self, ours: &Executable, directory: &Path, people: &cloud::People) -> Result<Server> {
+    fn serve(&self, ours: &Executable, directory: &Path, people: &People) -> Result<Server> {
         let secret = directory.join("keystone.password");
         crate::run::write(&secret, people.secret.as_bytes())?;
         let seconds = |number: u64| format!("{number}s");

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::cloud::People;
-use super::{Lab, empty, leases};
+use super::{Lab, empty, site};
 use crate::leasing::cases::Cases;
 use crate::run::{Executable, must_run};
 
@@ -44,7 +44,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, people: &People) -> 
     lab.script("tempest-up", &[&lab.state.display().to_string()])?;
     let directory = lab.root.join("allot-tempest");
     empty(&directory)?;
-    let server = leases::launch(lab, ours, &directory, people)?.start()?;
+    let server = site::launch(lab, ours, &directory, people, "keystone")?.start()?;
     let mut gateway = Command::new("python3");
     gateway.arg(lab.scripts.join("gateway.py")).args([GATEWAY, &lab.port.to_string()]);
     let gateway = Ends(gateway.stdout(Stdio::null()).spawn().context("no gateway")?);
@@ -64,6 +64,6 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, people: &People) -> 
         Ok(())
     });
     drop(gateway);
-    cases.check("the service ends as it should", || server.stop().map(|status| status.success()));
+    cases.check("the service ends as it should", || site::ends_well(server));
     Ok(())
 }

@@ -1,0 +1,184 @@
+//! The fence `allot-filter`: Nova's scheduler asks the service which hosts a server may use.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::site::{FREE_POOL, Site, ends_well, until};
+use super::{Lab, RESERVATION};
+use crate::lab::scripts;
+use crate::leasing::cases::Cases;
+use crate::leasing::server::Server;
+use crate::places;
+use crate::run::must_run;
+
+/// What the filter comes in with, and its hash.
+const TOKEN: &str = "only for the filter of the lab";
+const HASH: &str = "c4ac867b34f238949d16926d15ede7581a6186f0dbe7cb50f018161542432eb7";
+
+/// How long the filter does not ask again after there was no answer, seconds.
+const PAUSE: u64 = 1;
+
+/// The lab's settings of Nova's scheduler for the filter of blazar-nova, and what takes their place.
+const AVAILABLE: [&str; 2] =
+    ["blazarnova.scheduler.filters.blazar_filter.BlazarFilter", "allot_nova.filter.AllotFilter"];
+const ENABLED: [&str; 2] = [",BlazarFilter\n", ",AllotFilter\n"];
+
+/// The ways to log in of a service that the filter asks.
+pub fn tokens(directory: &Path) -> Result<String> {
+    let file = directory.join("tokens.toml");
+    let known = format!(
+        "[[tokens]]\nsha256 = \"{HASH}\"\nuser = \"nova-scheduler\"\nproject = \"service\"\nroles = [\"admin\"]\n"
+    );
+    crate::run::write(&file, known.as_bytes())?;
+    Ok(format!("keystone,tokens:{}", file.display()))
+}
+
+/// With a closed free pool, then with an open one.
+pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
+    install(site.lab)?;
+    let options = ["--openstack-fence", "allot-filter", "--preemptible-enabled", "true"];
+    site.launch = site.launch.clone().with(options);
+    let server = site.launch.start()?;
+    closed_pool(cases, site);
+    without_the_service(cases, site, server)?.stop()?;
+    site.launch = site.launch.clone().with(["--openstack-open-pool", "true"]);
+    let server = site.launch.start()?;
+    open_pool(cases, site);
+    cases.check("the service ends as it should with the filter too", || ends_well(server));
+    Ok(())
+}
+
+/// The scheduler has the filter in place of Blazar's, as the guide says.
+fn install(lab: &Lab) -> Result<()> {
+    let package = lab.root.join("allot-nova-package");
+    scripts::copy(&places::root().join("contrib/nova"), &package)?;
+    let mut install = Command::new(lab.program("uv"));
+    install.args(["pip", "install", "-q", "--reinstall", "--no-build-isolation", "-p"]);
+    must_run(install.arg(lab.program("python")).arg(&package))?;
+    let token = lab.root.join("allot.token");
+    crate::run::write(&token, TOKEN.as_bytes())?;
+    let port = lab.port + RESERVATION;
+    let section = format!(
+        "{}[allot]\nurl=http://127.0.0.1:{port}\ntoken_file={}\npause={PAUSE}\nfree_pool={FREE_POOL}\n",
+        ENABLED[1],
+        token.display()
+    );
+    // The settings are written by the script, a copy for this run.
+    let script = lab.scripts.join("up");
+    let text = fs::read_to_string(&script).with_context(|| format!("cannot read {}", script.display()))?;
+    ensure!(
+        text.matches(AVAILABLE[0]).count() == 1 && text.matches(ENABLED[0]).count() == 1,
+        "another script"
+    );
+    let text = text.replace(AVAILABLE[0], AVAILABLE[1]).replace(ENABLED[0], &section);
+    fs::write(&script, text).with_context(|| format!("cannot write {}", script.display()))?;
+    lab.stop("nova-scheduler")?;
+    lab.up()
+}
+
+/// `host3` is not the service's, `host1` and `host2` are.
+fn closed_pool(cases: &mut Cases, site: &Site<'_>) {
+    cases.check("a regular server runs on a host that the service does not manage, and on no other", || {
+        site.allot("admin", "admin", &["host", "delete", "host3"])?;
+        until("the host stays in the free pool", || Ok(site.members(FREE_POOL)?.len() == 2))?;
+        for name in ["regular-1", "regular-2"] {
+            site.boot("bob", "chemistry", name, &["--flavor", "small"])?;
+            ensure!(site.host_of(name)? == "host3", "{name} runs on {}", site.host_of(name)?);
+        }
+        Ok(())
+    });
+    cases.check("preemptible servers run in the free pool, by their flavor or by a hint", || {
+        site.boot("bob", "chemistry", "spot", &["--flavor", "preempt"])?;
+        site.boot("bob", "chemistry", "hinted", &["--flavor", "small", "--hint", "preemptible=true"])?;
+        for name in ["spot", "hinted"] {
+            ensure!(site.host_of(name)? != "host3", "{name} is outside of the free pool");
+        }
+        Ok(())
+    });
+    cases.check("they leave for a lease, which its owner uses and nobody else", || {
+        let reservation =
+            site.lease("alice", "physics", "fenced", "resource_type=physical:host,min=2,max=2")?;
+        ensure!(!site.is_there("spot")? && !site.is_there("hinted")?, "preemptible servers are still there");
+        let hint = format!("reservation={reservation}");
+        let words = ["--flavor", "small", "--hint", &hint];
+        site.boot("alice", "physics", "owner-1", &words)?;
+        ensure!(site.host_of("owner-1")? != "host3", "it is outside of the lease");
+        site.refused("bob", "chemistry", "foreign", &words)?;
+        site.refused("bob", "chemistry", "no-room", &["--flavor", "preempt"])
+    });
+}
+
+/// The service is stopped, and started again.
+fn without_the_service(cases: &mut Cases, site: &Site<'_>, server: Server) -> Result<Server> {
+    server.stop()?;
+    cases.check("while the service is away servers run on hosts only that it does not manage", || {
+        site.boot("bob", "chemistry", "regular-3", &["--flavor", "small"])?;
+        ensure!(site.host_of("regular-3")? == "host3", "it runs on {}", site.host_of("regular-3")?);
+        site.refused("bob", "chemistry", "spot-away", &["--flavor", "preempt"])?;
+        let pools = site.nova("os-aggregates")?;
+        let pools = pools["aggregates"].as_array().context("no aggregates")?;
+        let pool = pools.iter().find(|pool| pool["metadata"]["blazar:owner"].is_string());
+        let reservation = pool.and_then(|pool| pool["name"].as_str()).context("no aggregate of the lease")?;
+        let hint = format!("reservation={reservation}");
+        site.refused("alice", "physics", "owner-away", &["--flavor", "small", "--hint", &hint])
+    });
+    let server = site.launch.start()?;
+    cases.check("when it is back the owner starts servers again, and the lease ends as any other", || {
+        sleep(Duration::from_secs(PAUSE + 1));
+        let hint = format!("reservation={}", site.until_active("fenced")?);
+        site.boot("alice", "physics", "owner-2", &["--flavor", "small", "--hint", &hint])?;
+        site.client("alice", "physics", &["reservation", "lease", "delete", "fenced"])?;
+        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 2))?;
+        ensure!(
+            !site.is_there("owner-1")? && !site.is_there("owner-2")?,
+            "servers of the lease are still there"
+        );
+        for name in ["regular-1", "regular-2", "regular-3"] {
+            ensure!(site.host_of(name)? == "host3", "{name} is somewhere else");
+        }
+        Ok(())
+    });
+    Ok(server)
+}
+
+/// Anybody's servers are in the free pool, which a lease is to have a host of.
+fn open_pool(cases: &mut Cases, site: &Site<'_>) {
+    const FOREIGN: [&str; 5] = ["regular-1", "regular-2", "regular-3", "regular-4", "regular-5"];
+    cases.check("a host is taken on with servers, and any server runs in an open pool", || {
+        site.admin_client(&["reservation", "host", "create", "host3"])?;
+        ensure!(site.members(FREE_POOL)?.len() == 3, "{:?}", site.members(FREE_POOL)?);
+        for name in &FOREIGN[3..] {
+            site.boot("bob", "chemistry", name, &["--flavor", "small"])?;
+        }
+        let hosts = FOREIGN.iter().map(|name| site.host_of(name)).collect::<Result<Vec<_>>>()?;
+        for host in ["host1", "host2", "host3"] {
+            ensure!(hosts.iter().any(|used| used == host), "nobody is on {host}: {hosts:?}");
+        }
+        Ok(())
+    });
+    cases.check("a best-effort lease has servers of others moved out of its way while they run", || {
+        let words =
+            ["lease", "create", "hunted", "--type", "best-effort", "--timeout", "10m", "--hosts", "1"];
+        site.allot("alice", "physics", &[&words[..], &["--for", "1h"]].concat())?;
+        let reservation = site.until_active("hunted")?;
+        let host = site.members(&reservation)?.pop().context("the lease has no host")?;
+        for name in FOREIGN {
+            ensure!(site.host_of(name)? != host, "{name} is still on {host}");
+        }
+        let hint = format!("reservation={reservation}");
+        site.boot("alice", "physics", "hunter", &["--flavor", "small", "--hint", &hint])?;
+        ensure!(site.host_of("hunter")? == host, "the owner's server is outside of the lease");
+        site.boot("bob", "chemistry", "regular-6", &["--flavor", "small"])?;
+        ensure!(site.host_of("regular-6")? != host, "a foreign server runs in the lease");
+        site.client("alice", "physics", &["reservation", "lease", "delete", "hunted"])?;
+        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        ensure!(!site.is_there("hunter")?, "the owner's server is still there");
+        ensure!(FOREIGN.iter().all(|name| site.host_of(name).is_ok()), "a foreign server is gone");
+        Ok(())
+    });
+}

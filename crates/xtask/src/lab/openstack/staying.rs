@@ -1,0 +1,67 @@
+//! Servers that stay when their lease ends.
+
+use anyhow::{Result, ensure};
+
+use super::site::{FREE_POOL, Site, until};
+use crate::leasing::cases::Cases;
+
+/// With a lease of one host that ends by itself.
+pub fn at_the_end(cases: &mut Cases, site: &Site<'_>) {
+    let stayed = cases.check("servers of a lease that keeps them run on untouched when it is over", || {
+        let words = ["lease", "create", "stay", "--hosts", "1", "--for", "1h", "--end-action", "keep"];
+        site.allot("alice", "physics", &words)?;
+        let reservation = site.until_active("stay")?;
+        let hint = format!("reservation={reservation}");
+        site.boot("alice", "physics", "resident", &["--flavor", "small", "--hint", &hint])?;
+        let before = site.server("resident")?;
+        site.end_soon("stay")?;
+        until("the lease is not over", || Ok(site.alices("stay")?["status"] == "TERMINATED"))?;
+        until("it does not say who has stayed", || says_who_stayed(site))?;
+        let after = site.server("resident")?;
+        for field in ["id", "status", "updated", "OS-EXT-SRV-ATTR:host"] {
+            ensure!(before[field] == after[field], "{field}: {before} {after}");
+        }
+        let host = site.host_of("resident")?;
+        ensure!(site.aggregate(&reservation)?.is_none(), "the lease's aggregate is still there");
+        ensure!(
+            site.members(&kept(&reservation))? == [host.clone()],
+            "{:?}",
+            site.members(&kept(&reservation))
+        );
+        ensure!(
+            site.members(FREE_POOL)?.contains(&host) && site.closed()? == 0,
+            "{host} is not in the free pool"
+        );
+        Ok((reservation, host))
+    });
+    let Some((reservation, host)) = stayed else { return };
+    cases.check("nobody starts servers beside them", || {
+        let hint = format!("reservation={reservation}");
+        site.refused("alice", "physics", "late", &["--flavor", "small", "--hint", &hint])?;
+        site.boot("bob", "chemistry", "elsewhere", &["--flavor", "preempt"])?;
+        ensure!(site.host_of("elsewhere")? != host, "a preemptible server runs beside them");
+        site.client("bob", "chemistry", &["server", "delete", "--wait", "elsewhere"]).map(drop)
+    });
+    cases.check(
+        "once they are gone the lease does not speak of them, and their host is leased again",
+        || {
+            site.client("alice", "physics", &["server", "delete", "--wait", "resident"])?;
+            until("the aggregate stays", || Ok(site.aggregate(&kept(&reservation))?.is_none()))?;
+            until("the lease speaks of them still", || Ok(site.alices("stay")?["status_reason"].is_null()))?;
+            ensure!(site.members(FREE_POOL)?.len() == 3, "{:?}", site.members(FREE_POOL)?);
+            site.lease("alice", "physics", "all", "resource_type=physical:host,min=3,max=3")?;
+            site.client("alice", "physics", &["reservation", "lease", "delete", "all"])?;
+            until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+        },
+    );
+}
+
+fn says_who_stayed(site: &Site<'_>) -> Result<bool> {
+    let lease = site.alices("stay")?;
+    Ok(lease["status_reason"].as_str().is_some_and(|reason| reason.contains("have stayed")))
+}
+
+/// The aggregate of hosts whose servers have stayed.
+fn kept(reservation: &str) -> String {
+    format!("{reservation} kept")
+}
