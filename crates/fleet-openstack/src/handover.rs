@@ -72,7 +72,7 @@ impl OpenStackFleet {
                 return Err(FleetError::Refused(format!("host {name} is not in the free pool")));
             }
         }
-        self.delete_slots_provider(&look.names).await?;
+        self.clear_leftovers(&look).await?;
         for free in look.aggregates().iter().filter(|pool| pool.name == self.settings.free_pool) {
             self.cloud.remove_host(free.id, look.host()).await?;
         }

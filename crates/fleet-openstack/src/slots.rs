@@ -4,6 +4,10 @@
 //! Servers may stay when the reservation is over. They have of its class as long as they are there, so what the provider has
 //! of it stays too; since the host has left the aggregate nobody else can have any. That is noted in the free pool's aggregate,
 //! and the next step about slots of the host takes away what nobody uses any more.
+//!
+//! The provider itself stays, empty, even when the host is given back: a nova-compute that has seen a provider below its own
+//! starts no server any more once Placement does not know that provider, until it is restarted. Nova deletes it with the
+//! compute service.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +69,7 @@ impl OpenStackFleet {
     }
 
     /// Takes away what reservations that are over have left of the host, as far as no server has any of it.
-    async fn clear_leftovers(&self, look: &Look) -> Result<(), FleetError> {
+    pub(crate) async fn clear_leftovers(&self, look: &Look) -> Result<(), FleetError> {
         let Some(free) = look.aggregates().iter().find(|pool| pool.name == self.settings.free_pool) else {
             return Ok(());
         };
@@ -79,14 +83,6 @@ impl OpenStackFleet {
             self.cloud.delete_class(&class).await?;
             let noted = BTreeMap::from([(pools::leftover_key(reservation, look.host()), None)]);
             self.cloud.set_metadata(free.id, &noted).await?;
-        }
-        Ok(())
-    }
-
-    /// The provider that has slots on a host goes with the host.
-    pub(crate) async fn delete_slots_provider(&self, names: &Names) -> Result<(), FleetError> {
-        if let Some(provider) = self.cloud.provider(&slots_provider(&names.hypervisor)).await? {
-            self.cloud.delete_provider(&provider.uuid).await?;
         }
         Ok(())
     }

@@ -81,13 +81,6 @@ impl Cloud {
         })
     }
 
-    /// Deletes a provider; one that is used stays.
-    pub(crate) async fn delete_provider(&self, uuid: &str) -> Result<(), FleetError> {
-        let path = ["resource_providers", uuid];
-        let call = Call::new(PLACEMENT, "delete resource provider", Method::DELETE, &path);
-        self.send_unless(call, &[404, 409]).await.map(drop)
-    }
-
     /// Who has allocations of a provider: servers and migrations, by identifier. A server that is being built has them
     /// before Nova says where it is.
     pub(crate) async fn consumers(&self, provider: &str) -> Result<BTreeSet<String>, FleetError> {

@@ -147,7 +147,9 @@ impl Admin {
         let providers = self.session.call(&providers).await.and_then(|answer| answer.json::<Value>());
         for provider in providers.expect("an answer")["resource_providers"].as_array().expect("a list") {
             if provider["name"].as_str().is_some_and(|name| name.starts_with("blazar_")) {
-                let path = ["resource_providers", provider["uuid"].as_str().expect("an identifier")];
+                // It stays itself: a nova-compute that knows it starts no server without it.
+                let id = provider["uuid"].as_str().expect("an identifier");
+                let path = ["resource_providers", id, "inventories"];
                 let call = Call::new(PLACEMENT, "change", Method::DELETE, &path);
                 self.session.call(&call).await.expect("it is not used");
             }

@@ -27,10 +27,6 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
             let Some(found) = state.providers.get_mut(*id) else { return missing() };
             match (method, rest) {
                 ("GET", []) => (200, provider((&(*id).to_owned(), found))),
-                ("DELETE", []) => {
-                    state.providers.remove(*id);
-                    (204, Value::Null)
-                }
                 ("GET", ["allocations"]) => {
                     let there = state.servers.iter().filter(|(_, server)| Some(&server.host) == on.as_ref());
                     let all: BTreeMap<&String, Value> = there
