@@ -111,7 +111,7 @@ fn list(text: &str) -> Vec<String> {
 }
 
 fn note(given: &Given, what: impl Into<String>) -> Note {
-    Note { line: given.line, option: option(&given.section, &given.name), what: what.into() }
+    Note { line: given.line, option: option(&given.section, &given.name), what: escaped(&what.into()) }
 }
 
 fn unknown(given: &Given) -> Note {
@@ -119,6 +119,10 @@ fn unknown(given: &Given) -> Note {
     let meant = nearest(&given.name, of_section.map(|known| known.name).filter(|name| *name != "*"));
     let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
     note(given, format!("no option of Blazar's{meant}"))
+}
+
+fn not_enabled(filter: &str) -> String {
+    format!("not taken over: {filter} is not in enabled_filters")
 }
 
 /// The value of that setting. None if it is as if the option were not there.
@@ -189,8 +193,7 @@ impl Translation {
             }
             Becomes::Filter(key, kind, filter) => match value_of(given, key, kind)? {
                 Some(_) if !file.filters()?.iter().any(|enabled| enabled == filter) => {
-                    let why = format!("not taken over: {filter} is not in enabled_filters");
-                    self.notes.push(note(given, why));
+                    self.notes.push(note(given, not_enabled(filter)));
                 }
                 Some(value) => self.set(key, value, origin),
                 None => {}
@@ -320,11 +323,18 @@ impl Translation {
         }
     }
 
+    /// Filters that Blazar ran, and what is only for those that it did not.
     fn filters(&mut self, file: &File<'_>) -> Result<(), Refused> {
+        let enabled = file.filters()?;
+        if let Some(given) = file.0.get(&("enforcement", "external_service_token"))
+            && !enabled.iter().any(|name| name == EXTERNAL)
+            && self.settings.remove("enforcement.token_file").is_some()
+        {
+            self.notes.push(note(given, not_enabled(EXTERNAL)));
+        }
         let Some(given) = file.0.get(&("enforcement", "enabled_filters")) else { return Ok(()) };
-        let others: Vec<String> = file.filters()?;
         let others: Vec<&str> =
-            others.iter().map(String::as_str).filter(|name| ![DURATION, EXTERNAL].contains(name)).collect();
+            enabled.iter().map(String::as_str).filter(|name| ![DURATION, EXTERNAL].contains(name)).collect();
         if !others.is_empty() {
             let why = format!("not taken over: {}; an external service can refuse leases", others.join(", "));
             self.notes.push(note(given, why));
@@ -420,6 +430,7 @@ enabled_filters = MaxLeaseDurationFilter, OurFilter
 max_lease_duration = 86400
 max_lease_duration_exempt_project_ids = a,b
 external_service_base_endpoint = https://quota.example.org/
+external_service_token = quiet
 [nova]
 endpoint_type = internalURL
 aggregate_freepool_name = free
@@ -473,17 +484,18 @@ memcached_servers = 10.0.0.9:11211
             "# line 11, [DEFAULT]transport_url: there is no message bus",
             "# line 17, [enforcement]enabled_filters: not taken over: OurFilter",
             "# line 20, [enforcement]external_service_base_endpoint: not taken over: ExternalServiceFilter is not",
-            "# line 26, [physical:host]blazar_az_prefix: not taken over: always as with `blazar_`",
-            "# line 28, [physical:host]healing_intervall: no option of Blazar's; did you mean healing_interval?",
+            "# line 21, [enforcement]external_service_token: not taken over: ExternalServiceFilter is not",
+            "# line 27, [physical:host]blazar_az_prefix: not taken over: always as with `blazar_`",
+            "# line 29, [physical:host]healing_intervall: no option of Blazar's; did you mean healing_interval?",
             "# put [DEFAULT]os_admin_password, line 8 into this file\nsecret_file = ",
         ] {
             assert!(printed.contains(wanted), "{wanted}:\n{printed}");
         }
         assert!(!printed.contains("enable_polling_monitor"), "it is as it always is");
-        for secret in ["top$ecret", "hidden", "more of it"] {
+        for secret in ["top$ecret", "hidden", "more of it", "quiet"] {
             assert!(!printed.contains(secret), "{printed}");
         }
-        assert_eq!(translation.summary(), "20 settings, 6 options without a counterpart, 1 unknown");
+        assert_eq!(translation.summary(), "20 settings, 7 options without a counterpart, 1 unknown");
     }
 
     #[test]
@@ -500,6 +512,14 @@ memcached_servers = 10.0.0.9:11211
             assert_eq!(settings.get(key).map(String::as_str), Some(value), "{key}");
         }
         configuration("");
+    }
+
+    #[test]
+    fn nothing_in_a_file_gets_out_of_a_comment() {
+        let text = "[enforcement]\nenabled_filters = Ours\n  auth = \"none\"\n[a\tb]\nc\u{7}d = 1\n";
+        assert_eq!(configuration(text).auth.len(), 1);
+        let printed = translate(text).expect("a blazar.conf").toml();
+        assert!(printed.lines().all(|line| line != "auth = \"none\""), "{printed}");
     }
 
     #[test]

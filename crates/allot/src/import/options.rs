@@ -257,7 +257,12 @@ pub(super) const OPTIONS: &[Known] = &[
         "-1 is no cache",
     ),
     known("keystone_authtoken", "*", Nothing, "valid tokens are remembered in the service's memory"),
-    known("oslo_policy", "policy_file", Setting("policy_file", Text), "in YAML; rules have Blazar's names"),
+    known(
+        "oslo_policy",
+        "policy_file",
+        Setting("policy_file", Text),
+        "in YAML; rules have Blazar's names; a relative path is of the directory that the service starts in",
+    ),
     known("oslo_policy", "*", Nothing, "there is one policy file"),
     known("oslo_middleware", "max_request_body_size", Setting("limits.body_bytes", Number), ""),
     known("oslo_middleware", "*", Nothing, HTTP_SERVER),
