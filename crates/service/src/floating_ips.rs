@@ -10,7 +10,9 @@ use leases::ids::FloatingIpId;
 use leases::text::Quoted;
 use store::{Commit, CommitError, FloatingIpRecord, Write};
 
-use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
+use crate::state::State;
+use crate::transact::{Transaction, decide_again, overtaken};
+use crate::writing::audit;
 use crate::{Caller, NewFloatingIp, NotFound, Service, ServiceError};
 
 impl Service {
@@ -76,30 +78,23 @@ impl Service {
 
     /// Takes an address away.
     pub async fn remove_floating_ip(&self, caller: &Caller, id: FloatingIpId) -> Result<(), ServiceError> {
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let ip = self.floating_ip(id).ok_or(ServiceError::NotFound(NotFound::FloatingIp(id)))?;
-            if self.leased(id) {
+        let remove = |state: &State, now| {
+            let ip = state.floating_ips.get(&id).ok_or(ServiceError::NotFound(NotFound::FloatingIp(id)))?;
+            if leased(state, id) {
                 return Err(in_use(&ip.floating_ip));
             }
-            let now = self.now();
             let mut commit = Commit::new(now);
             commit.audit.push(audit(caller, now, "floatingip.delete", &id));
             commit.writes.push(Write::RemoveFloatingIp(id));
-            match writer.commit(commit).await {
-                Ok(()) => return Ok(()),
-                Err(CommitError::InUse { .. }) => return Err(in_use(&ip.floating_ip)),
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            Ok(Transaction::of(commit, ()).or_in_use(in_use(&ip.floating_ip)))
+        };
+        self.transact(remove).await
     }
+}
 
-    fn leased(&self, id: FloatingIpId) -> bool {
-        let state = self.state();
-        let keeps = |lease| state.leases.get(lease).is_some_and(|record| record.lease.keeps_resources());
-        state.calendar.floating_ip_bookings(id).any(|(_, booking)| keeps(booking.lease))
-    }
+fn leased(state: &State, id: FloatingIpId) -> bool {
+    let keeps = |lease| state.leases.get(lease).is_some_and(|record| record.lease.keeps_resources());
+    state.calendar.floating_ip_bookings(id).any(|(_, booking)| keeps(booking.lease))
 }
 
 /// The subnet that the address lies in, where nobody else gives it out (API-hosts).

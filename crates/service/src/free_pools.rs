@@ -16,7 +16,8 @@ use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Version, Write};
 use crate::hosts::{check_keys, relied_on};
 use crate::notices::{self, notice};
 use crate::state::State;
-use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::transact::Transaction;
+use crate::writing::audit;
 use crate::{Caller, FreePoolChange, NewFreePool, NotFound, Service, ServiceError};
 
 impl Service {
@@ -52,18 +53,13 @@ impl Service {
         let NewFreePool { name, extra_specs, end_action } = new;
         check_keys(extra_specs.keys())?;
         let id = FreePoolId(self.parts.ids.uuid());
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            self.check_name(&name, id)?;
-            let now = self.now();
+        let create = |state: &State, now| {
+            check_name(state, &name, id)?;
             let pool = FreePool { id, name: name.clone(), extra_specs: extra_specs.clone(), end_action };
             let record = FreePoolRecord { pool, version: Version::FIRST, created_at: now, updated_at: None };
-            match enter(&writer, caller, "freepool.create", &record, None).await {
-                Ok(()) => return Ok(Arc::new(record)),
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            Ok(Transaction::of(entering(caller, "freepool.create", &record, None), Arc::new(record)))
+        };
+        self.transact(create).await
     }
 
     /// Changes a free pool (FP-3). Its leases stay as they are: what they were made for cannot be taken from its hosts.
@@ -76,9 +72,8 @@ impl Service {
         if let Some(specs) = &change.extra_specs {
             check_keys(specs.keys())?;
         }
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let before = self.known(id)?;
+        let update = |state: &State, now| {
+            let before = known(state, id)?;
             let FreePoolChange { name, extra_specs, end_action } = change.clone();
             let pool = FreePool {
                 id,
@@ -87,32 +82,25 @@ impl Service {
                 end_action: end_action.unwrap_or(before.pool.end_action),
             };
             if pool == before.pool {
-                return Ok(before);
+                return Ok(Transaction::none(before));
             }
-            self.check_name(&pool.name, id)?;
-            check_relied_on(&self.state(), self.hint_rules(), &before.pool, &pool)?;
-            let now = self.now();
+            check_name(state, &pool.name, id)?;
+            check_relied_on(state, self.hint_rules(), &before.pool, &pool)?;
             let stored = (before.version != Version(0)).then_some(before.version);
             let created_at = stored.map_or(now, |_| before.created_at);
             let version = before.version.next();
             let record = FreePoolRecord { pool, version, created_at, updated_at: Some(now) };
-            match enter(&writer, caller, "freepool.update", &record, stored).await {
-                Ok(()) => {
-                    // A lease that waits, or lacks something, may do with its hosts now.
-                    self.wake.notify_one();
-                    return Ok(Arc::new(record));
-                }
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            // A lease that waits, or lacks something, may do with its hosts now.
+            Ok(Transaction::of(entering(caller, "freepool.update", &record, stored), Arc::new(record))
+                .wakes())
+        };
+        self.transact(update).await
     }
 
     /// Removes a free pool that no host is in (FP-2).
     pub async fn delete_free_pool(&self, caller: &Caller, id: FreePoolId) -> Result<(), ServiceError> {
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let before = self.known(id)?;
+        let delete = |state: &State, now| {
+            let before = known(state, id)?;
             let name = &before.pool.name;
             if id == FreePool::DEFAULT {
                 let text = format!(
@@ -121,20 +109,17 @@ impl Service {
                 );
                 return Err(ServiceError::Conflict(text));
             }
-            let hosts = self.hosts_in(id);
+            let hosts = state.hosts.values().filter(|record| record.host.pool == id).count();
             if hosts > 0 {
                 let text = format!("Can't delete free pool {}. {hosts} host(s) are in it.", Quoted(name));
                 return Err(ServiceError::Conflict(text));
             }
-            let mut commit = Commit::new(self.now());
-            commit.audit.push(audit(caller, commit.at, "freepool.delete", &id));
+            let mut commit = Commit::new(now);
+            commit.audit.push(audit(caller, now, "freepool.delete", &id));
             commit.writes.push(Write::RemoveFreePool { id, expected: before.version });
-            match writer.commit(commit).await {
-                Ok(()) => return Ok(()),
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            Ok(Transaction::of(commit, ()))
+        };
+        self.transact(delete).await
     }
 
     /// Puts a host into another free pool. It keeps its identifier, what it says of itself, and its leases: what these
@@ -145,15 +130,13 @@ impl Service {
         id: HostId,
         pool: FreePoolId,
     ) -> Result<Arc<HostRecord>, ServiceError> {
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let before = self.host(id).ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
-            let to = self.known(pool)?;
+        let move_it = |state: &State, now| {
+            let before = state.hosts.get(&id).cloned().ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
+            let to = known(state, pool)?;
             if before.host.pool == pool {
-                return Ok(before);
+                return Ok(Transaction::none(before));
             }
-            check_move(&self.state(), self.hint_rules(), &before, &to.pool)?;
-            let now = self.now();
+            check_move(state, self.hint_rules(), &before, &to.pool)?;
             let mut after = HostRecord::clone(&before);
             after.host.pool = pool;
             after.version = before.version.next();
@@ -162,46 +145,33 @@ impl Service {
             commit.audit.push(audit(caller, now, "host.move", &id));
             let record = Box::new(after.clone());
             commit.writes.push(Write::Host { record, expected: Some(before.version) });
-            match writer.commit(commit).await {
-                Ok(()) => {
-                    // A lease that waits, or lacks something, may do with it now.
-                    self.wake.notify_one();
-                    return Ok(Arc::new(after));
-                }
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
-    }
-
-    fn known(&self, id: FreePoolId) -> Result<Arc<FreePoolRecord>, ServiceError> {
-        let known = self.state().free_pools.get(&id).cloned();
-        known.ok_or_else(|| ServiceError::NotFound(NotFound::FreePool(id.to_string())))
-    }
-
-    fn check_name(&self, name: &str, own: FreePoolId) -> Result<(), ServiceError> {
-        let taken =
-            self.state().free_pools.values().any(|record| record.pool.name == name && record.pool.id != own);
-        if taken {
-            Err(ServiceError::Conflict(format!("There is a free pool named {} already.", Quoted(name))))
-        } else {
-            Ok(())
-        }
+            // A lease that waits, or lacks something, may do with it now.
+            Ok(Transaction::of(commit, Arc::new(after)).wakes())
+        };
+        self.transact(move_it).await
     }
 }
 
-async fn enter(
-    writer: &Writer<'_>,
-    caller: &Caller,
-    action: &str,
-    record: &FreePoolRecord,
-    expected: Option<Version>,
-) -> Result<(), store::CommitError> {
+fn known(state: &State, id: FreePoolId) -> Result<Arc<FreePoolRecord>, ServiceError> {
+    let known = state.free_pools.get(&id).cloned();
+    known.ok_or_else(|| ServiceError::NotFound(NotFound::FreePool(id.to_string())))
+}
+
+fn check_name(state: &State, name: &str, own: FreePoolId) -> Result<(), ServiceError> {
+    let taken = state.free_pools.values().any(|record| record.pool.name == name && record.pool.id != own);
+    if taken {
+        Err(ServiceError::Conflict(format!("There is a free pool named {} already.", Quoted(name))))
+    } else {
+        Ok(())
+    }
+}
+
+fn entering(caller: &Caller, action: &str, record: &FreePoolRecord, expected: Option<Version>) -> Commit {
     let at = record.updated_at.unwrap_or(record.created_at);
     let mut commit = Commit::new(at);
     commit.audit.push(audit(caller, at, action, &record.pool.id));
     commit.writes.push(Write::FreePool { record: Box::new(record.clone()), expected });
-    writer.commit(commit).await
+    commit
 }
 
 /// A pool may not say anything else where reservations, present or coming, were made for what it says. Its name is only

@@ -22,7 +22,8 @@ use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, Proper
 use crate::deciding::beside_requests;
 use crate::free_pools::{elsewhere, enter_moved, without_host};
 use crate::state::State;
-use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::transact::{ATTEMPTS, Transaction, decide_again, overtaken};
+use crate::writing::{Writer, audit};
 use crate::{Caller, HostSelector, HostUpdate, NotFound, Property, Service, ServiceError};
 
 /// Longer names of capabilities are refused, as in Blazar.
@@ -159,22 +160,20 @@ impl Service {
             return Err(ServiceError::Invalid("No data to update".to_owned()));
         }
         check_keys(capabilities.iter().map(|(key, _)| key))?;
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let before = self.host(id).ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
+        let update = |state: &State, now| {
+            let before = state.hosts.get(&id).cloned().ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
             let mut after = HostRecord::clone(&before);
             set(&mut after.host.capabilities, &capabilities);
             after.host.reservable = reservable.unwrap_or(before.host.reservable);
             if after.host == before.host {
-                return Ok(before);
+                return Ok(Transaction::none(before));
             }
-            let relied_on = relied_on(&self.state(), self.hint_rules(), &before.host, &after.host);
+            let relied_on = relied_on(state, self.hint_rules(), &before.host, &after.host);
             if !relied_on.is_empty() {
                 let keys: Vec<String> = relied_on.iter().map(|key| format!("'{key}'")).collect();
                 let text = format!("Can't add extracapabilities [{}] to Host {id}", quoted_list(&keys, ", "));
                 return Err(ServiceError::Conflict(text));
             }
-            let now = self.now();
             after.version = before.version.next();
             after.updated_at = Some(now);
             let mut commit = Commit::new(now);
@@ -188,23 +187,16 @@ impl Service {
             let record = Box::new(after.clone());
             commit.writes.push(Write::Host { record, expected: Some(before.version) });
             if before.host.reservable && !after.host.reservable {
-                let state = self.snapshot();
                 let moved = beside_requests(|| {
-                    let hosts = self.known_hosts(&state, now);
-                    elsewhere(&state, &self.settings.rules, hosts.now(), id, now)
+                    let hosts = self.known_hosts(state, now);
+                    elsewhere(state, &self.settings.rules, hosts.now(), id, now)
                 });
                 enter_moved(&mut commit, moved);
             }
-            match writer.commit(commit).await {
-                Ok(()) => {
-                    // A lease that waits, or lacks something, may do with it now.
-                    self.wake.notify_one();
-                    return Ok(Arc::new(after));
-                }
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            // A lease that waits, or lacks something, may do with it now.
+            Ok(Transaction::of(commit, Arc::new(after)).wakes())
+        };
+        self.transact(update).await
     }
 
     /// Gives a host back to the fleet that nobody has reserved.

@@ -24,7 +24,8 @@ use crate::free_pools::end_action;
 use crate::leasing::update::{Decided, Ground};
 use crate::notices::{self, notice};
 use crate::state::State;
-use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
+use crate::transact::Transaction;
+use crate::writing::audit;
 use crate::{Caller, NewMaintenance, NotFound, PlannedMaintenance, Service, ServiceError};
 
 impl Service {
@@ -45,12 +46,11 @@ impl Service {
     ) -> Result<Vec<PlannedMaintenance>, ServiceError> {
         let project = self.maintenance_project()?.clone();
         let owner = Owner { project, user: caller.user.clone() };
-        for _ in 0..ATTEMPTS {
-            let plan = |budget: &Budget| {
-                let now = self.now();
-                Ok((now, maintained(&self.snapshot(), new, now, budget)?))
-            };
-            let (writer, (now, mut planned)) = self.decided(plan, never).await?;
+        let plan = |budget: &Budget| {
+            let now = self.now();
+            Ok((now, maintained(&self.snapshot(), new, now, budget)?))
+        };
+        let book = |(now, mut planned): (Timestamp, Vec<PlannedMaintenance>)| {
             let without: Vec<&str> = planned
                 .iter()
                 .filter(|one| one.window.is_none())
@@ -69,15 +69,9 @@ impl Service {
                 commit.writes.push(Write::Lease { record: Box::new(record.clone()), expected: None });
                 one.lease = Some(record.lease.id);
             }
-            match writer.commit(commit).await {
-                Ok(()) => {
-                    self.wake.notify_one();
-                    return Ok(planned);
-                }
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            Ok(Transaction::of(commit, planned).wakes())
+        };
+        self.transact_decided(plan, never, book).await
     }
 
     fn maintenance_project(&self) -> Result<&ProjectId, ServiceError> {

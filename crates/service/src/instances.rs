@@ -19,7 +19,8 @@ use crate::listing::{Order, Page, Position, whole};
 use crate::notices;
 use crate::placing::Place;
 use crate::state::State;
-use crate::writing::{ATTEMPTS, Writer, audit, decide_again, overtaken};
+use crate::transact::{Transaction, overtaken};
+use crate::writing::{Writer, audit};
 use crate::{Caller, NewInstance, NotFound, Service, ServiceError};
 
 /// All instances, with an index.
@@ -142,12 +143,11 @@ impl Service {
                 self.check_preemptible_usage(&caller.project, self.now()).await?;
             }
         }
-        for _ in 0..ATTEMPTS {
-            let propose = |budget: &Budget| {
-                let now = self.now();
-                Ok((now, self.propose_instance(caller, id, &new, now, budget)?))
-            };
-            let (writer, (now, proposal)) = self.decided(propose, never).await?;
+        let propose = |budget: &Budget| {
+            let now = self.now();
+            Ok((now, self.propose_instance(caller, id, &new, now, budget)?))
+        };
+        let create = |(now, proposal): (Timestamp, Proposal)| {
             let Proposal { instance, host, displaced } = proposal;
             let record =
                 InstanceRecord { instance, version: Version::FIRST, created_at: now, updated_at: None };
@@ -159,15 +159,9 @@ impl Service {
                 commit.notifications.extend(notices::of_instance(before, write, None, now));
             }
             commit.writes.extend(displaced.into_iter().map(|(_, write)| write));
-            match writer.commit(commit).await {
-                Ok(()) => {
-                    self.wake.notify_one();
-                    return Ok(Arc::new(record));
-                }
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            Ok(Transaction::of(commit, Arc::new(record)).wakes())
+        };
+        self.transact_decided(propose, never, create).await
     }
 
     /// The instance as it would be, and the host that it would be on.
@@ -252,13 +246,11 @@ impl Service {
 
     /// Has an instance destroyed. It is DELETING when this returns, and goes by itself; one that waits is gone.
     pub async fn delete_instance(&self, caller: &Caller, id: GuestId) -> Result<(), ServiceError> {
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let before = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
+        let delete = |state: &State, now| {
+            let before = state.instances.get(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
             if before.instance.status == InstanceStatus::Deleting {
-                return Ok(());
+                return Ok(Transaction::none(()));
             }
-            let now = self.now();
             let mut commit = Commit::new(now);
             commit.audit.push(audit(caller, now, "instance.delete", &id));
             commit.writes.push(match before.instance.status {
@@ -266,17 +258,11 @@ impl Service {
                 InstanceStatus::Queued if before.instance.resumes.is_none() => {
                     Write::ForgetInstance { id, expected: before.version }
                 }
-                _ => change(&before, before.instance.becoming(InstanceStatus::Deleting), now),
+                _ => change(before, before.instance.becoming(InstanceStatus::Deleting), now),
             });
-            match writer.commit(commit).await {
-                Ok(()) => {
-                    self.wake.notify_one();
-                    return Ok(());
-                }
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            Ok(Transaction::of(commit, ()).wakes())
+        };
+        self.transact(delete).await
     }
 
     /// Starts an instance that was stopped and is kept, as soon as there is room. It goes on as another one, since nothing is
@@ -289,9 +275,8 @@ impl Service {
         let successor = GuestId(self.parts.ids.uuid());
         let known = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
         self.check_preemptible_usage(&known.instance.owner.project, self.now()).await?;
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let before = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
+        let start = |state: &State, now| {
+            let before = state.instances.get(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
             let Instance { status, kind, size, .. } = before.instance;
             if status != InstanceStatus::Shelved {
                 return Err(ServiceError::Conflict(format!(
@@ -300,12 +285,8 @@ impl Service {
                     InstanceStatus::Shelved.name()
                 )));
             }
-            {
-                let state = self.state();
-                let all = state.instances.iter().map(|record| &record.instance);
-                self.settings.quotas.check(&before.instance.owner.project, (kind, size), all)?;
-            }
-            let now = self.now();
+            let all = state.instances.iter().map(|record| &record.instance);
+            self.settings.quotas.check(&before.instance.owner.project, (kind, size), all)?;
             let instance = before.instance.successor(successor);
             let record =
                 InstanceRecord { instance, version: Version::FIRST, created_at: now, updated_at: None };
@@ -313,15 +294,9 @@ impl Service {
             commit.audit.push(audit(caller, now, "instance.start", &id));
             commit.writes.push(Write::ForgetInstance { id, expected: before.version });
             commit.writes.push(Write::Instance { record: Box::new(record.clone()), expected: None });
-            match writer.commit(commit).await {
-                Ok(()) => {
-                    self.wake.notify_one();
-                    return Ok(Arc::new(record));
-                }
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            Ok(Transaction::of(commit, Arc::new(record)).wakes())
+        };
+        self.transact(start).await
     }
 
     /// What becomes of instances that were planned for as they are in `state`.

@@ -42,6 +42,7 @@ mod state;
 mod suspension;
 mod tokens;
 mod traces;
+mod transact;
 mod types;
 mod usage;
 mod waitlist;

@@ -24,7 +24,8 @@ use crate::leasing::create::Proposed;
 use crate::leasing::update::{Decided, Ground};
 use crate::proposals::forget;
 use crate::state::State;
-use crate::writing::{ATTEMPTS, Writer, as_stored, decide_again, overtaken};
+use crate::transact::Transaction;
+use crate::writing::{Writer, as_stored};
 use crate::{Caller, LeaseChanges, NewLease, NotFound, Service, ServiceError};
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
@@ -119,22 +120,19 @@ impl Service {
             let offers = offers.into_iter().map(Arc::new).collect();
             return Ok(Offers { offers, held: false });
         }
-        for _ in 0..ATTEMPTS {
-            let (writer, offers) = self.decided(|budget| find(&self.snapshot(), budget), never).await?;
-            if offers.is_empty() || !self.may_hold(&caller.owner(), now) {
-                return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: false });
+        let hold_them = |found: Vec<LeaseRecord>| {
+            let offered = |held| Offers { offers: found.iter().cloned().map(Arc::new).collect(), held };
+            if found.is_empty() || !self.may_hold(&caller.owner(), now) {
+                return Ok(Transaction::none(offered(false)));
             }
-            let commit = self.held(&caller.owner(), &offers, of, now);
-            match writer.commit(commit).await {
-                Ok(()) => {
-                    self.progress().offers_held.note(&caller.project, now);
-                    self.wake.notify_one();
-                    return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: true });
-                }
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            let commit = self.held(&caller.owner(), &found, of, now);
+            let project = caller.project.clone();
+            Ok(Transaction::of(commit, offered(true)).then(move |service| {
+                service.progress().offers_held.note(&project, now);
+                service.wake.notify_one();
+            }))
+        };
+        self.transact_decided(|budget| find(&self.snapshot(), budget), never, hold_them).await
     }
 
     fn find_offers(
@@ -334,19 +332,13 @@ impl Service {
 
     /// Gives back what is kept free for an offer and those that were made with it.
     pub async fn withdraw_offers(&self, id: LeaseId) -> Result<(), ServiceError> {
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let now = self.now();
-            let offer = held_offer(&self.state(), id, now)?;
-            let mut commit = Commit::new(now);
+        let withdraw = |state: &State, now| {
+            let offer = held_offer(state, id, now)?;
             let group = offer.lease.standing.group();
-            commit.writes = self.state().withdrawing_offers(&offer.lease.owner, group);
-            match writer.commit(commit).await {
-                Ok(()) => return Ok(()),
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            let writes = state.withdrawing_offers(&offer.lease.owner, group);
+            Ok(Transaction::of(Commit { writes, ..Commit::new(now) }, ()))
+        };
+        self.transact(withdraw).await
     }
 
     /// Forgets offers and requests whose time is over. Says whether there were any.

@@ -3,7 +3,8 @@
 
 use store::{Commit, Revocation, TokenKey, TokenState};
 
-use crate::writing::{audit, decide_again, overtaken};
+use crate::transact::{decide_again, overtaken};
+use crate::writing::audit;
 use crate::{Caller, Service, ServiceError};
 
 impl Service {

@@ -19,7 +19,9 @@ use crate::free_pools::end_action;
 use crate::leasing::create::Proposed;
 use crate::notices::{self, notice};
 use crate::proposals::{asked_by, forget};
-use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
+use crate::state::State;
+use crate::transact::Transaction;
+use crate::writing::audit;
 use crate::{Caller, NewLease, NotFound, Service, ServiceError};
 
 impl Service {
@@ -81,20 +83,15 @@ impl Service {
 
     /// Takes a request from the waitlist.
     pub async fn stop_waiting(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let now = self.now();
+        let stop = |_: &State, now| {
             let record = self.waiting(id).ok_or(ServiceError::NotFound(NotFound::Waiting(id)))?;
             let mut commit = Commit::new(now);
             commit.writes.push(forget(&record));
             commit.audit.push(audit(caller, now, notices::WITHDRAWN, &id));
             commit.notifications.push(notice(notices::WITHDRAWN, &record));
-            match writer.commit(commit).await {
-                Ok(()) => return Ok(()),
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            Ok(Transaction::of(commit, ()))
+        };
+        self.transact(stop).await
     }
 
     /// Makes a lease of the first request that waits and can be had. Says whether there was any.

@@ -10,7 +10,9 @@ use leases::status::{EventStatus, LeaseStatus};
 use store::{Commit, LeaseRecord, Write};
 
 use crate::notices::{self, notice};
-use crate::writing::{ATTEMPTS, audit, decide_again, overtaken};
+use crate::state::State;
+use crate::transact::Transaction;
+use crate::writing::audit;
 use crate::{Caller, NotFound, Service, ServiceError};
 
 impl Service {
@@ -28,27 +30,22 @@ impl Service {
 
     /// From here on the lease is gone, or DELETING.
     pub(super) async fn accept_deletion(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
-        for _ in 0..ATTEMPTS {
-            let writer = self.writer().await?;
-            let now = self.now();
-            let before = self.lease(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
+        let delete = |state: &State, now| {
+            let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
             if before.lease.status == LeaseStatus::Deleting {
-                return Ok(());
+                return Ok(Transaction::none(()));
             }
-            let commit = self.deletion(caller, &before, now);
-            match writer.commit(commit).await {
-                Ok(()) => {
-                    self.progress().look_at_end(&before.lease);
-                    self.wake.notify_one();
-                    if before.lease.events.end == EventStatus::Undone {
-                        self.tell_end(&before);
-                    }
-                    return Ok(());
+            let commit = self.deletion(caller, before, now);
+            let before = Arc::clone(before);
+            Ok(Transaction::of(commit, ()).then(move |service| {
+                service.progress().look_at_end(&before.lease);
+                service.wake.notify_one();
+                if before.lease.events.end == EventStatus::Undone {
+                    service.tell_end(&before);
                 }
-                Err(error) => decide_again(error)?,
-            }
-        }
-        Err(overtaken())
+            }))
+        };
+        self.transact(delete).await
     }
 
     /// What makes the lease DELETING; or forgets it, if nothing of it is left anywhere.
