@@ -31,7 +31,7 @@ struct Outcome {
     impossible: usize,
     /// None was found, although there is one.
     missed: usize,
-    /// The solver did not come to an end.
+    /// The solver did not end.
     unknown: usize,
     ours_seconds: f64,
     solver_seconds: f64,

@@ -220,7 +220,7 @@ impl<'a> Probe<'a> {
         let new_t = self.as_primary(t, self.cluster.figures(t), shared, self.offline(p) || force)?;
         let arrived = Change { node: t, figures: new_t };
         if t == p {
-            // Started anew where it is: the copy counts, the removal does not.
+            // Started again where it is: the copy counts, the removal does not.
             return Ok(Outcome::one(arrived, t, self.secondary, shared));
         }
         let left = Change { node: p, figures: self.primary_without };

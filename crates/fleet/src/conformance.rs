@@ -233,7 +233,7 @@ async fn a_host_is_held_only_after_it_was_verified_for_that_reservation(subject:
     assert_eq!(steps.place(ONE).await, fenced(Some(THEIRS)));
     steps.done(Action::Unfence(ONE)).await;
     steps.done(Action::Fence(ONE)).await;
-    assert_eq!(steps.place(ONE).await, fenced(None), "fenced anew, a host is not verified");
+    assert_eq!(steps.place(ONE).await, fenced(None), "fenced again, a host is not verified");
 }
 
 async fn a_host_goes_back_to_the_free_pool_from_whom_it_is_taken(subject: &impl Subject) {

@@ -209,8 +209,8 @@ pub trait Inventory: Send + Sync {
     /// All networks that floating IPs may come from.
     async fn networks(&self) -> Result<Vec<Network>, FleetError>;
 
-    /// A flavor of the cloud's that the project may use, if there is one of that identifier. Fleets without a cloud have
-    /// none.
+    /// A flavor of the cloud's that the project may use, if there is one of that identifier. Fleets without a cloud
+    /// have none.
     async fn flavor(&self, _project: &ProjectId, _id: &str) -> Result<Option<CloudFlavor>, FleetError> {
         Ok(None)
     }
@@ -320,16 +320,17 @@ pub trait Isolation: Send + Sync {
 /// What can be done to guests.
 #[async_trait]
 pub trait Guests: Send + Sync {
-    /// [`Action::StartGuest`]: the guest of that instance, on that host; from what is kept of the one that it resumes, if it
-    /// does. Refused if the host is fenced or somebody
-    /// else's, or has no room. A guest that was started before is not started again: it may have ended since.
+    /// [`Action::StartGuest`]: the guest of that instance, on that host; from what is kept of the one that it resumes,
+    /// if it does. Refused if the host is fenced or somebody else's, or has no room. A guest that was started before is
+    /// not started again: it may have ended since.
     async fn start(
         &self,
         host: HostId,
         instance: &Instance,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
-    /// [`Action::DestroyGuest`], and what is kept of it. From then on it cannot be started any more by a call that is late.
+    /// [`Action::DestroyGuest`], and what is kept of it. From then on it cannot be started any more by a call that is
+    /// late.
     async fn destroy(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
     /// [`Action::StopGuest`]. When it has shut down, what it had is to be kept, if that is said, for an instance that
     /// [resumes](Instance::resumes) it; otherwise it is gone.
@@ -383,7 +384,8 @@ pub trait Fleet: Inventory + Isolation + Guests + Power + fmt::Debug {}
 
 impl<T: Inventory + Isolation + Guests + Power + fmt::Debug> Fleet for T {}
 
-/// Carries out a step of a plan; `instance` is the one whose guest is to be started, or to make way, if it is one's.
+/// Carries out a step of a plan; `instance` is the one whose guest is to be started, or to be preempted, if it is
+/// one's.
 pub async fn perform(
     fleet: &dyn Fleet,
     action: Action,

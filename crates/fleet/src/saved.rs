@@ -24,7 +24,7 @@ pub enum StateError {
         source: io::Error,
     },
     /// What it holds makes no sense.
-    #[error("{path} does not hold the state of a fleet: {source}; move it away to start anew")]
+    #[error("{path} does not hold the state of a fleet: {source}; move it away to start again")]
     Corrupt {
         /// Which file.
         path: PathBuf,
@@ -287,7 +287,7 @@ mod tests {
         file.keep(|| (3, text(&"again")), 3).await.expect("nothing to write");
         assert_eq!(read::<String>(&path).expect("nothing there"), None);
         file.keep(|| (4, text(&"fourth")), 4).await.expect("written");
-        assert!(read::<u32>(&path).expect_err("a text").to_string().contains("move it away to start anew"));
+        assert!(read::<u32>(&path).expect_err("a text").to_string().contains("move it away to start again"));
         fs::remove_file(&path).expect("it is there");
         let nowhere = StateFile::new(Path::new("/nowhere/fleet.json"));
         let error = nowhere.keep(|| (1, text(&"text")), 1).await.expect_err("no such directory");

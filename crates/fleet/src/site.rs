@@ -44,8 +44,8 @@ impl Site {
         }
     }
 
-    /// Whether guests of that owner are moved away from it on behalf of that lease: to get the host, or room on it, or to
-    /// give it back. Preemptible ones make way for leases wherever they are.
+    /// Whether guests of that owner are moved away from it on behalf of that lease: to get the host, or room on it, or
+    /// to give it back. Preemptible ones are preempted for leases wherever they are.
     pub(crate) fn lets_go(self, lease: Option<LeaseId>, owner: GuestOwner) -> bool {
         match self {
             Self::Fenced { .. } => true,
@@ -57,8 +57,8 @@ impl Site {
         }
     }
 
-    /// Whether instances that are part of no lease may be started on it: on one of the free pool, and preemptible ones on
-    /// one of the lease that lets them, if one does.
+    /// Whether instances that are part of no lease may be started on it: on one of the free pool, and preemptible ones
+    /// on one of the lease that lets them, if one does.
     pub(crate) fn admits(self, backfills: Option<LeaseId>) -> bool {
         match self {
             Self::FreePool => true,

@@ -32,12 +32,12 @@ pub enum OpCode {
         /// Which node that is.
         secondary: NewSecondary,
     },
-    /// Make the disks of an instance anew, empty, on nodes that the allocator chooses.
+    /// Recreate the disks of an instance, empty, on nodes that the allocator chooses.
     RecreateDisks {
         /// The instance.
         instance: String,
     },
-    /// Install an instance's system anew.
+    /// Reinstall an instance's operating system.
     Reinstall {
         /// The instance.
         instance: String,

@@ -100,7 +100,7 @@ impl Enforcement {
     /// is one that is changed: what does not reach further than that is never refused.
     ///
     /// Leases stack that overlap, or have less than a tenth of the limit between them: a short break is no reason to
-    /// begin anew.
+    /// begin again.
     pub fn check_stack(
         &self,
         project: &ProjectId,

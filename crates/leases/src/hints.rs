@@ -199,8 +199,8 @@ impl Hints {
         Hint::ALL.into_iter().filter(given)
     }
 
-    /// The hint that the host is against, looked at by itself, the query apart. `location` is the property that says where hosts are:
-    /// of one that has none nobody knows where it is.
+    /// The hint that the host is against, looked at by itself, the query apart. `location` is the property that says
+    /// where hosts are: of one that has none nobody knows where it is.
     pub(crate) fn against(&self, host: &Host, location: &str) -> Option<Hint> {
         let named = self.hosts.is_empty() || self.hosts.contains(&host.name);
         let same = self.same_host.as_ref().is_none_or(|others| others.hosts.contains(&host.id));
@@ -228,7 +228,7 @@ pub(crate) fn place<'a>(host: &'a Host, location: &str) -> Option<Cow<'a, str>> 
     host.property(location).filter(|place| !place.is_empty())
 }
 
-/// What the operator has laid down about hints.
+/// Operator settings about hints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HintRules {
     /// Those that may be given.

@@ -35,13 +35,13 @@ pub struct Instance {
     pub status: InstanceStatus,
     /// Since when it runs, as far as is known.
     pub launched_at: Option<Timestamp>,
-    /// When it makes way, if it is preemptible and a lease of its host is known.
+    /// When it is preempted, if it is preemptible and a lease of its host is known.
     pub departure: Option<Departure>,
-    /// What its owner can count on when it makes way, if it is of a class.
+    /// What its owner can count on when it is preempted, if it is of a class.
     pub class: Option<Class>,
     /// The lease that lets it run on a host of its own, of one that is not on a host of the free pool.
     pub backfills: Option<LeaseId>,
-    /// Whether another one is started in its place, as soon as there is room, when it has made way.
+    /// Whether another one is started in its place, as soon as there is room, once it was preempted.
     pub requeue: bool,
     /// The one that was stopped and kept whose guest this one goes on with, until it runs.
     pub resumes: Option<GuestId>,
@@ -62,7 +62,7 @@ pub struct Departure {
     pub moves_to: Option<HostId>,
 }
 
-/// For whom a preemptible instance makes way.
+/// For whom an instance is preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// For a lease that starts then.
@@ -107,8 +107,8 @@ pub enum InstanceKind {
     },
     /// On hosts of the free pool that nobody has reserved.
     Regular,
-    /// On hosts of the free pool until the next lease of the host, for which it is preempted (PRE-04); and on hosts that
-    /// a lease lets it use meanwhile.
+    /// On hosts of the free pool until the next lease of the host, for which it is preempted (PRE-04); and on hosts
+    /// that a lease lets it use meanwhile.
     Preemptible,
 }
 
@@ -151,9 +151,10 @@ pub enum InstanceStatus {
     Deleting,
     /// It could not be started.
     Error,
-    /// It takes the place of one that has made way, and is started as soon as there is room. Its host is that of the other.
+    /// It takes the place of one that was preempted, and is started as soon as there is room. Its host is that of the
+    /// other.
     Queued,
-    /// It has made way, or has ended by itself, and what it had is kept, apart from its host.
+    /// It was preempted, or has ended by itself, and what it had is kept, apart from its host.
     Shelved,
 }
 
@@ -223,7 +224,7 @@ impl Instance {
         minutes.saturating_mul(self.size.vcpus.into())
     }
 
-    /// Whether it makes way whatever becomes of leases that are to start.
+    /// Whether it is preempted whatever becomes of leases that are to start.
     pub fn leaves_anyway(&self) -> bool {
         self.departure.is_some_and(|departure| !departure.is_for_start())
     }
@@ -239,13 +240,13 @@ impl Instance {
         self.departure.and_then(|departure| departure.moves_to).filter(|to| *to != self.host)
     }
 
-    /// Whether it makes way for a lease now, or has to: it was to be asked to.
+    /// Whether it is being preempted for a lease, or should be: the time to ask it to leave has come.
     pub fn is_departing(&self, now: Timestamp) -> bool {
         self.kind == InstanceKind::Preemptible
             && self.departure.is_some_and(|departure| departure.asked_at <= now)
     }
 
-    /// Whether it has made way, if it is gone now: it ran, and nobody has had it destroyed.
+    /// Whether it was preempted, if it is gone now: it ran, and nobody has had it destroyed.
     pub fn gone_as_preempted(&self, now: Timestamp) -> bool {
         self.status == InstanceStatus::Active && self.is_departing(now)
     }
@@ -255,8 +256,8 @@ impl Instance {
         self.class.as_ref().is_some_and(|class| class.end_state() == EndState::Stop)
     }
 
-    /// The one that takes its place when it has made way. Nothing is ever started twice under one identifier; if the guest is
-    /// kept, that one goes on with it.
+    /// The one that takes its place once it was preempted. Nothing is ever started twice under one identifier; if the
+    /// guest is kept, that one goes on with it.
     #[must_use]
     pub fn successor(&self, id: GuestId) -> Self {
         let ran = matches!(self.status, InstanceStatus::Active | InstanceStatus::Shelved);
@@ -265,7 +266,7 @@ impl Instance {
         Self { id, launched_at, departure, backfills, resumes, ..self.becoming(InstanceStatus::Queued) }
     }
 
-    /// The same, after it has made way and its guest is kept.
+    /// The same, after it was preempted and its guest is kept.
     #[must_use]
     pub fn shelved(&self) -> Self {
         let (launched_at, departure, backfills) = (None, None, None);

@@ -85,7 +85,7 @@ pub enum LeaseState {
     Active,
     /// It was not there before its deadline.
     TimedOut,
-    /// It came to its end.
+    /// It ended.
     Terminated,
     /// It failed.
     Failure,

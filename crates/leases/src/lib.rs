@@ -20,8 +20,8 @@
 //! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
 //! - [`hints`] say where the hosts of a lease are to be, and how its instances are spread over them.
 //! - A [`hunt`] makes room for a lease by moving guests of others away.
-//! - An [`offer`] says what could be had instead of what was refused. A [`standing`] tells what is only offered, or waits
-//!   for its turn, from leases.
+//! - An [`offer`] says what could be had instead of what was refused. A [`standing`] tells what is only offered, or
+//!   waits for its turn, from leases.
 //! - [`housekeeping`] reminds owners, and ends leases that nobody uses; [`maintenance`] finds times for it.
 //! - [`enforcement`] holds the operator's limits, [`filters`] has those that the operator has chosen and counts what
 //!   ruled hosts out.
@@ -37,7 +37,7 @@
 //! What always holds: windows are half-open and in UTC. Two leases never have the same host at the same instant,
 //! and slots never use more than their host has. A refusal changes nothing. A lease that has started loses
 //! nothing by a change. A host is held only after it was fenced, drained and verified, and a lease is ACTIVE only
-//! when it holds all it was given. Every lease comes to an end.
+//! when it holds all it was given. Every lease ends.
 //!
 //! What is not here: the store decides last whether a booking stands, and serialises decisions on one calendar;
 //! the fleet performs steps; the server reads requests, cuts dates to minutes and asks external services.

@@ -1,7 +1,7 @@
 //! How much a project may have: instances beside leases (PRE-10), and what its leases take together ([`LeaseQuota`]).
 //!
-//! Instances that are preemptible are counted apart, with limits of their own: they use what nobody else does. What runs in
-//! a lease is limited by the lease.
+//! Instances that are preemptible are counted apart, with limits of their own: they use what nobody else does. What
+//! runs in a lease is limited by the lease.
 
 mod lease;
 
@@ -31,7 +31,7 @@ pub struct Quota {
 pub struct Quotas {
     /// Of instances that stay.
     pub regular: Quota,
-    /// Of those that make way for leases.
+    /// Of those that are preempted for leases.
     pub preemptible: Quota,
     /// How much of these a project may use in a time, if there is a limit: nobody has all gaps for himself for long.
     pub preemptible_usage: Option<UsageLimit>,
@@ -111,8 +111,8 @@ pub struct OverQuota {
 }
 
 impl Quotas {
-    /// Whether the project may have another one of that kind and size beside these. Those in leases do not count, nor do
-    /// those that could not be started or are kept stopped.
+    /// Whether the project may have another one of that kind and size beside these. Those in leases do not count, nor
+    /// do those that could not be started or are kept stopped.
     pub fn check<'i>(
         &self,
         project: &ProjectId,

@@ -158,7 +158,7 @@ impl EventStatus {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether `next` may follow. An event that is retried, or armed anew, becomes UNDONE again.
+    /// Whether `next` may follow. An event that is retried, or armed again, becomes UNDONE again.
     pub fn may_become(self, next: Self) -> bool {
         match self {
             Self::Undone => next == Self::InProgress,

@@ -26,7 +26,7 @@ pub enum Purpose {
     Retire,
     /// They are restarted: only what would stop leaves. Mirrors stay, and so does what does not run.
     Reboot,
-    /// They are dead, and marked offline: what was on them is started elsewhere, then mirrored anew.
+    /// They are dead, and marked offline: what was on them is started elsewhere, then mirrored again.
     Lost,
 }
 

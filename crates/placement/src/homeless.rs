@@ -11,7 +11,7 @@ pub(crate) enum Rescue {
     Failover,
     /// It is started elsewhere from shared storage.
     Evacuate,
-    /// It is created anew.
+    /// It is created again.
     Recreate,
 }
 

@@ -114,7 +114,7 @@ impl Redundancy {
             let node = self.tested[position];
             let counted = self.knowledge[node.at()] == Knowledge::Counted;
             let is_affected = affected.binary_search(&node).is_ok();
-            // Where instances may be started or created anew, each placement uses up some of what was to spare.
+            // Where instances may be started or created again, each placement uses up some of what was to spare.
             if is_affected || !(counted || only_fails_over(cluster, node)) {
                 self.knowledge[node.at()] = self.look_at(cluster, node);
             }
@@ -315,8 +315,8 @@ pub fn by_simulation(
     possible
 }
 
-/// Which instances find no place if `node` is lost, given the nodes in `list`; none if all do. Of instances that would be
-/// created anew, all are named where there is no room for all. The cluster is left unchanged.
+/// Which instances find no place if `node` is lost, given the nodes in `list`; none if all do. Of instances that would
+/// be created again, all are named where there is no room for all. The cluster is left unchanged.
 pub fn stuck_instances(cluster: &mut Cluster, list: &[NodeIdx], node: NodeIdx) -> Vec<InstanceIdx> {
     let mut attempt = Attempt { cluster, tentative: None, undo: Vec::new(), stuck: Vec::new() };
     let possible = attempt.empty(list, node);
@@ -513,7 +513,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Creates instances anew, each on the best other node of the group; they are not taken off the lost node.
+    /// Creates instances again, each on the best other node of the group; they are not taken off the lost node.
     ///
     /// The path is followed only until it is clear what becomes of the rest.
     fn recreate_all(
@@ -558,7 +558,7 @@ impl Attempt<'_> {
         true
     }
 
-    /// Where an instance is created anew. The board is made once there is something to choose from.
+    /// Where an instance is created again. The board is made once there is something to choose from.
     fn best_of(
         &mut self,
         list: &[NodeIdx],

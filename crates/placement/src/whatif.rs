@@ -1,7 +1,7 @@
 //! Hypothetical changes to a cluster, and what describes it before and after them.
 //!
 //! Changes of what there is (nodes, instances, sizes) are made to the plain values, with what the nodes report brought
-//! in line, and the cluster is loaded anew. Everything else is decided as it would be: lost nodes are drained,
+//! in line, and the cluster is loaded again. Everything else is decided as it would be: lost nodes are drained,
 //! new instances are placed and the groups are balanced by the modules that do so for the programs.
 
 use std::collections::HashSet;

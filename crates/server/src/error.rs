@@ -317,7 +317,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
     }
 }
 
-/// Writes the answer anew with the status that the operator has set, if it says that there is not enough.
+/// Writes the answer again with the status that the operator has set, if it says that there is not enough.
 pub(crate) fn with_shortage_status(response: Response, status: StatusCode) -> Response {
     match response.extensions().get::<Shortage>() {
         Some(Shortage(error)) if error.status != status => {

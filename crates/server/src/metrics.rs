@@ -231,7 +231,7 @@ impl Collector for OfService {
             ),
             (
                 "departing_instances",
-                "Preemptible instances that make way for a lease that is known",
+                "Preemptible instances that will be preempted for a known lease",
                 statistics.departing_instances,
             ),
             ("running_steps", "Steps that are being carried out", statistics.running_steps),
@@ -259,7 +259,7 @@ impl Collector for OfService {
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
         }
         let counters = [
-            ("preempted", "Preemptible instances that have made way for leases", statistics.preempted),
+            ("preempted", "Preemptible instances that were preempted for leases", statistics.preempted),
             ("steps_done", "Steps that were carried out", statistics.steps_done),
             ("steps_failed", "Steps that failed", statistics.steps_failed),
             ("cycles", "Cycles of the loop", statistics.cycles),

@@ -1,7 +1,7 @@
 //! How often a client may ask: a token bucket for each.
 //!
 //! A client is a user, once it is known who asks; before that, an address. What is counted of an address is only
-//! what was in vain, and logins, so that the users behind a proxy do not share a limit, and whoever guesses
+//! what failed, and logins, so that the users behind a proxy do not share a limit, and whoever guesses
 //! passwords has one.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use leases::project::{ProjectId, UserId};
 
 use crate::config::RateLimit;
 
-/// So many clients are remembered. One that is forgotten begins anew, so those with the fullest buckets go first.
+/// So many clients are remembered. One that is forgotten begins again, so those with the fullest buckets go first.
 const MOST_CLIENTS: usize = 50_000;
 
 /// Who asks.

@@ -105,7 +105,7 @@ impl Webhook {
         })
     }
 
-    /// Tells the listener everything, for ever.
+    /// Tells the listener everything, forever.
     async fn push_all(&self, service: &Service, metrics: &Metrics) {
         let mut pause = self.first_pause;
         let mut told = None;

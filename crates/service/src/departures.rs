@@ -1,4 +1,4 @@
-//! When preemptible instances make way: noted with each as soon as a lease of its host is known, and told to its owner
+//! When instances are preempted: noted with each as soon as a lease of its host is known, and told to its owner
 //! (PRE).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use crate::notices;
 use crate::state::State;
 use crate::writing::Writer;
 
-/// What it was decided from who makes way.
+/// What it was decided from who is preempted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Announced {
     /// What is committed.
@@ -36,13 +36,14 @@ struct StartedElsewhere {
 }
 
 impl Service {
-    /// When an instance makes way for a lease of its host that starts then.
+    /// When an instance is preempted for a lease of its host that starts then.
     fn departure_for(&self, instance: &Instance, start: Timestamp) -> Departure {
         let rules = &self.settings.plan_rules;
         Departure::for_lease(rules.asks_at(start, rules.notice(instance.class.as_ref())), start)
     }
 
-    /// When an instance that is to be started there makes way, if it is preemptible and a lease of its host is known.
+    /// When an instance that is to be started there is preempted, if it is preemptible and a lease of its host is
+    /// known.
     pub(crate) fn departure_of_new(
         &self,
         state: &State,
@@ -61,8 +62,8 @@ impl Service {
         leaving.get(&new.id).map(|start| self.departure_for(new, *start))
     }
 
-    /// Tells owners of preemptible instances when these make way, and when they need not after all. Says whether there was
-    /// anything to tell.
+    /// Tells owners of preemptible instances when these are preempted, and when they are not after all. Says whether
+    /// there was anything to tell.
     pub(crate) async fn announce(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let changes = {
             let state = self.snapshot();
@@ -105,7 +106,8 @@ impl Service {
         writer.commit_all_or_each(&changes, commit_of, tell).await
     }
 
-    /// Preemptible guests on the host that others have started, if there are any and leases have room there now or soon.
+    /// Preemptible guests on the host that others have started, if there are any and leases have room there now or
+    /// soon.
     fn started_elsewhere(
         &self,
         state: &State,
@@ -133,8 +135,8 @@ impl Service {
         there.map_or(Elsewhere::NOBODY, |there| Elsewhere { guests: &there.guests, until })
     }
 
-    /// Instances that make way at another time than is noted; and of guests that others have started, and of instances that
-    /// go anyway, those whose place leases need, and when these start.
+    /// Instances that are preempted at another time than is noted; and of guests that others have started, and of
+    /// instances that go anyway, those whose place leases need, and when these start.
     fn departures(
         &self,
         state: &State,

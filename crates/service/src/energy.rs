@@ -28,7 +28,7 @@ use crate::state::State;
 use crate::writing::Writer;
 use crate::{HostPower, Service, ServiceError};
 
-/// After a change it is not planned anew before that: changes come in swarms.
+/// After a change it is not planned again before that: changes come in swarms.
 const PLAN_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 /// But at least so often: guests come and go without being told.
 const PLAN_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_mins(1);
@@ -273,7 +273,7 @@ impl Service {
         }
         let hosts = self.known_hosts(state, now);
         let occupied = state.occupied(&self.observed());
-        // Guests beside leases may stay for ever.
+        // Guests beside leases may stay forever.
         let admission = self.admission(state, None, &hosts, now, budget);
         let admission = Admission { avoided: Some(&occupied), ..admission };
         let settled = now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
@@ -305,7 +305,7 @@ impl Service {
         !moving.is_empty()
     }
 
-    /// Until when what was decided last still holds; none if it is to be decided anew.
+    /// Until when what was decided last still holds; none if it is to be decided again.
     fn planned_until(&self, now: Timestamp) -> Option<Timestamp> {
         let planned = self.progress().power_planned?;
         let known = planned.revision == self.state().revision;

@@ -218,7 +218,7 @@ impl Service {
         Ok(Proposal { instance, host, displaced })
     }
 
-    /// Has preemptible instances make way at once for one of their own project.
+    /// Preempts instances at once for one of their own project.
     fn displace(
         &self,
         state: &State,
@@ -235,9 +235,9 @@ impl Service {
         leaving.iter().filter_map(leave).collect()
     }
 
-    /// Until when a preemptible instance may stay, unless its host fails: when it is asked to make way for the next lease that
-    /// needs its place. None if it is not preemptible, or no such lease is known. On a host of a lease it is the present, since
-    /// its holder may need that at any time.
+    /// Until when a preemptible instance may stay, unless its host fails: when it is asked to leave for the next lease
+    /// that needs its place. None if it is not preemptible, or no such lease is known. On a host of a lease it is the
+    /// present, since its holder may need that at any time.
     pub fn safe_until(&self, instance: &Instance) -> Option<Timestamp> {
         let now = self.now();
         let asked_at = instance.departure.map(|departure| departure.asked_at.max(now));
@@ -265,8 +265,8 @@ impl Service {
         self.transact(delete).await
     }
 
-    /// Starts an instance that was stopped and is kept, as soon as there is room. It goes on as another one, since nothing is
-    /// ever started twice, which takes its turn among those that wait.
+    /// Starts an instance that was stopped and is kept, as soon as there is room. It goes on as another one, since
+    /// nothing is ever started twice, which takes its turn among those that wait.
     pub async fn start_instance(
         &self,
         caller: &Caller,
@@ -355,8 +355,8 @@ impl Service {
     }
 }
 
-/// An instance as it would be, the host that it would be on, and those of its project that make way for it, as they are and
-/// with what is written.
+/// An instance as it would be, the host that it would be on, and those of its project that are preempted for it, as
+/// they are and with what is written.
 struct Proposal {
     instance: Instance,
     host: Arc<HostRecord>,

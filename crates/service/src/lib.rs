@@ -106,7 +106,8 @@ pub struct Parts {
 pub struct Service {
     parts: Parts,
     settings: Settings,
-    /// What the store holds. Never locked across a wait, nor while anything is decided: decisions have a [snapshot](Self::snapshot).
+    /// What the store holds. Never locked across a wait, nor while anything is decided: decisions have a
+    /// [snapshot](Self::snapshot).
     state: RwLock<Arc<State>>,
     /// How far things are. Never locked across a wait, and always after `state` where both are.
     progress: Mutex<Progress>,
@@ -116,7 +117,7 @@ pub struct Service {
     ended: Ended,
     /// Who has it brings `state` up to date. See [`writing::Memory`].
     memory: tokio::sync::Mutex<()>,
-    /// `state` contradicts what the store holds, and is to be loaded anew.
+    /// `state` contradicts what the store holds, and is to be loaded again.
     contradicted: AtomicBool,
     /// Counts changes of `state`.
     changes: watch::Sender<u64>,

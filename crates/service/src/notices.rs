@@ -3,18 +3,18 @@
 //! | event | when |
 //! | --- | --- |
 //! | `lease.create`, `lease.update`, `lease.delete` | it was made, changed (not: renamed), is gone |
-//! | `lease.event.start_lease`, `.before_end_lease`, `.end_lease` | the event came to its end |
+//! | `lease.event.start_lease`, `.before_end_lease`, `.end_lease` | the event ended |
 //! | `lease.event.before_start_lease` | its hosts are clear of preemptible guests, and it starts soon (not in Blazar) |
-//! | `lease.event.before_end_lease.stop` | it was done and is armed anew |
+//! | `lease.event.before_end_lease.stop` | it was done and is armed again |
 //! | `lease.event.start_lease.error` | the lease could not start before its end or its timeout (not in Blazar) |
 //! | `lease.waitlist.added`, `.served`, `.expired`, `.removed` | a request waits; could be served; could not in time; was withdrawn (not in Blazar) |
 //! | `lease.reminder.start_lease`, `.end_lease` | it starts, or ends, soon (not in Blazar) |
 //! | `lease.unused`, `lease.reclaimed` | nobody uses it; it was ended for that (not in Blazar) |
 //! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
 //! | `lease.host_replaced` | it has other hosts, which its owner did not ask for (not in Blazar) |
-//! | `instance.departure.planned` | a preemptible instance is to make way, or at another time than was said (not in Blazar) |
+//! | `instance.departure.planned` | an instance is to be preempted, or at another time than was said (not in Blazar) |
 //! | `instance.departure.withdrawn` | it need not after all (not in Blazar) |
-//! | `instance.preempted` | it has made way, and is gone (not in Blazar) |
+//! | `instance.preempted` | it was preempted, and is gone (not in Blazar) |
 //! | `host.boot_failed` | a host was switched on and does not come up (not in Blazar) |
 //!
 //! What is about a host is nobody's, so that only administrators and the listener see it.
@@ -114,7 +114,7 @@ pub(crate) fn of_instance(
     })
 }
 
-/// Whether the instance is forgotten, or kept apart from its host, because it has made way for a lease.
+/// Whether the instance is forgotten, or kept apart from its host, because it was preempted for a lease.
 pub(crate) fn preempted(before: &InstanceRecord, write: &Write, now: Timestamp) -> bool {
     let gone = match write {
         Write::ForgetInstance { .. } => true,
@@ -124,7 +124,8 @@ pub(crate) fn preempted(before: &InstanceRecord, write: &Write, now: Timestamp) 
     gone && before.instance.gone_as_preempted(now)
 }
 
-/// The lease as the API shows it, but with `lease_id` for `id`. What it has is [entered](complete) when it is committed.
+/// The lease as the API shows it, but with `lease_id` for `id`. What it has is [entered](complete) when it is
+/// committed.
 fn payload(record: &LeaseRecord) -> String {
     written(api::v1::Lease::from(record), None)
 }

@@ -28,7 +28,8 @@ const AT_ONCE: usize = 64;
 type Start = (Arc<InstanceRecord>, Vec<Write>);
 
 impl Service {
-    /// The one that takes the place of an instance, if the change means that it has made way and is to be started anew.
+    /// The one that takes the place of an instance, if the change means that it was preempted and is to be started
+    /// again.
     pub(crate) fn successor(
         &self,
         before: &InstanceRecord,
@@ -75,9 +76,9 @@ impl Service {
         writer.commit_all_or_each(&starts, commit_of, tell).await
     }
 
-    /// Those that wait for which there is room now, in the order of their creation, or behind those that were tried in the
-    /// last cycle. The write lock is held meanwhile, so as many are tried as take a small part of the work of a decision, and
-    /// one at least.
+    /// Those that wait for which there is room now, in the order of their creation, or behind those that were tried in
+    /// the last cycle. The write lock is held meanwhile, so as many are tried as take a small part of the work of a
+    /// decision, and one at least.
     fn startable(&self, state: &State, now: Timestamp, budget: &Budget) -> Vec<Start> {
         let queued = |record: &&Arc<InstanceRecord>| record.instance.status == InstanceStatus::Queued;
         let mut waiting: Vec<_> = state.instances.iter().filter(queued).cloned().collect();

@@ -1,4 +1,4 @@
-//! What the operator has laid down.
+//! Operator settings.
 
 use std::time::Duration;
 
@@ -81,8 +81,8 @@ pub struct Settings {
     pub quotas: Quotas,
     /// Whether the free pool is open: regular instances that an external scheduler places may run there.
     pub open_pool: bool,
-    /// Whether what an external scheduler places is preemptible because its project is listed. Where the fleet cannot tell such
-    /// guests from others, nobody would ask them to leave.
+    /// Whether what an external scheduler places is preemptible because its project is listed. Where the fleet cannot
+    /// tell such guests from others, nobody would ask them to leave.
     pub preemptible_by_project: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Changes: decided on what is in memory, committed, and decided anew if somebody else was first.
+//! Changes: decided on what is in memory, committed, and decided again if somebody else was first.
 
 use jiff::Timestamp;
 use leases::work::Budget;
@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::writing::Writer;
 use crate::{Service, ServiceError};
 
-/// How often a decision is taken anew when the store has it that somebody else was first. Of three services that
+/// How often a decision is taken again when the store has it that somebody else was first. Of three services that
 /// are asked for as much as they can do, each is overtaken twice out of three times.
 pub(crate) const ATTEMPTS: usize = 32;
 
@@ -82,7 +82,7 @@ impl Service {
         Err(overtaken())
     }
 
-    /// The answer, if it could be committed; none if it is to be decided anew.
+    /// The answer, if it could be committed; none if it is to be decided again.
     async fn conclude<T>(
         &self,
         writer: &Writer<'_>,

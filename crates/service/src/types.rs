@@ -222,7 +222,7 @@ pub struct NewInstance {
     pub name: String,
     /// What decides where it may run.
     pub placing: Placing,
-    /// Whether another one is started in its place when it has made way; of one that is preemptible.
+    /// Whether another one is started in its place once it was preempted; of one that is preemptible.
     pub requeue: bool,
 }
 
@@ -250,8 +250,8 @@ pub struct HostQuestion {
     pub instance: Option<GuestId>,
     /// What it is to be like. Without a size, not even that of a reservation, it is not asked for room.
     pub placing: Placing,
-    /// The names of the hosts in question, those of others included that are none of the service's; all of the service's
-    /// if not given.
+    /// The names of the hosts in question, those of others included that are none of the service's; all of the
+    /// service's if not given.
     pub hosts: Option<Vec<String>>,
 }
 
@@ -260,8 +260,8 @@ pub struct HostQuestion {
 pub struct HostAnswer {
     /// What kind of instance it would be.
     pub kind: InstanceKind,
-    /// The hosts in question, in that order, each with until when it may have the instance if a lease is known that bounds
-    /// that, or why it may not.
+    /// The hosts in question, in that order, each with until when it may have the instance if a lease is known that
+    /// bounds that, or why it may not.
     pub hosts: Vec<(String, Result<Option<Timestamp>, HostRefusal>)>,
 }
 
@@ -351,9 +351,9 @@ pub struct Statistics {
     pub last_start_delay_ms: u64,
     /// Preemptible instances that run, or are being started.
     pub preemptible_instances: u64,
-    /// Those of them that make way for a lease that is known.
+    /// Those of them that will be preempted for a known lease.
     pub departing_instances: u64,
-    /// Preemptible instances that have made way since the start.
+    /// Preemptible instances that were preempted since the start.
     pub preempted: u64,
     /// Clients that wait for the write lock.
     pub waiting_writers: u64,
@@ -376,11 +376,11 @@ pub struct Statistics {
 pub struct PreemptibleUsage {
     /// Instances that began to run.
     pub begun: u64,
-    /// Instances that have made way for leases.
+    /// Instances that were preempted for leases.
     pub preempted: u64,
     /// How long instances ran, all together, microseconds.
     pub ran_us: u128,
-    /// How long those had run that have made way, since they were started: microseconds.
+    /// How long those had run that were preempted, since they were started: microseconds.
     pub lost_us: u128,
     /// CPUs times how long they were used, microseconds.
     pub cores_us: u128,

@@ -28,8 +28,8 @@ use crate::{LeaseUsage, PreemptibleUsage, Service, ServiceError};
 const EVENTS_AT_ONCE: u32 = 1000;
 
 impl Service {
-    /// Adds to a commit what its writes mean for usage. For who has the write lock, so that memory says what the commit is
-    /// based on; if it does not, the commit is refused.
+    /// Adds to a commit what its writes mean for usage. For who has the write lock, so that memory says what the commit
+    /// is based on; if it does not, the commit is refused.
     pub(crate) fn account(&self, commit: &mut Commit) {
         let touches = |write: &Write| {
             write.lease().is_some() || matches!(write, Write::Instance { .. } | Write::ForgetInstance { .. })
@@ -232,7 +232,7 @@ fn entries(state: &State, commit: &Commit) -> Entries {
 }
 
 /// Leases in which a commit opens a span of an instance without writing them. Such a span ends with its lease, so
-/// that whoever changes the lease at the same time has to decide anew.
+/// that whoever changes the lease at the same time has to decide again.
 fn seized(state: &State, usage: &Entries, written: &BTreeMap<LeaseId, Option<&LeaseRecord>>) -> Vec<Write> {
     let in_leases = usage.opened.iter().filter(|span| matches!(span.held, Held::Instance(_)));
     let leases: BTreeSet<LeaseId> = in_leases.filter_map(|span| span.lease).collect();

@@ -155,7 +155,7 @@ impl Service {
     }
 }
 
-/// What is told when a request has waited in vain; nothing of offers.
+/// What is told when a request has waited without result; nothing of offers.
 pub(crate) fn expiry(record: &LeaseRecord) -> Option<NewNotification> {
     matches!(record.lease.standing, Standing::Waiting { .. }).then(|| notice(notices::EXPIRED, record))
 }

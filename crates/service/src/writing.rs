@@ -1,7 +1,7 @@
 //! How anything is changed: one writer at a time decides on what the store holds, commits, and then shows it.
 //!
 //! Other services may share the store. Each writer first learns what they have committed. If one of them is
-//! faster after that, the store refuses the commit and the decision is taken anew.
+//! faster after that, the store refuses the commit and the decision is taken again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -273,7 +273,7 @@ impl Writer<'_> {
     }
 
     /// Commits changes: all in one commit; if that cannot be, each on its own, so that one that cannot be does not hold
-    /// up the others. Those that are refused are to be decided anew; `done` is told of the others. Says whether there
+    /// up the others. Those that are refused are to be decided again; `done` is told of the others. Says whether there
     /// were any.
     pub async fn commit_all_or_each<T: Sync>(
         &self,

@@ -64,7 +64,7 @@ pub(crate) struct Checker {
     skew: SignedDuration,
     /// Instances that the service said are started, and whether it said that they are deleted.
     instances: BTreeMap<GuestId, bool>,
-    /// Preemptible instances that make way for others of their projects.
+    /// Preemptible instances that are preempted for others of their projects.
     displaced: BTreeSet<GuestId>,
     /// Where preemptible instances were to be moved.
     relocated: BTreeSet<(GuestId, HostId)>,
@@ -186,8 +186,8 @@ impl Checker {
         let leases: BTreeMap<LeaseId, LeaseRecord> =
             contents.leases.iter().map(|record| (record.lease.id, record.clone())).collect();
         self.check_acknowledged(&leases, now)?;
-        // A lease that has ended by a clock that is ahead leaves its hosts at that moment: by another clock so much earlier
-        // than its end.
+        // A lease that has ended by a clock that is ahead leaves its hosts at that moment: by another clock so much
+        // earlier than its end.
         let cleaning_time = self.cleaning_time.saturating_sub(self.skew * 2).max(SignedDuration::ZERO);
         check_bookings(contents, cleaning_time)?;
         for record in leases.values() {
@@ -291,7 +291,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Of a lease that has come to its end nothing is left, but for what is on hosts that do not answer.
+    /// Of a lease that has ended nothing is left, but for what is on hosts that do not answer.
     fn check_ends(
         &self,
         leases: &BTreeMap<LeaseId, LeaseRecord>,
@@ -364,8 +364,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Whoever is preemptible has made way for what a lease has of a host, if that is what it lacks; of guests that others
-    /// have started, those that have been there for long enough.
+    /// Every preemptible instance was preempted for what a lease has of a host, if that is what it lacks; of guests
+    /// that others have started, those that have been there for long enough.
     fn check_way_made(
         &self,
         contents: &Snapshot,
@@ -410,7 +410,7 @@ fn check_guests(contents: &Snapshot, fleet: &SimulatedFleet, seen: &ObservedHost
     }
 }
 
-/// Once nothing goes wrong any more and all time is over: every lease has come to its end, and all machines
+/// Once nothing goes wrong any more and all time is over: every lease has ended, and all machines
 /// are free.
 pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
     for record in &contents.leases {

@@ -4,7 +4,7 @@
 //! recover, preemptible guests land where they may, calls to the fleet and to the store get lost before and
 //! after they had their effect, replies come late or twice, and the process dies after any step. After every
 //! commit it is checked that what must always hold does, by code that shares nothing with what it
-//! judges. In the end nothing goes wrong any more, and every lease has to come to its end.
+//! judges. In the end nothing goes wrong any more, and every lease has to end.
 //!
 //! A [`World`] is a service with a store, a fleet and a clock that are driven by hand, for tests of anything
 //! that takes time or goes wrong.

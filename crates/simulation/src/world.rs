@@ -39,7 +39,7 @@ pub struct Setup {
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Happened {
-    /// A task came to its end, and was noted.
+    /// A task ended, and was noted.
     Noted(Done),
     /// A service went through a cycle and handed out these tasks, which are under way now.
     Cycled(Vec<Task>),
@@ -111,7 +111,7 @@ impl Replica {
         Ok(Self { service, store, parts, settings, running, wake_at, wanted: true, commits: 0 })
     }
 
-    /// A task that has come to its end.
+    /// A task that has ended.
     fn done(&mut self) -> Option<Done> {
         let done = tokio::task::unconstrained(self.running.next()).now_or_never().flatten()?;
         self.service.note(done.clone());
@@ -284,7 +284,7 @@ impl World {
         self.replicas.iter().map(|replica| replica.running.len()).sum()
     }
 
-    /// Lets the next thing happen: a task that has come to its end is noted, or a cycle is gone through, or
+    /// Lets the next thing happen: a task that has ended is noted, or a cycle is gone through, or
     /// time passes until something can happen, but not beyond `until`. None if nothing happens until then.
     pub async fn next(&mut self, until: Timestamp) -> Option<Happened> {
         for _ in 0..self.replicas.len() {

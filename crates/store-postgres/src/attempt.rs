@@ -15,7 +15,7 @@ const ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// How long anything may take: longer than what the server grants its parts. It is for what the server does not
-/// come to an end with, such as a commit that waits for a standby; one that is gone is noticed earlier
+/// end with, such as a commit that waits for a standby; one that is gone is noticed earlier
 /// ([`crate::hints`]).
 pub(crate) const LIMIT: Duration = Duration::from_secs(150);
 

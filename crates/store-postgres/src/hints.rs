@@ -22,7 +22,7 @@ use crate::pool::Pool;
 /// The channel that the schema's trigger notifies.
 const CHANNEL: &str = "allot_revision";
 
-/// How long to wait before listening anew.
+/// How long to wait before listening again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the server may have nothing to say before it is asked whether it is there.

@@ -1,7 +1,7 @@
 //! The store in PostgreSQL, for any number of services that share it.
 //!
 //! The schema (`migrations/`) refuses what must not be, whoever writes; what is done here is to take locks in an
-//! order in which nobody waits for ever, to put rows in an order in which nothing that is allowed is refused, and
+//! order in which nobody waits forever, to put rows in an order in which nothing that is allowed is refused, and
 //! to find words for what is. A transaction that was in the way of another, or whose connection broke before it
 //! was to be committed, is tried again a few times.
 //!

@@ -173,7 +173,7 @@ impl Servers {
 /// Connects, unless the server does not take writes.
 ///
 /// Sessions have limits: a service that lost its power in the middle of a commit must not stop all others, and
-/// nobody waits for ever for a lock. They are set by a statement and not while connecting, because poolers before
+/// nobody waits forever for a lock. They are set by a statement and not while connecting, because poolers before
 /// the database refuse the latter.
 ///
 /// There is no limit of time for statements: when it ends a commit that waits for its synchronous standby,

@@ -165,7 +165,7 @@ impl Writer<'_> {
         }
         if connection.is_in_transaction() {
             // SQLite has undone it by itself, as it does on a full disk, so that undoing it failed, and the
-            // connection would count it as open for ever.
+            // connection would count it as open forever.
             *connection = SqliteConnection::connect_with(self.options).await.map_err(unavailable)?;
         }
         Ok(connection)

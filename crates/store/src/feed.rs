@@ -23,7 +23,7 @@ pub const KEPT_REVISIONS: u64 = 10_000;
 pub struct Revision {
     /// Rises by one each time.
     pub number: u64,
-    /// Drawn anew each time by stores that could lose what they showed, as one does that is restored from a
+    /// Drawn again each time by stores that could lose what they showed, as one does that is restored from a
     /// backup, or whose standby takes over before it knew of everything. Two histories then count alike, but
     /// are told apart by this.
     pub mark: u128,

@@ -34,6 +34,8 @@ mod sqlx_prepare;
 mod tally;
 mod test;
 mod vectors;
+#[cfg(test)]
+mod words;
 mod write_case;
 mod write_cluster;
 

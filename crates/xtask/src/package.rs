@@ -45,7 +45,7 @@ const LARGEST: u64 = 32_000_000;
 /// What is only looked into is not compressed: for a development build that takes a minute.
 const FAST: [&str; 1] = ["-Znone"];
 
-/// Makes the user, and starts a service that runs anew: the one before goes on with the old binary otherwise. A new
+/// Makes the user, and restarts a service that runs: the one before goes on with the old binary otherwise. A new
 /// service is not started, since everybody would be its administrator.
 const POSTINST: &str = "#!/bin/sh
 set -e
@@ -268,7 +268,8 @@ fn maintainer() -> String {
     )
 }
 
-/// What has changed, in the format of Debian, of the time of the last commit, so that the same pages make the same package.
+/// What has changed, in the format of Debian, of the time of the last commit, so that the same pages make the same
+/// package.
 fn changelog(tree: &Path, maintainer: &str) -> Result<()> {
     let date = output_of(Command::new("git").current_dir(root()).args(["log", "-1", "--format=%cD"]))?;
     let changes = format!(

@@ -1,4 +1,4 @@
-//! A small seeded generator of numbers: the same seed gives the same cluster on every machine, for ever.
+//! A small seeded generator of numbers: the same seed gives the same cluster on every machine, forever.
 //!
 //! It must never read the clock or the environment.
 

@@ -23,7 +23,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     run(check)
 }
 
-/// Describes the queries of both stores anew; with `check`, only compares.
+/// Describes the queries of both stores again; with `check`, only compares.
 pub fn run(check: bool) -> Result<()> {
     let scratch = tempfile::tempdir().context("no temporary directory")?;
     let file = scratch.path().join("schema.db");

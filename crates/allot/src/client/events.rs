@@ -72,7 +72,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
                 after = page.last().map_or(after, number);
                 print(&page, session)?;
             }
-            // A service that is started anew goes on where it was.
+            // A service that is started again goes on where it was.
             Err(ClientError::Unreachable { .. } | ClientError::Silent { .. }) => {
                 tokio::time::sleep(RETRY).await;
             }

@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Show(One),
     /// Start an instance: in a lease, or on a host that nobody has reserved
     Create(Create),
-    /// Start an instance again that has made way and is kept; another one goes on with what it had
+    /// Start an instance again that was preempted and is kept; another one goes on with what it had
     Start(One),
     /// Destroy instances
     Delete(Several),
@@ -53,7 +53,7 @@ pub(crate) struct Create {
     name: String,
     #[command(flatten)]
     placing: Placing,
-    /// Start another one in its place, as soon as there is room, when it has made way for a lease
+    /// Start another one in its place, as soon as there is room, once it was preempted for a lease
     #[arg(long)]
     requeue: bool,
     /// Return when it runs
@@ -82,10 +82,10 @@ struct Placing {
     /// The reservation of a lease that it is to be part of
     #[arg(long, value_name = "ID")]
     reservation: Option<String>,
-    /// It makes way for leases: true or false, where the operator allows it
+    /// It is preempted for leases: true or false, where the operator allows it
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     preemptible: Option<bool>,
-    /// The class of preemptible instances that it is to be of: how much notice it has when it makes way
+    /// The class of preemptible instances that it is to be of: how much notice it has when it is preempted
     #[arg(long, value_name = "CLASS")]
     preemptible_class: Option<String>,
     /// A property of its flavor, as blazar:preemptible=true; may be repeated

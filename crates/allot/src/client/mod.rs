@@ -1,6 +1,6 @@
-//! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`, `instance`,
-//! `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`, `energy`, `settings`,
-//! `doctor`.
+//! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`,
+//! `instance`, `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`, `energy`,
+//! `settings`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `--json` passes them on as they are.
@@ -205,7 +205,7 @@ pub(crate) enum ClientError {
     /// An argument cannot be.
     #[error("{0}")]
     Usage(String),
-    /// Waiting was in vain.
+    /// Waiting has failed.
     #[error("{0}")]
     InVain(String),
     /// Of several things that were to be done some could not be.
@@ -281,8 +281,8 @@ impl Session<'_> {
     }
 }
 
-/// Does something with each of several things by name. One with which it cannot be done does not keep it from the others;
-/// that the service cannot be reached does.
+/// Does something with each of several things by name. One with which it cannot be done does not keep it from the
+/// others; that the service cannot be reached does.
 async fn with_each(
     names: &[String],
     session: &mut Session<'_>,

@@ -11,7 +11,7 @@ use super::{ClientError, Session, segment};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List preemptible instances, and when they make way
+    /// List preemptible instances, and when they are preempted
     List(Whose),
     /// What preemptible instances came to
     Report(Report),

@@ -40,7 +40,7 @@ fn tables() -> String {
     text
 }
 
-/// With `ALLOT_BLESS` set, the document is written anew.
+/// With `ALLOT_BLESS` set, the document is written again.
 #[test]
 fn the_document_has_every_setting_as_it_is() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");

@@ -47,7 +47,7 @@ const HEADINGS: [(&str, &str); 20] = [
     ("housekeeping", "Housekeeping: what is done about leases by itself"),
     ("quota", "What the leases of a project may take together"),
     ("instances", "Instances without a cloud"),
-    ("preemptible", "Preemptible instances, which make way for leases"),
+    ("preemptible", "Preemptible instances, which are preempted for leases"),
     ("usage", "Usage and what it costs"),
     ("energy", "Saving power"),
     ("filters", "Filters that hosts pass before they are leased"),
@@ -141,8 +141,8 @@ settings! {
     /// Name of the region that this service is of; leases that name another are refused
     "region" region: Option<String> = "" as "NAME";
 
-    /// Status of answers that say that there is not enough of what is asked for: 400, 409 or 500. Azimuth's operator shows
-    /// 400 and 500 to its user and asks again forever after any other; Blazar answers 500
+    /// Status of answers that say that there is not enough of what is asked for: 400, 409 or 500. Azimuth's operator
+    /// shows 400 and 500 to its user and asks again forever after any other; Blazar answers 500
     "api.shortage_status" shortage_status: ShortageStatus = "400" as "STATUS";
 
     /// Address of the cloud's Keystone, as `http://HOST:5000/v3`; with `auth = "keystone"`, its tokens are good here
@@ -194,7 +194,8 @@ settings! {
     "openstack.interface" openstack_interface: Interface = "internal" as "INTERFACE";
     /// What keeps others off the hosts of a lease: `blazar-filter` or `allot-filter`
     "openstack.fence" openstack_fence: FenceChoice = "blazar-filter" as "FENCE";
-    /// Whether servers of anybody may run in the free pool, and hosts are taken on with servers; only with `allot-filter`
+    /// Whether servers of anybody may run in the free pool, and hosts are taken on with servers; only with
+    /// `allot-filter`
     "openstack.open_pool" openstack_open_pool: bool = "false" as "BOOL";
     /// Name of the free pool's aggregate, as in blazar-nova's `aggregate_freepool_name`; it is made if there is none
     "openstack.free_pool" openstack_free_pool: String = "freepool" as "NAME";
@@ -232,8 +233,8 @@ settings! {
     "leases.before_end_lead" before_end_lead: Span = "60m" as "DURATION";
     /// What is done before the end where a lease does not say: nothing or snapshot
     "leases.before_end_action" before_end_action: BeforeEndAction = "nothing" as "ACTION";
-    /// What becomes of guests at the end where neither a lease nor the free pool of its hosts says: delete, keep, snapshot
-    /// or migrate. Blazar deletes them
+    /// What becomes of guests at the end where neither a lease nor the free pool of its hosts says: delete, keep,
+    /// snapshot or migrate. Blazar deletes them
     "leases.end_action" end_action: EndAction = "delete" as "ACTION";
     /// How far ahead failed hosts are replaced; 0s for all the time to come
     "leases.healing_interval" healing_interval: Span = "1h" as "DURATION";
@@ -324,13 +325,14 @@ settings! {
     /// How long before a lease starts its hosts are to be empty of preemptible instances; they are asked to leave
     /// leases.grace before that
     "preemptible.margin" preemptible_margin: Span = "30s" as "DURATION";
-    /// How long before that preemptible instances are moved to another gap, if there is one that is long enough; 0 for not at
-    /// all
+    /// How long before that preemptible instances are moved to another gap, if there is one that is long enough; 0 for
+    /// not at all
     "preemptible.moving_time" preemptible_moving_time: Span = "5m" as "DURATION";
     /// Whether they may run on hosts of leases that do not use them, if whoever has the lease allows it
     "preemptible.backfill" preemptible_backfill: bool = "false" as "BOOL";
     /// Classes of preemptible instances, with how long each has to shut down before it is deleted, separated by commas:
-    /// `batch=10m:stop,spot=30s`; with `:stop` it is kept then, to be started again; those of no class have leases.grace
+    /// `batch=10m:stop,spot=30s`; with `:stop` it is kept then, to be started again; those of no class have
+    /// leases.grace
     "preemptible.classes" preemptible_classes: Vec<Class> = "" as "LIST";
     /// How many preemptible instances a project may have; without it, as many as there is room for
     "preemptible.quota" preemptible_quota: Option<u64> = "" as "N";
@@ -468,16 +470,16 @@ settings! {
     /// How much work one decision may cost: looks at hosts, bookings and values of expressions. What would cost more is
     /// refused; 30 million take about 0.3 s
     "limits.decision_work" decision_work: u64 = "30000000" as "UNITS";
-    /// How many decisions and long readings that change nothing are made at once, beside the one that changes something;
-    /// without it, one less than there are processors, since leases start and end meanwhile. More wait, and clients share
-    /// by the work that they ask for
+    /// How many decisions and long readings that change nothing are made at once, beside the one that changes
+    /// something; without it, one less than there are processors, since leases start and end meanwhile. More wait, and
+    /// clients share by the work that they ask for
     "limits.decisions_at_once" decisions_at_once: Option<usize> = "" as "N";
     /// How many connections there may be; more are closed at once
     "limits.connections" connections: usize = "4096" as "N";
     /// How many of them from one address; more than that for a proxy that many clients are behind
     "limits.connections_per_address" connections_per_address: usize = "1024" as "N";
-    /// How many passwords of a user may be wrong at once from one address, before it is one every ten seconds; ten times
-    /// as many of all users from one address; 0 for no limit
+    /// How many passwords of a user may be wrong at once from one address, before it is one every ten seconds; ten
+    /// times as many of all users from one address; 0 for no limit
     "limits.failed_logins" failed_logins: u32 = "10" as "N";
     /// Longest list that is answered at once, if a client asks for a limited one
     "limits.page" page: u32 = "1000" as "N";

@@ -224,7 +224,7 @@ impl Answer<'_> {
                 writeln!(io.out, "  {}: {}", alias(stay.instance), stay.obstacle)?;
             }
         }
-        writeln!(io.out, "{} can be built anew on other nodes.", print::count(mirrors, "mirror"))?;
+        writeln!(io.out, "{} can be built again on other nodes.", print::count(mirrors, "mirror"))?;
         if !bare.is_empty() {
             let stay = if bare.len() == 1 { "stays" } else { "stay" };
             writeln!(io.out, "{} {stay} without a mirror:", print::count(bare.len(), "instance"))?;

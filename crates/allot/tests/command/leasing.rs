@@ -288,7 +288,7 @@ fn the_exit_status_says_who_is_at_fault() {
     assert!(refused.err.starts_with("Error: Not enough hosts available\n"), "{}", refused.err);
     assert_eq!(service.allot("lease show nosuch").status, 1);
     assert_eq!(service.allot("lease create web --hosts two --for 1h").status, 2);
-    assert_eq!(service.allot("lease create web --hosts 2 --for ever").status, 2);
+    assert_eq!(service.allot("lease create web --hosts 2 --forever").status, 2);
     let url = service.url.clone();
     assert_eq!(service.stop(), 0);
     let ran = run(command().args(["lease", "list", "--url", &url]));

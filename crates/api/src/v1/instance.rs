@@ -32,15 +32,15 @@ pub struct Instance {
     pub project_id: String,
     /// The user who asked for it.
     pub user_id: String,
-    /// `BUILD`, `ACTIVE`, `DELETING` or `ERROR`; `QUEUED` if it is started as soon as there is room, `SHELVED_OFFLOADED` if it
-    /// has made way and is kept.
+    /// `BUILD`, `ACTIVE`, `DELETING` or `ERROR`; `QUEUED` if it is started as soon as there is room,
+    /// `SHELVED_OFFLOADED` if it was preempted and is kept.
     pub status: String,
     /// Why it could not be started.
     pub status_reason: Option<String>,
     /// `reserved` in a lease, `regular`, or `preemptible`: it is preempted for the next lease of its host.
     pub kind: String,
-    /// Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts sooner:
-    /// UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
+    /// Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts
+    /// sooner: UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
     pub safe_until: Option<String>,
     /// Whether it is on a host of a lease that does not use it, and leaves as soon as that does.
     pub backfills: bool,
@@ -50,13 +50,13 @@ pub struct Instance {
     pub preemptible_class: Option<String>,
     /// How many seconds it has between being asked to shut down and being deleted, if it is of a class.
     pub notice_seconds: Option<i64>,
-    /// What becomes of it when it has made way, if it is of a class: `delete`, or `stop`, and then it is kept.
+    /// What becomes of it once it was preempted, if it is of a class: `delete`, or `stop`, and then it is kept.
     pub end_state: Option<String>,
     /// The instance that was kept and that this one goes on with, until it runs.
     pub resumes: Option<String>,
     /// Since when it runs: UTC to the second. Null as long as it does not.
     pub launched_at: Option<String>,
-    /// Whether another one is started in its place when it has made way.
+    /// Whether another one is started in its place once it was preempted.
     pub requeue: bool,
     /// The lease that it is part of; null if of none, or of none any more.
     pub lease_id: Option<String>,
@@ -177,7 +177,7 @@ pub struct InstanceRequest {
     pub name: String,
     /// What decides where it may run.
     pub placing: PlacingRequest,
-    /// Whether another one is to take its place when it has made way.
+    /// Whether another one is to take its place once it was preempted.
     pub requeue: bool,
 }
 

@@ -119,7 +119,7 @@ impl<'a> Said<'a> {
         Ok(said)
     }
 
-    /// The type, with the deadline that is said or that the operator has laid down.
+    /// The type, with the deadline that is said or that the operator has set.
     fn deadline(&self, named: Named, dates: Dates, deadlines: &Deadlines) -> Result<LeaseType, RequestError> {
         let now = dates.now;
         let after = |time: SignedDuration| now.checked_add(time).unwrap_or(Timestamp::MAX);

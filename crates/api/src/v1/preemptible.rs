@@ -18,13 +18,13 @@ pub struct PreemptibleUsage {
     pub end: String,
     /// Instances that began to run.
     pub begun: u64,
-    /// Instances that made way for leases.
+    /// Instances that were preempted for leases.
     pub preempted: u64,
     /// How many hours instances ran, all together.
     pub hours: f64,
     /// CPUs times the hours that they were used.
     pub core_hours: f64,
-    /// How many hours those had run that made way: what is lost if they kept nothing.
+    /// How many hours those had run that were preempted: what is lost if they kept nothing.
     pub hours_lost: f64,
     /// The part of all CPUs of all hosts that was used so, from 0 to 1; null to callers who may not see hosts.
     pub utilisation_gained: Option<f64>,

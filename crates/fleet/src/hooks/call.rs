@@ -102,7 +102,7 @@ impl Subject {
         Self { guest: Some(guest.to_string()), ..self }
     }
 
-    /// Whether what it had is kept when it has made way.
+    /// Whether what it had is kept once it was preempted.
     pub(super) fn kept(self, keep: bool) -> Self {
         Self { end_state: keep.then_some(EndState::Stop.name()), ..self }
     }
@@ -271,7 +271,7 @@ fn client(authorities: Option<&Path>) -> Result<Client, String> {
 }
 
 /// A program that runs, with all that it has started. When nobody waits for it any longer all of them are killed:
-/// what is left of a hand-over that was given up must not come to its end beside the next attempt.
+/// what is left of a hand-over that was given up must not end beside the next attempt.
 struct Group(Option<Pid>);
 
 impl Group {

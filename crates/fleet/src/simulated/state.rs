@@ -23,7 +23,7 @@ use crate::late::Fences;
 use crate::saved::{by_id, id, id_or_none, pairs};
 use crate::site::Site;
 
-/// What a simulated fleet goes by. Given anew at every start, unlike [`State`].
+/// What a simulated fleet goes by. Given at every start, unlike [`State`].
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) timing: Timing,

@@ -133,7 +133,7 @@ pub(crate) fn id_list(jobs: &[JobId]) -> String {
 
 /// A master daemon, as far as jobs go.
 pub(crate) trait Daemon {
-    /// Connects anew, so that a daemon which was restarted during a long wait does no harm.
+    /// Connects again, so that a daemon which was restarted during a long wait does no harm.
     fn reconnect(&mut self) -> Result<(), DaemonError>;
 
     /// Submits jobs; their numbers, in the same order.

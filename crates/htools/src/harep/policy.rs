@@ -12,7 +12,7 @@ pub(super) enum RepairType {
     Migrate,
     /// Restart the instance on its secondary.
     Failover,
-    /// Make the instance anew; its data are lost.
+    /// Recreate the instance; its data are lost.
     Reinstall,
 }
 

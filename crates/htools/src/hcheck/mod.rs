@@ -17,7 +17,7 @@ use crate::options::{Options, Program};
 use crate::source::{self, SourceError};
 use show::Phase;
 
-/// Exit status: something is wrong that balancing may mend.
+/// Exit status: something is wrong that balancing may fix.
 const NEEDS_BALANCING: u8 = FAILURE;
 
 /// Why a run ends early.

@@ -132,7 +132,7 @@ impl Admission<'_> {
         self.settled(wish.asked, found)
     }
 
-    /// The same; if there is none, why the first attempt was in vain, if any was made.
+    /// The same; if there is none, why the first attempt failed, if any was made.
     fn found(&self, wish: &Wish<'_>) -> Result<(Timestamp, Vec<Allocation>), Option<Refusal>> {
         let pools = self.pools(wish);
         let (mut start, mut first_refusal, mut changes) = (wish.from, None, None);

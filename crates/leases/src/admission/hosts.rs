@@ -143,7 +143,7 @@ impl Search<'_> {
 struct Candidate {
     /// Hosts that the reservation has already are kept.
     new: bool,
-    /// Somebody may be there for ever.
+    /// Somebody may be there forever.
     avoided: bool,
     /// It cannot be there in time.
     late: bool,

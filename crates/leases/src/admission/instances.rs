@@ -29,10 +29,10 @@ const OBSERVED: u64 = 50;
 pub enum Within<'a> {
     /// In a reservation of an active lease.
     Reservation(&'a Lease, &'a Reservation),
-    /// On hosts of the free pool that nobody has reserved, now or later: an instance without a lease may run for ever.
+    /// On hosts of the free pool that nobody has reserved, now or later: an instance without a lease may run forever.
     FreePool(&'a ProjectId),
-    /// On hosts of the free pool that nobody else has for at least so long: the instance makes way for whoever has the
-    /// host next. If there is no room on any, on hosts of leases that [let it](super::Backfill).
+    /// On hosts of the free pool that nobody else has for at least so long: the instance is preempted for whoever has
+    /// the host next. If there is no room on any, on hosts of leases that [let it](super::Backfill).
     Gap(&'a ProjectId, SignedDuration),
 }
 
@@ -167,8 +167,8 @@ impl Admission<'_> {
         choices.iter().find_map(place).ok_or(NoHost::NoRoom { size, considered })
     }
 
-    /// Which of these hosts may have an instance, for each until when if that is bounded by a lease that is known, or why
-    /// not: what [`Self::host_for`] chooses from. Without a size it is not asked whether they have room.
+    /// Which of these hosts may have an instance, for each until when if that is bounded by a lease that is known, or
+    /// why not: what [`Self::host_for`] chooses from. Without a size it is not asked whether they have room.
     pub fn filter<'h>(
         &self,
         within: Within<'_>,
@@ -216,9 +216,9 @@ impl Admission<'_> {
         self.budget.charge(OBSERVED * (observed.hosts.len() + guests) as u64);
     }
 
-    /// From when on somebody has the host, or some of it, beside the lease that lets preemptible instances on it, if there is
-    /// one; never if that is not known yet. What runs there until then is in nobody's way. What has begun already counts from
-    /// when it began.
+    /// From when on somebody has the host, or some of it, beside the lease that lets preemptible instances on it, if
+    /// there is one; never if that is not known yet. What runs there until then is in nobody's way. What has begun
+    /// already counts from when it began.
     fn undisturbed_until(&self, host: HostId) -> Option<Timestamp> {
         let holder = self.backfill.and_then(|backfill| backfill.holder(host));
         let others = self.calendar.bookings(host).filter(|(_, booking)| Some(booking.lease) != holder);
@@ -227,8 +227,8 @@ impl Admission<'_> {
         first.map(|(window, _)| window.start())
     }
 
-    /// Of hosts with room for it, those that nobody else has for longest. Hosts of leases come last: their holders may want
-    /// them at any time.
+    /// Of hosts with room for it, those that nobody else has for longest. Hosts of leases come last: their holders may
+    /// want them at any time.
     fn longest_gaps<'h>(
         &self,
         on: Vec<(&'h Host, Resources)>,
@@ -244,8 +244,9 @@ impl Admission<'_> {
         with_room.into_iter().filter(|(host, _)| Some(gap(host)) == longest).collect()
     }
 
-    /// Whether the host may have such an instance, as far as that is no question of room; and until when it may stay there,
-    /// if that is bounded by a lease that is known. On a host of a lease a preemptible one may be asked to leave at once.
+    /// Whether the host may have such an instance, as far as that is no question of room; and until when it may stay
+    /// there, if that is bounded by a lease that is known. On a host of a lease a preemptible one may be asked to leave
+    /// at once.
     pub fn fits(
         &self,
         within: Within<'_>,
@@ -315,7 +316,7 @@ fn pool_of(within: Within<'_>) -> Option<&LeasePool> {
     }
 }
 
-/// What guests use of the host that are not to make way for such an instance: who uses its own host has all of it.
+/// What guests use of the host that are not to be preempted for such an instance: who uses its own host has all of it.
 fn used_within(within: Within<'_>, seen: &ObservedHost) -> Resources {
     match (within, seen.place) {
         (Within::Reservation(..), Place::Held(_)) => {
@@ -325,7 +326,7 @@ fn used_within(within: Within<'_>, seen: &ObservedHost) -> Resources {
     }
 }
 
-/// Of each choice first the hosts where nobody has to make way.
+/// Of each choice first the hosts where nobody is preempted.
 fn without_backfill_first(choices: Vec<Vec<HostId>>, observed: &Observed) -> Vec<Vec<HostId>> {
     let backfilled = |host: &HostId| {
         let preemptible = |guest: &Guest| guest.owner == GuestOwner::Preemptible;

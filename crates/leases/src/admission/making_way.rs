@@ -16,15 +16,15 @@ use crate::resources::Resources;
 use crate::window::{Window, later};
 
 impl Admission<'_> {
-    /// Which of the instances on a host make way, as far as leases are known, and for each when the lease starts that needs
-    /// its place. Before a lease of the whole host all leave that are preemptible; before one of room on it only as many
-    /// as it takes for the rest to fit beside what is reserved then, those `elsewhere` among them.
+    /// Which of the instances on a host are preempted, as far as leases are known, and for each when the lease starts
+    /// that needs its place. Before a lease of the whole host all leave that are preemptible; before one of room on it
+    /// only as many as it takes for the rest to fit beside what is reserved then, those `elsewhere` among them.
     ///
-    /// `instances` are all those of the host that are part of no lease; `starts` knows when leases start. Nobody leaves for
-    /// those that it does not know: what is held for an offer need not become a lease.
+    /// `instances` are all those of the host that are part of no lease; `starts` knows when leases start. Nobody leaves
+    /// for those that it does not know: what is held for an offer need not become a lease.
     ///
-    /// Instances that go whatever becomes of leases ([`Instance::goes_anyway`]) are among them as long as a lease of room
-    /// needs the place that they still have: until they have gone that room is not there.
+    /// Instances that go whatever becomes of leases ([`Instance::goes_anyway`]) are among them as long as a lease of
+    /// room needs the place that they still have: until they have gone that room is not there.
     pub fn making_way<'i>(
         &self,
         host: &Host,
@@ -61,7 +61,7 @@ impl Admission<'_> {
                 staying.iter().filter(|instance| !backfills(instance)).map(|instance| instance.id).collect()
             };
             if window.end() <= later(self.now, FENCE_TOLERANCE) {
-                // By somebody else's clock it is over: nobody is told anew to leave for it.
+                // By somebody else's clock it is over: nobody is told again to leave for it.
                 let told = |instance: &&&Instance| {
                     instance.departure.is_some_and(|departure| departure.gone_by == start)
                 };
@@ -91,8 +91,8 @@ impl Admission<'_> {
         leaving
     }
 
-    /// A host for an instance of the project that is part of no lease and for which there is no room, if as few as can be
-    /// of the project's own preemptible instances are preempted for it; and which (PRE-10).
+    /// A host for an instance of the project that is part of no lease and for which there is no room, if as few as can
+    /// be of the project's own preemptible instances are preempted for it; and which (PRE-10).
     pub fn displacing<'i>(
         &self,
         project: &ProjectId,
@@ -139,7 +139,7 @@ impl Admission<'_> {
         self.settled_or_none(best.map(|((.., host), going)| (host, going)))
     }
 
-    /// The instance as one that may have to make way for a lease that starts then.
+    /// The instance as one that may have to be preempted for a lease that starts then.
     fn candidate<'i>(&self, instance: &'i Instance, start: Timestamp) -> Candidate<'i> {
         // Who was asked to leave leaves, whatever was made or deleted since.
         let asked = |start| instance.departure.is_some_and(|known| known.gone_by <= start);
@@ -156,7 +156,8 @@ impl Admission<'_> {
 /// Preemptible guests on a host that others have started: they are no instances on record.
 ///
 /// They come and go without anybody being told, so only leases that start soon have to do with them: what owners of
-/// instances are told long before depends on none of them. Before leases of the whole host they leave whatever is decided.
+/// instances are told long before depends on none of them. Before leases of the whole host they leave whatever is
+/// decided.
 #[derive(Clone, Copy, Debug)]
 pub struct Elsewhere<'g> {
     /// These.
@@ -170,8 +171,9 @@ impl Elsewhere<'_> {
     pub const NOBODY: Self = Self { guests: &[], until: Timestamp::MIN };
 }
 
-/// The guest as one that may have to make way. What it has done nobody here knows, so it loses nothing, and leaves before
-/// an instance where one of them is enough. Who was asked to leave leaves: that is seen, and need not be on record.
+/// The guest as one that may have to be preempted. What it has done nobody here knows, so it loses nothing, and leaves
+/// before an instance where one of them is enough. Who was asked to leave leaves: that is seen, and need not be on
+/// record.
 fn started_elsewhere(guest: &Guest) -> Candidate<'_> {
     Candidate {
         id: guest.id,

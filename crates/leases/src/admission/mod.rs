@@ -74,7 +74,7 @@ use crate::terms::{ReservationTerms, Terms};
 use crate::window::Window;
 use crate::work::{Budget, Stop, UNLIMITED};
 
-/// What the operator has laid down for admission.
+/// Operator settings for admission.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// How long before the end the before-end action is due by default; none means never.
@@ -100,12 +100,12 @@ pub struct Admission<'a> {
     pub calendar: &'a Calendar,
     /// What there is.
     pub inventory: &'a Inventory,
-    /// What the operator has laid down.
+    /// Operator settings.
     pub rules: &'a Rules,
     /// Hosts with guests that nobody may remove, if there are any. What starts at once or as soon as it can does
     /// without them; what has a date may hope that they are gone by then.
     pub occupied: Option<&'a BTreeSet<HostId>>,
-    /// Hosts that are had last, if there are any: an instance that is part of no lease runs there, perhaps for ever.
+    /// Hosts that are had last, if there are any: an instance that is part of no lease runs there, perhaps forever.
     pub avoided: Option<&'a BTreeSet<HostId>>,
     /// What is reserved for offers, if anything is: hosts and addresses that are had last among those that are as good.
     pub offered: Option<&'a Calendar>,
@@ -167,8 +167,8 @@ impl Admission<'_> {
 }
 
 impl Admission<'_> {
-    /// What was decided about these reservations, unless the decision ended early: then it was made of a part of what there
-    /// is, and does not count.
+    /// What was decided about these reservations, unless the decision ended early: then it was made of a part of what
+    /// there is, and does not count.
     fn settled<T>(&self, asked: &[&ReservationTerms], decided: Result<T, Refusal>) -> Result<T, Refusal> {
         match self.budget.stopped() {
             None => decided,

@@ -58,7 +58,7 @@ impl Admission<'_> {
     }
 }
 
-/// A lease that is given anew what it needs.
+/// A lease that is reallocated what it needs.
 struct Attempt<'a> {
     admission: Admission<'a>,
     before: &'a Lease,
@@ -122,7 +122,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What a reservation is given anew for.
+/// What a reservation is reallocated for.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     position: usize,

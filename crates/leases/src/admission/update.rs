@@ -103,7 +103,7 @@ pub struct FloatingIpsChange {
 pub struct Updated {
     /// The lease as it is to be committed.
     pub lease: Lease,
-    /// The before-end action had been done and is due anew, which listeners are told.
+    /// The before-end action had been done and is due again, which listeners are told.
     pub before_end_rearmed: bool,
 }
 
@@ -282,8 +282,8 @@ impl Admission<'_> {
             updated.reservations = self.given_anew(lease, updated)?;
             return Ok(());
         }
-        // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends, and nothing
-        // else can be promised.
+        // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends, and
+        // nothing else can be promised.
         let terms =
             |lease: &Lease| -> Vec<_> { lease.reservations.iter().map(|r| r.terms.clone()).collect() };
         if terms(updated) == terms(lease) { Ok(()) } else { Err(Refusal::Over) }

@@ -105,7 +105,7 @@ impl Calendar {
         let from = if keeps { now } else { earlier(now, self.cleaning_time) };
         let mut window = lease.window.since(from);
         if !keeps {
-            // One that came to its end before its time, or by a clock that is ahead of ours, leaves its hosts now.
+            // One that ended before its time, or by a clock that is ahead of ours, leaves its hosts now.
             window = window.before(now);
         }
         if window.is_empty() {
@@ -282,8 +282,8 @@ impl Calendar {
     }
 
     /// The earliest time within `within` when `count` of these hosts are free together for `length`, with
-    /// cleaning time around it, and which to take then. Bookings of the lease `without` do not count. None as well once the
-    /// budget is used up.
+    /// cleaning time around it, and which to take then. Bookings of the lease `without` do not count. None as well once
+    /// the budget is used up.
     pub fn earliest_slot(
         &self,
         hosts: &[HostId],
@@ -296,8 +296,8 @@ impl Calendar {
         slot::earliest(self, hosts, count, length, within, (without, budget))
     }
 
-    /// The earliest times within `within`, so many at most and none of which overlaps another, when `count` of these hosts
-    /// are free together for `length`, with cleaning time around it. Fewer once the budget is used up.
+    /// The earliest times within `within`, so many at most and none of which overlaps another, when `count` of these
+    /// hosts are free together for `length`, with cleaning time around it. Fewer once the budget is used up.
     pub fn earliest_windows(
         &self,
         hosts: &[HostId],

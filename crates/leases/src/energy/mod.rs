@@ -30,7 +30,7 @@ pub use self::power::{Alarm, Power, PowerState, Settled, Slept, settle, step};
 pub use self::report::{PoolReport, Sleep, report};
 pub use self::staging::readiness;
 
-/// What the operator has laid down for switching hosts.
+/// Operator settings for switching hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerRules {
     /// How long a host counts as booting at least, whatever was measured; and of hosts that were never measured.

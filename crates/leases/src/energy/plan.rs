@@ -25,7 +25,7 @@ pub struct Ground<'a> {
     pub observed: &'a Observed,
     /// Hosts that something is about to come to, or that stay as they are for another reason.
     pub kept: &'a BTreeSet<HostId>,
-    /// What the operator has laid down.
+    /// Operator settings.
     pub rules: &'a PowerRules,
     /// The present.
     pub now: Timestamp,
@@ -166,7 +166,7 @@ impl<'a> Ground<'a> {
         // It is in the free pool, or about to be.
         let given_back = |place| matches!(place, Place::FreePool | Place::Fenced { .. });
         let given_back = seen.is_some_and(|seen| given_back(seen.place));
-        // Guests of a lease that is going on leave with it; others may stay for ever.
+        // Guests of a lease that is going on leave with it; others may stay forever.
         let vacant = busy || asleep || (given_back && empty && !self.kept.contains(&host.id));
         let works = host.health == Health::Up && seen.is_some_and(|seen| asleep || seen.health == Health::Up);
         let settled = matches!(state, PowerState::On) || asleep;

@@ -5,7 +5,7 @@
 //! on them goes. From that moment on the hosts are the lease's in the calendar and are fenced. The planner
 //! ([`crate::plan`]) has the guests moved, as many at a time as the operator lets it, and hands the hosts over once
 //! all of them are empty. Where a move fails for good, or its destination has filled up meanwhile, the hunt is planned
-//! anew from what is there then. A lease that times out or is deleted moves nobody any more; guests that have moved
+//! again from what is there then. A lease that times out or is deleted moves nobody any more; guests that have moved
 //! stay where they are.
 //!
 //! Guests of the lease's own project, and guests that nobody knows how to move, are in the way as before. Guests go
@@ -35,7 +35,7 @@ const ATTEMPTS: u32 = 3;
 /// A guest that so many hosts have not got in the end is left alone.
 pub(crate) const DESTINATIONS: usize = 3;
 
-/// What the operator has laid down for hunts.
+/// Operator settings for hunts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hunting {
     /// Whether there are any.
@@ -153,8 +153,8 @@ impl Hunt {
         }
     }
 
-    /// The hunt that goes on from this one by another plan: what has been moved, is being moved or has gone stays part of
-    /// it, so that all that was done for the lease is told of. Guests that need not move any more are left out.
+    /// The hunt that goes on from this one by another plan: what has been moved, is being moved or has gone stays part
+    /// of it, so that all that was done for the lease is told of. Guests that need not move any more are left out.
     pub(crate) fn continued_by(&self, plan: Self, observed: &Observed) -> Self {
         let done = |mov: &&Move| {
             let waits =
@@ -183,9 +183,9 @@ impl Hunt {
     }
 }
 
-/// Hosts are looked at one after the other, so a guest that moves meanwhile may be seen on both of them, or still where it
-/// was. Of those that these moves have taken along the first is out of date, and those whose move was begun are on their
-/// way.
+/// Hosts are looked at one after the other, so a guest that moves meanwhile may be seen on both of them, or still where
+/// it was. Of those that these moves have taken along the first is out of date, and those whose move was begun are on
+/// their way.
 pub fn follow_moves<'a>(
     observed: &mut Observed,
     moves: impl IntoIterator<Item = &'a Move>,
@@ -289,8 +289,8 @@ impl Surroundings<'_> {
         self.observed.hosts.iter().filter(|(_, host)| clearable(host)).map(|(id, _)| *id).collect()
     }
 
-    /// Whether the guest may be moved so, as far as the guest and the host that it goes to are concerned. A host that is to
-    /// be switched off may still be seen as it was.
+    /// Whether the guest may be moved so, as far as the guest and the host that it goes to are concerned. A host that
+    /// is to be switched off may still be seen as it was.
     fn possible(&self, mov: &Move, guest: &Guest, inventory: &Inventory) -> bool {
         let failed = self.failed_destinations(guest.id).any(|to| to == mov.to);
         let stays_on = inventory.host(mov.to).is_some_and(|host| host.power.is_on());
@@ -312,7 +312,7 @@ impl Room {
             observed.guests.iter().for_each(|guest| subtract(&mut left, guest.size));
             free.insert(host.id, left);
         }
-        // Of several hunts that count on the same room those that were begun later are planned anew.
+        // Of several hunts that count on the same room those that were begun later are planned again.
         let order = |lease: &Lease| (lease.window.start(), lease.id);
         for (to, guest) in surroundings.incoming(|other| order(other) <= order(lease)).into_values() {
             if let Some(left) = free.get_mut(&to) {
@@ -351,7 +351,7 @@ fn receives(host: Option<&ObservedHost>) -> bool {
     host.is_some_and(|host| host.place == Place::FreePool && host.health == Health::Up)
 }
 
-/// Whether the guest does not make way for the lease by itself.
+/// Whether the guest is not preempted for the lease by itself.
 fn is_foreign(guest: &Guest, lease: LeaseId) -> bool {
     match guest.owner {
         GuestOwner::Preemptible => false,

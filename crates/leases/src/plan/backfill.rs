@@ -41,12 +41,13 @@ pub(super) fn has_to_leave(world: &World<'_>, claims: &Claims<'_>, instance: &In
     }
     let Some(observed) = world.observed.hosts.get(&instance.host) else { return false };
     let Some((lease, reservation)) = claims.hosts.get(&instance.host) else { return false };
-    // What was not started there by consent makes way before the host is the lease's.
+    // What was not started there by consent is preempted before the host is the lease's.
     observed.place == Place::Held(reservation.id)
         && !may_have_others(world, claims, (instance.host, observed), lease)
 }
 
-/// Whether preemptible guests may be on a host of the lease: its owner lets them, and nothing of it is there, or about to be.
+/// Whether preemptible guests may be on a host of the lease: its owner lets them, and nothing of it is there, or about
+/// to be.
 fn may_have_others(
     world: &World<'_>,
     claims: &Claims<'_>,
@@ -59,8 +60,8 @@ fn may_have_others(
         && !claims.used.contains(&(host, lease.id))
 }
 
-/// Whether the host is still the lease's, as far as is known, or that of one that nobody knows any more: it may have failed,
-/// or be silent, when the lease came to its end.
+/// Whether the host is still the lease's, as far as is known, or that of one that nobody knows any more: it may have
+/// failed, or be silent, when the lease ended.
 pub(super) fn is_held(world: &World<'_>, claims: &Claims<'_>, host: HostId, lease: LeaseId) -> bool {
     let place = world.observed.hosts.get(&host).map(|observed| observed.place);
     match place {

@@ -48,7 +48,7 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
             }
         }
         (Place::Releasing(holder), Some((lease, reservation))) if holder == reservation.id => {
-            // It is wanted again. Guests that are its own stay; what they need is handed over anew.
+            // It is wanted again. Guests that are its own stay; what they need is handed over again.
             effort.waits(lease.id, Waiting::TakingBack(host));
             effort.step(Action::Release(host, holder), Some(lease.id));
         }
@@ -98,7 +98,8 @@ fn take_back(
     if let Some(lease) = lease.filter(|lease| doomed(Some(lease), observed).next().is_some())
         && life::wants_images(lease, (host, holder), &effort.world)
     {
-        // By somebody's clock that is ahead of ours it has ended; what we did now would not count as done after its end.
+        // By somebody's clock that is ahead of ours it has ended; what we did now would not count as done after its
+        // end.
         if effort.world.now < lease.window.end() {
             effort.wake(lease.window.end());
         } else {
@@ -216,8 +217,8 @@ fn moves(effort: &mut Effort<'_>, hunt: &Hunt, guest: &Guest, host: HostId, leas
     true
 }
 
-/// Whether the hosts of the lease are to be cleared now for its start. One that starts a little later may have been near by
-/// somebody else's clock.
+/// Whether the hosts of the lease are to be cleared now for its start. One that starts a little later may have been
+/// near by somebody else's clock.
 pub(super) fn is_near(effort: &Effort<'_>, lease: &Lease) -> bool {
     effort.world.rules.clears_at(lease.window.start()) <= effort.world.now
 }

@@ -193,7 +193,7 @@ fn plan_steps(
     };
     let lease = instance.kind.lease();
     match (instance.status, seen) {
-        // It is started once those have gone that make way for it.
+        // It is started once those have gone that are preempted for it.
         (InstanceStatus::Building, None) if in_the_way() => {}
         (InstanceStatus::Building, None) => {
             effort.step(Action::StartGuest(instance.host, instance.id), lease);
@@ -201,8 +201,8 @@ fn plan_steps(
         // One that is moving is destroyed where it arrives.
         (InstanceStatus::Deleting, Some((_, guest))) if guest.moving_to.is_some() => {}
         (InstanceStatus::Deleting, _) => {
-            // What was kept for it goes as well. What is destroyed is not destroyed again: where few steps are carried out
-            // at once, that would keep the other from its turn forever.
+            // What was kept for it goes as well. What is destroyed is not destroyed again: where few steps are carried
+            // out at once, that would keep the other from its turn forever.
             for id in [Some(instance.id), instance.resumes].into_iter().flatten() {
                 let action = Action::DestroyGuest(instance.host, id);
                 let there = seen.is_some() && id == instance.id;

@@ -154,7 +154,7 @@ impl Change {
         if lease.status == LeaseStatus::Starting
             && let Some(before_start) = &mut after.before_start
         {
-            // It has been done by now, or in vain.
+            // It has been done by now, or has failed.
             before_start.status = after.events.start;
         }
         if let Some(status) = self.reservations {
@@ -268,7 +268,7 @@ fn cleared(lease: &Lease, world: &World<'_>) -> bool {
     })
 }
 
-/// Whether a guest that others have started is on the host and makes way for the lease, or one that starts sooner.
+/// Whether a guest that others have started is on the host and is preempted for the lease, or one that starts sooner.
 fn others_leave(host: HostId, lease: &Lease, world: &World<'_>) -> bool {
     if world.others_leaving.is_empty() {
         return false;
@@ -316,7 +316,7 @@ fn snapshots(lease: &Lease, world: &World<'_>) -> Vec<Snapshot> {
         let action = Action::Snapshot(host, reservation.id);
         let failures = world.history.failures.get(&action).map_or(0, |failures| failures.times);
         let done = world.history.done.get(&action);
-        // One that was made before the event was armed anew does not count.
+        // One that was made before the event was armed again does not count.
         let state = if done.is_some_and(|done| lease.before_end.is_some_and(|at| at <= *done)) {
             SnapshotState::Done
         } else if failures >= world.rules.snapshot_attempts {

@@ -46,7 +46,7 @@ use crate::status::LeaseStatus;
 use crate::terms::BeforeEndAction;
 use crate::window::{earlier, later};
 
-/// What the operator has laid down for hand-over.
+/// Operator settings for hand-over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanRules {
     /// How long a preemptible guest has to shut down before it is deleted, unless its class says otherwise.
@@ -55,8 +55,8 @@ pub struct PlanRules {
     pub longest_notice: SignedDuration,
     /// So much longer is waited for everybody: by the clock of somebody else it may have been asked later.
     pub slack: SignedDuration,
-    /// How long before the start of a lease its hosts are fenced, and preemptible guests moved away or asked to leave; at
-    /// the start if absent.
+    /// How long before the start of a lease its hosts are fenced, and preemptible guests moved away or asked to leave;
+    /// at the start if absent.
     pub clear_ahead: Option<SignedDuration>,
     /// How much of that is for moves: whoever is still there then is asked to leave.
     pub moving_time: SignedDuration,
@@ -76,8 +76,8 @@ pub struct PlanRules {
     pub backfill: bool,
 }
 
-/// Whoever has a clock that is behind by less than this does not take back what was fenced ahead of a start, nor what was
-/// said about who makes way.
+/// Whoever has a clock that is behind by less than this does not take back what was fenced ahead of a start, nor what
+/// was said about who is preempted.
 pub(crate) const FENCE_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
 
 impl PlanRules {
@@ -91,8 +91,8 @@ impl PlanRules {
         class.map_or(self.grace, Class::notice)
     }
 
-    /// When a preemptible guest that is still there and has so long to shut down is asked to leave for a lease that starts
-    /// then.
+    /// When a preemptible guest that is still there and has so long to shut down is asked to leave for a lease that
+    /// starts then.
     pub fn asks_at(&self, start: Timestamp, notice: SignedDuration) -> Timestamp {
         // Whoever needs less time than others stays so much longer.
         let stays = self.longest_notice.max(self.grace).saturating_sub(notice).max(SignedDuration::ZERO);
@@ -183,12 +183,13 @@ pub struct World<'a> {
     pub observed: &'a Observed,
     /// What became of earlier steps.
     pub history: &'a History,
-    /// What the operator has laid down.
+    /// Operator settings.
     pub rules: &'a PlanRules,
     /// Instances that are to run, or to be destroyed.
     pub instances: &'a [&'a Instance],
     /// When leases of room start that need the place of others: of preemptible guests that are no instances on record
-    /// ([`crate::admission::Elsewhere`]), which make way, and of instances that [go anyway](Instance::goes_anyway).
+    /// ([`crate::admission::Elsewhere`]), which are preempted, and of instances that [go
+    /// anyway](Instance::goes_anyway).
     pub others_leaving: &'a BTreeMap<GuestId, Timestamp>,
     /// Those instances whose guests are certain to be nowhere: they were looked for on hosts that work.
     pub gone: &'a BTreeSet<GuestId>,
@@ -290,11 +291,12 @@ struct Claims<'a> {
     notices: BTreeMap<GuestId, SignedDuration>,
     /// Preemptible instances.
     preemptible: BTreeSet<GuestId>,
-    /// Those that make way now, or are moved away before they would.
+    /// Those that are preempted now, or are moved away before they would.
     leaving: BTreeMap<GuestId, &'a Instance>,
     /// Instances that go anyway.
     going: BTreeSet<GuestId>,
-    /// Hosts where any of them has the place still that a lease of room needs, and when the first of these leases starts.
+    /// Hosts where any of them has the place still that a lease of room needs, and when the first of these leases
+    /// starts.
     taken_until_gone: BTreeMap<HostId, Timestamp>,
     /// Hosts that instances of leases are on, or are to be started on.
     used: BTreeSet<(HostId, LeaseId)>,

@@ -217,7 +217,7 @@ impl Default for Mobility {
 /// Whose a guest is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestOwner {
-    /// Nobody's who could complain: it makes way for leases, after its grace time.
+    /// Nobody's who could complain: it is preempted for leases, after its grace time.
     Preemptible,
     /// The lease's in which it was started.
     Lease(LeaseId),

@@ -1,8 +1,9 @@
 //! Handing over slots of shared hosts, and addresses.
 //!
 //! Shared hosts stay in the free pool, and preemptible guests there stay where they are, as long as there is room for
-//! them beside what is reserved. Which of them have to go was decided before ([`crate::admission::Admission::making_way`]): it
-//! is noted with their instances, and told with the world of guests that others have started.
+//! them beside what is reserved. Which of them have to go was decided before
+//! ([`crate::admission::Admission::making_way`]): it is noted with their instances, and told with the world of guests
+//! that others have started.
 
 use jiff::Timestamp;
 
@@ -60,7 +61,8 @@ pub(super) fn plan_slots(
     }
 }
 
-/// Preemptible guests whose place a lease needs leave before it starts. Says whether any is there that should be gone by now.
+/// Preemptible guests whose place a lease needs leave before it starts. Says whether any is there that should be gone
+/// by now.
 fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) -> bool {
     if observed.place == Place::FreePool {
         for guest in &observed.guests {
@@ -90,7 +92,7 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
     in_the_way
 }
 
-/// When the guest is asked to leave for leases of room on its host, and has to be gone, if it makes way.
+/// When the guest is asked to leave for leases of room on its host, and has to be gone, if it is preempted.
 fn makes_way(world: &World<'_>, claims: &Claims<'_>, guest: &Guest) -> Option<(Timestamp, Timestamp)> {
     if let Some(instance) = claims.leaving.get(&guest.id) {
         return instance.departure.map(|departure| (departure.asked_at, departure.gone_by));

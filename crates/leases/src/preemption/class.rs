@@ -6,7 +6,7 @@ use thiserror::Error;
 /// How long names are at most, in characters.
 const MOST_CHARACTERS: usize = 64;
 
-/// What becomes of an instance that has made way.
+/// What becomes of an instance that was preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndState {
     /// It is gone.
@@ -52,7 +52,8 @@ pub enum ClassError {
 }
 
 impl Class {
-    /// A class of that name, whose instances have so long between being asked to shut down and being deleted, or stopped.
+    /// A class of that name, whose instances have so long between being asked to shut down and being deleted, or
+    /// stopped.
     pub fn new(name: &str, notice: SignedDuration, end_state: EndState) -> Result<Self, ClassError> {
         let allowed = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
         if name.is_empty() || name.chars().count() > MOST_CHARACTERS || !name.chars().all(allowed) {

@@ -126,7 +126,7 @@ impl Marked {
     }
 }
 
-/// What the operator has laid down about preemptible instances.
+/// Operator settings about preemptible instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreemptionRules {
     /// Whether there are any.
@@ -175,10 +175,10 @@ pub enum NotPreemptible {
         /// What there is.
         known: Vec<String>,
     },
-    /// Only what makes way is of a class.
+    /// Only what is preempted is of a class.
     #[error("An instance of class '{}' is preemptible, and this one is not", Quoted(.0))]
     NotOfClass(String),
-    /// What runs in a lease makes way for nobody.
+    /// What runs in a lease is preempted for nobody.
     #[error("The instance's {0} makes it preemptible, which it cannot be in a lease")]
     InLease(Mark),
 }

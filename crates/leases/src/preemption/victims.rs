@@ -1,8 +1,8 @@
 //! Which instances are preempted where a lease needs only some of a host (PRE-06).
 //!
-//! As few as possible; of sets that are equally small the one whose work is least; of those the one that spreads it over
-//! more owners. The search is exact for as many as are on one host; should there ever be so many that it would take long,
-//! what it has found by then counts.
+//! As few as possible; of sets that are equally small the one whose work is least; of those the one that spreads it
+//! over more owners. The search is exact for as many as are on one host; should there ever be so many that it would
+//! take long, what it has found by then counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,19 +24,19 @@ const DIMENSIONS: usize = 3;
 pub struct Candidate<'a> {
     /// Which.
     pub id: GuestId,
-    /// What becomes free if it makes way.
+    /// What becomes free if it is preempted.
     pub size: GuestSize,
     /// What is lost if it does: vCPUs times minutes that it has run by then.
     pub work: u64,
     /// Whose it is; if nobody knows, it is taken for an owner's who has nothing else.
     pub project: Option<&'a ProjectId>,
-    /// It makes way in any case.
+    /// It is preempted in any case.
     pub leaves: bool,
 }
 
 type Amounts = [u64; DIMENSIONS];
 
-/// Those that make way so that the others fit into that room.
+/// Those that are preempted so that the others fit into that room.
 pub fn victims(candidates: &[Candidate<'_>], room: &Resources) -> BTreeSet<GuestId> {
     victims_within(candidates, room, &UNLIMITED)
 }
@@ -70,8 +70,8 @@ fn add(sum: &mut Amounts, more: Amounts) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
-/// What a set costs, beside its size: work lost; how unevenly it is spread over owners; and so that there is only one that
-/// is best, who they are.
+/// What a set costs, beside its size: work lost; how unevenly it is spread over owners; and so that there is only one
+/// that is best, who they are.
 type Cost = (u64, usize, Vec<GuestId>);
 
 struct Search<'a> {

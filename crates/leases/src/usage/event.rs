@@ -82,7 +82,7 @@ occurrences! {
     InstanceDeleting "instance.deleting";
     /// It is gone.
     InstanceDeleted "instance.deleted";
-    /// It has made way for a lease and is gone. It ran in that window.
+    /// It was preempted for a lease and is gone. It ran in that window.
     InstancePreempted "instance.preempted";
 }
 

@@ -37,7 +37,7 @@ use crate::project::Owner;
 use crate::resources::Resources;
 use crate::window::Window;
 
-/// What stands in the place of the type of the lease for instances that make way for leases.
+/// What stands in the place of the type of the lease for instances that are preempted for leases.
 pub const PREEMPTIBLE: &str = "preemptible";
 
 /// The free pool that a host comes from and goes back to, by its name at the time.

@@ -283,7 +283,7 @@ impl Play {
         }
     }
 
-    /// The calm after it: every lease comes to its end, driven by nothing but the plan's own wake-up times.
+    /// The calm after it: every lease ends, driven by nothing but the plan's own wake-up times.
     fn calm_down(&mut self) {
         self.calm = true;
         self.late.clear();

@@ -15,7 +15,7 @@ use crate::slots::{Count, Tables};
 const LEAST_BIG_STEP: usize = 20;
 /// They are so long once one was too long.
 const SMALL_STEP: usize = 10;
-/// Instances that take no memory might fit for ever; no more of them are placed at a time.
+/// Instances that take no memory might fit forever; no more of them are placed at a time.
 const MOST_WITHOUT_MEMORY: usize = 1 << 16;
 
 /// A cluster being filled.

@@ -79,7 +79,7 @@ pub struct Guest {
     pub requires: BTreeSet<Label>,
     /// Whom it must not meet.
     pub exclusion: BTreeSet<ExclusionGroup>,
-    /// Nodes that no plan moves it to: that was tried without result. If its node is lost it can be started there all the same.
+    /// Nodes that no plan moves it to: that has failed. If its node is lost it can be started there all the same.
     pub avoided: BTreeSet<NodeId>,
 }
 

@@ -1,7 +1,7 @@
 //! An arrangement of instances on nodes, and the score that follows from it, kept up to date by small changes.
 //!
 //! This is what the search walks on, so it must be fast rather than canonical: sums are updated and not added
-//! anew, and figures are kept without the lists that a [`Cluster`] has. What comes of it is always played through
+//! again, and figures are kept without the lists that a [`Cluster`] has. What comes of it is always played through
 //! on a real cluster, with the real checks, before it counts.
 
 use cluster::{Cluster, Demand, FailMode, Figures, InstanceIdx, NodeIdx, NodeState};
@@ -132,7 +132,7 @@ impl<'a> Arrangement<'a> {
         arrangement
     }
 
-    /// Adds everything anew, which ends the drift of sums that are only ever updated.
+    /// Adds everything again, which ends the drift of sums that are only ever updated.
     pub fn refresh(&mut self) {
         let mut sums = Sums { distances: [0.0; 14], squares: [0.0; 14], reserved: 0.0, counts: 0.0 };
         for node in self.cluster.node_indices().filter(|n| self.inside[n.at()]) {

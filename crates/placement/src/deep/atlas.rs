@@ -76,7 +76,7 @@ impl Journey {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     home: Pair,
-    /// Nothing of it is mirrored: it starts anew on any node.
+    /// Nothing of it is mirrored: it starts again on any node.
     external: bool,
     /// Which kinds of move may be tried.
     failover: bool,

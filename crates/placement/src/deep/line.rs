@@ -19,7 +19,7 @@ const WALKS: usize = 5;
 const FIRST_SHARE: f64 = 0.9;
 /// The share of a plan that is kept when it is cut back.
 const KEPT: f64 = 0.6;
-/// That share if some of its moves wait in vain.
+/// That share if some of its moves wait for nothing.
 const KEPT_STUCK: f64 = 0.85;
 /// The temperature at the start of the first walk, in units of what a random move changes.
 const HOT: f64 = 0.008;
@@ -79,7 +79,7 @@ impl Line {
 struct Draft {
     plan: Plan,
     goals: Vec<Goal>,
-    /// Some moves wait in vain.
+    /// Some moves wait for nothing.
     stuck: bool,
 }
 

@@ -29,7 +29,7 @@ struct Chance {
 
 /// Continues a plan by bringing as many instances as can be to their `targets`.
 ///
-/// Whatever waits in vain comes first in another attempt, as soon as it is possible.
+/// Whatever waits for nothing comes first in another attempt, as soon as it is possible.
 pub(super) fn schedule(scene: &Scene<'_>, start: &Line, targets: &[Pair]) -> Line {
     let mut urgent = vec![false; targets.len()];
     let mut best: Option<Line> = None;

@@ -13,7 +13,7 @@ const MOST_WORK: u64 = 3_000_000_000;
 /// The same for small graphs, in multiples of the size of the tables and of the number of vertices.
 const WORK_PER_SIZE: u64 = 2_000;
 /// The share of the work that goes into the first attempt at a number of colours. Each further one may take twice
-/// as much: how long a search takes varies so widely that it is better to begin anew than to go on.
+/// as much: how long a search takes varies so widely that it is better to begin again than to go on.
 const FIRST_ATTEMPT: u64 = 64;
 /// What a step costs beside looking at tables.
 const STEP: u64 = 64;

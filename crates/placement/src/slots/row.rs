@@ -133,7 +133,7 @@ impl Row {
         1 + before.iter().map(|other| destroyed(other, &self.size).min(most)).sum::<i64>()
     }
 
-    /// Takes over what a room has now; returns whether claims must be made anew.
+    /// Takes over what a room has now; returns whether claims must be made again.
     pub fn set(&mut self, at: usize, room: &Room) -> bool {
         let (old, now) = (self.slots[at], slots(room, &self.size) as u32);
         self.slots[at] = now;
@@ -146,7 +146,7 @@ impl Row {
         !unchanged
     }
 
-    /// Makes the possible claims anew, after the most slots in one room changed.
+    /// Makes the possible claims again, after the most slots in one room changed.
     pub fn claim_anew(&mut self, residents: &[Option<Vec<Size>>]) {
         let mut claims = std::mem::take(&mut self.claims);
         for claim in &mut claims {

@@ -33,7 +33,7 @@ fn field(recipe: &Recipe, pick: Index, drbd: bool, options: &CapacityOptions) ->
 
 type Nodes = (NodeIdx, Option<NodeIdx>);
 
-/// Where `count` instances go if each is asked for anew, and whether one more would be refused.
+/// Where `count` instances go if each is asked for separately, and whether one more would be refused.
 fn one_by_one(cluster: &mut Cluster, ground: &Ground, shape: &Shape, count: usize) -> (Vec<Nodes>, bool) {
     let options = AllocOptions { ignore_soft_errors: false, capacity_checks: false };
     let Ok(targets) = &ground.targets else { return (Vec::new(), true) };

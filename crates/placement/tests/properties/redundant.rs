@@ -45,7 +45,7 @@ fn without_mirrors(recipe: &Recipe) -> Cluster {
     load(parts, recipe.style.recorded_n1)
 }
 
-/// Whether the instances of a node can be created anew, each where it scores best; nothing if some is not to be.
+/// Whether the instances of a node can be created again, each where it scores best; nothing if some is not to be.
 fn one_by_one(cluster: &Cluster, node: NodeIdx) -> Option<bool> {
     let mut cluster = cluster.clone();
     let mut instances: Vec<Instance> =

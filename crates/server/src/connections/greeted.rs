@@ -13,7 +13,7 @@ use tokio::time::Sleep;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// A stream that breaks unless it is clear in time which version of HTTP is spoken on it. The library that finds
-/// that out waits for ever, and its limits begin after that.
+/// that out waits forever, and its limits begin after that.
 #[derive(Debug)]
 pub(crate) struct Greeted<S> {
     stream: S,

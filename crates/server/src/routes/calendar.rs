@@ -1,5 +1,5 @@
-//! Who has which hosts when, as far as the caller may know, and word of changes. Not in Blazar, whose calendar is the list
-//! of all allocations.
+//! Who has which hosts when, as far as the caller may know, and word of changes. Not in Blazar, whose calendar is the
+//! list of all allocations.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -59,8 +59,8 @@ const TOLD_EVERY: Duration = Duration::from_millis(500);
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Who has which hosts when: bars, or how much is reserved on average in spans of `bucket` minutes. Names of hosts and what
-/// the leases are is said of those of the caller's project, and of others by policy.
+/// Who has which hosts when: bars, or how much is reserved on average in spans of `bucket` minutes. Names of hosts and
+/// what the leases are is said of those of the caller's project, and of others by policy.
 #[utoipa::path(
     get, path = "/v1/calendar", tag = "calendar", operation_id = "show_calendar",
     params(
@@ -184,7 +184,8 @@ fn pool(app: &App, options: &Options, may_know: bool) -> Result<Option<FreePoolI
     pool.map(|record| Some(record.pool.id)).ok_or_else(missing)
 }
 
-/// The property that hosts are grouped by. Those that tell hosts apart, or whose hosts they are, are for who may know them.
+/// The property that hosts are grouped by. Those that tell hosts apart, or whose hosts they are, are for who may know
+/// them.
 fn group(
     app: &App,
     options: &Options,
@@ -233,15 +234,15 @@ fn status_name(status: CalendarStatus) -> &'static str {
     }
 }
 
-/// A state of the service as clients know it. After a restart it is another one: a store may have begun anew.
+/// A state of the service as clients know it. After a restart it is another one: a store may have begun again.
 fn revision_text(app: &App, revision: u64) -> String {
     let run = app.inner.run.get_or_init(|| format!("{:032x}", app.inner.ids.uuid())[..8].to_owned());
     format!("{revision}-{run}")
 }
 
 /// Word of changes, as server-sent events: `revision`, with the calendar's revision as its identifier, now unless the
-/// client knows it already, and after every change. A user has a limited number of such streams, each of which ends after
-/// some time: browsers ask again by themselves.
+/// client knows it already, and after every change. A user has a limited number of such streams, each of which ends
+/// after some time: browsers ask again by themselves.
 #[utoipa::path(
     get, path = "/v1/calendar/changes", tag = "calendar", operation_id = "follow_calendar",
     params(("Last-Event-ID" = Option<String>, Header, description = "The revision that the client knows")),

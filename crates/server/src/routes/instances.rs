@@ -134,7 +134,7 @@ pub(crate) async fn show(
     Ok(Json(InstanceBody { instance: shown(&app, &session, &record) }))
 }
 
-/// Starts an instance that has made way and is kept, as soon as there is room. Another one goes on with what it had.
+/// Starts an instance that was preempted and is kept, as soon as there is room. Another one goes on with what it had.
 #[utoipa::path(
     post, path = "/v1/instances/{instance_id}/start", tag = "instances", operation_id = "start_instance",
     params(("instance_id" = String, Path, description = "The instance")),

@@ -137,8 +137,8 @@ impl Service {
         Ok(Cycle { tasks: tasks.collect(), wake_at, failed: false })
     }
 
-    /// Whether there is anything to try in the passes that decide without the write lock. It is kept otherwise: who asks for
-    /// it again may have to wait for a long commit.
+    /// Whether there is anything to try in the passes that decide without the write lock. It is kept otherwise: who
+    /// asks for it again may have to wait for a long commit.
     fn passes_have_entries(&self) -> bool {
         let state = self.state();
         state.proposals.waiting().next().is_some()
@@ -163,7 +163,7 @@ impl Service {
     }
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
-    /// anew after that.
+    /// again after that.
     pub(super) fn due(&self, steps: &[Step], now: Timestamp) -> Vec<Step> {
         let progress = self.progress();
         let due = |step: &&Step| step.not_before <= now && !progress.waits_for_a_look(step.action);

@@ -18,7 +18,7 @@ use crate::Service;
 use crate::deciding::beside_requests;
 use crate::writing::Writer;
 
-/// If no hunt could be planned anew, none is tried before that.
+/// If no hunt could be planned again, none is tried before that.
 const HUNT_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 impl Service {
@@ -78,7 +78,7 @@ impl Service {
         }
     }
 
-    /// Plans a hunt anew that does not hold, if there is one: in each cycle one. Says whether there was any.
+    /// Plans a hunt again that does not hold, if there is one: in each cycle one. Says whether there was any.
     pub(super) async fn hunt_anew(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let budget = Budget::new(self.settings.decision_work);
         let Some(change) = beside_requests(|| self.hunted_anew(now, &budget)) else { return Ok(false) };
@@ -88,7 +88,7 @@ impl Service {
     fn hunted_anew(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
         let state = self.snapshot();
         // One that has not begun has done nothing yet that could have gone wrong. And two services that see different
-        // things must not plan one anew by turns for ever.
+        // things must not plan one again by turns forever.
         let told = self.progress().told.clone();
         let begun = |record: &&Arc<LeaseRecord>| {
             record.lease.status == LeaseStatus::Starting
@@ -124,8 +124,8 @@ impl Service {
         Some(planned)
     }
 
-    /// Whether a guest that is being moved for the lease is seen nowhere at the moment: the hosts have been looked at one
-    /// after the other. What is planned then would not count on it where it is going.
+    /// Whether a guest that is being moved for the lease is seen nowhere at the moment: the hosts have been looked at
+    /// one after the other. What is planned then would not count on it where it is going.
     fn anybody_between_looks(&self, lease: &Lease) -> bool {
         let progress = self.progress();
         let moves = lease.hunt.iter().flat_map(|hunt| &hunt.moves);
@@ -138,8 +138,8 @@ impl Service {
         })
     }
 
-    /// Plans where guests of a lease go that is over, if that is to be planned: in each cycle of one. Says whether there
-    /// was any.
+    /// Plans where guests of a lease go that is over, if that is to be planned: in each cycle of one. Says whether
+    /// there was any.
     pub(super) async fn depart(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let budget = Budget::new(self.settings.decision_work);
         let Some(change) = beside_requests(|| self.departure(now, &budget)) else { return Ok(false) };

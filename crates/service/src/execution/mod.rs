@@ -172,7 +172,7 @@ impl Service {
         }
     }
 
-    /// Notes a task, and with it all others that have come to an end meanwhile.
+    /// Notes a task, and with it all others that have ended meanwhile.
     fn note_all(&self, first: Result<Done, JoinError>, tasks: &mut JoinSet<Done>) {
         let mut next = Some(first);
         while let Some(done) = next {

@@ -34,8 +34,8 @@ impl Service {
     pub(super) async fn heal(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let state = self.snapshot();
         let mut ill = state.ill();
-        // What is closed may stay so for long. Unlike what fails, it is left as soon as it is closed, however far ahead a
-        // lease is, so there is nothing new to find while nothing has changed.
+        // What is closed may stay so for long. Unlike what fails, it is left as soon as it is closed, however far ahead
+        // a lease is, so there is nothing new to find while nothing has changed.
         if !self.progress().to_heal.is_in_vain(&(state.revision, BTreeSet::new())) {
             ill.extend(state.on_closed_hosts());
         }
@@ -106,7 +106,7 @@ impl Service {
         plan.wake_at = plan.wake_at.into_iter().chain(wake_at).min();
         let progress = self.progress();
         if progress.announced.as_ref().is_none_or(|announced| announced.revision != state.revision) {
-            // Who makes way for it is not known yet.
+            // Who is preempted for it is not known yet.
             let all = plan.steps.len();
             plan.steps.retain(|step| !matches!(step.action, Action::Grant(..)));
             if plan.steps.len() < all {

@@ -128,7 +128,7 @@ pub(crate) struct Progress {
     /// Hosts that were seen since what was seen of them was last recorded.
     pub unrecorded: BTreeSet<HostId>,
     /// Leases of which somebody else has said something since we last saw anything of the fleet. Why they do not
-    /// get on is for them to say: two who see different things would contradict each other for ever.
+    /// get on is for them to say: two who see different things would contradict each other forever.
     pub told: BTreeSet<LeaseId>,
     /// The same of instances.
     pub told_of_instances: BTreeSet<GuestId>,
@@ -159,7 +159,7 @@ pub(crate) struct Progress {
     pub to_heal: Tour,
     /// Leases that wait and might start sooner.
     pub to_hasten: Tour,
-    /// How far the hunts have come that are planned anew.
+    /// How far the hunts have come that are planned again.
     pub to_hunt_anew: Tour,
     /// How far it has come where guests of leases go that are over.
     pub to_depart: Tour,
@@ -171,7 +171,7 @@ pub(crate) struct Progress {
     pub passes_left_out: u32,
     /// How often in a row somebody has committed while a pass decided.
     pub conflicts: usize,
-    /// Hunts that do not hold could not be planned anew; when to try again.
+    /// Hunts that do not hold could not be planned again; when to try again.
     pub hunt_again_at: Option<Timestamp>,
     /// When hosts that boot or shut down are to be looked at again.
     pub watch_power_at: Option<Timestamp>,
@@ -179,15 +179,15 @@ pub(crate) struct Progress {
     pub power_planned: Option<Planned>,
     /// When leases were last looked at that could have hosts that draw less, and the last of them.
     pub repacked: Option<(Timestamp, Option<LeaseId>)>,
-    /// What was known when all owners of preemptible instances knew when these make way.
+    /// What was known when all owners of preemptible instances knew when these are preempted.
     pub announced: Option<Announced>,
-    /// Of preemptible guests that others have started, and of instances that go anyway, those whose place a lease needs, and
-    /// when it starts.
+    /// Of preemptible guests that others have started, and of instances that go anyway, those whose place a lease
+    /// needs, and when it starts.
     pub others_leaving: BTreeMap<GuestId, Timestamp>,
-    /// What was known when there was room for nobody who waits to be started anew.
+    /// What was known when there was room for nobody who waits to be started again.
     pub queue_tried: Option<Revision>,
-    /// If the work of a cycle did not suffice for all: what was known when the first one was tried, and the last one that
-    /// was tried.
+    /// If the work of a cycle did not suffice for all: what was known when the first one was tried, and the last one
+    /// that was tried.
     pub queue_resumes: Option<(Revision, GuestId)>,
     /// Those of whom it is known that there is no other gap for them.
     pub relocations_tried: Option<Tried>,
@@ -425,7 +425,7 @@ impl Progress {
         }
     }
 
-    /// Gives up looks that should have come to an end, had they not broken off; and those that were begun
+    /// Gives up looks that should have ended, had they not broken off; and those that were begun
     /// before the clock was set back, which would be waited for too long. A look lasts `longest` at most.
     pub fn give_up_looks(&mut self, now: Timestamp, longest: SignedDuration) {
         let patience = SignedDuration::from_secs(1);

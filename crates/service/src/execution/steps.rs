@@ -171,7 +171,7 @@ impl Service {
     }
 
     /// Steps that the fleet is at and is to be asked about again. Claims that are over are given up: the step
-    /// is planned anew if it is still wanted. So are those of steps that are not wanted any more: to ask about a guest
+    /// is planned again if it is still wanted. So are those of steps that are not wanted any more: to ask about a guest
     /// that is moving would be to have it moved, although it may be meant to go elsewhere by now.
     fn ask_again(&self, planned: &[Step], now: Timestamp) -> Vec<ClaimedStep> {
         let mut progress = self.progress();

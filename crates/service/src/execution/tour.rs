@@ -16,7 +16,7 @@ const SHARE: u64 = 8;
 /// What entries are tried on: the revision, and hosts with guests that nobody may remove.
 pub(crate) type Known = (Revision, BTreeSet<HostId>);
 
-/// For passes that are not begun anew by what becomes known: they come round to every entry by themselves.
+/// For passes that are not begun again by what becomes known: they come round to every entry by themselves.
 pub(super) const ANYTHING: Known = (Revision { number: 0, mark: 0 }, BTreeSet::new());
 
 /// How far a pass has come.
@@ -97,7 +97,8 @@ mod tests {
         (Revision { number: revision, mark: 0 }, BTreeSet::new())
     }
 
-    /// Goes on with a tour of ten entries that cost 10 each; something comes of these. Which are tried, and what comes of it.
+    /// Goes on with a tour of ten entries that cost 10 each; something comes of these. Which are tried, and what comes
+    /// of it.
     fn go_on(tour: &mut Tour, revision: u64, limit: u64, good: &[u128]) -> (Vec<u128>, Found<u128>) {
         let budget = Budget::new(limit);
         let tried = std::cell::RefCell::new(Vec::new());

@@ -40,7 +40,7 @@ pub(crate) struct Decided {
     pub lease: Lease,
     /// Its words.
     pub wording: Words,
-    /// The before-end action had been done and is due anew.
+    /// The before-end action had been done and is due again.
     pub before_end_rearmed: bool,
     /// Leases that get other hosts for it.
     pub moved: Vec<Lease>,
@@ -81,8 +81,8 @@ impl Service {
         self.change_lease(caller, id, now, None, decide).await
     }
 
-    /// The lease as it would be after a change at this moment; nothing is changed. Whoever limits leases from outside is
-    /// not asked.
+    /// The lease as it would be after a change at this moment; nothing is changed. Whoever limits leases from outside
+    /// is not asked.
     pub async fn preview_update(
         &self,
         caller: &Caller,

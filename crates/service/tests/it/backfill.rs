@@ -184,7 +184,7 @@ async fn pre_11_whoever_waits_to_be_started_anew_may_be_on_such_a_host_as_well()
     let first = world.service.create_instance(&caller("p"), again).await.expect("room").instance.clone();
     assert_eq!(first.backfills, None, "on the other host");
     let next = NewLease { asked_at: at(1), ..asking(30, 60, vec![hosts(1)]) };
-    make(&mut world, next).await.expect("it makes way");
+    make(&mut world, next).await.expect("it is preempted");
     world.run_until(at(32)).await;
     let instances = world.service.instances(None, None);
     let [anew] = &instances[..] else { panic!("{instances:?}") };

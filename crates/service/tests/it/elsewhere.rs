@@ -1,5 +1,5 @@
-//! Preemptible guests that others have started, an external scheduler say, on hosts of which leases have room (PRE-05, 06,
-//! 07 and 12).
+//! Preemptible guests that others have started, an external scheduler say, on hosts of which leases have room (PRE-05,
+//! 06, 07 and 12).
 
 use fleet::simulated::{Between, Timing};
 use jiff::SignedDuration;
@@ -72,7 +72,7 @@ async fn pre_12_room_waits_for_preemptible_guests_of_others_and_the_lease_says_s
     let mut world = world(3600).await;
     let other = started_elsewhere(&mut world, GuestOwner::Preemptible);
     world.run_until(at(5)).await;
-    let lease = make(&mut world, asking(5, 60, vec![slots(2, 8)])).await.expect("it makes way").lease.id;
+    let lease = make(&mut world, asking(5, 60, vec![slots(2, 8)])).await.expect("it is preempted").lease.id;
     world.run_until(at(6) - SECOND).await;
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![true], "STARTING"));
     let record = world.service.lease(lease).expect("there");
@@ -84,7 +84,7 @@ async fn pre_12_room_waits_for_preemptible_guests_of_others_and_the_lease_says_s
     world.run_until(at(6) + SECOND).await;
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![], "ACTIVE"));
     assert_eq!(world.fleet.violations(), [], "it had its grace");
-    // Who comes while the lease has its room makes way as well.
+    // Who comes while the lease has its room is preempted as well.
     let late = started_elsewhere(&mut world, GuestOwner::Preemptible);
     world.run_until(at(10)).await;
     assert_eq!((there(&world, &[late]), status(&world, lease)), (vec![], "ACTIVE"));

@@ -174,7 +174,8 @@ async fn pre_06_for_a_lease_of_room_only_as_many_leave_as_it_takes() {
     let second = start(&mut world).await.expect("room").instance.id;
     world.run_until(at(6)).await;
     // Of 16 CPUs each has 8.
-    let lease = make(&mut world, asking(30, 60, vec![slots(3, 2)])).await.expect("they make way").lease.id;
+    let lease =
+        make(&mut world, asking(30, 60, vec![slots(3, 2)])).await.expect("they are preempted").lease.id;
     world.run_until(at(7)).await;
     let departure = |id| world.service.instance(id).expect("it runs").instance.departure;
     assert_eq!((departure(first), departure(second).map(|known| known.asked_at)), (None, Some(at(28))));
@@ -182,7 +183,7 @@ async fn pre_06_for_a_lease_of_room_only_as_many_leave_as_it_takes() {
     assert_eq!(status(&world, lease), "ACTIVE");
     assert_eq!((state(&world, first), state(&world, second)), ("ACTIVE", "gone"));
     // What starts at once has to wait for it, and says so.
-    let lease = make(&mut world, asking(30, 60, vec![slots(1, 4)])).await.expect("it makes way").lease.id;
+    let lease = make(&mut world, asking(30, 60, vec![slots(1, 4)])).await.expect("it is preempted").lease.id;
     world.run_until(at(30) + SignedDuration::from_secs(5)).await;
     let record = world.service.lease(lease).expect("there");
     let reason = record.lease.reason.as_deref().unwrap_or_default();
@@ -244,7 +245,7 @@ async fn pre_09_a_start_that_meets_a_lease_either_lands_before_it_and_leaves_or_
         terms: lease.terms.of_type(LeaseType::Immediate { deadline: at(5) }),
         ..lease
     };
-    let lease = make(&mut world, at_once(asking(0, 60, vec![hosts(1)]))).await.expect("it makes way");
+    let lease = make(&mut world, at_once(asking(0, 60, vec![hosts(1)]))).await.expect("it is preempted");
     world.run_until(at(5)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
     let seen = world.fleet.look(instance.instance.host).expect("taken on").guests;
@@ -295,7 +296,7 @@ async fn pre_requeue_another_one_takes_the_place_of_who_has_made_way_as_soon_as_
     let stays = NewInstance { requeue: true, ..new(Some(true)) };
     let first = world.service.create_instance(&caller("p"), stays).await.expect("room").instance.id;
     let leaves = start(&mut world).await.expect("room").instance.id;
-    make(&mut world, asking(30, 90, vec![hosts(1)])).await.expect("they make way");
+    make(&mut world, asking(30, 90, vec![hosts(1)])).await.expect("they are preempted");
     world.run_until(at(31)).await;
     assert_eq!((state(&world, first), state(&world, leaves)), ("gone", "gone"));
     let instances = world.service.instances(None, None);
@@ -311,7 +312,7 @@ async fn pre_requeue_another_one_takes_the_place_of_who_has_made_way_as_soon_as_
     world.run_until(at(91)).await;
     assert_eq!(state(&world, id), "ACTIVE");
     // And once more, until its owner does not want it any more.
-    make(&mut world, asking(110, 190, vec![hosts(1)])).await.expect("it makes way");
+    make(&mut world, asking(110, 190, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(111)).await;
     let instances = world.service.instances(None, None);
     let again =
@@ -406,17 +407,17 @@ async fn pre_notice_owners_are_told_when_their_instances_make_way_and_when_they_
     world.run_until(at(1)).await;
     assert_eq!((instance.departure, told(&world).await), (None, vec![]));
     let departure = |world: &World| world.service.instance(instance.id).expect("it runs").instance.departure;
-    let lease = make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("it makes way").lease.id;
+    let lease = make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("it is preempted").lease.id;
     world.run_until(at(2)).await;
     assert_eq!(departure(&world), Some(Departure::for_lease(at(58), at(60))));
-    change(&mut world, lease, dates(Some(40), Some(90))).await.expect("it makes way");
+    change(&mut world, lease, dates(Some(40), Some(90))).await.expect("it is preempted");
     world.run_until(at(3)).await;
     assert_eq!(departure(&world), Some(Departure::for_lease(at(38), at(40))));
     world.service.delete_lease(&caller("p"), lease).await.expect("there");
     world.touched();
     world.run_until(at(4)).await;
     assert_eq!(departure(&world), None);
-    make(&mut world, asking(10, 90, vec![hosts(1)])).await.expect("it makes way");
+    make(&mut world, asking(10, 90, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(11)).await;
     assert_eq!(state(&world, instance.id), "gone");
     let minute = |minute: i64| at(minute).strftime("%Y-%m-%d %H:%M:%S").to_string();
@@ -478,12 +479,13 @@ async fn pre_07_an_instance_of_a_class_has_its_notice_also_before_a_lease_that_s
     let regular = Placing { class: Some("batch".to_owned()), ..new(Some(false)).placing };
     let regular = NewInstance { placing: regular, ..new(None) };
     let regular =
-        world.service.create_instance(&caller("p"), regular).await.expect_err("it does not make way");
+        world.service.create_instance(&caller("p"), regular).await.expect_err("it is not preempted");
     assert_eq!(regular.to_string(), "An instance of class 'batch' is preemptible, and this one is not");
     let batch = world.service.create_instance(&caller("p"), of("batch")).await.expect("room").instance.id;
     let plain = start(&mut world).await.expect("room").instance.id;
     world.run_until(at(1)).await;
-    let planned = make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("they make way").lease.id;
+    let planned =
+        make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("they are preempted").lease.id;
     world.run_until(at(2)).await;
     let asked = |world: &World, id| {
         let departure = world.service.instance(id).and_then(|record| record.instance.departure);
@@ -492,7 +494,7 @@ async fn pre_07_an_instance_of_a_class_has_its_notice_also_before_a_lease_that_s
     assert_eq!((asked(&world, batch), asked(&world, plain)), (Some(at(24)), Some(at(28))));
     world.service.delete_lease(&caller("p"), planned).await.expect("there");
     world.touched();
-    let lease = make(&mut world, asking(2, 60, vec![hosts(1)])).await.expect("they make way").lease.id;
+    let lease = make(&mut world, asking(2, 60, vec![hosts(1)])).await.expect("they are preempted").lease.id;
     world.run_until(at(6)).await;
     assert_eq!((state(&world, plain), state(&world, batch)), ("gone", "ACTIVE"));
     assert_ne!(status(&world, lease), "ACTIVE", "it waits for who was promised five minutes");
@@ -545,7 +547,7 @@ async fn pre_stop_one_is_kept_when_it_has_made_way_and_its_owner_starts_it_again
         running.to_string().contains("is ACTIVE: one can be started that is SHELVED_OFFLOADED"),
         "{running}"
     );
-    let lease = make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it makes way").lease.id;
+    let lease = make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it is preempted").lease.id;
     world.run_until(at(31)).await;
     assert_eq!((status(&world, lease), state(&world, id)), ("ACTIVE", "SHELVED_OFFLOADED"));
     assert_eq!(world.fleet.kept(), [id]);
@@ -561,7 +563,7 @@ async fn pre_stop_one_is_kept_when_it_has_made_way_and_its_owner_starts_it_again
     let now = world.service.instance(next.id).expect("it runs").instance.clone();
     assert_eq!((now.resumes, now.class), (None, next.class));
     // What is kept goes with the instance.
-    let again = make(&mut world, asking(90, 120, vec![hosts(1)])).await.expect("it makes way").lease.id;
+    let again = make(&mut world, asking(90, 120, vec![hosts(1)])).await.expect("it is preempted").lease.id;
     world.run_until(at(91)).await;
     assert_eq!((status(&world, again), world.fleet.kept()), ("ACTIVE", vec![next.id]));
     world.service.delete_instance(&caller("p"), next.id).await.expect("there");
@@ -573,7 +575,7 @@ async fn pre_stop_one_is_kept_when_it_has_made_way_and_its_owner_starts_it_again
 #[tokio::test]
 async fn pre_stop_one_that_is_kept_goes_on_by_itself_if_it_is_to_be_started_anew() {
     let (mut world, id) = keeping_world(true).await;
-    make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it makes way");
+    make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(31)).await;
     let instances = world.service.instances(None, None);
     let [waiting] = &instances[..] else { panic!("{instances:?}") };
@@ -583,7 +585,7 @@ async fn pre_stop_one_that_is_kept_goes_on_by_itself_if_it_is_to_be_started_anew
     world.run_until(at(62)).await;
     assert_eq!((state(&world, next), world.fleet.kept()), ("ACTIVE", vec![]));
     // Whoever waits, and is deleted meanwhile, leaves nothing behind.
-    make(&mut world, asking(90, 120, vec![hosts(1)])).await.expect("it makes way");
+    make(&mut world, asking(90, 120, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(91)).await;
     let last = world.service.instances(None, None)[0].instance.clone();
     assert_eq!((last.status.name(), last.resumes), ("QUEUED", Some(next)));
@@ -597,7 +599,7 @@ async fn pre_stop_one_that_is_kept_goes_on_by_itself_if_it_is_to_be_started_anew
 async fn pre_stop_one_of_which_nothing_is_kept_says_so_and_is_not_lost() {
     let (mut world, id) = keeping_world(false).await;
     let host = world.service.instance(id).expect("it runs").instance.host;
-    make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it makes way");
+    make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(31)).await;
     // Somebody else has removed it.
     let key = fleet::OperationKey::of(leases::plan::Action::DestroyGuest(host, id), u64::MAX, None);

@@ -60,7 +60,7 @@ async fn an_outage_is_waited_for_no_longer_because_more_happens_meanwhile() {
     world.store_of(0).set_down(true);
     let service = world.service_of(0);
     let first = service.cycle().await;
-    // As when one step after the other comes to its end.
+    // As when one step after the other ends.
     for _ in 0..10 {
         let next = service.cycle().await;
         assert!(next.failed);

@@ -1,7 +1,7 @@
 //! Recorded arrivals of virtual machines, which become preemptible instances.
 //!
-//! Text with commas, a heading, and a machine in a line: when it came, the number of the batch that it came in, its CPUs,
-//! memory in GiB, how long it ran, and whether it still ran when the record ended.
+//! Text with commas, a heading, and a machine in a line: when it came, the number of the batch that it came in, its
+//! CPUs, memory in GiB, how long it ran, and whether it still ran when the record ended.
 
 use super::trace::{Field, Line, MOST_SECONDS, TraceError, Wrong};
 
@@ -57,7 +57,7 @@ impl Arrivals {
         Ok(Self { all, period_s: (last_s - first_s).max(1) })
     }
 
-    /// The one at that place, of a record that goes on for ever by repeating itself.
+    /// The one at that place, of a record that goes on forever by repeating itself.
     pub fn get(&self, place: usize) -> Option<Arrival> {
         let times = place.checked_div(self.all.len())?;
         let arrival = self.all[place % self.all.len()];

@@ -32,11 +32,11 @@ pub struct Fill {
     pub in_vain: u64,
     /// How many ran as long as they wanted to.
     pub done: u64,
-    /// How many made way for leases.
+    /// How many were preempted for leases.
     pub preempted: u64,
     /// What all of them used, CPUs times hours.
     pub core_hours: f64,
-    /// What those of it used that made way: lost, unless they kept something.
+    /// What those of it used that were preempted: lost, unless they kept something.
     pub lost_core_hours: f64,
     /// The part of all CPUs that was leased or used by them.
     pub utilisation: f64,

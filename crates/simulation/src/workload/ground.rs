@@ -60,7 +60,7 @@ pub(super) fn hosts_with_guests() -> Vec<HostId> {
 pub(super) fn settings(variant: &Variant) -> Settings {
     let usual = Settings::default();
     let hunting = Hunting { enabled: variant.hunts, ..Hunting::default() };
-    // Whoever makes way is asked half a minute before that has to begin.
+    // Whoever is preempted is asked half a minute before that has to begin.
     let ahead = usual.plan_rules.grace + SignedDuration::from_secs(30);
     let moving_time = SignedDuration::from_mins(if variant.moves { 5 } else { 0 });
     let clear_ahead = variant.fill.then_some(ahead + moving_time);

@@ -350,9 +350,9 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// What a job asks for. Dates of leases have no seconds, so a reservation starts at the beginning of its minute, and
-    /// its length is in whole minutes. A best-effort lease starts at the beginning of the minute in which it is served:
-    /// its owner asks for a minute more, so as not to be cut off.
+    /// What a job asks for. Dates of leases have no seconds, so a reservation starts at the beginning of its minute,
+    /// and its length is in whole minutes. A best-effort lease starts at the beginning of the minute in which it is
+    /// served: its owner asks for a minute more, so as not to be cut off.
     fn request(&self, job: &Job) -> Result<NewLease, ReplayError> {
         let now = self.world.now();
         let length = next_minute(self.at(job.asked_s)).duration_since(self.begins);
@@ -461,7 +461,7 @@ impl<'a> Replay<'a> {
             return;
         }
         let Some(lease) = record.map(|record| &record.lease) else {
-            // It has waited in vain. Leases are forgotten only after their end.
+            // Its wait has ended. Leases are forgotten only after their end.
             return self.refused(place);
         };
         if matches!(lease.standing, Standing::Waiting { .. }) {

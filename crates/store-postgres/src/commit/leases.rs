@@ -47,7 +47,7 @@ impl<'a> Rewriting<'a> {
         for (id, record) in &last {
             let new = record.map(|record| bookings_of(&record.lease)).unwrap_or_default();
             let old = held.get(id).map_or(&nothing, |held| &held.bookings);
-            // One that is forgotten, and made again, takes everything anew.
+            // One that is forgotten, and made again, newly takes everything.
             let changes = if forgotten.contains(id) {
                 let given_up = old.keys().copied().collect();
                 BookingChanges { given_up, ..changes(&nothing, new) }
@@ -68,7 +68,7 @@ impl<'a> Rewriting<'a> {
         })
     }
 
-    /// Writes them, and lets them give up what they do not have any more. Returns what they take anew.
+    /// Writes them, and lets them give up what they do not have any more. Returns what they newly take.
     pub(super) async fn write(mut self, db: &mut PgConnection) -> Result<Vec<Taken>, Trouble> {
         let mut rows = Rows::new();
         for write in self.writes {

@@ -26,7 +26,7 @@ pub(super) struct Held {
 /// Leases that are written, and which versions they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
 
-/// Writes leases, and lets them give up what they do not have any more. Returns what they take anew.
+/// Writes leases, and lets them give up what they do not have any more. Returns what they newly take.
 pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result<Vec<Taken>, CommitError> {
     let last = store::leases_after(writes);
     if last.is_empty() {

@@ -75,8 +75,8 @@ pub async fn w2_slots_fit_their_host_at_every_instant(store: &Arc<dyn Store>) {
     accept(store, [add(&lease(12, window(0, 30), vec![slots(&[(2, 4)])]))]).await;
 }
 
-/// Whatever the length of a booking is, it counts until its end, and the next may begin then: from a minute to years, and
-/// a minute more or less than each quarter of an hour, hour, day and so on.
+/// Whatever the length of a booking is, it counts until its end, and the next may begin then: from a minute to years,
+/// and a minute more or less than each quarter of an hour, hour, day and so on.
 pub async fn w2_slots_count_to_their_end_whatever_their_length(store: &Arc<dyn Store>) {
     let near = |length: i64| [length - 1, length, length + 1];
     let mut lengths: Vec<i64> = (0..10).flat_map(|exponent| near(15 * 4_i64.pow(exponent))).collect();
@@ -186,7 +186,7 @@ pub async fn w9_a_refused_change_of_a_lease_changes_nothing(store: &Arc<dyn Stor
     accept(store, [add(&lease(3, window(0, 5), vec![hosts(&[1, 2, 3])]))]).await;
 }
 
-/// Also when the host has shrunk meanwhile, so that the lease would not be accepted anew.
+/// Also when the host has shrunk meanwhile, so that the lease would not be accepted again.
 pub async fn a_lease_can_always_be_shortened(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1])).await;
     let old = lease(1, window(0, 60), vec![slots(&[(1, 4)])]);
@@ -282,8 +282,8 @@ pub async fn what_does_not_exist_cannot_be_booked(store: &Arc<dyn Store>) {
     }
 }
 
-/// What is offered, or waits, takes nothing; what is kept free for an offer is taken by nobody else, and becomes the lease's
-/// in one commit.
+/// What is offered, or waits, takes nothing; what is kept free for an offer is taken by nobody else, and becomes the
+/// lease's in one commit.
 pub async fn what_is_offered_is_kept_free_until_it_becomes_a_lease(store: &Arc<dyn Store>) {
     let (group, until) = (OffersId(u128::MAX), at(5));
     let within = Some(window(0, 90));

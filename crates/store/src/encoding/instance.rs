@@ -28,7 +28,7 @@ struct Document {
     status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     launched_us: Option<i64>,
-    /// When it is asked to leave, and when it is gone, of one that makes way for a lease.
+    /// When it is asked to leave, and when it is gone, of one that is preempted for a lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     departure_us: Option<(i64, i64)>,
     /// It leaves for an instance of its own project.
@@ -40,7 +40,8 @@ struct Document {
     /// The host that it is moved to before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moves_to: Option<u64>,
-    /// The name of its class, how much notice it has, in microseconds, and what becomes of it, of one that is of a class.
+    /// The name of its class, how much notice it has, in microseconds, and what becomes of it, of one that is of a
+    /// class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     class: Option<(String, i64, String)>,
     /// The lease that lets it on a host of its own, as [`hex`] has it.

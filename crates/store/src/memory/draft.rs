@@ -155,7 +155,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Takes out of the pages what leases do not have any more, and returns what they take anew.
+    /// Takes out of the pages what leases do not have any more, and returns what they newly take.
     fn give_up(&mut self) -> Vec<(BookingKey, Booking)> {
         let mut taken = Vec::new();
         for (id, new) in &self.leases.changed {

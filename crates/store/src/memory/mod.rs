@@ -1,7 +1,7 @@
 //! A store in memory: what every store promises, written as plainly as can be. It is the model that others are
 //! compared with, and what simulations run on.
 //!
-//! It lives as long as the value: a service that is dropped and made anew on it has crashed and come back.
+//! It lives as long as the value: a service that is dropped and made again on it has crashed and come back.
 
 mod draft;
 mod log;

@@ -51,7 +51,7 @@ impl Shape {
     pub fn draw(random: &mut Random, program: Program) -> Self {
         let mut shape = Self::any(random);
         match program {
-            // Other programs only empty nodes or place anew; these differ.
+            // Other programs only empty nodes or place instances; these differ.
             Program::Hsqueeze => {
                 if random.chance(70) {
                     shape.template = random.pick(&["rbd", "ext", "sharedfile"]);

@@ -185,7 +185,7 @@ fn files(directory: &Path) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// An imbalance, and our `hbal` that mends it through the master daemon.
+/// An imbalance, and our `hbal` that fixes it through the master daemon.
 fn balance(lab: &Lab, tally: &mut Tally) -> Result<()> {
     lab.tell("imbalance");
     for name in ["vm21", "vm22", "vm23"] {
@@ -204,7 +204,7 @@ fn balance(lab: &Lab, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// A node goes offline, and our `harep` mends what lost its mirror there.
+/// A node goes offline, and our `harep` fixes what lost its mirror there.
 fn repair(lab: &Lab, tally: &mut Tally) -> Result<()> {
     lab.tell("harep");
     let (broken, node) = mirrored_off_the_master(lab)?;

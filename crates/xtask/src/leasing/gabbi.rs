@@ -1,4 +1,4 @@
-//! The requests of Blazar's tempest plugin that are plain HTTP, written anew for gabbi, on an empty service.
+//! The requests of Blazar's tempest plugin that are plain HTTP, rewritten for gabbi, on an empty service.
 
 use std::process::Command;
 

@@ -35,7 +35,7 @@ pub struct InstanceCreate {
     /// The same of its volumes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_properties: Vec<BTreeMap<String, String>>,
-    /// Whether another one is started in its place, as soon as there is room, when it has made way for a lease.
+    /// Whether another one is started in its place, as soon as there is room, once it was preempted for a lease.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requeue: bool,
 }

@@ -490,7 +490,7 @@ fn cls_09_as_many_hosts_are_cleared_as_can_be() {
     let planned = moves(pool.departure(&over));
     let cleared: BTreeSet<HostId> = planned.iter().map(|mov| mov.from).collect();
     assert_eq!((planned.len(), cleared.len()), (1, 1), "the first, or both of the third: {planned:?}");
-    // One that may not be moved keeps its host from being cleared; nobody is moved from there in vain.
+    // One that may not be moved keeps its host from being cleared; nobody is moved from there for nothing.
     pool.host(1).guests[0].mobility = None;
     assert_eq!(moves(pool.departure(&over)).iter().map(|mov| mov.from.0).collect::<Vec<_>>(), [3, 3]);
 }

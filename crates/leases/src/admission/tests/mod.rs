@@ -32,7 +32,7 @@ mod still;
 mod suiting;
 mod surviving;
 
-/// A cloud: what there is, what is taken, what is laid down.
+/// A cloud: what there is, what is taken, what is set.
 struct Cloud {
     inventory: Inventory,
     calendar: Calendar,

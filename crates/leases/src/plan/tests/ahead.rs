@@ -74,7 +74,8 @@ fn pre_05_nobody_else_is_asked_to_leave_before_the_start() {
     assert_eq!(stage.perform(9), []);
 }
 
-/// Host 1 with three preemptible instances, of which the first makes way for a lease of four slots from minute 10 on.
+/// Host 1 with three preemptible instances, of which the first is preempted for a lease of four slots from minute 10
+/// on.
 fn shared() -> Stage {
     let asked = InstancesTerms {
         size: InstanceSize::new(1, 1024, 10).expect("a size"),
@@ -129,7 +130,7 @@ fn pre_12_room_is_not_granted_while_somebody_is_in_the_way_and_the_lease_says_so
     assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
 }
 
-/// The same, but guest 7 is no instance, and makes way all the same.
+/// The same, but guest 7 is no instance, and is preempted all the same.
 fn shared_with_others() -> Stage {
     let mut stage = shared();
     stage.instances.retain(|instance| instance.id != GuestId(7));

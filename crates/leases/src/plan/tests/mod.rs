@@ -106,7 +106,7 @@ impl Stage {
                 performed.push(action);
             }
         }
-        panic!("does not come to an end: {performed:?}");
+        panic!("does not end: {performed:?}");
     }
 
     fn take_effect(&mut self, action: Action, now: i64) {

@@ -13,14 +13,14 @@ use crate::leasing::http::{Caller, list};
 use crate::leasing::server::Launch;
 use crate::run::Executable;
 
-/// To ask where an instance may run, of a thousand hosts, in milliseconds at the 99th percentile. The decision, without the
-/// request around it, is measured in the core.
+/// To ask where an instance may run, of a thousand hosts, in milliseconds at the 99th percentile. The decision, without
+/// the request around it, is measured in the core.
 const WANTED_MILLIS: f64 = 1.0;
 /// So long it may take until as many instances run as there are hosts.
 const PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
-/// Asks, and has a lease of every host start after an instance has made way there.
+/// Asks, and has a lease of every host start after an instance was preempted there.
 pub fn run(ours: &Executable, hosts: usize, samples: usize, report: &mut Report) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let launch = Launch::new(ours, directory.path())

@@ -52,7 +52,7 @@ fn simulate(random: &mut Random, drawn: &mut Drawn) {
     }
 }
 
-/// What to place: large for the nodes, so that the reference comes to an end.
+/// What to place: large for the nodes, so that the reference ends.
 fn shapes(random: &mut Random, drawn: &mut Drawn) {
     if random.chance(92) {
         let template = random.weighted(&[

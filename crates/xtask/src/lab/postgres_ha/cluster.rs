@@ -14,7 +14,7 @@ use crate::leasing::http::{Caller, list};
 use crate::run::output_of;
 
 /// How long anything may take that Patroni is to do. It takes the time of its lease on leadership at most, and a
-/// node that comes back is rewound or copied anew.
+/// node that comes back is rewound or copied again.
 const PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 const NODES: usize = 3;

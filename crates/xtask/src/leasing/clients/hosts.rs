@@ -86,7 +86,7 @@ fn change(cases: &mut Cases, bench: &Bench) {
             shell.text("host-unset", &["--extra", "ssd", first])?;
             same(host(bench, first)?.get("ssd"), None::<&Value>)
         }),
-        // A defect of the client: the entry point names a class that does not exist. Should a later version mend
+        // A defect of the client: the entry point names a class that does not exist. Should a later version fix
         // it, this fails, and the check above is to be made with both.
         Kind::OpenStack => cases.check("w29_host_unset_is_missing_in_the_client", || {
             let ran = shell.run("host-unset", &["--extra", "ssd", first])?;

@@ -1,4 +1,4 @@
-//! What goes wrong, one after the other: services die or are told to stop, the database is started anew,
+//! What goes wrong, one after the other: services die or are told to stop, the database is started again,
 //! connections break off.
 
 use std::fmt;
@@ -33,7 +33,7 @@ pub enum Fault {
     KillAll,
     /// A service is told to stop in the middle of a hand-over, which it brings to its end.
     Stop,
-    /// The database is started anew, in good order.
+    /// The database is started again, in good order.
     Restart,
     /// And as after a loss of power.
     Crash,
@@ -65,7 +65,7 @@ impl fmt::Display for Fault {
             Self::Kill => "a service is killed",
             Self::KillAll => "all services are killed",
             Self::Stop => "a service is told to stop",
-            Self::Restart => "the database is started anew",
+            Self::Restart => "the database is started again",
             Self::Crash => "the database crashes",
             Self::Terminate => "the database ends all connections",
             Self::Cut => "the line of a service to the database is cut",

@@ -1,5 +1,5 @@
 //! Three services on one PostgreSQL, under load, while everything goes wrong that can: services are killed and told
-//! to stop, the database is started anew, connections break off. Afterwards nothing is lost, nothing was handed
+//! to stop, the database is started again, connections break off. Afterwards nothing is lost, nothing was handed
 //! over twice, and nothing was late by more than the outage.
 //!
 //! What happens when is drawn from a seed; how it comes together is left to chance, as it is elsewhere.

@@ -1,4 +1,4 @@
-//! A line between a service and its database that can be cut, held up and mended.
+//! A line between a service and its database that can be cut, held up and repaired.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

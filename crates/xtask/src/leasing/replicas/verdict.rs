@@ -20,7 +20,7 @@ const PAGE: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Killed {
     pub service: String,
-    /// From when it was killed until it answered anew. A hook that it had just called notes its beginning when
+    /// From when it was killed until it answered again. A hook that it had just called notes its beginning when
     /// its service is dead already, and others may act on the same host from the first moment.
     pub dead: Span,
 }
@@ -260,7 +260,7 @@ mod tests {
         assert!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 8, 9)).is_err());
         assert!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 16, 30)).is_err());
         // It was called before the service was killed, or noted that it began after; and the second began before
-        // the service was started anew, or after.
+        // the service was started again, or after.
         for (from, to) in [(12, 13), (8, 13), (12, 30), (8, 30)] {
             assert_eq!(
                 hosts_change_hands_in_turn(&log(&lines), &killed("one", from, to)).unwrap()["h1"],

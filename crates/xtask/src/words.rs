@@ -1,0 +1,116 @@
+//! Phrases that a reader of the field does not know do not come back into comments, messages, help and documentation.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::places::root;
+
+/// Phrases that are not written any more, in lower case, and what to write.
+const RETIRED: [(&str, &str); 17] = [
+    ("make way", "be preempted"),
+    ("makes way", "is preempted"),
+    ("made way", "was preempted"),
+    ("making way", "being preempted"),
+    ("for ever", "forever"),
+    ("anew", "again"),
+    ("in vain", "without result, or failed"),
+    ("mend", "fix"),
+    ("mends", "fixes"),
+    ("mended", "fixed"),
+    ("forestalled", "conflict"),
+    ("come to its end", "end"),
+    ("comes to its end", "ends"),
+    ("came to its end", "ended"),
+    ("come to an end", "end"),
+    ("comes to an end", "ends"),
+    ("laid down", "set"),
+];
+
+/// Files that have to keep them: migrations cannot be changed, nor what tests of theirs expect.
+const EXEMPT: [&str; 3] = [
+    "crates/store-sqlite/src/tests.rs",
+    "crates/store-postgres/tests/it/schema.rs",
+    "crates/xtask/src/words.rs",
+];
+
+/// Where text is written, and by which endings.
+const PLACES: [&str; 8] = [
+    "crates",
+    "docs",
+    "contrib",
+    "console/src",
+    "console/tests",
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+];
+const ENDINGS: [&str; 6] = ["rs", "md", "ts", "tsx", "py", "toml"];
+
+/// Retired phrases in a text, with the number of the line that each begins in. A phrase may go over the end of a line of a
+/// comment.
+fn retired(text: &str) -> Vec<(usize, &'static str, &'static str)> {
+    let mut words: Vec<(usize, String)> = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let line = line.trim_start().trim_start_matches(['/', '!', '*', '#', '>']);
+        let of_line = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
+        words.extend(of_line.filter(|word| !word.is_empty()).map(|word| (number, word.to_lowercase())));
+    }
+    let mut found = Vec::new();
+    for (phrase, instead) in RETIRED {
+        let phrase_words: Vec<&str> = phrase.split(' ').collect();
+        for some in words.windows(phrase_words.len()) {
+            if some.iter().map(|(_, word)| word.as_str()).eq(phrase_words.iter().copied()) {
+                found.push((some[0].0, phrase, instead));
+            }
+        }
+    }
+    found
+}
+
+fn texts(place: &Path, found: &mut Vec<PathBuf>) {
+    if place.is_file() {
+        found.push(place.to_owned());
+        return;
+    }
+    for entry in fs::read_dir(place).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let generated = ["node_modules", "target", "dist", "__pycache__"].contains(&name);
+        if path.is_dir() && !generated || path.is_file() && ENDINGS.contains(&ending) {
+            texts(&path, found);
+        }
+    }
+}
+
+#[test]
+fn no_text_has_a_retired_phrase() {
+    let mut files = Vec::new();
+    for place in PLACES {
+        texts(&root().join(place), &mut files);
+    }
+    assert!(files.len() > 500, "the texts are elsewhere");
+    let mut wrong = Vec::new();
+    for path in files {
+        let name = path.strip_prefix(root()).expect("of the project").display().to_string();
+        if EXEMPT.contains(&name.as_str()) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a text");
+        wrong.extend(
+            retired(&text)
+                .into_iter()
+                .map(|(line, phrase, instead)| format!("{name}:{line}: \"{phrase}\": write \"{instead}\"")),
+        );
+    }
+    assert!(wrong.is_empty(), "{} retired phrases:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_retired_phrase_is_found_in_any_case_over_lines_and_as_a_whole_only() {
+    let text =
+        "/// It Makes\n/// way for a lease, and is planned anew.\nfn hunt_anew() { amend(\"recommend\") }\n";
+    let found: Vec<(usize, &str)> =
+        retired(text).into_iter().map(|(line, phrase, _)| (line, phrase)).collect();
+    assert_eq!(found, [(1, "makes way"), (2, "anew")]);
+}
