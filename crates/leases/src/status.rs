@@ -133,7 +133,7 @@ pub enum EventStatus {
     Undone,
     /// Begun.
     InProgress,
-    /// Came to its end.
+    /// Ended.
     Done,
     /// Failed.
     Error,

@@ -122,7 +122,7 @@ Measurements
                                 what deep searches find (hbal, hroller), beside the exact ones
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
   bench instructions [--bless]  instructions of fixed runs against the recorded
-                                  counts (--bless: record them anew)
+                                  counts (--bless: record them again)
   bench fill [--json]           the same jobs with and without preemptible instances in the gaps, which
       --trace T --limit N         come as virtual machines came to a public cloud (every 40th batch)
       --every N --ours PATH

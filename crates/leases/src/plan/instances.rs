@@ -132,8 +132,8 @@ fn next(
             changed(Instance { kind, ..instance.becoming(instance.status) })
         }
         (InstanceStatus::Active, None) if effort.world.gone.contains(&instance.id) => {
-            let anew = instance.requeue && instance.gone_as_preempted(effort.world.now);
-            if instance.is_kept() && !anew {
+            let requeued = instance.requeue && instance.gone_as_preempted(effort.world.now);
+            if instance.is_kept() && !requeued {
                 changed(instance.shelved())
             } else {
                 Some(InstanceChange::Gone(instance.id))

@@ -1,7 +1,7 @@
 //! Random histories of leases and machines: steps fail, replies are lost, steps turn up late, the process dies
 //! between any two of them, hosts fail, guests land in the last moment. Whatever happens, no host is in two
-//! leases, nothing foreign runs in an active lease, nobody is deleted too early, and every lease comes to its
-//! end (DESIGN's invariants 1 to 4).
+//! leases, nothing foreign runs in an active lease, nobody is deleted too early, and every lease
+//! ends.
 
 mod fleet;
 

@@ -177,8 +177,8 @@ pub struct Effort {
     pub constructing_looks: u64,
     /// Looks per guest to make a plan cheaper by exchanging nodes.
     pub improving_looks: u64,
-    /// Looks per guest, and for a hundred guests more, to go through all plans that could be cheaper: if that comes
-    /// to its end, the plan is the cheapest, or it is certain that there is none. With 0, nobody tries.
+    /// Looks per guest, and for a hundred guests more, to go through all plans that could be cheaper: if that
+    /// ends, the plan is the cheapest, or it is certain that there is none. With 0, nobody tries.
     pub exhaustive_looks: u64,
     /// At most so many looks in all, however many nodes and guests there are.
     pub most: u64,

@@ -115,8 +115,8 @@ proptest! {
             let scope = Scope::cluster(&cluster);
             let trials = Allocator::new(&mut cluster, &scope, unchecked).try_all(&mut cluster, &instance, targets);
             let Some(best) = trials.best else { break };
-            let anew = Redundancy::new(&mut cluster, &nodes);
-            let inquiries = [&kept, &anew].map(|r| r.inquiry(&cluster, &instance, None));
+            let fresh = Redundancy::new(&mut cluster, &nodes);
+            let inquiries = [&kept, &fresh].map(|r| r.inquiry(&cluster, &instance, None));
             cluster.add(instance, &best.outcome);
             let [from_kept, expected] = inquiries.map(|i| i.holds(&mut cluster, &best.outcome));
             prop_assert_eq!(from_kept, expected);

@@ -107,8 +107,9 @@ impl Service {
             |before: &Arc<LeaseRecord>, after| Change { before: Arc::clone(before), after: Some(after) };
         let mut planned = None;
         if surroundings.is_some() {
-            let anew = |before: &Arc<LeaseRecord>| Some(change(before, admission.hunt_anew(&before.lease)?));
-            let found = self.go_on(|progress| &mut progress.to_hunt_anew, &hunters, ANYTHING, budget, anew);
+            let replan =
+                |before: &Arc<LeaseRecord>| Some(change(before, admission.hunt_anew(&before.lease)?));
+            let found = self.go_on(|progress| &mut progress.to_hunt_anew, &hunters, ANYTHING, budget, replan);
             let failed = matches!(found, Found::Nothing)
                 && hunters.iter().any(|record| admission.obstructed(&record.lease));
             self.progress().hunt_again_at = failed.then(|| now + HUNT_AGAIN_AFTER);

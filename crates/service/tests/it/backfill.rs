@@ -187,9 +187,9 @@ async fn pre_11_whoever_waits_to_be_started_anew_may_be_on_such_a_host_as_well()
     make(&mut world, next).await.expect("it is preempted");
     world.run_until(at(32)).await;
     let instances = world.service.instances(None, None);
-    let [anew] = &instances[..] else { panic!("{instances:?}") };
-    assert_eq!(anew.instance.status.name(), "ACTIVE");
-    assert!(anew.instance.backfills.is_some() && anew.instance.host != first.host);
+    let [successor] = &instances[..] else { panic!("{instances:?}") };
+    assert_eq!(successor.instance.status.name(), "ACTIVE");
+    assert!(successor.instance.backfills.is_some() && successor.instance.host != first.host);
     assert_eq!(world.fleet.violations(), []);
 }
 
