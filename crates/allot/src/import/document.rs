@@ -18,7 +18,7 @@ fn table() -> String {
     text
 }
 
-/// With `ALLOT_BLESS` set, the document is written anew.
+/// With `ALLOT_BLESS` set, the document is written again.
 #[test]
 fn the_document_has_every_option_of_blazar_as_it_is_taken_over() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/from-blazar.md");
