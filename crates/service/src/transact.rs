@@ -17,9 +17,12 @@ pub(crate) struct Transaction<T> {
     /// None if everything is as it was asked to be.
     commit: Option<Commit>,
     answer: T,
-    after: Option<Box<dyn FnOnce(&Service) + Send>>,
+    after: Option<After>,
     in_use: Option<ServiceError>,
 }
+
+/// What else is to be done once it is committed.
+type After = Box<dyn FnOnce(&Service) + Send>;
 
 impl<T> Transaction<T> {
     /// Nothing is to be changed.
