@@ -995,7 +995,7 @@ export interface components {
              * @description Disk, GiB.
              */
             disk_gb: number;
-            /** @description What becomes of it when it has made way, if it is of a class: `delete`, or `stop`, and then it is kept. */
+            /** @description What becomes of it once it was preempted, if it is of a class: `delete`, or `stop`, and then it is kept. */
             end_state?: string | null;
             /** @description The name of its host; null to callers who may not see hosts, unless it is the lease's. */
             host?: string | null;
@@ -1023,20 +1023,20 @@ export interface components {
             preemptible_class?: string | null;
             /** @description The project that it belongs to. */
             project_id: string;
-            /** @description Whether another one is started in its place when it has made way. */
+            /** @description Whether another one is started in its place once it was preempted. */
             requeue: boolean;
             /** @description The reservation of that lease. */
             reservation_id?: string | null;
             /** @description The instance that was kept and that this one goes on with, until it runs. */
             resumes?: string | null;
             /**
-             * @description Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts sooner:
-             *     UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
+             * @description Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts
+             *     sooner: UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
              */
             safe_until?: string | null;
             /**
-             * @description `BUILD`, `ACTIVE`, `DELETING` or `ERROR`; `QUEUED` if it is started as soon as there is room, `SHELVED_OFFLOADED` if it
-             *     has made way and is kept.
+             * @description `BUILD`, `ACTIVE`, `DELETING` or `ERROR`; `QUEUED` if it is started as soon as there is room,
+             *     `SHELVED_OFFLOADED` if it was preempted and is kept.
              */
             status: string;
             /** @description Why it could not be started. */
@@ -1078,7 +1078,7 @@ export interface components {
             memory_mb?: number | null;
             /** @description Its name. */
             name: string;
-            /** @description Whether another one is started in its place, as soon as there is room, when it has made way for a lease. */
+            /** @description Whether another one is started in its place, as soon as there is room, once it was preempted for a lease. */
             requeue?: boolean;
             scheduler_hints?: components["schemas"]["LeaseHints"] | null;
             /**
@@ -1675,12 +1675,12 @@ export interface components {
             hours: number;
             /**
              * Format: double
-             * @description How many hours those had run that made way: what is lost if they kept nothing.
+             * @description How many hours those had run that were preempted: what is lost if they kept nothing.
              */
             hours_lost: number;
             /**
              * Format: int64
-             * @description Instances that made way for leases.
+             * @description Instances that were preempted for leases.
              */
             preempted: number;
             /** @description From when: UTC. */
