@@ -39,7 +39,7 @@ pub enum Waiting {
     Booting(HostId),
     /// A host is down.
     HostFailed(HostId),
-    /// A host is not in the fleet any more.
+    /// A host is not in the fleet any more, or was not seen there yet.
     HostGone(HostId),
     /// Another lease's end comes first.
     TakingBack(HostId),
@@ -84,8 +84,8 @@ impl Waiting {
                 reason("one of its hosts is down", &format!("host {} is down", name(host)))
             }
             Self::HostGone(host) => reason(
-                "one of its hosts is not in the fleet",
-                &format!("host {} is not in the fleet", name(host)),
+                "one of its hosts is not seen in the fleet",
+                &format!("host {} is not seen in the fleet", name(host)),
             ),
             Self::TakingBack(host) => reason(
                 "one of its hosts is being taken back from another lease",
