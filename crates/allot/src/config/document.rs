@@ -40,18 +40,21 @@ fn tables() -> String {
     text
 }
 
-/// With `ALLOT_BLESS` set, the document is written again.
-#[test]
-fn the_document_has_every_setting_as_it_is() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-    let document = std::fs::read_to_string(path).expect("the document");
-    let (before, rest) = document.split_once(BEGIN).expect("the mark where settings begin");
-    let (present, after) = rest.split_once(END).expect("the mark where settings end");
-    let wanted = tables();
+/// That a page of the documentation has `wanted` between the two marks. With `ALLOT_BLESS` set, it is written there.
+pub(crate) fn check_generated(page: &str, [begin, end]: [&str; 2], wanted: &str) {
+    let path = format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"));
+    let document = std::fs::read_to_string(&path).expect("the document");
+    let (before, rest) = document.split_once(begin).expect("the mark where it begins");
+    let (present, after) = rest.split_once(end).expect("the mark where it ends");
     if std::env::var_os("ALLOT_BLESS").is_some() {
-        std::fs::write(path, format!("{before}{BEGIN}{wanted}{END}{after}"))
+        std::fs::write(&path, format!("{before}{begin}{wanted}{end}{after}"))
             .expect("the document is written");
     } else {
-        assert!(present == wanted, "docs/configuration.md is out of date: run this test with ALLOT_BLESS=1");
+        assert!(present == wanted, "{page} is out of date: run this test with ALLOT_BLESS=1");
     }
+}
+
+#[test]
+fn the_document_has_every_setting_as_it_is() {
+    check_generated("docs/configuration.md", [BEGIN, END], &tables());
 }

@@ -4,7 +4,7 @@
 //! `docs/configuration.md` follow from it. Whatever source a value comes from, it is text that one parser reads,
 //! and an error names the place where the value was written.
 
-mod document;
+pub(crate) mod document;
 mod file;
 mod table;
 mod value;

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::options::{OPTIONS, said};
+use crate::config::document::check_generated;
 
 const BEGIN: &str = "<!-- options: generated, see crates/allot/src/import -->\n";
 const END: &str = "<!-- end of options -->\n";
@@ -18,18 +19,7 @@ fn table() -> String {
     text
 }
 
-/// With `ALLOT_BLESS` set, the document is written again.
 #[test]
 fn the_document_has_every_option_of_blazar_as_it_is_taken_over() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/from-blazar.md");
-    let document = std::fs::read_to_string(path).expect("the document");
-    let (before, rest) = document.split_once(BEGIN).expect("the mark where options begin");
-    let (present, after) = rest.split_once(END).expect("the mark where options end");
-    let wanted = table();
-    if std::env::var_os("ALLOT_BLESS").is_some() {
-        std::fs::write(path, format!("{before}{BEGIN}{wanted}{END}{after}"))
-            .expect("the document is written");
-    } else {
-        assert!(present == wanted, "docs/from-blazar.md is out of date: run this test with ALLOT_BLESS=1");
-    }
+    check_generated("docs/from-blazar.md", [BEGIN, END], &table());
 }
