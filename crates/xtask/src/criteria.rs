@@ -49,19 +49,19 @@ fn tests_of_criteria<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item =
 
 /// All functions of all crates.
 fn functions() -> BTreeSet<String> {
-    let files = sources(&root().join("crates"));
+    let files = texts_in(&root().join("crates"), &["rs"]);
     let texts = files.iter().map(|file| fs::read_to_string(file).expect("a source"));
     texts.flat_map(|text| names(&text, "fn ").collect::<Vec<_>>()).collect()
 }
 
-/// All sources in a directory and those in it.
-fn sources(directory: &Path) -> Vec<PathBuf> {
+/// All files with one of these endings in a directory and those in it.
+pub(crate) fn texts_in(directory: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(texts_in(&path, endings));
+        } else if path.extension().is_some_and(|ending| endings.iter().any(|one| ending == *one)) {
             found.push(path);
         }
     }
@@ -109,7 +109,7 @@ fn each_feature_that_is_named_is_in_the_list_of_features() {
     let list = fs::read_to_string(root().join(FEATURES)).expect("the list");
     let known = identifiers(&list);
     let inside = |word: &str| word.starts_with("FP-") || word.starts_with("LP-");
-    let mut files = sources(&root().join("crates"));
+    let mut files = texts_in(&root().join("crates"), &["rs"]);
     files.retain(|file| !file.ends_with(file!().trim_start_matches("crates/")));
     for file in files {
         let text = fs::read_to_string(&file).expect("a source");

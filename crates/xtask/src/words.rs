@@ -1,8 +1,9 @@
 //! Phrases that a reader of the field does not know do not come back into comments, messages, help and documentation.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::criteria::texts_in;
 use crate::places::root;
 
 /// Phrases that are not written any more, in lower case, and what to write.
@@ -34,16 +35,8 @@ const EXEMPT: [&str; 3] = [
 ];
 
 /// Where text is written, and by which endings.
-const PLACES: [&str; 8] = [
-    "crates",
-    "docs",
-    "contrib",
-    "console/src",
-    "console/tests",
-    "README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-];
+const PAGES: [&str; 3] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+const DIRECTORIES: [&str; 5] = ["crates", "docs", "contrib", "console/src", "console/tests"];
 const ENDINGS: [&str; 6] = ["rs", "md", "ts", "tsx", "py", "toml"];
 
 /// Retired phrases in a text, with the number of the line that each begins in. A phrase may go over the end of a line of a
@@ -67,28 +60,10 @@ fn retired(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     found
 }
 
-fn texts(place: &Path, found: &mut Vec<PathBuf>) {
-    if place.is_file() {
-        found.push(place.to_owned());
-        return;
-    }
-    for entry in fs::read_dir(place).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-        let generated = ["node_modules", "target", "dist", "__pycache__"].contains(&name);
-        if path.is_dir() && !generated || path.is_file() && ENDINGS.contains(&ending) {
-            texts(&path, found);
-        }
-    }
-}
-
 #[test]
 fn no_text_has_a_retired_phrase() {
-    let mut files = Vec::new();
-    for place in PLACES {
-        texts(&root().join(place), &mut files);
-    }
+    let mut files: Vec<PathBuf> = PAGES.iter().map(|page| root().join(page)).collect();
+    files.extend(DIRECTORIES.iter().flat_map(|directory| texts_in(&root().join(directory), &ENDINGS)));
     assert!(files.len() > 500, "the texts are elsewhere");
     let mut wrong = Vec::new();
     for path in files {
