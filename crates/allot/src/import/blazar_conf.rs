@@ -77,9 +77,12 @@ impl<'a> File<'a> {
     }
 
     /// None if it is not there, or nothing.
+    fn given(&self, section: &str, name: &str) -> Option<&'a Given> {
+        self.0.get(&(section, name)).copied().filter(|given| !given.value.is_empty())
+    }
+
     fn get(&self, section: &str, name: &str) -> Result<Option<String>, Refused> {
-        let given = self.0.get(&(section, name)).filter(|given| !given.value.is_empty());
-        given.map(|given| plain(given)).transpose()
+        self.given(section, name).map(plain).transpose()
     }
 
     fn filters(&self) -> Result<Vec<String>, Refused> {
@@ -235,12 +238,12 @@ impl Translation {
     }
 
     fn listen(&mut self, file: &File<'_>) -> Result<(), Refused> {
-        let port = match file.0.get(&("DEFAULT", "port")).filter(|given| !given.value.is_empty()) {
+        let port = match file.given("DEFAULT", "port") {
             None => 1234,
             Some(given) => plain(given)?.parse::<u16>().map_err(|_| wrong(given, "it is no port"))?,
         };
         let mut address = IpAddr::from([0, 0, 0, 0]);
-        if let Some(given) = file.0.get(&("DEFAULT", "host")).filter(|given| !given.value.is_empty()) {
+        if let Some(given) = file.given("DEFAULT", "host") {
             match plain(given)?.trim_matches(['[', ']']).parse() {
                 Ok(ip) => address = ip,
                 Err(_) => {
@@ -303,8 +306,7 @@ impl Translation {
             );
         }
         if !self.settings.contains_key("keystone.cache_time")
-            && let Some(given) = file.0.get(&("keystone_authtoken", "token_cache_time"))
-            && !given.value.is_empty()
+            && let Some(given) = file.given("keystone_authtoken", "token_cache_time")
         {
             self.text(
                 "keystone.cache_time",
@@ -326,13 +328,13 @@ impl Translation {
     /// Filters that Blazar ran, and what is only for those that it did not.
     fn filters(&mut self, file: &File<'_>) -> Result<(), Refused> {
         let enabled = file.filters()?;
-        if let Some(given) = file.0.get(&("enforcement", "external_service_token"))
+        if let Some(given) = file.given("enforcement", "external_service_token")
             && !enabled.iter().any(|name| name == EXTERNAL)
             && self.settings.remove("enforcement.token_file").is_some()
         {
             self.notes.push(note(given, not_enabled(EXTERNAL)));
         }
-        let Some(given) = file.0.get(&("enforcement", "enabled_filters")) else { return Ok(()) };
+        let Some(given) = file.given("enforcement", "enabled_filters") else { return Ok(()) };
         let others: Vec<&str> =
             enabled.iter().map(String::as_str).filter(|name| ![DURATION, EXTERNAL].contains(name)).collect();
         if !others.is_empty() {
