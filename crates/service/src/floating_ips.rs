@@ -11,8 +11,8 @@ use leases::text::Quoted;
 use store::{Commit, CommitError, FloatingIpRecord, Write};
 
 use crate::state::State;
-use crate::transact::{Transaction, decide_again, overtaken};
-use crate::writing::audit;
+use crate::transact::Transaction;
+use crate::writing::{audit, decide_again, overtaken};
 use crate::{Caller, NewFloatingIp, NotFound, Service, ServiceError};
 
 impl Service {

@@ -41,7 +41,7 @@ impl Service {
 
     /// How many hosts a free pool has.
     pub fn hosts_in(&self, pool: FreePoolId) -> usize {
-        self.state().hosts.values().filter(|record| record.host.pool == pool).count()
+        hosts_in(&self.state(), pool)
     }
 
     /// Makes a free pool without hosts (FP-1).
@@ -109,7 +109,7 @@ impl Service {
                 );
                 return Err(ServiceError::Conflict(text));
             }
-            let hosts = state.hosts.values().filter(|record| record.host.pool == id).count();
+            let hosts = hosts_in(state, id);
             if hosts > 0 {
                 let text = format!("Can't delete free pool {}. {hosts} host(s) are in it.", Quoted(name));
                 return Err(ServiceError::Conflict(text));
@@ -150,6 +150,10 @@ impl Service {
         };
         self.transact(move_it).await
     }
+}
+
+fn hosts_in(state: &State, pool: FreePoolId) -> usize {
+    state.hosts.values().filter(|record| record.host.pool == pool).count()
 }
 
 fn known(state: &State, id: FreePoolId) -> Result<Arc<FreePoolRecord>, ServiceError> {

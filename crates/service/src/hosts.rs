@@ -22,8 +22,8 @@ use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, Proper
 use crate::deciding::beside_requests;
 use crate::free_pools::{elsewhere, enter_moved, without_host};
 use crate::state::State;
-use crate::transact::{ATTEMPTS, Transaction, decide_again, overtaken};
-use crate::writing::{Writer, audit};
+use crate::transact::{ATTEMPTS, Transaction};
+use crate::writing::{Writer, audit, decide_again, overtaken};
 use crate::{Caller, HostSelector, HostUpdate, NotFound, Property, Service, ServiceError};
 
 /// Longer names of capabilities are refused, as in Blazar.

@@ -19,8 +19,8 @@ use crate::listing::{Order, Page, Position, whole};
 use crate::notices;
 use crate::placing::Place;
 use crate::state::State;
-use crate::transact::{Transaction, overtaken};
-use crate::writing::{Writer, audit};
+use crate::transact::Transaction;
+use crate::writing::{Writer, audit, overtaken};
 use crate::{Caller, NewInstance, NotFound, Service, ServiceError};
 
 /// All instances, with an index.

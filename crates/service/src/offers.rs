@@ -121,13 +121,12 @@ impl Service {
             return Ok(Offers { offers, held: false });
         }
         let hold_them = |found: Vec<LeaseRecord>| {
-            let offered = |held| Offers { offers: found.iter().cloned().map(Arc::new).collect(), held };
-            if found.is_empty() || !self.may_hold(&caller.owner(), now) {
-                return Ok(Transaction::none(offered(false)));
-            }
-            let commit = self.held(&caller.owner(), &found, of, now);
+            let held = !found.is_empty() && self.may_hold(&caller.owner(), now);
+            let commit = held.then(|| self.held(&caller.owner(), &found, of, now));
+            let offers = Offers { offers: found.into_iter().map(Arc::new).collect(), held };
+            let Some(commit) = commit else { return Ok(Transaction::none(offers)) };
             let project = caller.project.clone();
-            Ok(Transaction::of(commit, offered(true)).then(move |service| {
+            Ok(Transaction::of(commit, offers).then(move |service| {
                 service.progress().offers_held.note(&project, now);
                 service.wake.notify_one();
             }))

@@ -3,8 +3,7 @@
 
 use store::{Commit, Revocation, TokenKey, TokenState};
 
-use crate::transact::{decide_again, overtaken};
-use crate::writing::audit;
+use crate::writing::{audit, decide_again, overtaken};
 use crate::{Caller, Service, ServiceError};
 
 impl Service {

@@ -5,7 +5,7 @@ use leases::work::Budget;
 use store::{Commit, CommitError};
 
 use crate::state::State;
-use crate::writing::Writer;
+use crate::writing::{Writer, decide_again, overtaken};
 use crate::{Service, ServiceError};
 
 /// How often a decision is taken again when the store has it that somebody else was first. Of three services that
@@ -104,23 +104,4 @@ impl Service {
             (Err(error), _) => decide_again(error).map(|()| None),
         }
     }
-}
-
-/// What a failed commit means to who asked: nothing if the decision is to be taken again.
-pub(crate) fn decide_again(error: CommitError) -> Result<(), ServiceError> {
-    match error {
-        CommitError::Stale { .. }
-        | CommitError::Taken { .. }
-        | CommitError::NoRoom(_)
-        | CommitError::Repeated(_) => Ok(()),
-        error @ (CommitError::InUse { .. } | CommitError::Exists { .. }) => {
-            Err(ServiceError::Conflict(error.to_string()))
-        }
-        CommitError::Store(error) => Err(error.into()),
-    }
-}
-
-/// The store had it each time that somebody else was first.
-pub(crate) fn overtaken() -> ServiceError {
-    ServiceError::Conflict("others were faster each time; try again".to_owned())
 }

@@ -76,19 +76,17 @@ impl Service {
 
     /// A request that waits.
     pub fn waiting(&self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
-        let state = self.state();
-        let record = state.proposals.get(id)?;
-        matches!(record.lease.standing, Standing::Waiting { .. }).then(|| record.clone())
+        waiting(&self.state(), id).cloned()
     }
 
     /// Takes a request from the waitlist.
     pub async fn stop_waiting(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
-        let stop = |_: &State, now| {
-            let record = self.waiting(id).ok_or(ServiceError::NotFound(NotFound::Waiting(id)))?;
+        let stop = |state: &State, now| {
+            let record = waiting(state, id).ok_or(ServiceError::NotFound(NotFound::Waiting(id)))?;
             let mut commit = Commit::new(now);
-            commit.writes.push(forget(&record));
+            commit.writes.push(forget(record));
             commit.audit.push(audit(caller, now, notices::WITHDRAWN, &id));
-            commit.notifications.push(notice(notices::WITHDRAWN, &record));
+            commit.notifications.push(notice(notices::WITHDRAWN, record));
             Ok(Transaction::of(commit, ()))
         };
         self.transact(stop).await
@@ -153,6 +151,11 @@ impl Service {
         let found = self.go_on(|progress| &mut progress.to_serve, &waiting, known, budget, serve);
         self.found(found)
     }
+}
+
+fn waiting(state: &State, id: LeaseId) -> Option<&Arc<LeaseRecord>> {
+    let waits = |record: &&Arc<LeaseRecord>| matches!(record.lease.standing, Standing::Waiting { .. });
+    state.proposals.get(id).filter(waits)
 }
 
 /// What is told when a request has waited without result; nothing of offers.

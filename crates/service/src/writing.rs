@@ -17,7 +17,6 @@ use tokio::sync::MutexGuard;
 use crate::client::{Client, Gone};
 use crate::places::{Kind, Place, Who};
 use crate::state::State;
-use crate::transact::{decide_again, overtaken};
 use crate::{Caller, Service, ServiceError};
 
 /// What is charged for each record, host, instance or address that a commit writes, in units of work: some tens of
@@ -348,6 +347,25 @@ fn work_of(commit: &Commit, state: &State) -> u64 {
         new.map(|reservation| reservation.allocation.amount()).sum()
     };
     commit.writes.iter().map(|write| FOR_A_ROW * (1 + taken(write))).sum()
+}
+
+/// What a failed commit means to who asked: nothing if the decision is to be taken again.
+pub(crate) fn decide_again(error: CommitError) -> Result<(), ServiceError> {
+    match error {
+        CommitError::Stale { .. }
+        | CommitError::Taken { .. }
+        | CommitError::NoRoom(_)
+        | CommitError::Repeated(_) => Ok(()),
+        error @ (CommitError::InUse { .. } | CommitError::Exists { .. }) => {
+            Err(ServiceError::Conflict(error.to_string()))
+        }
+        CommitError::Store(error) => Err(error.into()),
+    }
+}
+
+/// The store had it each time that somebody else was first.
+pub(crate) fn overtaken() -> ServiceError {
+    ServiceError::Conflict("others were faster each time; try again".to_owned())
 }
 
 /// The audit record of what the caller does.

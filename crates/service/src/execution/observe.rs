@@ -13,8 +13,7 @@ use super::cycle::backoff;
 use crate::energy::recorded_health;
 use crate::hosts::refreshed;
 use crate::state::State;
-use crate::transact::decide_again;
-use crate::writing::Writer;
+use crate::writing::{Writer, decide_again};
 use crate::{Service, ServiceError};
 
 /// Not more often than this a fleet is asked again that does not answer.

@@ -15,8 +15,8 @@ use super::holding::Decision;
 use crate::free_pools::end_action;
 use crate::notices::{self, notice};
 use crate::state::State;
-use crate::transact::{ATTEMPTS, decide_again, overtaken};
-use crate::writing::{as_stored, audit};
+use crate::transact::ATTEMPTS;
+use crate::writing::{as_stored, audit, decide_again, overtaken};
 use crate::{Caller, Created, IdempotencyKey, NewLease, NotFound, Service, ServiceError};
 
 impl Service {

@@ -16,8 +16,8 @@ use super::create::{enter, remembered};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use crate::state::State;
-use crate::transact::{ATTEMPTS, decide_again, overtaken};
-use crate::writing::as_stored;
+use crate::transact::ATTEMPTS;
+use crate::writing::{as_stored, decide_again, overtaken};
 use crate::{Caller, IdempotencyKey, LeaseFilter, NewLease, Service, ServiceError};
 
 /// A lease that is asked for several times.

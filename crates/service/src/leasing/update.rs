@@ -16,8 +16,8 @@ use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use crate::notices::{self, notice};
 use crate::state::State;
-use crate::transact::{ATTEMPTS, decide_again, overtaken};
-use crate::writing::{as_stored, audit};
+use crate::transact::ATTEMPTS;
+use crate::writing::{as_stored, audit, decide_again, overtaken};
 use crate::{Caller, LeaseChanges, NotFound, Service, ServiceError};
 
 /// The words of reservations.
