@@ -82,7 +82,7 @@ struct Placing {
     /// The reservation of a lease that it is to be part of
     #[arg(long, value_name = "ID")]
     reservation: Option<String>,
-    /// It is preempted for leases: true or false, where the operator allows it
+    /// It may be preempted for leases: true or false, where the operator allows it
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     preemptible: Option<bool>,
     /// The class of preemptible instances that it is to be of: how much notice it has when it is preempted

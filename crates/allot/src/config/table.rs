@@ -47,7 +47,7 @@ const HEADINGS: [(&str, &str); 20] = [
     ("housekeeping", "Housekeeping: what is done about leases by itself"),
     ("quota", "What the leases of a project may take together"),
     ("instances", "Instances without a cloud"),
-    ("preemptible", "Preemptible instances, which are preempted for leases"),
+    ("preemptible", "Preemptible instances, which leases preempt"),
     ("usage", "Usage and what it costs"),
     ("energy", "Saving power"),
     ("filters", "Filters that hosts pass before they are leased"),

@@ -105,7 +105,7 @@ pub struct Admission<'a> {
     /// Hosts with guests that nobody may remove, if there are any. What starts at once or as soon as it can does
     /// without them; what has a date may hope that they are gone by then.
     pub occupied: Option<&'a BTreeSet<HostId>>,
-    /// Hosts that are had last, if there are any: an instance that is part of no lease runs there, perhaps forever.
+    /// Hosts that are chosen last, if there are any: an instance that is part of no lease runs there, perhaps forever.
     pub avoided: Option<&'a BTreeSet<HostId>>,
     /// What is reserved for offers, if anything is: hosts and addresses that are had last among those that are as good.
     pub offered: Option<&'a Calendar>,

@@ -4,7 +4,8 @@
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
 //! `blazar-filter`, then with `allot-filter`.
 //!
-//! `--only` runs one of these parts. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a cloud with one compute host.
+//! `--only` runs one of these parts. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
+//! cloud with one compute host.
 //!
 //! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
 //! `target/lab/openstack` for the next run; all else goes at the end.
