@@ -8,8 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use fleet::{Machine, OperationKey};
-use leases::ids::HostId;
-use leases::plan::{Observed, Place};
+use leases::ids::{GuestId, HostId};
+use leases::plan::{GuestOwner, Observed, Place};
+use leases::project::ProjectId;
 use store::{Commit, HostRecord};
 
 use crate::state::State;
@@ -52,6 +53,21 @@ pub enum Drift {
         /// Where it is.
         place: Place,
     },
+    /// A guest is on a host that nobody but others may use.
+    ForeignGuest {
+        /// The host.
+        host: HostId,
+        /// Its name.
+        name: String,
+        /// The first of them.
+        guest: GuestId,
+        /// Its project, if the fleet knows it.
+        project: Option<ProjectId>,
+        /// How many more there are.
+        more: usize,
+        /// Whether a lease has the host; else it is in a free pool for preemptible guests alone.
+        held: bool,
+    },
     /// A step fails and has not succeeded since.
     StepFails {
         /// The step.
@@ -72,6 +88,7 @@ impl Drift {
             Self::MachineGone { .. } => "machine_gone",
             Self::NotTakenOn { .. } => "not_taken_on",
             Self::Stray { .. } => "stray",
+            Self::ForeignGuest { .. } => "foreign_guest",
             Self::StepFails { .. } => "step_fails",
         }
     }
@@ -79,9 +96,10 @@ impl Drift {
     /// The machine that it is about.
     pub fn host(&self) -> Option<HostId> {
         match self {
-            Self::MachineGone { host, .. } | Self::NotTakenOn { host, .. } | Self::Stray { host, .. } => {
-                Some(*host)
-            }
+            Self::MachineGone { host, .. }
+            | Self::NotTakenOn { host, .. }
+            | Self::Stray { host, .. }
+            | Self::ForeignGuest { host, .. } => Some(*host),
             Self::StepFails { .. } | Self::WrongClock { .. } | Self::ForeignFleet { .. } => None,
         }
     }
@@ -117,6 +135,20 @@ impl fmt::Display for Drift {
                     "machine {name} is {place}, but is no host that may be leased: a repair gives it back"
                 )
             }
+            Self::ForeignGuest { name, guest, project, more, held, .. } => {
+                let of = project.as_ref().map(|project| format!(" of project {project}")).unwrap_or_default();
+                let others = if *more == 0 { String::new() } else { format!(" (and {more} more)") };
+                let place = if *held {
+                    "which a lease of somebody else has"
+                } else {
+                    "in a free pool where it may not run"
+                };
+                write!(
+                    f,
+                    "guest {guest}{of}{others} is on host {name}, {place}: it has stayed after a lease, or an administrator has \
+                     put it there, or what is to keep it out does not; move it or delete it"
+                )
+            }
             Self::StepFails { step, times, message } => {
                 let tries = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
                 write!(f, "the step \"{step}\" has failed {tries} and is tried again: {message}")
@@ -135,6 +167,7 @@ impl Service {
         let (clock, fleet) = self.suspensions();
         let state = self.state();
         let mut found = compare(&state.hosts, &machines, &observed);
+        found.extend(foreign_guests(&state.hosts, &observed, self.settings.open_pool));
         found.extend(self.failing(&state));
         if fleet.is_some() {
             // They are somebody else's, and said as one.
@@ -185,6 +218,7 @@ impl Service {
             Drift::NotTakenOn { host, .. } => self.adopt(*host).await,
             Drift::Stray { host, place, .. } => self.give_back(*host, *place).await,
             Drift::MachineGone { .. }
+            | Drift::ForeignGuest { .. }
             | Drift::StepFails { .. }
             | Drift::WrongClock { .. }
             | Drift::ForeignFleet { .. } => Ok(()),
@@ -231,20 +265,70 @@ fn compare(
     found
 }
 
+/// Guests that are where the fence is to keep them out, by host.
+fn foreign_guests(
+    hosts: &BTreeMap<HostId, Arc<HostRecord>>,
+    observed: &Observed,
+    open_pool: bool,
+) -> Vec<Drift> {
+    let mut found = Vec::new();
+    for (&host, seen) in &observed.hosts {
+        let held = matches!(seen.place, Place::Held(_));
+        let closed = held || (seen.place == Place::FreePool && !open_pool);
+        let mut foreign = seen.guests.iter().filter(|guest| closed && guest.owner == GuestOwner::Other);
+        if let (Some(first), Some(record)) = (foreign.next(), hosts.get(&host)) {
+            let (name, project) = (record.host.name.clone(), first.project.clone());
+            let (guest, more) = (first.id, foreign.count());
+            found.push(Drift::ForeignGuest { host, name, guest, project, more, held });
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
-    use leases::host::Host;
+    use leases::host::{Health, Host};
+    use leases::ids::ReservationId;
+    use leases::plan::{Guest, ObservedHost, Powered};
     use store::Version;
 
     use super::*;
 
-    #[test]
-    fn a_host_whose_machine_the_fleet_does_not_have_is_noticed() {
+    fn one_host() -> BTreeMap<HostId, Arc<HostRecord>> {
         let host = Host::new(HostId(1), "node1", 8, 4096, 100);
         let at = jiff::Timestamp::UNIX_EPOCH;
         let record = HostRecord { host, version: Version::FIRST, created_at: at, updated_at: None };
-        let hosts = BTreeMap::from([(HostId(1), Arc::new(record))]);
-        let found = compare(&hosts, &[], &Observed::default());
+        BTreeMap::from([(HostId(1), Arc::new(record))])
+    }
+
+    #[test]
+    fn guests_are_foreign_on_hosts_of_leases_and_in_closed_free_pools() {
+        let found = |place, owner, open_pool| {
+            let project = Some(ProjectId("p1".to_owned()));
+            let guest = |id| Guest { project: project.clone(), ..Guest::new(GuestId(id), owner) };
+            let guests = vec![guest(7), guest(8)];
+            let slots = BTreeMap::new();
+            let host = ObservedHost { place, health: Health::Up, guests, slots, powered: Powered::On };
+            let observed = Observed { hosts: BTreeMap::from([(HostId(1), host)]), ..Observed::default() };
+            foreign_guests(&one_host(), &observed, open_pool)
+        };
+        let held = Place::Held(ReservationId(1));
+        for (place, open_pool) in [(held, true), (held, false), (Place::FreePool, false)] {
+            let said = found(place, GuestOwner::Other, open_pool).pop().expect("it is noticed").to_string();
+            assert!(said.contains("of project p1 (and 1 more) is on host node1"), "{said}");
+            assert_eq!(found(place, GuestOwner::Preemptible, open_pool), []);
+        }
+        assert_eq!(found(Place::FreePool, GuestOwner::Other, true), []);
+        assert_eq!(
+            found(Place::Fenced { verified_for: None }, GuestOwner::Other, false),
+            [],
+            "it is on its way"
+        );
+    }
+
+    #[test]
+    fn a_host_whose_machine_the_fleet_does_not_have_is_noticed() {
+        let found = compare(&one_host(), &[], &Observed::default());
         assert_eq!(found, [Drift::MachineGone { host: HostId(1), name: "node1".to_owned() }]);
         assert!(!found[0].repairable());
     }

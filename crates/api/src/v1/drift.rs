@@ -6,7 +6,8 @@ use utoipa::ToSchema;
 /// A difference.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DriftEntry {
-    /// What kind: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`, `step_fails`.
+    /// What kind: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`,
+    /// `foreign_guest`, `step_fails`.
     pub kind: String,
     /// The machine that it is about, if it is about one.
     pub host_id: Option<String>,
