@@ -51,6 +51,8 @@ pub struct People {
     /// The identifiers of the member `alice` and of her project.
     pub alice: String,
     pub physics: String,
+    /// The project of the member `bob`.
+    pub chemistry: String,
 }
 
 impl Cloud {
@@ -173,7 +175,7 @@ impl Cloud {
         Ok(self.log_in(&password("bob"), Some(&scope))?.0)
     }
 
-    /// Makes the people of the lab: members of two projects, a reader, a member of another domain, and the service's user.
+    /// Makes the people of the lab: members of three projects, a reader, a member of another domain, and the service's user.
     pub fn settle(&self) -> Result<People> {
         let (admin, said) = self.log_in(&administrator(), Some(&of_project("admin")))?;
         let roles = self.must(&Method::GET, "/roles", &admin, None)?;
@@ -201,6 +203,7 @@ impl Cloud {
         grant(&format!("projects/{physics}"), &alice, "member")?;
         grant(&format!("projects/{physics}"), &user("rita", &default)?, "reader")?;
         grant(&format!("projects/{chemistry}"), &user("bob", &default)?, "member")?;
+        grant(&format!("projects/{}", project("geology")?), &user("gina", &default)?, "member")?;
         let lab = make("domain", "domains", json!({"name": "lab"}))?;
         let of_lab = make("project", "projects", json!({"name": "astronomy", "domain_id": lab}))?;
         grant(&format!("projects/{of_lab}"), &user("lars", &lab)?, "member")?;
@@ -211,7 +214,7 @@ impl Cloud {
         let services = services["projects"][0]["id"].as_str().context("no project of services")?.to_owned();
         let (name, secret) = ("allot-least", OF_ALL.to_owned());
         grant(&format!("projects/{services}"), &user(name, &default)?, "service")?;
-        Ok(People { user: name.to_owned(), secret, alice, physics })
+        Ok(People { user: name.to_owned(), secret, alice, physics, chemistry })
     }
 }
 

@@ -1,6 +1,5 @@
 //! The fence `allot-filter`: Nova's scheduler asks the service which hosts a server may use.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
@@ -8,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::scheduler::{self, BLAZAR_AVAILABLE, BLAZAR_ENABLED};
 use super::site::{FREE_POOL, Site, ends_well, until};
 use super::{Lab, RESERVATION};
 use crate::lab::scripts;
@@ -23,10 +23,8 @@ const HASH: &str = "c4ac867b34f238949d16926d15ede7581a6186f0dbe7cb50f01816154243
 /// How long the filter does not ask again after there was no answer, seconds.
 const PAUSE: u64 = 1;
 
-/// The lab's settings of Nova's scheduler for the filter of blazar-nova, and what takes their place.
-const AVAILABLE: [&str; 2] =
-    ["blazarnova.scheduler.filters.blazar_filter.BlazarFilter", "allot_nova.filter.AllotFilter"];
-const ENABLED: [&str; 2] = [",BlazarFilter\n", ",AllotFilter\n"];
+/// Where it is.
+const AVAILABLE: &str = "allot_nova.filter.AllotFilter";
 
 /// The ways to log in of a service that the filter asks.
 pub fn tokens(directory: &Path) -> Result<String> {
@@ -64,21 +62,10 @@ fn install(lab: &Lab) -> Result<()> {
     crate::run::write(&token, TOKEN.as_bytes())?;
     let port = lab.port + RESERVATION;
     let section = format!(
-        "{}[allot]\nurl=http://127.0.0.1:{port}\ntoken_file={}\npause={PAUSE}\nfree_pool={FREE_POOL}\n",
-        ENABLED[1],
+        ",AllotFilter\n[allot]\nurl=http://127.0.0.1:{port}\ntoken_file={}\npause={PAUSE}\nfree_pool={FREE_POOL}\n",
         token.display()
     );
-    // The settings are written by the script, a copy for this run.
-    let script = lab.scripts.join("up");
-    let text = fs::read_to_string(&script).with_context(|| format!("cannot read {}", script.display()))?;
-    ensure!(
-        text.matches(AVAILABLE[0]).count() == 1 && text.matches(ENABLED[0]).count() == 1,
-        "another script"
-    );
-    let text = text.replace(AVAILABLE[0], AVAILABLE[1]).replace(ENABLED[0], &section);
-    fs::write(&script, text).with_context(|| format!("cannot write {}", script.display()))?;
-    lab.stop("nova-scheduler")?;
-    lab.up()
+    scheduler::set(lab, &[(BLAZAR_AVAILABLE, AVAILABLE), (BLAZAR_ENABLED, &section)])
 }
 
 /// `host3` is not the service's, `host1` and `host2` are.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::cloud::{Cloud, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
-use super::{ALLOT_FILTER, BLAZAR_FILTER, Lab, PASSWORD, empty, filter, site, staying};
+use super::{ALLOT_FILTER, BLAZAR_FILTER, Lab, PASSWORD, TENANT, empty, filter, site, staying, tenant};
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
 use crate::run::{Executable, must_run, output_of};
@@ -26,7 +26,7 @@ pub fn tests_of_the_driver(cases: &mut Cases, lab: &Lab) {
     });
 }
 
-/// Leases on the hosts of the cloud, with one fence and then with the other.
+/// Leases on the hosts of the cloud, with one fence after the other.
 pub fn on_nova(
     cases: &mut Cases,
     lab: &Lab,
@@ -57,6 +57,11 @@ pub fn on_nova(
         lab.tell("the fence allot-filter");
         site.launch = site::launch(lab, ours, &directory, people, &filter::tokens(&directory)?)?;
         filter::on_nova(cases, &mut site)?;
+    }
+    if lab.wants(TENANT) {
+        lab.tell("the fence tenant");
+        site.launch = site::launch(lab, ours, &directory, people, "keystone")?;
+        tenant::on_nova(cases, &mut site, people)?;
     }
     cases.check("no password and no token is in the log", || {
         let log = fs::read(directory.join("serve.log"))?;

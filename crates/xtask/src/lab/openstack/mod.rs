@@ -2,7 +2,7 @@
 //! catalog has for a reservation service. Logins of every kind are tried by hand and with the stock clients, with Keystone
 //! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
-//! `blazar-filter`, then with `allot-filter`.
+//! `blazar-filter`, then with `allot-filter`, then with `tenant`.
 //!
 //! `--only` runs one of these parts. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
 //! cloud with one compute host.
@@ -14,9 +14,11 @@ mod cloud;
 mod filter;
 mod leases;
 mod logins;
+mod scheduler;
 mod site;
 mod staying;
 mod tempest;
+mod tenant;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,6 +67,8 @@ pub struct Lab {
 const LOGINS: &str = "logins";
 const BLAZAR_FILTER: &str = "blazar-filter";
 const ALLOT_FILTER: &str = "allot-filter";
+const TENANT: &str = "tenant";
+const PARTS: [&str; 4] = [LOGINS, BLAZAR_FILTER, ALLOT_FILTER, TENANT];
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
@@ -74,9 +78,8 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = arguments.text("--ours")?;
     let only = arguments.text("--only")?;
     arguments.finish()?;
-    let parts = [LOGINS, BLAZAR_FILTER, ALLOT_FILTER];
-    if only.as_deref().is_some_and(|only| tempest || !parts.contains(&only)) {
-        bail!("--only {}, and not with --tempest", parts.join(", "));
+    if only.as_deref().is_some_and(|only| tempest || !PARTS.contains(&only)) {
+        bail!("--only {}, and not with --tempest", PARTS.join(", "));
     }
     let Some(shared) = places::shared() else {
         bail!("the lab's scripts are in ../shared (or $ALLOT_SHARED), which is not there");
@@ -111,7 +114,7 @@ impl Lab {
             self.tell("the driver's own tests");
             leases::tests_of_the_driver(&mut cases, self);
         }
-        if self.wants(BLAZAR_FILTER) || self.wants(ALLOT_FILTER) {
+        if [BLAZAR_FILTER, ALLOT_FILTER, TENANT].iter().any(|part| self.wants(part)) {
             self.tell("leases on Nova");
             leases::on_nova(&mut cases, self, ours, &cloud, &people)?;
         }

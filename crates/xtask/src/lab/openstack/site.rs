@@ -24,6 +24,9 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// The free pool's aggregate.
 pub const FREE_POOL: &str = "freepool";
 
+/// A user and her project.
+const ALICE: (&str, &str) = ("alice", "physics");
+
 /// One host.
 pub const HOST_LEASE: &str = "resource_type=physical:host,min=1,max=1";
 
@@ -96,10 +99,10 @@ impl Site<'_> {
         ["reservation", "lease", "create", "--reservation", reservation, name]
     }
 
-    /// Makes a lease from now on, and waits until it is active; its reservation.
+    /// Has somebody make a lease from now on, and waits until it is active; its reservation.
     pub fn lease(&self, user: &str, project: &str, name: &str, reservation: &str) -> Result<String> {
         self.client(user, project, &Self::lease_words(name, reservation))?;
-        self.until_active(name)
+        self.until_active_of((user, project), name)
     }
 
     /// The reservation in the answer to alice's request for a lease from now on.
@@ -110,7 +113,11 @@ impl Site<'_> {
 
     /// That lease of alice's.
     pub fn alices(&self, name: &str) -> Result<Value> {
-        let answer = self.as_alice(&Method::GET, "leases", None)?;
+        self.lease_of(ALICE, name)
+    }
+
+    fn lease_of(&self, owner: (&str, &str), name: &str) -> Result<Value> {
+        let answer = self.ask_as(owner, &Method::GET, "leases", None)?;
         let leases = answer["leases"].as_array().cloned().unwrap_or_default();
         let found = leases.into_iter().find(|lease| lease["name"] == name);
         found.with_context(|| format!("there is no lease {name}: {answer}"))
@@ -120,22 +127,33 @@ impl Site<'_> {
     pub fn end_soon(&self, name: &str) -> Result<()> {
         let id = text_of(&self.alices(name)?["id"]);
         let wanted = json!({"end_date": Minute::now().plus(1).sent()});
-        let answer = self.as_alice(&Method::PUT, &format!("leases/{id}"), Some(&wanted))?;
+        let answer = self.ask_as(ALICE, &Method::PUT, &format!("leases/{id}"), Some(&wanted))?;
         ensure!(answer["lease"].is_object(), "{answer}");
         Ok(())
     }
 
-    fn as_alice(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Value> {
-        let alice = self.cloud.token("alice", "physics")?;
+    /// Asks the service as that user for that project.
+    fn ask_as(
+        &self,
+        (user, project): (&str, &str),
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value> {
+        let token = self.cloud.token(user, project)?;
         let url = format!("http://127.0.0.1:{}/v1/{path}", self.lab.port + RESERVATION);
-        Ok(self.cloud.ask(method, &url, &alice, body)?.body)
+        Ok(self.cloud.ask(method, &url, &token, body)?.body)
     }
 
     /// Waits until that lease of alice's is active; its reservation.
     pub fn until_active(&self, name: &str) -> Result<String> {
+        self.until_active_of(ALICE, name)
+    }
+
+    fn until_active_of(&self, owner: (&str, &str), name: &str) -> Result<String> {
         let mut lease = json!(null);
         let active = until("the lease does not start", || {
-            lease = self.alices(name)?;
+            lease = self.lease_of(owner, name)?;
             Ok(lease["status"] == "ACTIVE")
         });
         active.with_context(|| format!("{} {}", lease["status"], lease["status_reason"]))?;
@@ -184,10 +202,26 @@ impl Site<'_> {
         Ok(std::mem::take(servers).into_iter().filter(|server| server["name"] == name).collect())
     }
 
+    /// Deletes the servers of all projects.
+    pub fn delete_all_servers(&self) -> Result<()> {
+        let left = || -> Result<Vec<Value>> {
+            let mut all = self.nova("servers?all_tenants=1")?;
+            Ok(std::mem::take(all["servers"].as_array_mut().context("no servers")?))
+        };
+        for server in left()? {
+            let url = self.nova_url(&format!("servers/{}", text_of(&server["id"])));
+            self.cloud.ask(&Method::DELETE, &url, &self.admin, None)?;
+        }
+        until("servers stay", || Ok(left()?.is_empty()))
+    }
+
+    fn nova_url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}/v2.1/{path}", self.lab.port + NOVA)
+    }
+
     /// What Nova answers to the administrator.
     pub fn nova(&self, path: &str) -> Result<Value> {
-        let url = format!("http://127.0.0.1:{}/v2.1/{path}", self.lab.port + NOVA);
-        Ok(self.cloud.ask(&Method::GET, &url, &self.admin, None)?.body)
+        Ok(self.cloud.ask(&Method::GET, &self.nova_url(path), &self.admin, None)?.body)
     }
 
     /// The aggregate of that name.
