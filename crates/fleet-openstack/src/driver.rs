@@ -36,7 +36,11 @@ impl OpenStackFleet {
             seen.values().flat_map(|host| &host.guests).map(|guest| guest.id).collect();
         let all = memory.hosts().len() <= hosts.len();
         memory.stopping.retain(|guest, _| !all || there.contains(guest));
-        Observed { hosts: seen, floating_ips: BTreeMap::new(), reservations: sight.reservations() }
+        Observed {
+            hosts: seen,
+            floating_ips: BTreeMap::new(),
+            reservations: sight.reservations(&self.settings.fence),
+        }
     }
 
     async fn machines_in(
@@ -89,7 +93,10 @@ impl Inventory for OpenStackFleet {
         if hosts.is_empty() {
             let aggregates = self.cloud.aggregates().await?;
             let sight = Sight { aggregates, ..Sight::default() };
-            return Ok(Observed { reservations: sight.reservations(), ..Observed::default() });
+            return Ok(Observed {
+                reservations: sight.reservations(&self.settings.fence),
+                ..Observed::default()
+            });
         }
         if hosts.iter().any(|host| self.memory().names(*host).is_none()) {
             self.hypervisors().await?;
@@ -149,6 +156,11 @@ impl Isolation for OpenStackFleet {
             return Ok(Outcome::Done);
         }
         self.finish_reservation(reservation).await
+    }
+
+    async fn set_up(&self) -> Result<(), FleetError> {
+        let aggregates = self.cloud.aggregates().await?;
+        self.free_pool(&aggregates).await.map(drop)
     }
 
     fn adopts_with_guests(&self) -> bool {

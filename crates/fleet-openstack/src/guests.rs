@@ -21,7 +21,7 @@ impl OpenStackFleet {
         let Some(server) = look.sight.on(look.host()).iter().find(|server| server.id == id) else {
             return Ok(Outcome::Done);
         };
-        if look.sight.owner(server) == GuestOwner::Other {
+        if look.sight.owner(server, &self.settings.fence) == GuestOwner::Other {
             return Err(somebody_elses(guest, look.host()));
         }
         if look.place.is_none() || self.memory().stopping.contains_key(&guest) {
@@ -39,7 +39,7 @@ impl OpenStackFleet {
         let Some(server) = look.sight.on(look.host()).iter().find(|server| server.id == id) else {
             return Ok(Outcome::Done);
         };
-        if look.sight.owner(server) == GuestOwner::Other {
+        if look.sight.owner(server, &self.settings.fence) == GuestOwner::Other {
             return Err(somebody_elses(guest, look.host()));
         }
         if look.place.is_none() {
@@ -72,7 +72,7 @@ impl OpenStackFleet {
         let Some(server) = look.sight.on(look.host()).iter().find(|server| server.id == id) else {
             return Ok(Outcome::Done);
         };
-        let owner = look.sight.owner(server);
+        let owner = look.sight.owner(server, &self.settings.fence);
         let of_lease = key.lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));
         let goes = match look.place {
             Some(Place::Fenced { .. }) => true,
@@ -85,7 +85,7 @@ impl OpenStackFleet {
         }
         if owner != GuestOwner::Preemptible && !self.settings.fence.moves_all() {
             return Err(FleetError::Refused(format!(
-                "server {guest} is not preemptible: BlazarFilter lets no other server on hosts of the free pool"
+                "server {guest} is not preemptible: the fence lets no other server on hosts of the free pool"
             )));
         }
         let target = self.look_at(to).await?;

@@ -1,5 +1,7 @@
 //! Hosts that change hands. Each step looks first, does what is left to do, and can be repeated after a crash anywhere.
 
+use std::collections::BTreeMap;
+
 use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{GuestOwner, Place};
@@ -172,7 +174,7 @@ impl OpenStackFleet {
         }
         // The gate keeps everybody out, so the owner can start servers as soon as the host is seen in the lease's aggregate.
         self.open(&look).await?;
-        self.join(&pool, look.host()).await?;
+        self.let_owner_in(&pool, &look).await?;
         self.leave_ways_in(&look).await
     }
 
@@ -188,7 +190,10 @@ impl OpenStackFleet {
     /// The aggregate through which hosts come to a reservation: in its zone, but nobody's.
     async fn gate(&self, known: &[Aggregate], reservation: ReservationId) -> Result<Aggregate, FleetError> {
         let (name, zone) = (pools::gate_of(reservation), pools::zone_of(reservation));
-        self.ensure_aggregate(known, &name, Some(&zone)).await
+        let gate = self.ensure_aggregate(known, &name, Some(&zone)).await?;
+        let of_nobody = self.settings.fence.of_nobody();
+        self.mark(&gate, of_nobody.into_iter().map(|(key, value)| (key, Some(value))).collect()).await?;
+        Ok(gate)
     }
 
     pub(crate) async fn release_host(&self, host: HostId, reservation: ReservationId) -> Answer {
@@ -201,8 +206,9 @@ impl OpenStackFleet {
             self.close(&look, Closure::TakingBack(reservation)).await?;
         }
         let servers = look.sight.on(look.host());
-        let (strays, stay): (Vec<_>, Vec<_>) =
-            servers.iter().partition(|server| look.sight.owner(server) == GuestOwner::Preemptible);
+        let (strays, stay): (Vec<_>, Vec<_>) = servers
+            .iter()
+            .partition(|server| look.sight.owner(server, &self.settings.fence) == GuestOwner::Preemptible);
         for stray in &strays {
             // It slipped in between two schedulers, and has no right to be there.
             self.cloud.delete_server(&stray.id).await?;
@@ -232,10 +238,7 @@ impl OpenStackFleet {
         let Some(pool) = pools.find(held) else { return Ok(()) };
         let (name, zone) = (pools::kept_of(reservation), pools::zone_of(reservation));
         let kept = self.ensure_aggregate(look.aggregates(), &name, Some(&zone)).await?;
-        let metadata = pools::kept_servers(pool.project, pool.lease);
-        if metadata.iter().any(|(key, value)| kept.metadata.get(key) != value.as_ref()) {
-            self.cloud.set_metadata(kept.id, &metadata).await?;
-        }
+        self.mark(&kept, pools::kept_servers(pool.project, pool.lease)).await?;
         self.join(&kept, look.host()).await
     }
 
@@ -244,7 +247,7 @@ impl OpenStackFleet {
         let own = |owner| lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));
         let servers = look.sight.on(look.host());
         let (own, others): (Vec<_>, Vec<_>) =
-            servers.iter().partition(|server| own(look.sight.owner(server)));
+            servers.iter().partition(|server| own(look.sight.owner(server, &self.settings.fence)));
         if !others.is_empty() {
             return Ok(others.into_iter().map(|server| server.id.clone()).collect());
         }
@@ -307,9 +310,23 @@ impl OpenStackFleet {
         Ok(())
     }
 
-    /// The free pool's aggregate.
+    /// The free pool's aggregate, which the fence closes.
     pub(crate) async fn free_pool(&self, aggregates: &[Aggregate]) -> Result<Aggregate, FleetError> {
-        self.ensure_aggregate(aggregates, &self.settings.free_pool, None).await
+        let free = self.ensure_aggregate(aggregates, &self.settings.free_pool, None).await?;
+        self.mark(&free, self.settings.fence.of_free_pool(&free.metadata)).await?;
+        Ok(free)
+    }
+
+    /// The metadata of that aggregate has these values.
+    pub(crate) async fn mark(
+        &self,
+        aggregate: &Aggregate,
+        metadata: BTreeMap<String, Option<String>>,
+    ) -> Result<(), FleetError> {
+        if metadata.iter().any(|(key, value)| aggregate.metadata.get(key) != value.as_ref()) {
+            self.cloud.set_metadata(aggregate.id, &metadata).await?;
+        }
+        Ok(())
     }
 
     async fn ensure_aggregate(
@@ -327,6 +344,15 @@ impl OpenStackFleet {
         // Somebody else was first: the step of another host, or another service.
         let found = self.cloud.aggregates().await?.into_iter().find(|aggregate| aggregate.name == name);
         found.ok_or_else(|| FleetError::Unavailable(format!("aggregate {name} was deleted just now")))
+    }
+
+    /// The host is in that aggregate of a reservation, whose owner may use it from now on.
+    pub(crate) async fn let_owner_in(&self, pool: &Aggregate, look: &Look) -> Result<(), FleetError> {
+        if self.settings.fence.reads_placement() {
+            let provider = self.host_provider(&look.names).await?;
+            self.cloud.ensure_member(&provider.uuid, &pool.uuid).await?;
+        }
+        self.join(pool, look.host()).await
     }
 
     /// The host is in that aggregate.

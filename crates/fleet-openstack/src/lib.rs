@@ -8,15 +8,16 @@
 //! ```
 //!
 //! The driver keeps nothing: where a host is and how far a handover is, Nova's aggregates and compute services say (the
-//! table is in `pools`), so a crash, a second service and an operator who looks all see the same. The [fence](Fence) is a
-//! filter in Nova's scheduler: `BlazarFilter` of blazar-nova, which reads these aggregates, or ours, which asks the service and
-//! goes by the aggregates while it has no answer. Schedulers keep what they have read of
+//! table is in `pools`), so a crash, a second service and an operator who looks all see the same. The [fence](Fence) is what
+//! Nova's scheduler goes by: `BlazarFilter` of blazar-nova and Nova's own isolation of tenants read these aggregates, our filter
+//! asks the service, and goes by the aggregates while it has no answer. Schedulers keep what they have read of
 //! aggregates for a moment, so a host's compute service is disabled while it changes hands, and the driver lets them
 //! [settle](Settings::settle) and looks again before it believes that a host is empty or opens it.
 
 mod closure;
 mod cloud;
 mod driver;
+mod fence;
 mod guests;
 mod handover;
 mod ids;
@@ -35,11 +36,11 @@ use fleet::FleetError;
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 use leases::ids::{HostId, ReservationId};
 use leases::plan::Place;
-use leases::preemption::Mark;
 use openstack::Session;
 use tokio::sync::OwnedMutexGuard;
 
 use self::cloud::Cloud;
+pub use self::fence::Fence;
 use self::memory::{Memory, Turn};
 use self::pools::Membership;
 use self::sight::{Details, Names, Sight};
@@ -47,37 +48,6 @@ use self::wire::{Aggregate, ComputeService, Hypervisor};
 
 /// How many providers Placement is asked about at once when their hosts are seen for the first time.
 const DETAILS_AT_ONCE: usize = 8;
-
-/// What keeps others off the hosts of a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fence {
-    /// `BlazarFilter` of blazar-nova, which goes by the aggregates.
-    BlazarFilter,
-    /// The filter of `contrib/nova`, which asks the service.
-    AllotFilter {
-        /// Whether anybody's servers may run in the free pool, and hosts are taken on with servers.
-        open_pool: bool,
-    },
-}
-
-impl Fence {
-    /// What it can see of a request that says that the server is preemptible.
-    pub fn marks(self) -> &'static [Mark] {
-        match self {
-            Self::BlazarFilter => &[Mark::Flavor],
-            Self::AllotFilter { .. } => &[Mark::Hint, Mark::Flavor],
-        }
-    }
-
-    fn opens_pool(self) -> bool {
-        self == Self::AllotFilter { open_pool: true }
-    }
-
-    /// Whether servers that are not preemptible can be moved to hosts of the free pool.
-    fn moves_all(self) -> bool {
-        matches!(self, Self::AllotFilter { .. })
-    }
-}
 
 /// What the operator decides.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,8 +14,8 @@
 //! Nova lets no host with servers leave its availability zone. So a host whose servers stay at the end of a lease goes to an
 //! aggregate in the same zone that is nobody's, beside the free pool's: `BlazarFilter` lets nobody use a host with two pools.
 //!
-//! Since `BlazarFilter` lets everybody use a host without a pool, a host that was adopted is in one at every moment:
-//! it enters the next before it leaves the last.
+//! Since `BlazarFilter`, as Nova's own isolation of tenants, lets everybody use a host without a pool, a host that was adopted
+//! is in one at every moment: it enters the next before it leaves the last.
 
 use std::collections::BTreeMap;
 
@@ -24,16 +24,17 @@ use leases::plan::{GuestSize, Place, Prepared, Recipe};
 use leases::terms::Affinity;
 
 use crate::closure::Closure;
+use crate::fence::{Fence, TENANT};
 use crate::ids::parse_uuid;
+use crate::reservations::Whole;
 use crate::wire::{Aggregate, ComputeService};
 
 /// How the zones of held hosts begin: what makes an aggregate a pool for `BlazarFilter`.
 const ZONE: &str = "blazar_";
 
-/// Keys of the metadata of reservations' aggregates. The first four are Blazar's, and filters read them.
+/// Keys of the metadata of reservations' aggregates. The first two are Blazar's, and filters read them.
 const OWNER: &str = "blazar:owner";
 const RESERVATION: &str = "reservation";
-const TENANT: &str = "filter_tenant_id";
 const LEASE: &str = "allot:lease";
 const SLOTS: &str = "allot:slots:";
 const PREPARED: &str = "allot:prepared";
@@ -70,9 +71,12 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// For what everything was made that the reservation needs as a whole, once it is there.
-    pub(crate) fn complete(&self) -> Option<Recipe> {
-        self.aggregate.metadata.get(PREPARED).and_then(|text| read_recipe(text))
+    /// For what everything was made that the reservation needs as a whole, once it is there with what the fence reads.
+    pub(crate) fn complete(&self, fence: &Fence) -> Option<Recipe> {
+        let whole = if self.whole { Whole::Hosts } else { Whole::Slots };
+        let keys = fence.of_reservation(self.reservation, whole, self.project);
+        let fenced = keys.iter().all(|(key, value)| self.aggregate.metadata.get(key) == Some(value));
+        self.aggregate.metadata.get(PREPARED).filter(|_| fenced).and_then(|text| read_recipe(text))
     }
 
     /// How many slots of a host it has; none if it has nothing to do with the host.
@@ -91,12 +95,12 @@ impl<'a> Pool<'a> {
 }
 
 /// What there is of the reservation that an aggregate is named after, if it is.
-pub(crate) fn prepared(aggregate: &Aggregate) -> Option<(ReservationId, Prepared)> {
+pub(crate) fn prepared(aggregate: &Aggregate, fence: &Fence) -> Option<(ReservationId, Prepared)> {
     let reservation = parse_uuid(&aggregate.name).map(ReservationId)?;
     let pool = Pool::of(aggregate);
     let prepared = Prepared {
         marked: pool.is_some(),
-        complete: pool.and_then(|pool| pool.complete()),
+        complete: pool.and_then(|pool| pool.complete(fence)),
         aggregate: u32::try_from(aggregate.id).ok(),
         server_group: server_group(aggregate).map(str::to_owned),
     };
@@ -324,11 +328,13 @@ mod tests {
 
     use super::*;
 
+    const FENCE: &Fence = &Fence::BlazarFilter;
     const MINE: ReservationId = ReservationId(0xb1);
 
     fn aggregate(name: &str, zone: Option<&str>, hosts: &[&str], metadata: &[(&str, &str)]) -> Aggregate {
         Aggregate {
             id: 1,
+            uuid: String::new(),
             name: name.to_owned(),
             availability_zone: zone.map(str::to_owned),
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect::<BTreeSet<_>>(),
@@ -401,17 +407,18 @@ mod tests {
             (Recipe { size, affinity: Affinity::DistinctHosts }, Some("g2")),
         ] {
             let mut shared = aggregate(&MINE.to_string(), None, &[], &[("allot:lease", &lease)]);
-            let incomplete = super::prepared(&shared).expect("a reservation's").1;
+            let incomplete = super::prepared(&shared, FENCE).expect("a reservation's").1;
             assert_eq!((incomplete.marked, incomplete.complete), (true, None));
             let noted = completion(recipe, group).into_iter();
             shared.metadata.extend(noted.filter_map(|(key, value)| Some((key, value?))));
-            let (reservation, prepared) = super::prepared(&shared).expect("a reservation's");
+            let (reservation, prepared) = super::prepared(&shared, FENCE).expect("a reservation's");
             assert_eq!((reservation, prepared.complete), (MINE, Some(recipe)));
             assert_eq!((prepared.aggregate, prepared.server_group.as_deref()), (Some(1), group));
         }
         assert_eq!(read_recipe("1 2 3"), None);
-        assert_eq!(super::prepared(&aggregate("freepool", None, &[], &[])), None);
-        assert!(!super::prepared(&aggregate(&MINE.to_string(), None, &[], &[])).expect("one").1.marked);
+        assert_eq!(super::prepared(&aggregate("freepool", None, &[], &[]), FENCE), None);
+        let unmarked = super::prepared(&aggregate(&MINE.to_string(), None, &[], &[]), FENCE);
+        assert!(!unmarked.expect("one").1.marked);
     }
 
     #[test]

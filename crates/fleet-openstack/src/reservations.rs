@@ -49,10 +49,11 @@ impl OpenStackFleet {
     ) -> Result<Aggregate, FleetError> {
         let (facts, recipe) = wanted(reservation, key)?;
         let recipe = if whole == Whole::Hosts { Recipe::default() } else { recipe };
+        let fence = &self.settings.fence;
         let complete = |aggregates: &[Aggregate]| {
             let pools = aggregates.iter().filter_map(Pool::of);
             let mut own = pools.filter(|pool| pool.reservation == reservation);
-            own.find(|pool| pool.complete() == Some(recipe)).map(|pool| pool.aggregate.clone())
+            own.find(|pool| pool.complete(fence) == Some(recipe)).map(|pool| pool.aggregate.clone())
         };
         if let Some(pool) = complete(known) {
             return Ok(pool);
@@ -74,18 +75,17 @@ impl OpenStackFleet {
         let taken = || FleetError::Unavailable(format!("aggregate {name} is being made by somebody else"));
         let pool = found.ok_or_else(taken)?;
         let project = &facts.project.0;
+        let of_fence = fence.of_reservation(reservation, whole, project);
+        let of_fence = of_fence.into_iter().map(|(key, value)| (key, Some(value)));
         if whole == Whole::Hosts {
             let mut metadata = pools::whole_hosts(project, key.lease);
-            metadata.extend(pools::completion(recipe, None));
+            metadata.extend(pools::completion(recipe, None).into_iter().chain(of_fence));
             self.cloud.set_metadata(pool.id, &metadata).await?;
             return Ok(pool);
         }
         let mut metadata = pools::instances(reservation, project, key.lease);
-        metadata.extend(pools::incompletion());
-        let unmarked = |(key, value): (&String, &Option<String>)| pool.metadata.get(key) != value.as_ref();
-        if metadata.iter().any(unmarked) {
-            self.cloud.set_metadata(pool.id, &metadata).await?;
-        }
+        metadata.extend(pools::incompletion().into_iter().chain(of_fence));
+        self.mark(&pool, metadata).await?;
         if !fresh {
             // Its size may be another one.
             self.cloud.delete_flavor(&name).await?;
@@ -145,6 +145,7 @@ impl OpenStackFleet {
 
     pub(crate) async fn finish_reservation(&self, reservation: ReservationId) -> Answer {
         let _turn = self.turn_of(reservation).await;
+        let fence = &self.settings.fence;
         let (name, zone) = (reservation.to_string(), pools::zone_of(reservation));
         let all = self.cloud.aggregates().await?;
         let gate = all.iter().find(|aggregate| aggregate.name == pools::gate_of(reservation)).cloned();
@@ -157,7 +158,7 @@ impl OpenStackFleet {
             return Err(FleetError::Unavailable(format!("host {host} is still in aggregate {name}")));
         }
         if pool.availability_zone.as_deref() != Some(&zone) {
-            let complete = Pool::of(&pool).and_then(|pool| pool.complete()).is_some();
+            let complete = Pool::of(&pool).and_then(|pool| pool.complete(fence)).is_some();
             let groups = match pools::server_group(&pool) {
                 Some(noted) => vec![noted.to_owned()],
                 None if complete => Vec::new(),

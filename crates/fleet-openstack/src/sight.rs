@@ -9,10 +9,10 @@ use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered, Prepared};
 use leases::project::ProjectId;
 
-use crate::Settings;
 use crate::ids::parse_uuid;
 use crate::pools::{self, Membership, Pool};
 use crate::wire::{Aggregate, ComputeService, Hypervisor, Inventory, Migration, Server};
+use crate::{Fence, Settings};
 
 /// The zone of hosts that are in none: Nova's default.
 const DEFAULT_ZONE: &str = "nova";
@@ -101,9 +101,9 @@ impl Sight {
         self.servers.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// What there is of reservations as a whole.
-    pub(crate) fn reservations(&self) -> BTreeMap<ReservationId, Prepared> {
-        self.aggregates.iter().filter_map(pools::prepared).collect()
+    /// What there is of reservations as a whole, for that fence.
+    pub(crate) fn reservations(&self, fence: &Fence) -> BTreeMap<ReservationId, Prepared> {
+        self.aggregates.iter().filter_map(|aggregate| pools::prepared(aggregate, fence)).collect()
     }
 
     /// Leases of reservations of instances, by reservation.
@@ -113,17 +113,18 @@ impl Sight {
     }
 
     /// Whose a server is that runs somewhere.
-    pub(crate) fn owner(&self, server: &Server) -> GuestOwner {
+    pub(crate) fn owner(&self, server: &Server, fence: &Fence) -> GuestOwner {
         // Of the free pool's name nothing depends here.
         let membership =
             server.host.as_deref().map(|host| Membership::of(&self.aggregates, "", host)).unwrap_or_default();
-        Self::owner_among(server, &membership, &self.leases())
+        Self::owner_among(server, &membership, &self.leases(), fence)
     }
 
     fn owner_among(
         server: &Server,
         membership: &Membership<'_>,
         leases: &BTreeMap<ReservationId, LeaseId>,
+        fence: &Fence,
     ) -> GuestOwner {
         let reservation = server.flavor.original_name.strip_prefix(FLAVOR).and_then(parse_uuid);
         if let Some(lease) = reservation.and_then(|id| leases.get(&ReservationId(id))) {
@@ -136,7 +137,7 @@ impl Sight {
         if let Some((_, Some(lease))) = whose.filter(|(project, _)| *project == server.tenant_id) {
             return GuestOwner::Lease(lease);
         }
-        if server.is_preemptible() { GuestOwner::Preemptible } else { GuestOwner::Other }
+        if fence.is_preemptible(server) { GuestOwner::Preemptible } else { GuestOwner::Other }
     }
 
     /// Hosts that were adopted, of those.
@@ -164,7 +165,8 @@ impl Sight {
             let membership = memberships.get(names.service.as_str()).unwrap_or(&none);
             let servers = self.on(&names.service);
             let Some(place) = membership.place(service, servers.is_empty()) else { continue };
-            let owner = |server| Self::owner_among(server, membership, &leases);
+            let fence = &known.settings.fence;
+            let owner = |server| Self::owner_among(server, membership, &leases, fence);
             let guests = servers.iter().filter_map(|server| self.guest(server, owner(server), known));
             let host = ObservedHost {
                 place,

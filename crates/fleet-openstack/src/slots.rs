@@ -40,7 +40,7 @@ impl OpenStackFleet {
         let parent = self.host_provider(&look.names).await?;
         let provider = self.cloud.ensure_provider(&slots_provider(&parent.name), &parent).await?;
         self.cloud.set_inventory(&provider.uuid, &resource_class(reservation), slots).await?;
-        self.join(&pool, look.host()).await?;
+        self.let_owner_in(&pool, &look).await?;
         self.note_slots(pool.id, look.host(), Some(slots)).await?;
         Ok(Outcome::Done)
     }

@@ -54,6 +54,8 @@ pub(crate) struct HypervisorService {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Aggregate {
     pub(crate) id: u64,
+    /// By which Placement knows it.
+    pub(crate) uuid: String,
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) availability_zone: Option<String>,
@@ -150,7 +152,7 @@ pub(crate) struct Inventory {
 impl Server {
     /// Whether the cloud's operator has marked its flavor as preemptible, in the way that `BlazarFilter` reads, or whoever
     /// started it has said so in a hint.
-    pub(crate) fn is_preemptible(&self) -> bool {
+    pub(crate) fn is_marked_preemptible(&self) -> bool {
         let of_flavor = self.flavor.extra_specs.get(PROPERTY).map(String::as_str);
         let hint = self.scheduler_hints.as_ref().and_then(|hints| hints.get("preemptible"));
         let hint = hint.and_then(|hint| hint.as_str().or_else(|| hint.get(0)?.as_str()));

@@ -239,6 +239,11 @@ pub trait Inventory: Send + Sync {
 /// Who may start guests where. See [`Action`] for when each applies.
 #[async_trait]
 pub trait Isolation: Send + Sync {
+    /// The fleet is as the operator's settings have it before anything else is done: the service asks for that after each
+    /// start, once it is known that the fleet is its own.
+    async fn set_up(&self) -> Result<(), FleetError> {
+        Ok(())
+    }
     /// Whether reservations need something as a whole, beside what they get of hosts, and what there is of it is
     /// [observed](Observed::reservations). They are prepared and finished then.
     fn prepares(&self) -> bool {

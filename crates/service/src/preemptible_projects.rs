@@ -28,7 +28,7 @@ impl Service {
         pattern: ProjectPattern,
     ) -> Result<PreemptibleProjectRecord, ServiceError> {
         if !self.settings.preemptible_by_project {
-            let why = "servers of this fleet are preemptible by what marks them, not by their project";
+            let why = "servers of this fleet are preemptible by what marks them, or by preemptible.projects of the settings";
             return Err(ServiceError::Conflict(why.to_owned()));
         }
         let text = pattern.to_string();

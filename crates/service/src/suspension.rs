@@ -148,6 +148,7 @@ impl Service {
         }
         let unavailable = |error: StoreError| FleetError::Unavailable(error.to_string());
         let Some(origin) = self.parts.store.origin().await.map_err(unavailable)? else {
+            self.parts.fleet.set_up().await?;
             self.progress().belonging = Belonging::Belongs;
             return Ok(());
         };
@@ -174,6 +175,7 @@ impl Service {
             }
         }
         self.keep_fleet(&origin, keeper.as_ref()).await?;
+        self.parts.fleet.set_up().await?;
         if matches!(
             std::mem::replace(&mut self.progress().belonging, Belonging::Belongs),
             Belonging::Foreign(_)
@@ -215,6 +217,7 @@ impl Service {
                     let keeper = self.in_time(self.parts.fleet.keeper()).await?;
                     self.in_time(self.keep_fleet(&origin, keeper.as_ref())).await?;
                 }
+                self.in_time(self.parts.fleet.set_up()).await?;
                 self.progress().belonging = Belonging::Belongs;
                 tracing::warn!(user = caller.user.0, "fleet accepted");
                 "fleet.accept"

@@ -192,7 +192,7 @@ settings! {
     "openstack.ca_file" openstack_ca_file: Option<PathBuf> = "" as "FILE";
     /// Which addresses of the catalog are used: `public`, `internal` or `admin`
     "openstack.interface" openstack_interface: Interface = "internal" as "INTERFACE";
-    /// What keeps others off the hosts of a lease: `blazar-filter` or `allot-filter`
+    /// What keeps others off the hosts of a lease: `blazar-filter`, `allot-filter` or `tenant`
     "openstack.fence" openstack_fence: FenceChoice = "blazar-filter" as "FENCE";
     /// Whether servers of anybody may run in the free pool, and hosts are taken on with servers; only with
     /// `allot-filter`
@@ -315,7 +315,7 @@ settings! {
     /// Whether instances may be preemptible: they run on hosts of the free pool until the next lease of their host
     "preemptible.enabled" preemptible: bool = "false" as "BOOL";
     /// Projects whose instances are preemptible unless a request says otherwise, separated by commas; `*` stands for
-    /// anything, `?` for any character
+    /// anything, `?` for any character. On OpenStack only with openstack.fence = tenant, and then by their identifiers
     "preemptible.projects" preemptible_projects: Vec<String> = "" as "LIST";
     /// What of a request may say that its instance is preemptible, separated by commas: its scheduler `hint`, or the
     /// property blazar:preemptible of its `flavor`, its `image` or a `volume`

@@ -232,6 +232,8 @@ pub(crate) enum FenceChoice {
     BlazarFilter,
     /// That of `contrib/nova`.
     AllotFilter,
+    /// Nova's own isolation of tenants.
+    Tenant,
 }
 
 impl Value for FenceChoice {
@@ -239,10 +241,12 @@ impl Value for FenceChoice {
         match text {
             "blazar-filter" => Ok(Self::BlazarFilter),
             "allot-filter" => Ok(Self::AllotFilter),
-            "traits" | "tenant" => {
-                Err(format!("the fence {text} is not there yet; write blazar-filter or allot-filter"))
+            "tenant" => Ok(Self::Tenant),
+            "traits" => {
+                Err("the fence traits is not there yet; write blazar-filter, allot-filter or tenant"
+                    .to_owned())
             }
-            _ => Err("write blazar-filter or allot-filter".to_owned()),
+            _ => Err("write blazar-filter, allot-filter or tenant".to_owned()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What runs the machines, as the configuration says.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +16,12 @@ use super::assembly::{AssemblyError, Machines, read};
 use super::files::malformed;
 use super::keystone;
 use crate::config::{Configuration, DatabaseChoice, FenceChoice, FleetChoice};
+
+/// The most projects that the metadata of the free pool's aggregate names: each round reads it.
+const MOST_TENANTS: usize = 1000;
+
+/// The longest identifier of a project that Keystone has.
+const LONGEST_PROJECT: usize = 64;
 
 /// The fleet that the settings name; `machines` says what a simulated one is like.
 pub(super) fn fleet(
@@ -40,10 +47,10 @@ pub(super) fn fleet(
             let fence = fence(configuration)?;
             let hints = fence.marks().contains(&Mark::Hint);
             let settings = fleet_openstack::Settings {
-                fence,
                 hints: hints
                     && configuration.preemptible
                     && configuration.preemptible_marks.contains(&Mark::Hint),
+                fence,
                 free_pool: configuration.openstack_free_pool.clone(),
                 settle: configuration.openstack_settle.unsigned(),
             };
@@ -64,33 +71,62 @@ pub(super) fn fleet(
 /// What keeps others off the hosts of a lease in a cloud. What it cannot see is refused here, where it is asked for.
 fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
     let (fence, name) = match configuration.openstack_fence {
-        FenceChoice::BlazarFilter if configuration.openstack_open_pool => {
-            return Err(AssemblyError::Contradiction(
-                "openstack.open_pool needs openstack.fence = allot-filter: BlazarFilter lets only preemptible servers on \
-                 hosts of the free pool",
-            ));
-        }
         FenceChoice::BlazarFilter => (Fence::BlazarFilter, "blazar-filter"),
         FenceChoice::AllotFilter => {
             (Fence::AllotFilter { open_pool: configuration.openstack_open_pool }, "allot-filter")
         }
+        FenceChoice::Tenant => (Fence::Tenant { preemptible: preemptible_tenants(configuration)? }, "tenant"),
     };
+    if configuration.openstack_open_pool && !matches!(fence, Fence::AllotFilter { .. }) {
+        return Err(AssemblyError::Missing(format!(
+            "openstack.open_pool needs openstack.fence = allot-filter: the fence {name} lets only preemptible servers on hosts \
+             of the free pool"
+        )));
+    }
     let unseen = configuration.preemptible_marks.iter().find(|mark| !fence.marks().contains(mark));
     // By default all are meant that the fence can see.
     let chosen = configuration.preemptible_marks.len() < Mark::ALL.len();
     if let Some(mark) = unseen.filter(|_| chosen) {
         let seen: Vec<&str> = fence.marks().iter().map(|mark| mark.name()).collect();
+        let seen =
+            if seen.is_empty() { "projects only (preemptible.projects)".to_owned() } else { seen.join(", ") };
         return Err(AssemblyError::Missing(format!(
-            "preemptible.marks has {mark}, which the fence {name} cannot see: it sees {}",
-            seen.join(", ")
+            "preemptible.marks has {mark}, which the fence {name} cannot see: it sees {seen}"
         )));
     }
-    if !configuration.preemptible_projects.is_empty() {
-        return Err(AssemblyError::Contradiction(
-            "preemptible.projects cannot be used with fleet = openstack: servers are preemptible by what marks them",
-        ));
+    if !configuration.preemptible_projects.is_empty() && !matches!(fence, Fence::Tenant { .. }) {
+        return Err(AssemblyError::Missing(format!(
+            "preemptible.projects cannot be used with the fence {name}, which cannot tell projects apart: servers are \
+             preemptible by what marks them"
+        )));
     }
     Ok(fence)
+}
+
+/// The projects whose servers are preemptible where the fence goes by projects. They are written into the cloud one by one.
+fn preemptible_tenants(configuration: &Configuration) -> Result<BTreeSet<String>, AssemblyError> {
+    let projects: BTreeSet<String> = configuration.preemptible_projects.iter().cloned().collect();
+    if configuration.preemptible && projects.is_empty() {
+        return Err(AssemblyError::Contradiction(
+            "preemptible.enabled needs preemptible.projects with the fence tenant, which cannot see what else marks servers",
+        ));
+    }
+    if projects.len() > MOST_TENANTS {
+        return Err(AssemblyError::Missing(format!(
+            "preemptible.projects has {} projects: with the fence tenant there may be {MOST_TENANTS}",
+            projects.len()
+        )));
+    }
+    let plain = |project: &String| {
+        project.len() <= LONGEST_PROJECT
+            && project.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+    };
+    if let Some(project) = projects.iter().find(|project| !plain(project)) {
+        return Err(AssemblyError::Missing(format!(
+            "preemptible.projects has {project}: with the fence tenant write the identifiers of projects, without * and ?"
+        )));
+    }
+    Ok(if configuration.preemptible { projects } else { BTreeSet::new() })
 }
 
 /// Where a simulated fleet is kept: as long as the leases are.

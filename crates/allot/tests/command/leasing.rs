@@ -329,10 +329,12 @@ const CLOUD: [&str; 8] = [
     "/dev/null",
 ];
 
+const TENANT: [&str; 2] = ["--openstack-fence", "tenant"];
+
 #[test]
 fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
     let config = file("allot.toml", "\n[leases]\nmax_length = \"7d\"\n");
-    let cases: [(&[&str], i32, &str); 11] = [
+    let cases: [(&[&str], i32, &str); 15] = [
         (&["--config", &config], 2, "line 3: there is no setting leases.max_length"),
         (
             &["--fleet", "ganeti"],
@@ -340,11 +342,7 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
             "--fleet: \"ganeti\" will not do: write simulated, openstack, or hooks:FILE",
         ),
         (&["--fleet", "openstack"], 1, "fleet: openstack needs openstack.auth_url"),
-        (
-            &["--openstack-fence", "traits"],
-            2,
-            "the fence traits is not there yet; write blazar-filter or allot-",
-        ),
+        (&["--openstack-fence", "traits"], 2, "the fence traits is not there yet; write blazar-filter,"),
         (
             &[&CLOUD[..], &["--preemptible-marks", "flavor,hint"]].concat(),
             1,
@@ -353,9 +351,25 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
         (
             &[&CLOUD[..], &["--preemptible-projects", "spot-*"]].concat(),
             1,
-            "preemptible.projects cannot be used with fleet = openstack",
+            "preemptible.projects cannot be used with the fence blazar-filter",
         ),
         (&[&CLOUD[..], &["--openstack-open-pool", "true"]].concat(), 1, "openstack.open_pool needs"),
+        (&[&CLOUD[..], &TENANT, &["--openstack-open-pool", "true"]].concat(), 1, "openstack.open_pool needs"),
+        (
+            &[&CLOUD[..], &TENANT, &["--preemptible-marks", "flavor"]].concat(),
+            1,
+            "preemptible.marks has flavor, which the fence tenant cannot see: it sees projects only",
+        ),
+        (
+            &[&CLOUD[..], &TENANT, &["--preemptible-enabled", "true"]].concat(),
+            1,
+            "preemptible.enabled needs preemptible.projects with the fence tenant",
+        ),
+        (
+            &[&CLOUD[..], &TENANT, &["--preemptible-projects", "spot-*"]].concat(),
+            1,
+            "preemptible.projects has spot-*: with the fence tenant write the identifiers",
+        ),
         (&["--auth", "keystone:users.toml"], 2, "write local-keystone:users.toml"),
         (&["--listen", "0.0.0.0:0"], 1, "listen on a loopback address"),
         (&["--tls-key", "key.pem"], 1, "tls.certificate and tls.key belong together"),

@@ -36,6 +36,12 @@ struct Inventories {
 }
 
 #[derive(Deserialize)]
+struct Aggregates {
+    aggregates: BTreeSet<String>,
+    resource_provider_generation: u64,
+}
+
+#[derive(Deserialize)]
 struct Traits {
     traits: BTreeSet<String>,
 }
@@ -102,6 +108,27 @@ impl Cloud {
     pub(crate) async fn traits(&self, provider: &str) -> Result<BTreeSet<String>, FleetError> {
         let path = ["resource_providers", provider, "traits"];
         self.ask::<Traits>(Call::get(PLACEMENT, "show traits", &path)).await.map(|answer| answer.traits)
+    }
+
+    /// The provider is a member of the aggregate with that UUID.
+    pub(crate) async fn ensure_member(&self, provider: &str, aggregate: &str) -> Result<(), FleetError> {
+        let path = ["resource_providers", provider, "aggregates"];
+        for _ in 0..ATTEMPTS {
+            let mut seen: Aggregates =
+                self.ask(Call::get(PLACEMENT, "show aggregates of a provider", &path)).await?;
+            if !seen.aggregates.insert(aggregate.to_owned()) {
+                return Ok(());
+            }
+            let body = json!({
+                "aggregates": seen.aggregates, "resource_provider_generation": seen.resource_provider_generation,
+            });
+            let call = Call::new(PLACEMENT, "set aggregates of a provider", Method::PUT, &path);
+            // Else somebody has changed the provider since.
+            if self.send_unless(call.with_body(body), &[409]).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(FleetError::Unavailable("placement: set aggregates: others change them all the time".to_owned()))
     }
 
     /// Makes a custom class of resources, unless it is there.

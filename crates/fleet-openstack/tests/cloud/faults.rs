@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::http::Method;
 use fleet::{Fleet, FleetError, Outcome};
+use fleet_openstack::Fence;
 use leases::plan::{Action, Place};
 
 use crate::handing_over::{LEASE, MINE, ONE, adopt, done, handover, seen, step};
@@ -23,9 +24,18 @@ pub async fn insist(cloud: &Standin, actions: &[Action]) {
 
 #[tokio::test]
 async fn whichever_request_fails_the_handover_goes_on_from_there() {
+    the_handover_goes_on_with(&Fence::BlazarFilter).await;
+}
+
+#[tokio::test]
+async fn with_isolation_of_tenants_it_does_and_nobody_else_gets_in() {
+    the_handover_goes_on_with(&Fence::Tenant { preemptible: BTreeSet::new() }).await;
+}
+
+async fn the_handover_goes_on_with(fence: &Fence) {
     // How many requests change anything, on the way there and back.
     let changes = {
-        let cloud = Standin::start(2).await;
+        let cloud = Standin::with(2, fence.clone()).await;
         assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
         cloud.exchanges();
         insist(&cloud, &handover(ONE)).await;
@@ -36,8 +46,9 @@ async fn whichever_request_fails_the_handover_goes_on_from_there() {
     assert!(changes.len() >= 10, "{changes:?}");
     for number in 0..changes.len() {
         for lost in [false, true] {
-            let cloud = Standin::start(2).await;
+            let cloud = Standin::with(2, fence.clone()).await;
             assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
+            cloud.state().watched = vec!["another"];
             let why = cloud.break_request(&changes, number, lost);
             insist(&cloud, &handover(ONE)).await;
             let held = seen(&cloud.fleet(), ONE).await.place;
@@ -48,6 +59,8 @@ async fn whichever_request_fails_the_handover_goes_on_from_there() {
             let mut state = cloud.state();
             assert_eq!(state.pools("host1"), [FREE_POOL], "{why}");
             assert!(state.left_open.is_empty() && state.host("host1").enabled);
+            let isolated = *fence != Fence::BlazarFilter;
+            assert!(!isolated || state.let_in.iter().all(|(_, host, _)| host != "host1"), "{why}");
         }
     }
 }

@@ -9,3 +9,4 @@ mod promises;
 mod recorded;
 mod rounds;
 mod standin;
+mod tenant;

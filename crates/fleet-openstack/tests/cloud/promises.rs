@@ -5,12 +5,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fleet::Fleet;
 use fleet::conformance::{self, Subject};
-use fleet_openstack::OpenStackFleet;
+use fleet_openstack::{Fence, OpenStackFleet};
 use leases::ids::{GuestId, HostId};
 use leases::plan::GuestOwner;
 use leases::project::ProjectId;
 
 use crate::standin::Standin;
+
+/// The project whose servers are preemptible.
+pub const SPOT: &str = "spot";
 
 struct Pretended {
     cloud: Standin,
@@ -29,12 +32,13 @@ impl Subject for Pretended {
 
     async fn guest_appears(&self, host: HostId, owner: GuestOwner) -> GuestId {
         let preemptible = owner == GuestOwner::Preemptible;
-        guest(&self.cloud.state().boot(&format!("host{host}"), "another", preemptible))
+        let project = if preemptible { SPOT } else { "another" };
+        guest(&self.cloud.state().boot(&format!("host{host}"), project, preemptible))
     }
 
     async fn guest_sets_out(&self, host: HostId) -> GuestId {
         let mut state = self.cloud.state();
-        let id = state.boot(&format!("host{host}"), "another", true);
+        let id = state.boot(&format!("host{host}"), SPOT, true);
         state.servers.get_mut(&id).expect("a server").listed = false;
         guest(&id)
     }
@@ -60,12 +64,21 @@ impl Subject for Pretended {
     }
 }
 
-#[tokio::test]
-async fn the_driver_keeps_the_promises_of_all_drivers() {
+async fn promises_are_kept_with(fence: Fence) {
     conformance::all(async || {
-        let cloud = Standin::start(2).await;
+        let cloud = Standin::with(2, fence.clone()).await;
         let fleet = cloud.fleet();
         Pretended { cloud, fleet }
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_driver_keeps_the_promises_of_all_drivers() {
+    promises_are_kept_with(Fence::BlazarFilter).await;
+}
+
+#[tokio::test]
+async fn it_keeps_them_with_isolation_of_tenants() {
+    promises_are_kept_with(Fence::Tenant { preemptible: [SPOT.to_owned()].into() }).await;
 }

@@ -21,7 +21,7 @@ use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, Session
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-pub use self::state::{FREE_POOL, State};
+pub use self::state::{FREE_POOL, Isolation, State};
 
 /// A request, and what was answered.
 #[derive(Clone, Debug)]
@@ -73,6 +73,7 @@ enum Effect {
 #[derive(Clone)]
 pub struct Standin {
     url: String,
+    fence: Fence,
     state: Arc<Mutex<State>>,
     exchanges: Arc<Mutex<Vec<Exchange>>>,
     faults: Arc<Mutex<Vec<Fault>>>,
@@ -81,10 +82,15 @@ pub struct Standin {
 impl Standin {
     /// A cloud with so many compute hosts, `host1` and so on, numbered from 1.
     pub async fn start(hosts: u64) -> Self {
+        Self::with(hosts, Fence::BlazarFilter).await
+    }
+
+    /// The same, for drivers with that fence.
+    pub async fn with(hosts: u64, fence: Fence) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let state = Arc::new(Mutex::new(State::new(hosts)));
-        let this = Self { url, state, exchanges: Arc::default(), faults: Arc::default() };
+        let this = Self { url, fence, state, exchanges: Arc::default(), faults: Arc::default() };
         let app = Router::new().fallback(answer).with_state(this.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
         this
@@ -92,10 +98,10 @@ impl Standin {
 
     /// A driver that knows nothing yet.
     pub fn fleet(&self) -> OpenStackFleet {
-        driver(&self.url)
+        driver_with(&self.url, self.fence.clone())
     }
 
-    /// The same with that fence.
+    /// The same with another fence.
     pub fn fenced_by(&self, fence: Fence) -> OpenStackFleet {
         driver_with(&self.url, fence)
     }
@@ -184,8 +190,8 @@ fn driver_with(url: &str, fence: Fence) -> OpenStackFleet {
     };
     let session = Session::new(cloud, Arc::new(SeededIds::new(1))).expect("a session");
     let settings = Settings {
-        fence,
         hints: fence.marks().contains(&Mark::Hint),
+        fence,
         free_pool: FREE_POOL.to_owned(),
         settle: Duration::from_millis(1),
     };
@@ -233,11 +239,13 @@ async fn answer(
     let fault = cloud.fault(&method, uri.path()).filter(|fault| fault.effect != Effect::None);
     let serve = |asked: &Asked<'_>| {
         let mut state = cloud.state();
-        if *service == "compute" {
+        let answer = if *service == "compute" {
             nova::answer(&mut state, asked)
         } else {
             placement::answer(&mut state, asked)
-        }
+        };
+        state.watch();
+        answer
     };
     let (status, reply) = match &fault {
         Some(fault) => {

@@ -160,6 +160,9 @@ fn act_on_aggregate(state: &mut State, id: &str, body: &Value) -> Reply {
             ));
         }
         after.hosts.insert(host.to_owned());
+        if !state.forgets_placement {
+            state.provider_of(host).aggregates.insert(uuid(number));
+        }
     } else if let Some(host) = body["remove_host"]["host"].as_str() {
         if !before.hosts.contains(host) {
             return missing(&format!("Cannot remove host {host} in aggregate {number}"));
@@ -175,6 +178,7 @@ fn act_on_aggregate(state: &mut State, id: &str, body: &Value) -> Reply {
             ));
         }
         after.hosts.remove(host);
+        state.provider_of(host).aggregates.remove(&uuid(number));
         if state.pools(host) == [before.name.clone()] && state.hosts[host].enabled {
             state.left_open.insert(host.to_owned());
         }

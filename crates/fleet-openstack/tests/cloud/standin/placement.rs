@@ -1,6 +1,6 @@
 //! Placement, as far as the driver asks it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -51,6 +51,20 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
                     answer["resource_provider_generation"] = json!(found.generation);
                     (201, answer)
                 }
+                ("GET", ["aggregates"]) => (200, aggregates(found)),
+                ("PUT", ["aggregates"]) => {
+                    if asked.body["resource_provider_generation"] != found.generation {
+                        return error(
+                            409,
+                            "resource provider generation conflict",
+                            "placement.concurrent_update",
+                        );
+                    }
+                    let wanted = asked.body["aggregates"].as_array().expect("a list").iter();
+                    found.aggregates = wanted.map(|uuid| uuid.as_str().expect("a UUID").to_owned()).collect();
+                    found.generation += 1;
+                    (200, aggregates(found))
+                }
                 ("GET", ["traits"]) => {
                     let generation = found.generation;
                     (200, json!({"traits": ["COMPUTE_NODE"], "resource_provider_generation": generation}))
@@ -94,13 +108,23 @@ fn inventory(total: u64) -> Value {
     })
 }
 
+fn aggregates(provider: &Provider) -> Value {
+    json!({"aggregates": provider.aggregates, "resource_provider_generation": provider.generation})
+}
+
 fn create(state: &mut State, body: &Value) -> Reply {
     let name = body["name"].as_str().unwrap_or_default().to_owned();
     if state.providers.values().any(|other| other.name == name) {
         return error(409, "Conflicting resource provider name", "placement.duplicate_name");
     }
     let id = uuid(state.number());
-    let made = Provider { name, generation: 0, inventories: BTreeMap::new(), root: false };
+    let made = Provider {
+        name,
+        generation: 0,
+        inventories: BTreeMap::new(),
+        aggregates: BTreeSet::new(),
+        root: false,
+    };
     let answer = provider((&id, &made));
     state.providers.insert(id, made);
     (200, answer)

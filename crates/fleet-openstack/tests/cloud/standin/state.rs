@@ -39,6 +39,8 @@ pub struct Provider {
     pub name: String,
     pub generation: u64,
     pub inventories: BTreeMap<String, u64>,
+    /// UUIDs of the aggregates that it is a member of.
+    pub aggregates: BTreeSet<String>,
     pub root: bool,
 }
 
@@ -60,6 +62,20 @@ pub struct State {
     pub next: u64,
     /// Hosts that were once in a pool and were then seen in none.
     pub left_open: BTreeSet<String>,
+    /// Nova does not tell Placement when a host enters an aggregate.
+    pub forgets_placement: bool,
+    /// Projects that look for a host after every request, and what each of Nova's options has ever let each of them use.
+    pub watched: Vec<&'static str>,
+    pub let_in: BTreeSet<(Isolation, String, &'static str)>,
+}
+
+/// Nova's ways to isolate tenants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isolation {
+    /// `limit_tenants_to_placement_aggregate` with `placement_aggregate_required_for_tenants`.
+    Options,
+    /// The scheduler's filter `AggregateMultiTenancyIsolation`.
+    Filter,
 }
 
 /// A UUID.
@@ -74,6 +90,7 @@ impl State {
             name: format!("host{number}"),
             generation: 1,
             inventories: BTreeMap::from([("VCPU".to_owned(), 10), ("CUSTOM_FPGA".to_owned(), 2)]),
+            aggregates: BTreeSet::new(),
             root: true,
         };
         Self {
@@ -87,6 +104,9 @@ impl State {
             slow_deletion: 0,
             next: 1_000_000,
             left_open: BTreeSet::new(),
+            forgets_placement: false,
+            watched: Vec::new(),
+            let_in: BTreeSet::new(),
         }
     }
 
@@ -120,5 +140,51 @@ impl State {
     pub fn pools(&self, host: &str) -> Vec<String> {
         let pools = self.aggregates.values().filter(|pool| pool.hosts.contains(host));
         pools.map(|pool| pool.name.clone()).collect()
+    }
+
+    /// The provider of a host.
+    pub fn provider_of(&mut self, host: &str) -> &mut Provider {
+        let mut providers = self.providers.values_mut();
+        providers.find(|provider| provider.name == host && provider.root).expect("a provider")
+    }
+
+    /// Whether one of Nova's ways to isolate tenants lets a project's servers on a host.
+    pub fn lets_in(&self, by: Isolation, host: &str, project: &str) -> bool {
+        let tenants = |pool: &Aggregate| {
+            let isolating = pool.metadata.iter().filter(|(key, _)| key.starts_with("filter_tenant_id"));
+            isolating.map(|(_, value)| value.clone()).collect::<Vec<_>>()
+        };
+        if !self.hosts[host].enabled {
+            return false;
+        }
+        match by {
+            Isolation::Options => {
+                // Nova takes any value of an aggregate that has any such key.
+                let own = self.aggregates.iter().filter(|(_, pool)| {
+                    pool.metadata.values().any(|value| value == project) && !tenants(pool).is_empty()
+                });
+                let own: Vec<String> = own.map(|(id, _)| uuid(*id)).collect();
+                let provider = self.providers.values().find(|provider| provider.name == host);
+                provider.is_some_and(|provider| own.iter().any(|id| provider.aggregates.contains(id)))
+            }
+            Isolation::Filter => {
+                let pools = self.aggregates.values().filter(|pool| pool.hosts.contains(host));
+                let tenants: Vec<String> = pools.flat_map(tenants).collect();
+                tenants.is_empty() || tenants.iter().any(|tenant| tenant == project)
+            }
+        }
+    }
+
+    /// Notes who is let in where.
+    pub fn watch(&mut self) {
+        for &project in &self.watched {
+            for host in self.hosts.keys() {
+                for by in [Isolation::Options, Isolation::Filter] {
+                    if self.lets_in(by, host, project) {
+                        self.let_in.insert((by, host.clone(), project));
+                    }
+                }
+            }
+        }
     }
 }

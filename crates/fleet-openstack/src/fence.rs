@@ -1,0 +1,152 @@
+//! What keeps others off the hosts of a lease: what each fence reads of aggregates, and what it can tell of servers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leases::ids::ReservationId;
+use leases::preemption::Mark;
+
+use crate::reservations::Whole;
+use crate::sight::FLAVOR;
+use crate::wire::Server;
+
+/// How the keys begin by which Nova's isolation of tenants knows whose an aggregate is: one project each.
+pub(crate) const TENANT: &str = "filter_tenant_id";
+
+/// The name of the flavor that `AggregateTypeAffinityFilter` lets in.
+const FLAVORS: &str = "instance_type";
+
+/// What is no project: nobody may use the aggregate.
+const NOBODY: &str = "allot:nobody";
+
+/// What keeps others off the hosts of a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// `BlazarFilter` of blazar-nova, which goes by the aggregates.
+    BlazarFilter,
+    /// The filter of `contrib/nova`, which asks the service.
+    AllotFilter {
+        /// Whether anybody's servers may run in the free pool, and hosts are taken on with servers.
+        open_pool: bool,
+    },
+    /// Nova's own isolation of tenants, which goes by the projects that the metadata of aggregates names.
+    Tenant {
+        /// The identifiers of the projects whose servers are preemptible. They and nobody else may use the free pool.
+        preemptible: BTreeSet<String>,
+    },
+}
+
+impl Fence {
+    /// What it can see of a request that says that the server is preemptible.
+    pub fn marks(&self) -> &'static [Mark] {
+        match self {
+            Self::BlazarFilter => &[Mark::Flavor],
+            Self::AllotFilter { .. } => &[Mark::Hint, Mark::Flavor],
+            Self::Tenant { .. } => &[],
+        }
+    }
+
+    pub(crate) fn opens_pool(&self) -> bool {
+        *self == Self::AllotFilter { open_pool: true }
+    }
+
+    /// Whether servers that are not preemptible can be moved to hosts of the free pool.
+    pub(crate) fn moves_all(&self) -> bool {
+        matches!(self, Self::AllotFilter { .. })
+    }
+
+    /// Whether it goes by what Placement knows of aggregates. Nova tells Placement who is in them, but does not insist.
+    pub(crate) fn reads_placement(&self) -> bool {
+        matches!(self, Self::Tenant { .. })
+    }
+
+    /// Whether a server that is in no lease is preemptible.
+    pub(crate) fn is_preemptible(&self, server: &Server) -> bool {
+        match self {
+            Self::BlazarFilter | Self::AllotFilter { .. } => server.is_marked_preemptible(),
+            Self::Tenant { preemptible } => preemptible.contains(&server.tenant_id),
+        }
+    }
+
+    /// What it reads of the aggregate of a reservation beside what all of these have.
+    pub(crate) fn of_reservation(
+        &self,
+        reservation: ReservationId,
+        whole: Whole,
+        project: &str,
+    ) -> BTreeMap<String, String> {
+        let owner = (TENANT.to_owned(), project.to_owned());
+        match (self, whole) {
+            (Self::BlazarFilter | Self::AllotFilter { .. }, _) => BTreeMap::new(),
+            (Self::Tenant { .. }, Whole::Hosts) => BTreeMap::from([owner]),
+            // The project is let in with the reservation's flavor only: others of its servers would take what is not its own.
+            (Self::Tenant { .. }, Whole::Slots) => {
+                BTreeMap::from([owner, (FLAVORS.to_owned(), format!("{FLAVOR}{reservation}"))])
+            }
+        }
+    }
+
+    /// What it reads of an aggregate that is nobody's.
+    pub(crate) fn of_nobody(&self) -> BTreeMap<String, String> {
+        match self {
+            Self::BlazarFilter | Self::AllotFilter { .. } => BTreeMap::new(),
+            Self::Tenant { .. } => BTreeMap::from([(TENANT.to_owned(), NOBODY.to_owned())]),
+        }
+    }
+
+    /// What is to change in the free pool's aggregate, whose metadata that is: it is nobody's but for preemptible servers.
+    /// What another fence has written goes.
+    pub(crate) fn of_free_pool(
+        &self,
+        metadata: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, Option<String>> {
+        let mut wanted = self.of_nobody();
+        if let Self::Tenant { preemptible } = self {
+            let key = |project: &String| (format!("{TENANT}:{project}"), project.clone());
+            wanted.extend(preemptible.iter().map(key));
+        }
+        let written = metadata.get(TENANT).is_some_and(|owner| owner == NOBODY) || !wanted.is_empty();
+        let isolating = metadata.keys().filter(|key| written && key.starts_with(TENANT));
+        let gone = isolating.filter(|key| !wanted.contains_key(*key)).map(|key| (key.clone(), None));
+        let gone: Vec<_> = gone.collect();
+        let missing = wanted.into_iter().filter(|(key, value)| metadata.get(key) != Some(value));
+        missing.map(|(key, value)| (key, Some(value))).chain(gone).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_free_pool_is_nobodys_but_for_projects_whose_servers_are_preemptible() {
+        let fence = |projects: &[&str]| Fence::Tenant {
+            preemptible: projects.iter().map(|project| (*project).to_owned()).collect(),
+        };
+        let mut pool = texts(&[("allot:store", "s"), ("filter_tenant_id2", "somebody")]);
+        let mut change = |fence: &Fence| {
+            let changes = fence.of_free_pool(&pool);
+            for (key, value) in &changes {
+                match value {
+                    Some(value) => pool.insert(key.clone(), value.clone()),
+                    None => pool.remove(key),
+                };
+            }
+            assert_eq!(fence.of_free_pool(&pool), BTreeMap::new(), "it is as it is to be");
+            (changes.len(), pool.clone())
+        };
+        let nobody = ("filter_tenant_id", "allot:nobody");
+        let closed = texts(&[("allot:store", "s"), nobody]);
+        assert_eq!(change(&fence(&[])), (2, closed.clone()), "one that somebody else has let in is out");
+        let (count, open) = change(&fence(&["p1", "p2"]));
+        assert_eq!((count, open["filter_tenant_id:p1"].as_str()), (2, "p1"));
+        let one = texts(&[("allot:store", "s"), nobody, ("filter_tenant_id:p2", "p2")]);
+        assert_eq!(change(&fence(&["p2"])), (1, one));
+        assert_eq!(change(&Fence::BlazarFilter), (2, texts(&[("allot:store", "s")])));
+        let theirs = texts(&[("filter_tenant_id", "somebody")]);
+        assert_eq!(Fence::BlazarFilter.of_free_pool(&theirs), BTreeMap::new(), "it is the operator's");
+    }
+}
