@@ -343,7 +343,10 @@ export interface components {
         DriftEntry: {
             /** @description The machine that it is about, if it is about one. */
             host_id?: string | null;
-            /** @description What kind: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`, `step_fails`. */
+            /**
+             * @description What kind: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`,
+             *     `foreign_guest`, `step_fails`.
+             */
             kind: string;
             /** @description What is the matter, and what to do. */
             message: string;
@@ -1929,6 +1932,8 @@ export interface components {
             extra_specs?: {
                 [key: string]: string;
             };
+            /** @description The flavors to start servers with on the hosts, where these let in no others; not given elsewhere. */
+            flavor_ids?: string[];
             /** @description Whether all of them must have the same CPUs and hypervisor. */
             homogeneous?: boolean;
             /** @description What hosts must be like. */

@@ -14,8 +14,9 @@ use leases::plan::{Observed, Place};
 use leases::project::ProjectId;
 
 use crate::OpenStackFleet;
+use crate::ids::FLAVOR;
 use crate::pools;
-use crate::sight::{FLAVOR, Known, Names, Sight};
+use crate::sight::{Known, Names, Sight};
 use crate::wire::Hypervisor;
 
 type Answer = Result<Outcome, FleetError>;
@@ -144,6 +145,10 @@ impl Isolation for OpenStackFleet {
         true
     }
 
+    fn has_flavors_for_hosts(&self) -> bool {
+        self.settings.fence.flavors().is_some()
+    }
+
     async fn prepare(&self, reservation: ReservationId, key: &OperationKey) -> Answer {
         if self.memory().is_late(key) {
             return Ok(Outcome::Done);
@@ -160,7 +165,8 @@ impl Isolation for OpenStackFleet {
 
     async fn set_up(&self) -> Result<(), FleetError> {
         let aggregates = self.cloud.aggregates().await?;
-        self.free_pool(&aggregates).await.map(drop)
+        self.free_pool(&aggregates).await?;
+        self.isolate_all(&aggregates).await
     }
 
     fn adopts_with_guests(&self) -> bool {

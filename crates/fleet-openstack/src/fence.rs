@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use leases::ids::ReservationId;
 use leases::preemption::Mark;
 
-use crate::reservations::Whole;
-use crate::sight::FLAVOR;
-use crate::wire::Server;
+use crate::ids::FLAVOR;
+use crate::wire::{Aggregate, Server};
 
 /// How the keys begin by which Nova's isolation of tenants knows whose an aggregate is: one project each.
 pub(crate) const TENANT: &str = "filter_tenant_id";
@@ -17,6 +16,45 @@ const FLAVORS: &str = "instance_type";
 
 /// What is no project: nobody may use the aggregate.
 const NOBODY: &str = "allot:nobody";
+
+/// How the keys begin by which Nova's isolated aggregates say what servers have to require: a trait each.
+const TRAIT: &str = "trait:";
+
+/// Their value.
+const REQUIRED: &str = "required";
+
+/// How all traits of the service begin.
+pub(crate) const OUR_TRAITS: &str = "CUSTOM_ALLOT_";
+
+/// The trait of all hosts that were taken on. Flavors of preemptible servers require it, and those of room for instances.
+pub(crate) const FREE: &str = "CUSTOM_ALLOT_FREE_POOL";
+
+/// A trait that no host has.
+const NOWHERE: &str = "CUSTOM_ALLOT_NOBODY";
+
+/// The key of an aggregate of a reservation that says for which fence it was prepared, if that needs more than keys.
+const PREPARED_FOR: &str = "allot:fence";
+
+/// The trait of hosts of a reservation, whose aggregate that is. The UUID of an aggregate is nobody's to see but an
+/// administrator's, unlike the identifier of the reservation, which the name of a zone tells everybody: whoever knows a trait
+/// can require it by a property of an image.
+pub(crate) fn trait_of(aggregate: &Aggregate) -> String {
+    format!("{OUR_TRAITS}{}", aggregate.uuid.to_uppercase().replace('-', "_"))
+}
+
+/// What a flavor, or an aggregate, has that requires a trait.
+pub(crate) fn required(name: &str) -> (String, String) {
+    (format!("{TRAIT}{name}"), REQUIRED.to_owned())
+}
+
+/// What a reservation is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// Whole hosts.
+    Hosts,
+    /// Room for instances.
+    Slots,
+}
 
 /// What keeps others off the hosts of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +71,19 @@ pub enum Fence {
         /// The identifiers of the projects whose servers are preemptible. They and nobody else may use the free pool.
         preemptible: BTreeSet<String>,
     },
+    /// Nova's isolated aggregates: hosts of a lease have a trait that servers have to require, by a flavor that only the
+    /// lease's project may use.
+    Traits {
+        /// The flavors, by identifier or name, that leases of hosts get a copy of; nothing stands for all public ones.
+        flavors: Vec<String>,
+    },
 }
 
 impl Fence {
     /// What it can see of a request that says that the server is preemptible.
     pub fn marks(&self) -> &'static [Mark] {
         match self {
-            Self::BlazarFilter => &[Mark::Flavor],
+            Self::BlazarFilter | Self::Traits { .. } => &[Mark::Flavor],
             Self::AllotFilter { .. } => &[Mark::Hint, Mark::Flavor],
             Self::Tenant { .. } => &[],
         }
@@ -56,13 +100,28 @@ impl Fence {
 
     /// Whether it goes by what Placement knows of aggregates. Nova tells Placement who is in them, but does not insist.
     pub(crate) fn reads_placement(&self) -> bool {
-        matches!(self, Self::Tenant { .. })
+        matches!(self, Self::Tenant { .. } | Self::Traits { .. })
+    }
+
+    /// Which flavors leases of hosts get a copy of, if they need any.
+    pub(crate) fn flavors(&self) -> Option<&[String]> {
+        match self {
+            Self::Traits { flavors } => Some(flavors),
+            Self::BlazarFilter | Self::AllotFilter { .. } | Self::Tenant { .. } => None,
+        }
+    }
+
+    /// What flavors for room on hosts of the free pool have beside what all of these have.
+    pub(crate) fn of_flavor(&self) -> Option<(String, String)> {
+        self.flavors().map(|_| required(FREE))
     }
 
     /// Whether a server that is in no lease is preemptible.
     pub(crate) fn is_preemptible(&self, server: &Server) -> bool {
         match self {
-            Self::BlazarFilter | Self::AllotFilter { .. } => server.is_marked_preemptible(),
+            Self::BlazarFilter | Self::AllotFilter { .. } | Self::Traits { .. } => {
+                server.is_marked_preemptible()
+            }
             Self::Tenant { preemptible } => preemptible.contains(&server.tenant_id),
         }
     }
@@ -70,6 +129,7 @@ impl Fence {
     /// What it reads of the aggregate of a reservation beside what all of these have.
     pub(crate) fn of_reservation(
         &self,
+        aggregate: &Aggregate,
         reservation: ReservationId,
         whole: Whole,
         project: &str,
@@ -82,6 +142,13 @@ impl Fence {
             (Self::Tenant { .. }, Whole::Slots) => {
                 BTreeMap::from([owner, (FLAVORS.to_owned(), format!("{FLAVOR}{reservation}"))])
             }
+            (Self::Traits { .. }, whole) => {
+                let prepared = (PREPARED_FOR.to_owned(), "traits".to_owned());
+                // Nova tells Placement of all that are closed with every server that is started: of those with hosts is enough.
+                let closed = whole == Whole::Hosts && !aggregate.hosts.is_empty();
+                let closed = closed.then(|| required(&trait_of(aggregate)));
+                [prepared].into_iter().chain(closed).collect()
+            }
         }
     }
 
@@ -90,6 +157,7 @@ impl Fence {
         match self {
             Self::BlazarFilter | Self::AllotFilter { .. } => BTreeMap::new(),
             Self::Tenant { .. } => BTreeMap::from([(TENANT.to_owned(), NOBODY.to_owned())]),
+            Self::Traits { .. } => BTreeMap::from([required(NOWHERE)]),
         }
     }
 
@@ -99,15 +167,21 @@ impl Fence {
         &self,
         metadata: &BTreeMap<String, String>,
     ) -> BTreeMap<String, Option<String>> {
-        let mut wanted = self.of_nobody();
+        let mut wanted = match self {
+            Self::Traits { .. } => BTreeMap::from([required(FREE)]),
+            Self::BlazarFilter | Self::AllotFilter { .. } | Self::Tenant { .. } => self.of_nobody(),
+        };
+        let isolates = matches!(self, Self::Tenant { .. });
         if let Self::Tenant { preemptible } = self {
             let key = |project: &String| (format!("{TENANT}:{project}"), project.clone());
             wanted.extend(preemptible.iter().map(key));
         }
-        let written = metadata.get(TENANT).is_some_and(|owner| owner == NOBODY) || !wanted.is_empty();
-        let isolating = metadata.keys().filter(|key| written && key.starts_with(TENANT));
-        let gone = isolating.filter(|key| !wanted.contains_key(*key)).map(|key| (key.clone(), None));
-        let gone: Vec<_> = gone.collect();
+        let was_isolated = metadata.get(TENANT).is_some_and(|owner| owner == NOBODY);
+        let others = |key: &&String| {
+            let isolating = key.starts_with(TENANT) && (isolates || was_isolated);
+            (isolating || **key == required(FREE).0) && !wanted.contains_key(*key)
+        };
+        let gone: Vec<_> = metadata.keys().filter(others).map(|key| (key.clone(), None)).collect();
         let missing = wanted.into_iter().filter(|(key, value)| metadata.get(key) != Some(value));
         missing.map(|(key, value)| (key, Some(value))).chain(gone).collect()
     }
@@ -145,7 +219,9 @@ mod tests {
         assert_eq!((count, open["filter_tenant_id:p1"].as_str()), (2, "p1"));
         let one = texts(&[("allot:store", "s"), nobody, ("filter_tenant_id:p2", "p2")]);
         assert_eq!(change(&fence(&["p2"])), (1, one));
-        assert_eq!(change(&Fence::BlazarFilter), (2, texts(&[("allot:store", "s")])));
+        let isolated = texts(&[("allot:store", "s"), ("trait:CUSTOM_ALLOT_FREE_POOL", "required")]);
+        assert_eq!(change(&Fence::Traits { flavors: Vec::new() }), (3, isolated));
+        assert_eq!(change(&Fence::BlazarFilter), (1, texts(&[("allot:store", "s")])));
         let theirs = texts(&[("filter_tenant_id", "somebody")]);
         assert_eq!(Fence::BlazarFilter.of_free_pool(&theirs), BTreeMap::new(), "it is the operator's");
     }

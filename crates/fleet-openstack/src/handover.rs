@@ -7,8 +7,8 @@ use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{GuestOwner, Place};
 
 use crate::closure::Closure;
+use crate::fence::{FREE, Whole, trait_of};
 use crate::pools::{self, Kept, Pool};
-use crate::reservations::Whole;
 use crate::wire::Aggregate;
 use crate::{Look, OpenStackFleet};
 
@@ -29,11 +29,13 @@ impl OpenStackFleet {
         }
         self.refuse_servers(&look).await?;
         let free = self.free_pool(look.aggregates()).await?;
-        self.join(&free, look.host()).await?;
+        self.give_trait(&look.names, FREE).await?;
+        self.join(&free, &look).await?;
         // Servers that were on their way when nobody knew that the host is to be closed.
         self.settle().await;
         let look = self.look_at(host).await?;
         if let Err(refused) = self.refuse_servers(&look).await {
+            self.take_trait(&look.names, FREE).await?;
             self.cloud.remove_host(free.id, look.host()).await?;
             return Err(refused);
         }
@@ -75,6 +77,7 @@ impl OpenStackFleet {
             }
         }
         self.clear_leftovers(&look).await?;
+        self.take_trait(&look.names, FREE).await?;
         for free in look.aggregates().iter().filter(|pool| pool.name == self.settings.free_pool) {
             self.cloud.remove_host(free.id, look.host()).await?;
         }
@@ -156,15 +159,15 @@ impl OpenStackFleet {
         let look = if look.aggregates().iter().any(elsewhere) {
             // A crash left it on the way to another reservation, whose zone it has to leave first, or that reservation is over.
             let free = self.free_pool(look.aggregates()).await?;
-            self.join(&free, look.host()).await?;
+            self.join(&free, &look).await?;
             for aggregate in look.aggregates().iter().filter(|aggregate| elsewhere(aggregate)) {
-                self.leave(aggregate, look.host()).await?;
+                self.leave(aggregate, &look).await?;
             }
             self.look_at(host).await?
         } else {
             look
         };
-        self.join(&gate, look.host()).await?;
+        self.join(&gate, &look).await?;
         self.leave_pools(&look, &gate).await?;
         // Schedulers are to know that the host has left the free pool before they are let in again.
         self.settle().await;
@@ -182,7 +185,7 @@ impl OpenStackFleet {
     async fn leave_ways_in(&self, look: &Look) -> Answer {
         let ways = look.aggregates().iter().filter(|way| Pool::of(way).is_none());
         for way in ways.filter(|way| pools::zone_holder(way).is_some() && way.hosts.contains(look.host())) {
-            self.leave(way, look.host()).await?;
+            self.leave(way, look).await?;
         }
         Ok(Outcome::Done)
     }
@@ -239,7 +242,7 @@ impl OpenStackFleet {
         let (name, zone) = (pools::kept_of(reservation), pools::zone_of(reservation));
         let kept = self.ensure_aggregate(look.aggregates(), &name, Some(&zone)).await?;
         self.mark(&kept, pools::kept_servers(pool.project, pool.lease)).await?;
-        self.join(&kept, look.host()).await
+        self.join(&kept, look).await
     }
 
     /// Servers on a host that are not of that lease, listed by Nova or, before it does so, known to Placement.
@@ -274,7 +277,7 @@ impl OpenStackFleet {
     /// The host goes to the free pool, and then out of those of reservations.
     async fn enter_free_pool(&self, look: &Look) -> Result<(), FleetError> {
         let free = self.free_pool(look.aggregates()).await?;
-        self.join(&free, look.host()).await?;
+        self.join(&free, look).await?;
         self.leave_pools(look, &free).await
     }
 
@@ -287,7 +290,7 @@ impl OpenStackFleet {
             let stays = occupied && Kept::of(aggregate).is_some();
             let of_reservation = pools::zone_holder(aggregate).is_some() && !stays;
             if of_reservation || aggregate.name == self.settings.free_pool {
-                self.leave(aggregate, look.host()).await?;
+                self.leave(aggregate, look).await?;
             }
         }
         Ok(())
@@ -302,7 +305,11 @@ impl OpenStackFleet {
     }
 
     /// The host leaves that aggregate. One of hosts whose servers have stayed goes with the last of them.
-    async fn leave(&self, aggregate: &Aggregate, host: &str) -> Result<(), FleetError> {
+    async fn leave(&self, aggregate: &Aggregate, look: &Look) -> Result<(), FleetError> {
+        let host = look.host();
+        if Pool::of(aggregate).is_some_and(|pool| pool.whole) {
+            self.take_trait(&look.names, &trait_of(aggregate)).await?;
+        }
         self.cloud.remove_host(aggregate.id, host).await?;
         if Kept::of(aggregate).is_some() && aggregate.hosts.iter().all(|other| other == host) {
             self.cloud.delete_aggregate(aggregate.id).await?;
@@ -346,19 +353,15 @@ impl OpenStackFleet {
         found.ok_or_else(|| FleetError::Unavailable(format!("aggregate {name} was deleted just now")))
     }
 
-    /// The host is in that aggregate of a reservation, whose owner may use it from now on.
-    pub(crate) async fn let_owner_in(&self, pool: &Aggregate, look: &Look) -> Result<(), FleetError> {
-        if self.settings.fence.reads_placement() {
-            let provider = self.host_provider(&look.names).await?;
-            self.cloud.ensure_member(&provider.uuid, &pool.uuid).await?;
-        }
-        self.join(pool, look.host()).await
-    }
-
     /// The host is in that aggregate.
-    pub(crate) async fn join(&self, aggregate: &Aggregate, host: &str) -> Result<(), FleetError> {
+    pub(crate) async fn join(&self, aggregate: &Aggregate, look: &Look) -> Result<(), FleetError> {
+        let host = look.host();
         if aggregate.hosts.contains(host) {
             return Ok(());
+        }
+        if self.settings.fence.reads_placement() {
+            let provider = self.host_provider(&look.names).await?;
+            self.cloud.ensure_member(&provider.uuid, &aggregate.uuid).await?;
         }
         let Err(error) = self.cloud.add_host(aggregate.id, host).await else { return Ok(()) };
         // Nova says the same of a host that is in it already as of one that it will not let in.

@@ -13,6 +13,9 @@ pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
     plain.then(|| u128::from_str_radix(&digits, 16).ok()).flatten()
 }
 
+/// What a flavor of a reservation is called before its identifier.
+pub(crate) const FLAVOR: &str = "reservation:";
+
 /// The class of resources of which each server of an instance reservation uses one.
 pub(crate) fn resource_class(reservation: ReservationId) -> String {
     format!("CUSTOM_RESERVATION_{}", reservation.to_string().to_uppercase().replace('-', "_"))

@@ -9,7 +9,7 @@
 //!
 //! The driver keeps nothing: where a host is and how far a handover is, Nova's aggregates and compute services say (the
 //! table is in `pools`), so a crash, a second service and an operator who looks all see the same. The [fence](Fence) is what
-//! Nova's scheduler goes by: `BlazarFilter` of blazar-nova and Nova's own isolation of tenants read these aggregates, our filter
+//! Nova's scheduler goes by: `BlazarFilter` of blazar-nova and Nova's own isolation, of tenants or by traits, read these aggregates, our filter
 //! asks the service, and goes by the aggregates while it has no answer. Schedulers keep what they have read of
 //! aggregates for a moment, so a host's compute service is disabled while it changes hands, and the driver lets them
 //! [settle](Settings::settle) and looks again before it believes that a host is empty or opens it.
@@ -21,6 +21,7 @@ mod fence;
 mod guests;
 mod handover;
 mod ids;
+mod isolation;
 mod memory;
 mod pools;
 mod reservations;

@@ -24,9 +24,8 @@ use leases::plan::{GuestSize, Place, Prepared, Recipe};
 use leases::terms::Affinity;
 
 use crate::closure::Closure;
-use crate::fence::{Fence, TENANT};
+use crate::fence::{Fence, TENANT, Whole};
 use crate::ids::parse_uuid;
-use crate::reservations::Whole;
 use crate::wire::{Aggregate, ComputeService};
 
 /// How the zones of held hosts begin: what makes an aggregate a pool for `BlazarFilter`.
@@ -39,6 +38,7 @@ const LEASE: &str = "allot:lease";
 const SLOTS: &str = "allot:slots:";
 const PREPARED: &str = "allot:prepared";
 const LEFT: &str = "allot:left:";
+const FLAVORS: &str = "allot:flavor:";
 /// The server group: Blazar's key.
 const GROUP: &str = "affinity_id";
 
@@ -74,7 +74,7 @@ impl<'a> Pool<'a> {
     /// For what everything was made that the reservation needs as a whole, once it is there with what the fence reads.
     pub(crate) fn complete(&self, fence: &Fence) -> Option<Recipe> {
         let whole = if self.whole { Whole::Hosts } else { Whole::Slots };
-        let keys = fence.of_reservation(self.reservation, whole, self.project);
+        let keys = fence.of_reservation(self.aggregate, self.reservation, whole, self.project);
         let fenced = keys.iter().all(|(key, value)| self.aggregate.metadata.get(key) == Some(value));
         self.aggregate.metadata.get(PREPARED).filter(|_| fenced).and_then(|text| read_recipe(text))
     }
@@ -103,6 +103,7 @@ pub(crate) fn prepared(aggregate: &Aggregate, fence: &Fence) -> Option<(Reservat
         complete: pool.and_then(|pool| pool.complete(fence)),
         aggregate: u32::try_from(aggregate.id).ok(),
         server_group: server_group(aggregate).map(str::to_owned),
+        flavors: flavors(aggregate).map(str::to_owned).collect(),
     };
     Some((reservation, prepared))
 }
@@ -110,6 +111,20 @@ pub(crate) fn prepared(aggregate: &Aggregate, fence: &Fence) -> Option<(Reservat
 /// The server group of a reservation's instances, if it is noted.
 pub(crate) fn server_group(aggregate: &Aggregate) -> Option<&str> {
     aggregate.metadata.get(GROUP).map(String::as_str)
+}
+
+/// The identifiers of the flavors that were made for servers on a reservation's hosts.
+pub(crate) fn flavors(aggregate: &Aggregate) -> impl Iterator<Item = &str> {
+    let noted = aggregate.metadata.iter().filter(|(key, _)| key.starts_with(FLAVORS));
+    noted.map(|(_, id)| id.as_str())
+}
+
+/// The same, as it is noted before they are made. Of those that are there the others are noted no more.
+pub(crate) fn note_flavors(aggregate: &Aggregate, ids: &[String]) -> BTreeMap<String, Option<String>> {
+    let noted = aggregate.metadata.keys().filter(|key| key.starts_with(FLAVORS));
+    let none = noted.map(|key| (key.clone(), None));
+    let wanted = ids.iter().enumerate().map(|(at, id)| (format!("{FLAVORS}{at:03}"), Some(id.clone())));
+    none.chain(wanted).collect()
 }
 
 /// What is noted once all is there: for what it was made, and the server group.
@@ -228,7 +243,7 @@ pub(crate) fn zone_holder(aggregate: &Aggregate) -> Option<ReservationId> {
 }
 
 /// Whether an aggregate was made by the driver for a reservation.
-fn is_made_here(aggregate: &Aggregate) -> bool {
+pub(crate) fn is_made_here(aggregate: &Aggregate) -> bool {
     Pool::of(aggregate).is_some() || zone_holder(aggregate).is_some()
 }
 

@@ -14,21 +14,13 @@ use leases::terms::Affinity;
 
 use crate::OpenStackFleet;
 use crate::cloud::NewFlavor;
-use crate::ids::resource_class;
+use crate::fence::Whole;
+use crate::ids::{FLAVOR, resource_class};
+use crate::isolation::copy_of;
 use crate::pools::{self, Pool};
-use crate::sight::FLAVOR;
 use crate::wire::Aggregate;
 
 type Answer = Result<Outcome, FleetError>;
-
-/// What a reservation is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whole {
-    /// Whole hosts.
-    Hosts,
-    /// Room for instances.
-    Slots,
-}
 
 impl OpenStackFleet {
     pub(crate) async fn prepare_reservation(&self, reservation: ReservationId, key: &OperationKey) -> Answer {
@@ -75,10 +67,13 @@ impl OpenStackFleet {
         let taken = || FleetError::Unavailable(format!("aggregate {name} is being made by somebody else"));
         let pool = found.ok_or_else(taken)?;
         let project = &facts.project.0;
-        let of_fence = fence.of_reservation(reservation, whole, project);
+        let of_fence = fence.of_reservation(&pool, reservation, whole, project);
         let of_fence = of_fence.into_iter().map(|(key, value)| (key, Some(value)));
         if whole == Whole::Hosts {
             let mut metadata = pools::whole_hosts(project, key.lease);
+            if let Some(named) = fence.flavors() {
+                metadata.extend(self.flavors_of_hosts(reservation, &pool, named, key, project).await?);
+            }
             metadata.extend(pools::completion(recipe, None).into_iter().chain(of_fence));
             self.cloud.set_metadata(pool.id, &metadata).await?;
             return Ok(pool);
@@ -96,6 +91,30 @@ impl OpenStackFleet {
         Ok(pool)
     }
 
+    /// Makes the flavors of a reservation of hosts; what is still to be noted of them. They are noted before they are made,
+    /// so that they are found whatever a crash leaves behind.
+    async fn flavors_of_hosts(
+        &self,
+        reservation: ReservationId,
+        pool: &Aggregate,
+        named: &[String],
+        key: &OperationKey,
+        project: &str,
+    ) -> Result<BTreeMap<String, Option<String>>, FleetError> {
+        let flavors = self.flavors_to_copy(named).await?;
+        let ids: Vec<String> = flavors.iter().map(|flavor| copy_of(reservation, &flavor.id)).collect();
+        let before: Vec<String> = pools::flavors(pool).map(str::to_owned).collect();
+        for id in before.iter().filter(|id| !ids.contains(id)) {
+            self.cloud.delete_flavor(id).await?;
+        }
+        let noted = pools::note_flavors(pool, &ids);
+        let mut metadata = pools::whole_hosts(project, key.lease);
+        metadata.extend(noted.clone());
+        self.mark(pool, metadata).await?;
+        self.copy_flavors(reservation, pool, flavors, project).await?;
+        Ok(noted)
+    }
+
     async fn make_flavor(
         &self,
         reservation: ReservationId,
@@ -109,11 +128,14 @@ impl OpenStackFleet {
             vcpus: recipe.size.vcpus,
             memory_mib: recipe.size.memory_mib,
             disk_gib: recipe.size.disk_gib,
+            ephemeral_gib: 0,
+            swap_mib: 0,
         };
-        let specs = BTreeMap::from([
+        let mut specs = BTreeMap::from([
             ("aggregate_instance_extra_specs:reservation".to_owned(), id.clone()),
             (format!("resources:{class}"), "1".to_owned()),
         ]);
+        specs.extend(self.settings.fence.of_flavor());
         self.cloud.ensure_class(&class).await?;
         self.cloud.ensure_flavor(flavor, &specs).await?;
         // Servers find no host until the first one is in the aggregate.
@@ -157,7 +179,9 @@ impl OpenStackFleet {
         if let Some(host) = pool.hosts.first().or(waiting).map(String::as_str).or(noted) {
             return Err(FleetError::Unavailable(format!("host {host} is still in aggregate {name}")));
         }
-        if pool.availability_zone.as_deref() != Some(&zone) {
+        if pool.availability_zone.as_deref() == Some(&zone) {
+            self.clear_isolation(&pool).await?;
+        } else {
             let complete = Pool::of(&pool).and_then(|pool| pool.complete(fence)).is_some();
             let groups = match pools::server_group(&pool) {
                 Some(noted) => vec![noted.to_owned()],

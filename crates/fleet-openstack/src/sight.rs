@@ -9,16 +9,14 @@ use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered, Prepared};
 use leases::project::ProjectId;
 
-use crate::ids::parse_uuid;
+use crate::fence::OUR_TRAITS;
+use crate::ids::{FLAVOR, parse_uuid};
 use crate::pools::{self, Membership, Pool};
 use crate::wire::{Aggregate, ComputeService, Hypervisor, Inventory, Migration, Server};
 use crate::{Fence, Settings};
 
 /// The zone of hosts that are in none: Nova's default.
 const DEFAULT_ZONE: &str = "nova";
-
-/// What a flavor of a reservation is called before its identifier.
-pub(crate) const FLAVOR: &str = "reservation:";
 
 /// The trait that Nova gives to providers whose service is disabled.
 const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
@@ -42,8 +40,8 @@ pub(crate) struct Details {
 
 impl Details {
     pub(crate) fn new(inventories: &BTreeMap<String, Inventory>, mut traits: BTreeSet<String>) -> Self {
-        // It comes and goes with every handover.
-        traits.remove(DISABLED);
+        // They come and go with handovers.
+        traits.retain(|name| name != DISABLED && !name.starts_with(OUR_TRAITS));
         let capacity = |inventory: &Inventory| {
             let usable = inventory.total.saturating_sub(inventory.reserved);
             (usable as f64 * inventory.allocation_ratio).max(0.0) as u64

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::{HostId, ReservationId};
 
+use crate::fence::Whole;
 use crate::ids::{resource_class, slots_provider};
 use crate::pools::{self, Pool};
-use crate::reservations::Whole;
 use crate::sight::Names;
 use crate::wire::Provider;
 use crate::{Look, OpenStackFleet};
@@ -40,7 +40,7 @@ impl OpenStackFleet {
         let parent = self.host_provider(&look.names).await?;
         let provider = self.cloud.ensure_provider(&slots_provider(&parent.name), &parent).await?;
         self.cloud.set_inventory(&provider.uuid, &resource_class(reservation), slots).await?;
-        self.let_owner_in(&pool, &look).await?;
+        self.join(&pool, &look).await?;
         self.note_slots(pool.id, look.host(), Some(slots)).await?;
         Ok(Outcome::Done)
     }

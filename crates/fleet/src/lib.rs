@@ -249,6 +249,10 @@ pub trait Isolation: Send + Sync {
     fn prepares(&self) -> bool {
         false
     }
+    /// Whether whole hosts need flavors of their own, which are prepared: whoever asks for hosts waits for them.
+    fn has_flavors_for_hosts(&self) -> bool {
+        false
+    }
     /// [`Action::Prepare`].
     async fn prepare(&self, _reservation: ReservationId, _key: &OperationKey) -> Result<Outcome, FleetError> {
         Ok(Outcome::Done)

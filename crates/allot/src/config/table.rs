@@ -192,11 +192,14 @@ settings! {
     "openstack.ca_file" openstack_ca_file: Option<PathBuf> = "" as "FILE";
     /// Which addresses of the catalog are used: `public`, `internal` or `admin`
     "openstack.interface" openstack_interface: Interface = "internal" as "INTERFACE";
-    /// What keeps others off the hosts of a lease: `blazar-filter`, `allot-filter` or `tenant`
+    /// What keeps others off the hosts of a lease: `blazar-filter`, `allot-filter`, `tenant` or `traits`
     "openstack.fence" openstack_fence: FenceChoice = "blazar-filter" as "FENCE";
     /// Whether servers of anybody may run in the free pool, and hosts are taken on with servers; only with
     /// `allot-filter`
     "openstack.open_pool" openstack_open_pool: bool = "false" as "BOOL";
+    /// Flavors, by identifier or name, that each lease of hosts gets copies of to start servers with, separated by commas;
+    /// without it, all public ones that are not preemptible; only with `traits`
+    "openstack.lease_flavors" openstack_lease_flavors: Vec<String> = "" as "LIST";
     /// Name of the free pool's aggregate, as in blazar-nova's `aggregate_freepool_name`; it is made if there is none
     "openstack.free_pool" openstack_free_pool: String = "freepool" as "NAME";
     /// How long Nova's schedulers may go by what they have read before an aggregate changed: so long a host stays
@@ -315,7 +318,7 @@ settings! {
     /// Whether instances may be preemptible: they run on hosts of the free pool until the next lease of their host
     "preemptible.enabled" preemptible: bool = "false" as "BOOL";
     /// Projects whose instances are preemptible unless a request says otherwise, separated by commas; `*` stands for
-    /// anything, `?` for any character. On OpenStack only with openstack.fence = tenant, and then by their identifiers
+    /// anything, `?` for any character. In a cloud only with the fence `tenant`, and then by their identifiers
     "preemptible.projects" preemptible_projects: Vec<String> = "" as "LIST";
     /// What of a request may say that its instance is preemptible, separated by commas: its scheduler `hint`, or the
     /// property blazar:preemptible of its `flavor`, its `image` or a `volume`

@@ -234,6 +234,8 @@ pub(crate) enum FenceChoice {
     AllotFilter,
     /// Nova's own isolation of tenants.
     Tenant,
+    /// Nova's isolated aggregates.
+    Traits,
 }
 
 impl Value for FenceChoice {
@@ -242,11 +244,8 @@ impl Value for FenceChoice {
             "blazar-filter" => Ok(Self::BlazarFilter),
             "allot-filter" => Ok(Self::AllotFilter),
             "tenant" => Ok(Self::Tenant),
-            "traits" => {
-                Err("the fence traits is not there yet; write blazar-filter, allot-filter or tenant"
-                    .to_owned())
-            }
-            _ => Err("write blazar-filter, allot-filter or tenant".to_owned()),
+            "traits" => Ok(Self::Traits),
+            _ => Err("write blazar-filter, allot-filter, tenant or traits".to_owned()),
         }
     }
 }

@@ -76,11 +76,19 @@ fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
             (Fence::AllotFilter { open_pool: configuration.openstack_open_pool }, "allot-filter")
         }
         FenceChoice::Tenant => (Fence::Tenant { preemptible: preemptible_tenants(configuration)? }, "tenant"),
+        FenceChoice::Traits => {
+            (Fence::Traits { flavors: configuration.openstack_lease_flavors.clone() }, "traits")
+        }
     };
     if configuration.openstack_open_pool && !matches!(fence, Fence::AllotFilter { .. }) {
         return Err(AssemblyError::Missing(format!(
             "openstack.open_pool needs openstack.fence = allot-filter: the fence {name} lets only preemptible servers on hosts \
              of the free pool"
+        )));
+    }
+    if !configuration.openstack_lease_flavors.is_empty() && !matches!(fence, Fence::Traits { .. }) {
+        return Err(AssemblyError::Missing(format!(
+            "openstack.lease_flavors needs openstack.fence = traits: with the fence {name} hosts of leases take servers of any flavor"
         )));
     }
     let unseen = configuration.preemptible_marks.iter().find(|mark| !fence.marks().contains(mark));

@@ -334,7 +334,7 @@ const TENANT: [&str; 2] = ["--openstack-fence", "tenant"];
 #[test]
 fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
     let config = file("allot.toml", "\n[leases]\nmax_length = \"7d\"\n");
-    let cases: [(&[&str], i32, &str); 15] = [
+    let cases: [(&[&str], i32, &str); 16] = [
         (&["--config", &config], 2, "line 3: there is no setting leases.max_length"),
         (
             &["--fleet", "ganeti"],
@@ -342,7 +342,8 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
             "--fleet: \"ganeti\" will not do: write simulated, openstack, or hooks:FILE",
         ),
         (&["--fleet", "openstack"], 1, "fleet: openstack needs openstack.auth_url"),
-        (&["--openstack-fence", "traits"], 2, "the fence traits is not there yet; write blazar-filter,"),
+        (&["--openstack-fence", "trait"], 2, "write blazar-filter, allot-filter, tenant or traits"),
+        (&[&CLOUD[..], &["--openstack-lease-flavors", "small"]].concat(), 1, "openstack.lease_flavors needs"),
         (
             &[&CLOUD[..], &["--preemptible-marks", "flavor,hint"]].concat(),
             1,

@@ -131,6 +131,9 @@ pub enum Resource {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<u32>)]
         aggregate_id: Option<Option<u32>>,
+        /// The flavors to start servers with on the hosts, where these let in no others; not given elsewhere.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        flavor_ids: Vec<String>,
         /// The region that hosts are to be in. This and what follows is not in Blazar.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         region: Option<String>,
@@ -278,7 +281,9 @@ impl Lease {
             }
             let prepared = names.prepared(reservation.id);
             match &mut shown.resource {
-                Resource::Hosts { aggregate_id, .. } => {
+                Resource::Hosts { aggregate_id, flavor_ids, .. } => {
+                    *flavor_ids =
+                        prepared.as_ref().map(|prepared| prepared.flavors.clone()).unwrap_or_default();
                     *aggregate_id = prepared.map(|prepared| prepared.aggregate);
                 }
                 Resource::Instances(shown) | Resource::Flavor(shown) => match prepared {
@@ -351,6 +356,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             min: terms.min(),
             max: terms.max(),
             aggregate_id: None,
+            flavor_ids: Vec::new(),
             region: terms.properties.region.clone(),
             availability_zone: terms.properties.availability_zone.clone(),
             vcpus: terms.properties.vcpus,

@@ -30,7 +30,7 @@ const MOST_PAGES: usize = 1000;
 /// Longest page, bytes: a server with many addresses and tags takes some 10 KiB.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A flavor of a reservation of instances.
+/// A flavor of a reservation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewFlavor<'a> {
     pub(crate) id: &'a str,
@@ -38,6 +38,8 @@ pub(crate) struct NewFlavor<'a> {
     pub(crate) vcpus: u32,
     pub(crate) memory_mib: u32,
     pub(crate) disk_gib: u32,
+    pub(crate) ephemeral_gib: u32,
+    pub(crate) swap_mib: u32,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +79,13 @@ struct OneServer {
 #[derive(Deserialize)]
 struct OneFlavor {
     flavor: Flavor,
+}
+
+#[derive(Deserialize)]
+struct Flavors {
+    flavors: Vec<Flavor>,
+    #[serde(default)]
+    flavors_links: Vec<Link>,
 }
 
 #[derive(Deserialize)]
@@ -284,6 +293,13 @@ impl Cloud {
         Ok(Some(found.flavor))
     }
 
+    /// All flavors, private ones too.
+    pub(crate) async fn flavors(&self) -> Result<Vec<Flavor>, FleetError> {
+        let call = Call::get(COMPUTE, "list flavors", &["flavors", "detail"]).with_query("is_public", "None");
+        let entries = |page: Flavors| (page.flavors, has_next(&page.flavors_links));
+        self.paged(call, entries, |last: &Flavor| last.id.clone()).await
+    }
+
     /// The projects that may use a private flavor.
     pub(crate) async fn projects_of_flavor(&self, id: &str) -> Result<BTreeSet<String>, FleetError> {
         let call = Call::get(COMPUTE, "list access to a flavor", &["flavors", id, "os-flavor-access"]);
@@ -299,11 +315,17 @@ impl Cloud {
         specs: &BTreeMap<String, String>,
     ) -> Result<(), FleetError> {
         let call = Call::new(COMPUTE, "create flavor", Method::POST, &["flavors"]);
-        let body = json!({"flavor": {
+        let mut wanted = json!({
             "id": flavor.id, "name": flavor.name, "vcpus": flavor.vcpus, "ram": flavor.memory_mib,
             "disk": flavor.disk_gib, "os-flavor-access:is_public": false,
-        }});
-        self.send_unless(call.with_body(body), &[409]).await?;
+        });
+        for (field, size) in [("OS-FLV-EXT-DATA:ephemeral", flavor.ephemeral_gib), ("swap", flavor.swap_mib)]
+        {
+            if size > 0 {
+                wanted[field] = json!(size);
+            }
+        }
+        self.send_unless(call.with_body(json!({"flavor": wanted})), &[409]).await?;
         let path = ["flavors", flavor.id, "os-extra_specs"];
         let call = Call::new(COMPUTE, "set extra specs of a flavor", Method::POST, &path).repeatable();
         self.send(call.with_body(json!({"extra_specs": specs}))).await.map(drop)

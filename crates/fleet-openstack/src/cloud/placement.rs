@@ -44,6 +44,7 @@ struct Aggregates {
 #[derive(Deserialize)]
 struct Traits {
     traits: BTreeSet<String>,
+    resource_provider_generation: u64,
 }
 
 #[derive(Deserialize)]
@@ -128,7 +129,61 @@ impl Cloud {
                 return Ok(());
             }
         }
-        Err(FleetError::Unavailable("placement: set aggregates: others change them all the time".to_owned()))
+        Err(others("set aggregates"))
+    }
+
+    /// The UUIDs of the providers that are members of the aggregate with that UUID.
+    pub(crate) async fn members(&self, aggregate: &str) -> Result<BTreeSet<String>, FleetError> {
+        self.providers_that(("member_of", aggregate)).await
+    }
+
+    /// The UUIDs of the providers that have that trait.
+    pub(crate) async fn providers_with(&self, name: &str) -> Result<BTreeSet<String>, FleetError> {
+        self.providers_that(("required", name)).await
+    }
+
+    async fn providers_that(
+        &self,
+        (query, value): (&'static str, &str),
+    ) -> Result<BTreeSet<String>, FleetError> {
+        let call = Call::get(PLACEMENT, "list resource providers", &["resource_providers"]);
+        // Placement answers 400 if there is no such trait.
+        let call = call.with_query(query, value).at_most(MOST_BYTES);
+        let Some(answer) = self.send_unless(call, &[400]).await? else { return Ok(BTreeSet::new()) };
+        let found: Providers = answer.json().map_err(failed)?;
+        Ok(found.resource_providers.into_iter().map(|provider| provider.uuid).collect())
+    }
+
+    /// Makes a custom trait, unless it is there.
+    pub(crate) async fn ensure_trait(&self, name: &str) -> Result<(), FleetError> {
+        self.send(Call::new(PLACEMENT, "create trait", Method::PUT, &["traits", name])).await.map(drop)
+    }
+
+    /// Deletes a custom trait; one that a provider has stays.
+    pub(crate) async fn delete_trait(&self, name: &str) -> Result<(), FleetError> {
+        let call = Call::new(PLACEMENT, "delete trait", Method::DELETE, &["traits", name]);
+        self.send_unless(call, &[404, 409]).await.map(drop)
+    }
+
+    /// The provider has that trait, or has it not.
+    pub(crate) async fn set_trait(&self, provider: &str, name: &str, has: bool) -> Result<(), FleetError> {
+        let path = ["resource_providers", provider, "traits"];
+        for _ in 0..ATTEMPTS {
+            let mut seen: Traits = self.ask(Call::get(PLACEMENT, "show traits", &path)).await?;
+            let changed = if has { seen.traits.insert(name.to_owned()) } else { seen.traits.remove(name) };
+            if !changed {
+                return Ok(());
+            }
+            let body = json!({
+                "traits": seen.traits, "resource_provider_generation": seen.resource_provider_generation,
+            });
+            let call = Call::new(PLACEMENT, "set traits", Method::PUT, &path);
+            // Else somebody has changed the provider since.
+            if self.send_unless(call.with_body(body), &[409]).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(others("set traits"))
     }
 
     /// Makes a custom class of resources, unless it is there.
@@ -177,7 +232,7 @@ impl Cloud {
             }
             wanted.as_object_mut().into_iter().for_each(|fields| _ = fields.remove("resource_class"));
         }
-        Err(FleetError::Unavailable("placement: set inventory: others change it all the time".to_owned()))
+        Err(others("set inventory"))
     }
 
     /// Takes all of a class from a provider; says whether it is gone. It stays while servers have some.
@@ -190,4 +245,9 @@ impl Cloud {
             Ok(_) | Err(_) => Ok(true),
         }
     }
+}
+
+/// Somebody else was first, again and again.
+fn others(what: &str) -> FleetError {
+    FleetError::Unavailable(format!("placement: {what}: others change the provider all the time"))
 }

@@ -32,6 +32,11 @@ async fn with_isolation_of_tenants_it_does_and_nobody_else_gets_in() {
     the_handover_goes_on_with(&Fence::Tenant { preemptible: BTreeSet::new() }).await;
 }
 
+#[tokio::test]
+async fn with_traits_it_does_and_nothing_is_left_behind() {
+    the_handover_goes_on_with(&Fence::Traits { flavors: Vec::new() }).await;
+}
+
 async fn the_handover_goes_on_with(fence: &Fence) {
     // How many requests change anything, on the way there and back.
     let changes = {
@@ -59,8 +64,13 @@ async fn the_handover_goes_on_with(fence: &Fence) {
             let mut state = cloud.state();
             assert_eq!(state.pools("host1"), [FREE_POOL], "{why}");
             assert!(state.left_open.is_empty() && state.host("host1").enabled);
-            let isolated = *fence != Fence::BlazarFilter;
-            assert!(!isolated || state.let_in.iter().all(|(_, host, _)| host != "host1"), "{why}");
+            let tenant = matches!(fence, Fence::Tenant { .. });
+            assert!(!tenant || state.let_in.iter().all(|(_, host, _)| host != "host1"), "{why}");
+            if matches!(fence, Fence::Traits { .. }) {
+                let traits: Vec<&String> = state.traits.iter().collect();
+                assert_eq!(traits, ["COMPUTE_NODE", "CUSTOM_ALLOT_FREE_POOL"], "{why}");
+                assert!(state.flavors.is_empty() && !state.plain_let_in, "{why}");
+            }
         }
     }
 }

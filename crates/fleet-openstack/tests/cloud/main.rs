@@ -10,3 +10,4 @@ mod recorded;
 mod rounds;
 mod standin;
 mod tenant;
+mod traits;

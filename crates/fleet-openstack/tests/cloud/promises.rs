@@ -82,3 +82,8 @@ async fn the_driver_keeps_the_promises_of_all_drivers() {
 async fn it_keeps_them_with_isolation_of_tenants() {
     promises_are_kept_with(Fence::Tenant { preemptible: [SPOT.to_owned()].into() }).await;
 }
+
+#[tokio::test]
+async fn it_keeps_them_with_traits() {
+    promises_are_kept_with(Fence::Traits { flavors: Vec::new() }).await;
+}

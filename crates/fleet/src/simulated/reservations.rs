@@ -39,7 +39,17 @@ impl State {
             let size = GuestSize { vcpus, memory_mib, disk_gib };
             let recipe = Recipe { size, affinity: Affinity::from(affinity) };
             let server_group = affinity.map(|_| format!("group-{number}"));
-            (*id, Prepared { marked: true, complete: Some(recipe), aggregate: Some(number), server_group })
+            let flavors = Vec::new();
+            (
+                *id,
+                Prepared {
+                    marked: true,
+                    complete: Some(recipe),
+                    aggregate: Some(number),
+                    server_group,
+                    flavors,
+                },
+            )
         };
         self.reservations.iter().map(prepared).collect()
     }

@@ -37,6 +37,8 @@ pub struct Prepared {
     pub aggregate: Option<u32>,
     /// The identifier of the server group.
     pub server_group: Option<String>,
+    /// The identifiers of flavors for servers on whole hosts, where these need flavors of their own.
+    pub flavors: Vec<String>,
 }
 
 /// Of a reservation, what decides what is made for it as a whole.

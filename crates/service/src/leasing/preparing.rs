@@ -1,11 +1,12 @@
-//! Leases of room for instances on fleets that prepare reservations: clients go on with what the answer says, a flavor and
-//! a server group, so it waits until these are there.
+//! Leases on fleets that prepare reservations: clients go on with what the answer says of room for instances, a flavor and a
+//! server group, and of hosts where these have flavors of their own, so it waits until these are there.
 
 use std::sync::Arc;
 
 use leases::ids::ReservationId;
 use leases::plan::{Action, Prepared, is_prepared};
 use leases::status::LeaseStatus;
+use leases::terms::ReservationTerms;
 use store::LeaseRecord;
 
 use crate::{Caller, NotFound, Service, ServiceError};
@@ -17,7 +18,7 @@ impl Service {
         prepares.then(|| self.observed().reservations.get(&reservation).cloned().unwrap_or_default())
     }
 
-    /// Waits until what the lease's instances need as a whole is there, but not longer than a lease that starts at once is
+    /// Waits until what clients go on with is there, but not longer than a lease that starts at once is
     /// waited for. If the fleet cannot make it, the lease is withdrawn: whoever asked has an error, and no lease. After a
     /// crash it is prepared nevertheless.
     pub async fn prepared(
@@ -25,8 +26,14 @@ impl Service {
         caller: &Caller,
         record: Arc<LeaseRecord>,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let slots = record.lease.reservations.iter().any(|reservation| reservation.terms.slots().is_some());
-        if !slots || !self.parts.fleet.prepares() {
+        let fleet = &self.parts.fleet;
+        let named = |terms: &ReservationTerms| match terms {
+            ReservationTerms::Hosts(_) => fleet.has_flavors_for_hosts(),
+            ReservationTerms::Instances(_) | ReservationTerms::Flavor(_) => true,
+            ReservationTerms::FloatingIps(_) => false,
+        };
+        let waits = record.lease.reservations.iter().any(|reservation| named(&reservation.terms));
+        if !waits || !fleet.prepares() {
             return Ok(record);
         }
         let limit = self.settings.rules.deadlines.immediate.unsigned_abs();

@@ -294,7 +294,27 @@ fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> R
             state.flavors.insert(id.clone(), BTreeSet::new());
             (200, json!({"flavor": {"id": id, "name": body["flavor"]["name"]}}))
         }
-        ("POST", [id, "os-extra_specs"]) if state.flavors.contains_key(*id) => (200, body.clone()),
+        ("GET", ["detail"]) => {
+            let public = |id: &str, specs: Value| {
+                json!({"id": id, "name": id, "vcpus": 1, "ram": 512, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 0,
+                    "swap": 0, "os-flavor-access:is_public": true, "extra_specs": specs})
+            };
+            let private = state.flavors.keys().map(|id| {
+                json!({"id": id, "name": format!("reservation:{id}"), "vcpus": 1, "ram": 512, "disk": 1, "swap": 0,
+                    "os-flavor-access:is_public": false, "extra_specs": {}})
+            });
+            let all = [
+                public("small", json!({"hw:mem_page_size": "large"})),
+                public("preempt", json!({"blazar:preemptible": "true"})),
+            ];
+            (200, json!({"flavors": all.into_iter().chain(private).collect::<Vec<_>>()}))
+        }
+        ("POST", [id, "os-extra_specs"]) if state.flavors.contains_key(*id) => {
+            let specs = body["extra_specs"].as_object().expect("specs").iter();
+            let specs = specs.map(|(key, value)| (key.clone(), value.as_str().expect("text").to_owned()));
+            state.specs.insert((*id).to_owned(), specs.collect());
+            (200, body.clone())
+        }
         ("POST", [id, "action"]) => {
             let project = body["addTenantAccess"]["tenant"].as_str().unwrap_or_default().to_owned();
             let Some(projects) = state.flavors.get_mut(*id) else {

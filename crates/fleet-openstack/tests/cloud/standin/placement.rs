@@ -9,16 +9,21 @@ use super::{Asked, Reply};
 
 pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
     match (asked.method.as_str(), asked.path.as_slice()) {
-        ("GET", ["resource_providers"]) => {
-            let wanted = asked.query.get("name");
-            let found =
-                state.providers.iter().filter(|(_, other)| wanted.is_none_or(|name| *name == other.name));
-            (200, json!({"resource_providers": found.map(provider).collect::<Vec<_>>()}))
-        }
+        ("GET", ["resource_providers"]) => list(state, asked),
         ("POST", ["resource_providers"]) => create(state, &asked.body),
         ("PUT", ["resource_classes", name]) => {
             let status = if state.classes.insert((*name).to_owned()) { 201 } else { 204 };
             (status, Value::Null)
+        }
+        ("PUT", ["traits", name]) => {
+            let status = if state.traits.insert((*name).to_owned()) { 201 } else { 204 };
+            (status, Value::Null)
+        }
+        ("DELETE", ["traits", name]) => {
+            if state.providers.values().any(|provider| provider.traits.contains(*name)) {
+                return error(409, "The trait is in use by a resource provider.", "placement.undefined_code");
+            }
+            if state.traits.remove(*name) { (204, Value::Null) } else { missing() }
         }
         ("DELETE", ["resource_classes", name]) if state.classes.remove(*name) => (204, Value::Null),
         (method, ["resource_providers", id, rest @ ..]) => {
@@ -65,9 +70,24 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
                     found.generation += 1;
                     (200, aggregates(found))
                 }
-                ("GET", ["traits"]) => {
-                    let generation = found.generation;
-                    (200, json!({"traits": ["COMPUTE_NODE"], "resource_provider_generation": generation}))
+                ("GET", ["traits"]) => (200, traits(found)),
+                ("PUT", ["traits"]) => {
+                    if asked.body["resource_provider_generation"] != found.generation {
+                        return error(
+                            409,
+                            "resource provider generation conflict",
+                            "placement.concurrent_update",
+                        );
+                    }
+                    let wanted = asked.body["traits"].as_array().expect("a list").iter();
+                    let wanted: BTreeSet<String> =
+                        wanted.map(|name| name.as_str().expect("a name").to_owned()).collect();
+                    if !wanted.is_subset(&state.traits) {
+                        return error(400, "No such trait(s)", "placement.undefined_code");
+                    }
+                    found.traits = wanted;
+                    found.generation += 1;
+                    (200, traits(found))
                 }
                 ("DELETE", ["inventories", _]) if used => {
                     error(409, "Inventory in use.", "placement.inventory.inuse")
@@ -112,19 +132,30 @@ fn aggregates(provider: &Provider) -> Value {
     json!({"aggregates": provider.aggregates, "resource_provider_generation": provider.generation})
 }
 
+fn traits(provider: &Provider) -> Value {
+    json!({"traits": provider.traits, "resource_provider_generation": provider.generation})
+}
+
+fn list(state: &State, asked: &Asked<'_>) -> Reply {
+    let is = |name: &str, has: &dyn Fn(&str) -> bool| asked.query.get(name).is_none_or(|value| has(value));
+    if !is("required", &|name| state.traits.contains(name)) {
+        return error(400, "No such trait(s)", "placement.undefined_code");
+    }
+    let found = state.providers.iter().filter(|(_, other)| {
+        is("name", &|name| name == other.name)
+            && is("required", &|name| other.traits.contains(name))
+            && is("member_of", &|uuid| other.aggregates.contains(uuid))
+    });
+    (200, json!({"resource_providers": found.map(provider).collect::<Vec<_>>()}))
+}
+
 fn create(state: &mut State, body: &Value) -> Reply {
     let name = body["name"].as_str().unwrap_or_default().to_owned();
     if state.providers.values().any(|other| other.name == name) {
         return error(409, "Conflicting resource provider name", "placement.duplicate_name");
     }
     let id = uuid(state.number());
-    let made = Provider {
-        name,
-        generation: 0,
-        inventories: BTreeMap::new(),
-        aggregates: BTreeSet::new(),
-        root: false,
-    };
+    let made = Provider { name, ..Provider::default() };
     let answer = provider((&id, &made));
     state.providers.insert(id, made);
     (200, answer)

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The free pool's aggregate, which nobody has made.
 pub const FREE_POOL: &str = "freepool";
 
+/// A trait of every host, which Nova has made.
+pub const COMPUTE_NODE: &str = "COMPUTE_NODE";
+
 #[derive(Clone, Debug)]
 pub struct Host {
     pub number: u64,
@@ -34,13 +37,14 @@ pub struct Server {
     pub listed: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Provider {
     pub name: String,
     pub generation: u64,
     pub inventories: BTreeMap<String, u64>,
     /// UUIDs of the aggregates that it is a member of.
     pub aggregates: BTreeSet<String>,
+    pub traits: BTreeSet<String>,
     pub root: bool,
 }
 
@@ -53,8 +57,11 @@ pub struct State {
     /// By UUID.
     pub providers: BTreeMap<String, Provider>,
     pub classes: BTreeSet<String>,
+    pub traits: BTreeSet<String>,
     /// With the projects that may use each.
     pub flavors: BTreeMap<String, BTreeSet<String>>,
+    /// The extra specs of these.
+    pub specs: BTreeMap<String, BTreeMap<String, String>>,
     /// Server groups, with their names.
     pub server_groups: BTreeMap<String, String>,
     /// Deleted servers stay for so many looks.
@@ -67,6 +74,8 @@ pub struct State {
     /// Projects that look for a host after every request, and what each of Nova's options has ever let each of them use.
     pub watched: Vec<&'static str>,
     pub let_in: BTreeSet<(Isolation, String, &'static str)>,
+    /// Whether isolated aggregates have ever let a server that requires no trait on a host that is in some.
+    pub plain_let_in: bool,
 }
 
 /// Nova's ways to isolate tenants.
@@ -91,6 +100,7 @@ impl State {
             generation: 1,
             inventories: BTreeMap::from([("VCPU".to_owned(), 10), ("CUSTOM_FPGA".to_owned(), 2)]),
             aggregates: BTreeSet::new(),
+            traits: BTreeSet::from([COMPUTE_NODE.to_owned()]),
             root: true,
         };
         Self {
@@ -99,7 +109,9 @@ impl State {
             servers: BTreeMap::new(),
             providers: (1..=hosts).map(|number| (uuid(number), provider(number))).collect(),
             classes: BTreeSet::new(),
+            traits: BTreeSet::from([COMPUTE_NODE.to_owned()]),
             flavors: BTreeMap::new(),
+            specs: BTreeMap::new(),
             server_groups: BTreeMap::new(),
             slow_deletion: 0,
             next: 1_000_000,
@@ -107,6 +119,7 @@ impl State {
             forgets_placement: false,
             watched: Vec::new(),
             let_in: BTreeSet::new(),
+            plain_let_in: false,
         }
     }
 
@@ -175,8 +188,21 @@ impl State {
         }
     }
 
+    /// Whether isolated aggregates let a server on a host that requires these traits.
+    pub fn admits(&self, host: &str, required: &[&str]) -> bool {
+        let provider = self.providers.values().find(|provider| provider.name == host).expect("a provider");
+        let of = self.aggregates.iter().filter(|(id, _)| provider.aggregates.contains(&uuid(**id)));
+        let keys = of.flat_map(|(_, pool)| pool.metadata.keys());
+        let mut isolating = keys.filter_map(|key| key.strip_prefix("trait:"));
+        self.hosts[host].enabled
+            && required.iter().all(|name| provider.traits.contains(*name))
+            && isolating.all(|name| required.contains(&name))
+    }
+
     /// Notes who is let in where.
     pub fn watch(&mut self) {
+        let mut pooled = self.aggregates.values().flat_map(|pool| &pool.hosts);
+        self.plain_let_in |= pooled.any(|host| self.admits(host, &[]));
         for &project in &self.watched {
             for host in self.hosts.keys() {
                 for by in [Isolation::Options, Isolation::Filter] {

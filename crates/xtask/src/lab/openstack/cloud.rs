@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use anyhow::{Context, Result, bail};
-use reqwest::{Client, Method};
+use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -81,7 +81,18 @@ impl Cloud {
 
     /// Asks anybody, with a token.
     pub fn ask(&self, method: &Method, url: &str, token: &str, body: Option<&Value>) -> Result<Answer> {
-        let mut request = self.client.request(method.clone(), url).header("accept", "application/json");
+        self.send(self.client.request(method.clone(), url), token, body)
+            .with_context(|| format!("{method} {url}"))
+    }
+
+    /// The same, for what a service answers in that version of its API.
+    pub fn ask_version(&self, url: &str, token: &str, version: &str) -> Result<Answer> {
+        let request = self.client.get(url).header("openstack-api-version", version);
+        self.send(request, token, None).with_context(|| format!("GET {url}"))
+    }
+
+    fn send(&self, request: RequestBuilder, token: &str, body: Option<&Value>) -> Result<Answer> {
+        let mut request = request.header("accept", "application/json");
         if !token.is_empty() {
             request = request.header("x-auth-token", token);
         }
@@ -99,7 +110,7 @@ impl Cloud {
             let body = serde_json::from_slice(&answer.bytes().await?).unwrap_or(Value::Null);
             Ok::<_, reqwest::Error>(Answer { status, challenge, retry_after, token, body })
         };
-        self.runtime.block_on(asked).with_context(|| format!("{method} {url}"))
+        Ok(self.runtime.block_on(asked)?)
     }
 
     /// Asks Keystone, which must succeed.

@@ -10,7 +10,9 @@ use serde_json::json;
 
 use super::cloud::{Cloud, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
-use super::{ALLOT_FILTER, BLAZAR_FILTER, Lab, PASSWORD, TENANT, empty, filter, site, staying, tenant};
+use super::{
+    ALLOT_FILTER, BLAZAR_FILTER, Lab, PASSWORD, TENANT, TRAITS, empty, filter, site, staying, tenant, traits,
+};
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
 use crate::run::{Executable, must_run, output_of};
@@ -62,6 +64,11 @@ pub fn on_nova(
         lab.tell("the fence tenant");
         site.launch = site::launch(lab, ours, &directory, people, "keystone")?;
         tenant::on_nova(cases, &mut site, people)?;
+    }
+    if lab.wants(TRAITS) {
+        lab.tell("the fence traits");
+        site.launch = site::launch(lab, ours, &directory, people, "keystone")?;
+        traits::on_nova(cases, &mut site)?;
     }
     cases.check("no password and no token is in the log", || {
         let log = fs::read(directory.join("serve.log"))?;

@@ -2,9 +2,9 @@
 //! catalog has for a reservation service. Logins of every kind are tried by hand and with the stock clients, with Keystone
 //! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
-//! `blazar-filter`, then with `allot-filter`, then with `tenant`.
+//! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`.
 //!
-//! `--only` runs one of these parts. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
+//! `--only` runs some of these parts, separated by commas. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
 //! cloud with one compute host.
 //!
 //! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
@@ -19,6 +19,7 @@ mod site;
 mod staying;
 mod tempest;
 mod tenant;
+mod traits;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ pub struct Lab {
     port: u16,
     /// How many compute hosts it has.
     hosts: u32,
-    /// The one part that is run; all without it.
+    /// The parts that are run, separated by commas; all without it.
     only: Option<String>,
     started: Instant,
 }
@@ -68,7 +69,8 @@ const LOGINS: &str = "logins";
 const BLAZAR_FILTER: &str = "blazar-filter";
 const ALLOT_FILTER: &str = "allot-filter";
 const TENANT: &str = "tenant";
-const PARTS: [&str; 4] = [LOGINS, BLAZAR_FILTER, ALLOT_FILTER, TENANT];
+const TRAITS: &str = "traits";
+const PARTS: [&str; 5] = [LOGINS, BLAZAR_FILTER, ALLOT_FILTER, TENANT, TRAITS];
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
@@ -78,7 +80,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = arguments.text("--ours")?;
     let only = arguments.text("--only")?;
     arguments.finish()?;
-    if only.as_deref().is_some_and(|only| tempest || !PARTS.contains(&only)) {
+    if only.as_deref().is_some_and(|only| tempest || !only.split(',').all(|part| PARTS.contains(&part))) {
         bail!("--only {}, and not with --tempest", PARTS.join(", "));
     }
     let Some(shared) = places::shared() else {
@@ -114,7 +116,7 @@ impl Lab {
             self.tell("the driver's own tests");
             leases::tests_of_the_driver(&mut cases, self);
         }
-        if [BLAZAR_FILTER, ALLOT_FILTER, TENANT].iter().any(|part| self.wants(part)) {
+        if [BLAZAR_FILTER, ALLOT_FILTER, TENANT, TRAITS].iter().any(|part| self.wants(part)) {
             self.tell("leases on Nova");
             leases::on_nova(&mut cases, self, ours, &cloud, &people)?;
         }
@@ -123,7 +125,7 @@ impl Lab {
     }
 
     fn wants(&self, part: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| only == part)
+        self.only.as_deref().is_none_or(|only| only.split(',').any(|wanted| wanted == part))
     }
 
     fn logins(&self, cases: &mut Cases, ours: &Executable, cloud: &Cloud, people: &People) -> Result<()> {

@@ -15,7 +15,8 @@ use crate::leasing::date::Minute;
 use crate::leasing::server::{Launch, Server};
 use crate::run::{Executable, output_of};
 
-/// Nova, counted from Keystone's port.
+/// Placement and Nova, counted from Keystone's port.
+const PLACEMENT: u16 = 1;
 const NOVA: u16 = 3;
 
 /// How long anything in the cloud may take.
@@ -222,6 +223,12 @@ impl Site<'_> {
     /// What Nova answers to the administrator.
     pub fn nova(&self, path: &str) -> Result<Value> {
         Ok(self.cloud.ask(&Method::GET, &self.nova_url(path), &self.admin, None)?.body)
+    }
+
+    /// What Placement answers to the administrator.
+    pub fn placement(&self, path: &str) -> Result<Value> {
+        let url = format!("http://127.0.0.1:{}/{path}", self.lab.port + PLACEMENT);
+        self.cloud.ask_version(&url, &self.admin, "placement 1.36").map(|answer| answer.body)
     }
 
     /// The aggregate of that name.

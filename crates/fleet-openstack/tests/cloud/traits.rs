@@ -1,0 +1,171 @@
+//! A fence of isolated aggregates: which traits let a server on which host, and the flavors that require them.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use fleet::{Fleet, FleetError, Inventory as _, Isolation as _, LeaseFacts, OperationKey, Outcome, perform};
+use fleet_openstack::Fence;
+use leases::ids::HostId;
+use leases::plan::Action;
+use leases::project::ProjectId;
+use leases::terms::{HostsTerms, ReservationTerms};
+
+use crate::handing_over::{LEASE, MINE, ONE, adopt, done, handover};
+use crate::standin::{FREE_POOL, Standin};
+
+const TWO: HostId = HostId(2);
+const FREE: &str = "CUSTOM_ALLOT_FREE_POOL";
+
+fn traits() -> Fence {
+    Fence::Traits { flavors: Vec::new() }
+}
+
+async fn two_hosts() -> Standin {
+    let cloud = Standin::with(2, traits()).await;
+    let fleet = cloud.fleet();
+    for host in [ONE, TWO] {
+        assert_eq!(adopt(&fleet, host).await, Ok(Outcome::Done));
+    }
+    cloud
+}
+
+/// Prepares the reservation as one of hosts.
+async fn prepare_hosts(fleet: &dyn Fleet) -> Result<Outcome, FleetError> {
+    static CLAIMS: AtomicU64 = AtomicU64::new(1 << 32);
+    let action = Action::Prepare(MINE);
+    let hosts = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("hosts"));
+    let project = ProjectId("mine".to_owned());
+    let facts = LeaseFacts { name: "of a test".to_owned(), project, reservation: Some((MINE, hosts)) };
+    let key = OperationKey::of(action, CLAIMS.fetch_add(1, Relaxed), Some(LEASE)).with_facts(Some(facts));
+    perform(fleet, action, None, &key).await
+}
+
+/// The trait that the flavor for servers on the hosts of the lease requires.
+fn of_lease(cloud: &Standin) -> String {
+    let state = cloud.state();
+    let specs = &state.specs[&format!("{MINE}.small")];
+    let name = specs.keys().find_map(|key| key.strip_prefix("trait:CUSTOM_ALLOT_")).expect("a trait");
+    assert_eq!(specs["hw:mem_page_size"], "large", "it is a copy");
+    format!("CUSTOM_ALLOT_{name}")
+}
+
+#[tokio::test]
+async fn servers_are_let_on_a_host_by_the_flavors_of_its_lease_and_by_nothing_else() {
+    let cloud = two_hosts().await;
+    let fleet = cloud.fleet();
+    assert!(cloud.state().admits("host1", &[FREE]), "a preemptible server");
+    assert_eq!(prepare_hosts(&fleet).await, Ok(Outcome::Done));
+    let observed = fleet.observe(&BTreeSet::new()).await.expect("an answer");
+    assert_eq!(observed.reservations[&MINE].flavors, [format!("{MINE}.small")]);
+    let mine = of_lease(&cloud);
+    assert!(
+        !mine.contains(&MINE.to_string().to_uppercase().replace('-', "_")),
+        "a zone tells it to everybody"
+    );
+    done(&fleet, &handover(ONE)).await;
+    {
+        let state = cloud.state();
+        assert_eq!(state.flavors[&format!("{MINE}.small")], BTreeSet::from(["mine".to_owned()]));
+        assert!(state.admits("host1", &[&mine]) && !state.admits("host1", &[FREE]));
+        assert!(state.admits("host2", &[FREE]) && !state.admits("host2", &[&mine]));
+    }
+    let machines = fleet.machines().await.expect("machines");
+    assert!(machines.iter().all(|machine| machine.traits.iter().all(|name| name == "COMPUTE_NODE")));
+    done(&fleet, &[Action::Release(ONE, MINE), Action::Finish(MINE)]).await;
+    {
+        let state = cloud.state();
+        assert!(state.admits("host1", &[FREE]) && !state.plain_let_in);
+        assert!(state.flavors.is_empty() && state.aggregates.len() == 1 && !state.traits.contains(&mine));
+    }
+    assert_eq!(fleet.abandon(ONE).await, Ok(Outcome::Done));
+    assert!(!cloud.state().provider_of("host1").traits.contains(FREE));
+}
+
+#[tokio::test]
+async fn hosts_are_isolated_although_nova_does_not_tell_placement() {
+    let cloud = Standin::with(1, traits()).await;
+    cloud.state().forgets_placement = true;
+    let fleet = cloud.fleet();
+    assert_eq!(adopt(&fleet, ONE).await, Ok(Outcome::Done));
+    done(&fleet, &handover(ONE)).await;
+    done(&fleet, &[Action::Release(ONE, MINE)]).await;
+    assert!(!cloud.state().plain_let_in);
+}
+
+#[tokio::test]
+async fn room_is_used_with_a_flavor_that_requires_the_trait_of_the_free_pool() {
+    let cloud = two_hosts().await;
+    let fleet = cloud.fleet();
+    done(&fleet, &[Action::Grant(ONE, MINE, 2)]).await;
+    {
+        let state = cloud.state();
+        assert_eq!(state.specs[&MINE.to_string()][&format!("trait:{FREE}")], "required");
+        assert!(state.admits("host1", &[FREE]) && !state.admits("host1", &[]));
+    }
+    done(&fleet, &[Action::Withdraw(ONE, MINE), Action::Finish(MINE)]).await;
+    assert!(cloud.state().flavors.is_empty());
+}
+
+#[tokio::test]
+async fn hosts_and_leases_of_another_fence_are_taken_over() {
+    let cloud = Standin::with(2, traits()).await;
+    let before = cloud.fenced_by(Fence::BlazarFilter);
+    for host in [ONE, TWO] {
+        assert_eq!(adopt(&before, host).await, Ok(Outcome::Done));
+    }
+    done(&before, &handover(ONE)).await;
+    let fleet = cloud.fleet();
+    fleet.set_up().await.expect("it is set up");
+    {
+        let state = cloud.state();
+        assert!(["host1", "host2"].iter().all(|host| !state.admits(host, &[])));
+        assert!(state.admits("host2", &[FREE]) && !state.admits("host1", &[FREE]));
+    }
+    assert_eq!(prepare_hosts(&fleet).await, Ok(Outcome::Done));
+    let mine = of_lease(&cloud);
+    assert!(cloud.state().admits("host1", &[&mine]));
+    cloud.exchanges();
+    fleet.set_up().await.expect("it is set up");
+    let changed: Vec<_> =
+        cloud.exchanges().into_iter().filter(|asked| asked.path.contains("/resource_providers/")).collect();
+    assert!(changed.is_empty(), "{changed:?}");
+    cloud.fenced_by(Fence::BlazarFilter).set_up().await.expect("it is set up");
+    let state = cloud.state();
+    let free = state.aggregates.values().find(|pool| pool.name == FREE_POOL).expect("the free pool");
+    assert!(free.metadata.is_empty(), "{:?}", free.metadata);
+}
+
+#[tokio::test]
+async fn whichever_request_fails_hosts_have_their_flavors_and_none_is_left_behind() {
+    let asked = {
+        let cloud = Standin::with(1, traits()).await;
+        let fleet = cloud.fleet();
+        assert_eq!(prepare_hosts(&fleet).await, Ok(Outcome::Done));
+        done(&fleet, &[Action::Finish(MINE)]).await;
+        cloud.exchanges().into_iter().map(|asked| (asked.method, asked.path)).collect::<Vec<_>>()
+    };
+    for number in 0..asked.len() {
+        for lost in [false, true] {
+            let cloud = Standin::with(1, traits()).await;
+            let why = cloud.break_request(&asked, number, lost);
+            let _ = prepare_hosts(&cloud.fleet()).await;
+            crate::faults::insist(&cloud, &[Action::Finish(MINE)]).await;
+            let state = cloud.state();
+            let left = [state.flavors.len(), state.aggregates.len(), state.traits.len()];
+            assert_eq!(left, [0, 0, 1], "{why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn flavors_are_those_that_are_named_and_one_that_is_not_there_is_said() {
+    let cloud = Standin::with(1, Fence::Traits { flavors: vec!["preempt".to_owned()] }).await;
+    assert_eq!(prepare_hosts(&cloud.fleet()).await, Ok(Outcome::Done));
+    let specs = cloud.state().specs[&format!("{MINE}.preempt")].clone();
+    assert!(!specs.contains_key("blazar:preemptible"), "servers in a lease are not preemptible: {specs:?}");
+    done(&cloud.fleet(), &[Action::Finish(MINE)]).await;
+    let other = cloud.fenced_by(Fence::Traits { flavors: vec!["huge".to_owned()] });
+    let why = "Nova has no flavor huge, of openstack.lease_flavors".to_owned();
+    assert_eq!(prepare_hosts(&other).await, Err(FleetError::Refused(why)));
+}
