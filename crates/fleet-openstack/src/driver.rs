@@ -117,6 +117,17 @@ impl Inventory for OpenStackFleet {
         Ok(self.observed(&sight, hosts))
     }
 
+    async fn locate(&self, guest: GuestId) -> Result<Option<HostId>, FleetError> {
+        let Some(server) = self.cloud.server(&guest.to_string()).await? else { return Ok(None) };
+        let Some(name) = server.host else { return Ok(None) };
+        let known = |fleet: &Self| fleet.memory().hosts().get(&name).copied();
+        if let Some(host) = known(self) {
+            return Ok(Some(host));
+        }
+        self.hypervisors().await?;
+        Ok(known(self))
+    }
+
     async fn survey(&self, hosts: &BTreeSet<HostId>) -> Result<(Vec<Machine>, Observed), FleetError> {
         let (hypervisors, sight) = self.look_at_all().await?;
         let machines = self.machines_in(&hypervisors, &sight).await?;

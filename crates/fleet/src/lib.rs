@@ -219,6 +219,12 @@ pub trait Inventory: Send + Sync {
     /// was not adopted, is absent.
     async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError>;
 
+    /// The host that a guest is on or is being started on, if the driver knows guests that others start. It may be one that
+    /// was not adopted.
+    async fn locate(&self, _guest: GuestId) -> Result<Option<HostId>, FleetError> {
+        Ok(None)
+    }
+
     /// All machines, and what is on these hosts: one round. For drivers that see both in the same answers; the
     /// others are asked for one after the other.
     async fn survey(&self, hosts: &BTreeSet<HostId>) -> Result<(Vec<Machine>, Observed), FleetError> {

@@ -63,13 +63,14 @@ pub(crate) struct Body {
 impl Body {
     /// The JSON in it, of which no part is too large; nothing counts as an empty object, as in Blazar.
     pub fn json(&self) -> Result<Value, RequestError> {
-        let value = self.login()?;
+        let value = self.passing()?;
         self.parts.check(&value)?;
         Ok(value)
     }
 
-    /// The same of a login: names and passwords are whatever they are, and nothing of it is kept.
-    pub fn login(&self) -> Result<Value, RequestError> {
+    /// The same with parts of any size, of which nothing is kept: a login, in which names and passwords are whatever they are,
+    /// or what Nova says of a server.
+    pub fn passing(&self) -> Result<Value, RequestError> {
         if self.bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Object(serde_json::Map::new()));
         }

@@ -22,7 +22,7 @@ use crate::middleware::{authenticate, compression, context, current, security, s
 use crate::routes::{
     audit, availability, calendar, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity,
     instances, lease_pools, leases, maintenance, notifications, offers, operation, placement, preemptible,
-    series, session, settings, usage, versions, waitlist,
+    series, session, settings, usage, vendordata, versions, waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -64,6 +64,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(flavors::show, flavors::update, flavors::delete))
         .routes(routes!(instances::list, instances::create))
         .routes(routes!(instances::filter))
+        .routes(routes!(vendordata::show))
         .routes(routes!(preemptible::show))
         .routes(routes!(preemptible::list_projects))
         .routes(routes!(preemptible::put_project, preemptible::delete_project))

@@ -62,6 +62,36 @@ impl Service {
         leaving.get(&new.id).map(|start| self.departure_for(new, *start))
     }
 
+    /// When the first lease starts that needs the place of that guest, which others have started and which leases preempt,
+    /// if one is known.
+    pub(crate) fn start_of_next(
+        &self,
+        state: &State,
+        (host, seen): (HostId, &ObservedHost),
+        guest: GuestId,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let host = state.inventory.host(host)?;
+        let guests = foreign_preemptibles(state, seen);
+        let all = state.instances.iter().map(|record| &record.instance);
+        let there =
+            all.filter(|instance| instance.host == host.id && (stays(instance) || is_destroyed(instance)));
+        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let elsewhere = Elsewhere { guests: &guests, until: Timestamp::MAX };
+        let for_room = admission.making_way(host, there, elsewhere, starts_in(state)).remove(&guest);
+        // All leave before a lease of the host as a whole.
+        let whole = state.calendar.bookings(host.id);
+        let whole = whole.filter(|(window, booking)| booking.used.is_none() && now < window.end());
+        let for_host = whole.filter_map(|(_, booking)| starts_in(state)(booking.lease)).min();
+        for_room.into_iter().chain(for_host).min()
+    }
+
+    /// When a guest that others have started is preempted for a lease that starts then.
+    pub(crate) fn departure_of_foreign(&self, start: Timestamp) -> Departure {
+        let rules = &self.settings.plan_rules;
+        Departure::for_lease(rules.asks_at(start, rules.notice(None)), start)
+    }
+
     /// Tells owners of preemptible instances when these are preempted, and when they are not after all. Says whether
     /// there was anything to tell.
     pub(crate) async fn announce(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
@@ -114,10 +144,7 @@ impl Service {
         (host, seen): (HostId, &ObservedHost),
         now: Timestamp,
     ) -> Option<StartedElsewhere> {
-        let started = |guest: &&Guest| {
-            guest.owner == GuestOwner::Preemptible && state.instances.get(guest.id).is_none()
-        };
-        let guests: Vec<Guest> = seen.guests.iter().filter(started).cloned().collect();
+        let guests = foreign_preemptibles(state, seen);
         if guests.is_empty() {
             return None;
         }
@@ -182,6 +209,13 @@ impl Service {
         }
         (changes, others_leaving)
     }
+}
+
+/// Preemptible guests on a host that others have started.
+fn foreign_preemptibles(state: &State, seen: &ObservedHost) -> Vec<Guest> {
+    let foreign =
+        |guest: &&Guest| guest.owner == GuestOwner::Preemptible && state.instances.get(guest.id).is_none();
+    seen.guests.iter().filter(foreign).cloned().collect()
 }
 
 /// When leases start.

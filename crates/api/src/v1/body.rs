@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-pub use self::instance::{HostsQuestion, InstanceCreate, LeaseHints};
+pub use self::instance::{HostsQuestion, InstanceCreate, LeaseHints, VendordataRequest};
 pub use self::list::{
     AllocationsBody, FloatingIpsBody, HostsBody, InstancesBody, LeasePoolsBody, LeasesBody, Link,
 };

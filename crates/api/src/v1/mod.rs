@@ -35,6 +35,7 @@ mod reservation_request;
 mod session;
 mod settings;
 mod usage;
+mod vendordata;
 
 pub use audit::AuditEntry;
 pub use availability::{Availability, FlavorAvailability, FlavorStep, FreeStep, Span};
@@ -73,7 +74,8 @@ pub use plan::{Plan, PlanSummary, PlannedMove};
 pub use preemptible::{PreemptibleProject, PreemptibleUsage, hours};
 pub use repeat::{Repeat, Series, Skipped};
 pub use requirement::read_requirement;
-pub use reservation_request::{FindFlavor, read_asked};
+pub use reservation_request::{FindFlavor, read_asked, read_reserved};
 pub use session::SessionOf;
 pub use settings::{KnownNames, SettingOf};
 pub use usage::{BillingLine, Cost, LeaseUsage, Reserved, Usage, UsageEvent, Used};
+pub use vendordata::{Vendordata, VendordataLease, read_vendordata_request};

@@ -51,6 +51,17 @@ pub fn read_asked(value: &Value, flavors: FindFlavor<'_>) -> Result<ReservationT
     read_reservation(0, value, flavors).map(|(terms, _)| terms)
 }
 
+/// Reads what was reserved elsewhere, as a request for the same would be written, with its words.
+///
+/// # Errors
+/// As for a reservation of a new lease.
+pub fn read_reserved(
+    value: &Value,
+    flavors: FindFlavor<'_>,
+) -> Result<(ReservationTerms, Wording), RequestError> {
+    read_reservation(0, value, flavors)
+}
+
 fn hosts(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), RequestError> {
     let min = number_of_hosts("min", fields.required("min")?)?;
     let max = number_of_hosts("max", fields.required("max")?)?;

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fleet::Inventory as _;
 use leases::host::Health;
-use leases::ids::HostId;
+use leases::ids::{GuestId, HostId};
 
 use crate::handing_over::adopt;
+use crate::promises::guest;
 use crate::standin::{FREE_POOL, Standin};
 
 /// As many calls as a round may need.
@@ -81,4 +82,15 @@ async fn hosts_that_cannot_be_told_apart_are_left_out() {
     cloud.state().host("host3").number = 2;
     let machines = cloud.fleet().machines().await.expect("an answer");
     assert_eq!(machines.into_iter().map(|machine| machine.name).collect::<Vec<_>>(), ["host1"]);
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_has_seen_yet_is_found() {
+    let cloud = Standin::start(2).await;
+    let fleet = cloud.fleet();
+    let server = cloud.state().boot("host2", "mine", false);
+    assert_eq!(fleet.locate(guest(&server)).await, Ok(Some(HostId(2))));
+    assert_eq!(fleet.locate(GuestId(5)).await, Ok(None));
+    cloud.state().servers.get_mut(&server).expect("a server").listed = false;
+    assert_eq!(fleet.locate(guest(&server)).await, Ok(None), "Nova does not say where it is yet");
 }

@@ -142,6 +142,14 @@ impl Inventory for SimulatedFleet {
             reservations: inner.state.prepared(),
         })
     }
+
+    async fn locate(&self, guest: GuestId) -> Result<Option<HostId>, FleetError> {
+        self.ask().await?;
+        let inner = self.lock();
+        let mut hosts = inner.state.hosts.iter();
+        Ok(hosts.find(|(_, host)| host.guests.contains_key(&guest)).map(|(id, _)| *id))
+    }
+
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
         Ok(Some(self.lock().state.keeper.clone()))
     }

@@ -98,6 +98,8 @@ rules! {
     InstancesDelete "blazar:instances:delete" MEMBER;
     /// Asking which hosts may have an instance.
     InstancesFilter "blazar:instances:filter" ADMIN;
+    /// Asking, as Nova does, what a server may know of itself.
+    VendordataPost "blazar:vendordata:post" ADMIN;
     /// Seeing whose instances are preemptible.
     PreemptibleProjectsGet "blazar:preemptible_projects:get" ADMIN;
     /// Listing projects whose instances are.

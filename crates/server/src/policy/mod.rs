@@ -240,6 +240,7 @@ mod tests {
             ("blazar:instances:start", member),
             ("blazar:instances:delete", member),
             ("blazar:instances:filter", admin),
+            ("blazar:vendordata:post", admin),
             ("blazar:preemptible_projects:get", admin),
             ("blazar:preemptible_projects:put", admin),
             ("blazar:preemptible_projects:delete", admin),

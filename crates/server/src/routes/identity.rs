@@ -82,7 +82,7 @@ pub(crate) async fn log_in(
     let unreadable = |error: &dyn std::fmt::Display| {
         ApiError::identity(StatusCode::BAD_REQUEST, quoted(&error.to_string()))
     };
-    let body = body.login().map_err(|error| unreadable(&error))?;
+    let body = body.passing().map_err(|error| unreadable(&error))?;
     let request: LoginRequest = serde_json::from_value(body).map_err(|error| unreadable(&error))?;
     let Origin { peer, request_id } = &origin;
     let (method, name) = ("local-keystone", request.user());

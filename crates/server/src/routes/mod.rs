@@ -33,6 +33,7 @@ pub(crate) mod series;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod usage;
+pub(crate) mod vendordata;
 pub(crate) mod versions;
 pub(crate) mod waitlist;
 

@@ -76,7 +76,7 @@ async fn answer(
     let user = Client::User(session.identity.user.clone(), session.identity.project.clone());
     let _taken_on = placement.take_on(user)?;
     let body = Body::read(request, app, placement.cluster_bytes()).await?;
-    let mut read = PlacementRequest::read(question, body.login()?, &app.inner.config.limits.parts)?;
+    let mut read = PlacementRequest::read(question, body.passing()?, &app.inner.config.limits.parts)?;
     drop(body);
     match read.cluster {
         AskedCluster::Named(_) => session.allow(app, Rule::PlacementClusters)?,

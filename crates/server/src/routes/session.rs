@@ -128,7 +128,7 @@ pub(crate) async fn begin(
         return Ok(unkept((StatusCode::CREATED, Json(shown(&access, &identity, "none", None)))));
     }
     let body: LoginBody =
-        serde_json::from_value(body.login()?).map_err(|error| RequestError::Json(error.to_string()))?;
+        serde_json::from_value(body.passing()?).map_err(|error| RequestError::Json(error.to_string()))?;
     let attempt = body.attempt(&headers)?;
     let Origin { peer, request_id } = &origin;
     let failure =

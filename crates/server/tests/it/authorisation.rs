@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 98] = [
+const MATRIX: [(&str, &str, &str); 99] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -75,6 +75,7 @@ const MATRIX: [(&str, &str, &str); 98] = [
     ("GET", "/v1/instances", "admin member reader foreign"),
     ("POST", "/v1/instances", "admin member foreign"),
     ("POST", "/v1/instances/filter", "admin"),
+    ("POST", "/v1/vendordata", "admin"),
     ("GET", "/v1/preemptible", "admin member reader foreign"),
     ("GET", "/v1/preemptible/projects", "admin"),
     ("PUT", "/v1/preemptible/projects/{pattern}", "admin"),

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 98] = [
+const ROWS: [Row; 99] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -167,6 +167,7 @@ const ROWS: [Row; 98] = [
     ]),
     row("POST", "/v1/instances").sending(instance_in_theirs),
     row("POST", "/v1/instances/filter").sending(|_| json!({"hosts": ["r1-h01"], "project_id": "q"})),
+    row("POST", "/v1/vendordata").sending(|theirs| json!({"instance-id": theirs.instance["id"]})),
     row("GET", "/v1/preemptible").with(&[
         ("start", "2030-01-01"),
         ("end", "now"),

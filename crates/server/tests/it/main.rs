@@ -44,4 +44,5 @@ mod tokens;
 mod types;
 mod usage;
 mod vectors;
+mod vendordata;
 mod webhook;

@@ -104,3 +104,11 @@ pub struct LeaseHints {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub different_host: Vec<String>,
 }
+
+/// What Nova asks about a server (`DynamicJSON`). It sends more, which is not looked at.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct VendordataRequest {
+    /// The server's identifier, a UUID.
+    #[serde(rename = "instance-id")]
+    pub instance_id: String,
+}

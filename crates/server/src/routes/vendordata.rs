@@ -1,0 +1,41 @@
+//! What servers of Nova may know of themselves. Nova asks for them.
+
+use std::sync::Arc;
+
+use api::v1::body::VendordataRequest;
+use api::v1::{Vendordata, VendordataLease, date, read_vendordata_request};
+use axum::Json;
+use axum::extract::State;
+
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Body;
+use crate::policy::Rule;
+
+/// Says to a server what lease it is part of, or when it is preempted: Nova passes it on in the server's metadata.
+#[utoipa::path(
+    post, path = "/v1/vendordata", tag = "instances", operation_id = "vendordata",
+    request_body = VendordataRequest,
+    responses(
+        (status = 200, body = Vendordata),
+        (status = 503, description = "The cloud does not answer", body = api::v1::ErrorBody),
+    )
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    body: Body,
+) -> Result<Json<Vendordata>, ApiError> {
+    session.allow(&app, Rule::VendordataPost)?;
+    let id = read_vendordata_request(&body.passing()?)?;
+    let service = Arc::clone(app.service());
+    let facts = session.consider(async move { service.guest_facts(id).await }).await??;
+    let Some(facts) = facts else { return Ok(Json(Vendordata::default())) };
+    let lease = facts.lease.as_deref();
+    Ok(Json(Vendordata {
+        lease: lease.map(|lease| VendordataLease::new(lease, facts.reservation)),
+        preemptible: Some(facts.preemptible),
+        shutdown_date: facts.departure.map(|departure| date(departure.asked_at)),
+        gone_date: facts.departure.map(|departure| date(departure.gone_by)),
+    }))
+}

@@ -1,0 +1,74 @@
+//! What a server of Nova may know of itself.
+
+use jiff::SignedDuration;
+use leases::ids::{GuestId, HostId};
+use leases::plan::GuestOwner;
+use serde_json::{Value, json};
+use service::Settings;
+
+use crate::site::{Site, hosts_lease};
+
+const HOST: HostId = HostId(1);
+
+async fn site() -> Site {
+    let mut settings = Settings::default();
+    settings.preemption.allowed = true;
+    settings.plan_rules.clear_ahead = Some(SignedDuration::from_mins(2));
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(1).await;
+    site
+}
+
+/// As Nova asks: with more than anybody needs.
+async fn said(site: &Site, guest: GuestId) -> Value {
+    let body = json!({
+        "project-id": "p", "instance-id": guest.to_string(), "image-id": null, "user-data": "x".repeat(60_000),
+        "hostname": "guest", "metadata": {"a": "b"}, "boot-roles": "member,reader",
+    });
+    site.post("/v1/vendordata", &body).await.ok(200)
+}
+
+#[tokio::test]
+async fn a_server_in_a_lease_sees_its_lease_and_its_reservation() {
+    let site = site().await;
+    let lease = site.lease(&hosts_lease(1, 1, "now", "2030-01-01 13:00")).await;
+    let lease = &site.until("2030-01-01T10:00:40Z", &lease, "ACTIVE").await;
+    let id = api::v1::lease_id(lease["id"].as_str().expect("text")).expect("a UUID");
+    // It was started a moment ago, and nobody has looked since.
+    let owner = GuestOwner::Lease(id);
+    let guest = site.fleet.start_guest(HOST, owner, None).expect("its own host");
+    let told = said(&site, guest).await;
+    let expected = json!({
+        "id": lease["id"], "name": lease["name"], "status": "ACTIVE", "start_date": lease["start_date"],
+        "end_date": "2030-01-01T13:00:00.000000", "end_action": lease["end_action"],
+        "reservation_id": lease["reservations"][0]["id"],
+    });
+    assert_eq!(told, json!({"lease": expected, "preemptible": false}));
+}
+
+#[tokio::test]
+async fn a_preemptible_server_sees_when_it_is_preempted_as_soon_as_that_is_known() {
+    let site = site().await;
+    let guest = site.fleet.start_guest(HOST, GuestOwner::Preemptible, None).expect("the free pool");
+    assert_eq!(said(&site, guest).await, json!({"preemptible": true}));
+    site.lease(&hosts_lease(1, 1, "2030-01-01 12:00", "2030-01-01 13:00")).await;
+    let expected = json!({
+        "preemptible": true, "shutdown_date": "2030-01-01T11:58:00.000000", "gone_date": "2030-01-01T12:00:00.000000",
+    });
+    assert_eq!(said(&site, guest).await, expected);
+    // One that was started afterwards, too.
+    let late = site.fleet.start_guest(HOST, GuestOwner::Preemptible, None).expect("the free pool");
+    assert_eq!(said(&site, late).await, expected);
+}
+
+#[tokio::test]
+async fn others_see_nothing_and_what_is_no_server_is_refused() {
+    let site = site().await;
+    assert_eq!(said(&site, GuestId(5)).await, json!({}));
+    let missing = site.post("/v1/vendordata", &json!({"project-id": "p"})).await;
+    assert_eq!(missing.error(), (400, "Missing parameter instance-id".to_owned()));
+    for wrong in [json!({"instance-id": "i-17"}), json!({"instance-id": 5}), json!({"instance-id": null})] {
+        let (status, why) = site.post("/v1/vendordata", &wrong).await.error();
+        assert_eq!((status, why.as_str()), (400, "Malformed parameter instance-id"), "{wrong}");
+    }
+}

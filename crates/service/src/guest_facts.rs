@@ -1,0 +1,90 @@
+//! What a guest may know of itself: the lease that it is part of, and when it is preempted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use leases::ids::{GuestId, HostId, ReservationId};
+use leases::instance::{Departure, InstanceKind};
+use leases::lease::Allocation;
+use leases::plan::{GuestOwner, Observed, ObservedHost, Place};
+use store::LeaseRecord;
+
+use crate::deciding::beside_requests;
+use crate::{Service, ServiceError};
+
+/// What is known of a guest that runs, or is being started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestFacts {
+    /// The lease that it is part of.
+    pub lease: Option<Arc<LeaseRecord>>,
+    /// The reservation of that lease whose place it takes, where that is known.
+    pub reservation: Option<ReservationId>,
+    /// Whether leases preempt it.
+    pub preemptible: bool,
+    /// When it is preempted, if a lease that needs its place is known.
+    pub departure: Option<Departure>,
+}
+
+impl Service {
+    /// What is known of that guest; nothing if there is none such on any host of the service. One that was not seen yet
+    /// is asked about in the fleet, since guests read this when they boot.
+    ///
+    /// # Errors
+    /// [`ServiceError::Fleet`] if the fleet does not answer.
+    pub async fn guest_facts(&self, id: GuestId) -> Result<Option<GuestFacts>, ServiceError> {
+        if let Some(record) = self.instance(id) {
+            let instance = &record.instance;
+            let (lease, reservation) = match instance.kind {
+                InstanceKind::Reserved { lease, reservation } => (self.lease(lease), Some(reservation)),
+                InstanceKind::Regular | InstanceKind::Preemptible => (None, None),
+            };
+            let preemptible = instance.kind == InstanceKind::Preemptible;
+            return Ok(Some(GuestFacts { lease, reservation, preemptible, departure: instance.departure }));
+        }
+        let known = self.facts_among(&self.observed(), id);
+        if known.is_some() {
+            return Ok(known);
+        }
+        let Some(host) = self.in_time(self.parts.fleet.locate(id)).await? else { return Ok(None) };
+        let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([host]))).await?;
+        Ok(self.facts_among(&observed, id))
+    }
+
+    /// The same of a guest that others have started, if it is among those that were seen.
+    fn facts_among(&self, observed: &Observed, id: GuestId) -> Option<GuestFacts> {
+        let mut all = observed
+            .hosts
+            .iter()
+            .flat_map(|(host, seen)| seen.guests.iter().map(move |guest| (host, seen, guest)));
+        let (host, seen, guest) = all.find(|(.., guest)| guest.id == id)?;
+        Some(match guest.owner {
+            GuestOwner::Lease(lease) => {
+                let lease = self.lease(lease);
+                let reservation = lease.as_deref().and_then(|lease| reservation_of(lease, *host, seen));
+                GuestFacts { lease, reservation, ..GuestFacts::default() }
+            }
+            GuestOwner::Preemptible => {
+                let now = self.now();
+                let start = beside_requests(|| self.start_of_next(&self.snapshot(), (*host, seen), id, now));
+                let departure = start.map(|start| self.departure_of_foreign(start));
+                GuestFacts { preemptible: true, departure, ..GuestFacts::default() }
+            }
+            GuestOwner::Other => GuestFacts::default(),
+        })
+    }
+}
+
+/// The reservation of a lease that a guest of it on that host takes the place of, if it can be one only.
+fn reservation_of(record: &LeaseRecord, host: HostId, seen: &ObservedHost) -> Option<ReservationId> {
+    let own = |id: ReservationId| record.lease.reservation(id).is_some();
+    if let Place::Held(holder) = seen.place {
+        return own(holder).then_some(holder);
+    }
+    let mut there = record.lease.reservations.iter().filter(|own| match &own.allocation {
+        Allocation::Slots(slots) => slots.contains_key(&host),
+        Allocation::Hosts(hosts) => hosts.contains(&host),
+        Allocation::FloatingIps(_) => false,
+    });
+    let first = there.next()?;
+    there.next().is_none().then_some(first.id)
+}
