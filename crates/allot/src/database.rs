@@ -57,7 +57,7 @@ enum Command {
 
 /// Why nothing was done.
 #[derive(Debug, Error)]
-enum DatabaseError {
+pub(crate) enum DatabaseError {
     #[error("{0}")]
     Address(String),
     #[error("there is no file {0}")]
@@ -139,7 +139,7 @@ fn choice(text: &str) -> Result<DatabaseChoice, DatabaseError> {
 }
 
 /// How a database is called in what is printed: never with a password.
-fn name(choice: &DatabaseChoice) -> String {
+pub(crate) fn name(choice: &DatabaseChoice) -> String {
     match choice {
         DatabaseChoice::Sqlite(path) => format!("sqlite://{}", path.display()),
         DatabaseChoice::Postgres(servers) => servers.to_string(),
@@ -207,21 +207,55 @@ async fn copy(from: &str, to: &str) -> Result<String, DatabaseError> {
         return Err(DatabaseError::Same);
     }
     let archive = Opened::new(&from).await?.export().await?;
-    match &to {
+    let to = take_in(&archive, &to).await?;
+    Ok(format!("Copied from {} to {to}:\n{}", name(&from), counts(&archive)))
+}
+
+/// Takes everything into a database that is empty or not there yet; returns how it is called. No service may be running
+/// on it.
+pub(crate) async fn take_in(archive: &Archive, to: &DatabaseChoice) -> Result<String, DatabaseError> {
+    match to {
         DatabaseChoice::Sqlite(path) => {
-            if path.exists() && !Opened::new(&to).await?.export().await?.is_empty() {
-                return Err(DatabaseError::Import { target: name(&to), error: ImportError::NotEmpty });
-            }
+            refuse_filled(to).await?;
             let staged = Staged::new(path).await?;
-            fill(staged.store(), &archive, &to).await?;
+            fill(staged.store(), archive, to).await?;
             staged.put_in_place().await?;
         }
         DatabaseChoice::Postgres(servers) => {
-            fill(&PostgresStore::open(servers.clone()).await?, &archive, &to).await?;
+            fill(&PostgresStore::open(servers.clone()).await?, archive, to).await?;
         }
         DatabaseChoice::Memory => return Err(DatabaseError::Memory),
     }
-    Ok(format!("Copied from {} to {}:\n{}", name(&from), name(&to), counts(&archive)))
+    Ok(name(to))
+}
+
+/// Refuses a database that has something in it.
+pub(crate) async fn refuse_filled(choice: &DatabaseChoice) -> Result<(), DatabaseError> {
+    let empty = match choice {
+        DatabaseChoice::Sqlite(path) => {
+            !path.exists() || Opened::new(choice).await?.export().await?.is_empty()
+        }
+        DatabaseChoice::Postgres(servers) => {
+            PostgresStore::open(servers.clone()).await?.export().await?.is_empty()
+        }
+        DatabaseChoice::Memory => return Err(DatabaseError::Memory),
+    };
+    if empty {
+        Ok(())
+    } else {
+        Err(DatabaseError::Import { target: name(choice), error: ImportError::NotEmpty })
+    }
+}
+
+/// Refuses a file that a service is running on. Of a server it cannot be told.
+pub(crate) async fn refuse_used(choice: &DatabaseChoice) -> Result<(), DatabaseError> {
+    match choice {
+        DatabaseChoice::Sqlite(path) if path.exists() => match Opened::new(choice).await? {
+            Opened::File(store) => Ok(store.close_whole().await?),
+            Opened::Server(_) => Ok(()),
+        },
+        _ => Ok(()),
+    }
 }
 
 /// Takes everything into an empty store, and looks whether it is there.

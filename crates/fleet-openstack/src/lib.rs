@@ -27,6 +27,7 @@ mod pools;
 mod reservations;
 mod sight;
 mod slots;
+mod take_over;
 mod wire;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,6 +46,7 @@ pub use self::fence::Fence;
 use self::memory::{Memory, Turn};
 use self::pools::Membership;
 use self::sight::{Details, Names, Sight};
+pub use self::take_over::{BlazarReservation, BlazarTraces};
 use self::wire::{Aggregate, ComputeService, Hypervisor};
 
 /// How many providers Placement is asked about at once when their hosts are seen for the first time.

@@ -34,13 +34,13 @@ const ZONE: &str = "blazar_";
 /// Keys of the metadata of reservations' aggregates. The first two are Blazar's, and filters read them.
 const OWNER: &str = "blazar:owner";
 const RESERVATION: &str = "reservation";
-const LEASE: &str = "allot:lease";
+pub(crate) const LEASE: &str = "allot:lease";
 const SLOTS: &str = "allot:slots:";
 const PREPARED: &str = "allot:prepared";
 const LEFT: &str = "allot:left:";
 const FLAVORS: &str = "allot:flavor:";
 /// The server group: Blazar's key.
-const GROUP: &str = "affinity_id";
+pub(crate) const GROUP: &str = "affinity_id";
 
 /// Keys of the metadata of the free pool's aggregate: for which store the cloud is changed.
 pub(crate) const STORE: &str = "allot:store";
@@ -106,6 +106,16 @@ pub(crate) fn prepared(aggregate: &Aggregate, fence: &Fence) -> Option<(Reservat
         flavors: flavors(aggregate).map(str::to_owned).collect(),
     };
     Some((reservation, prepared))
+}
+
+/// The project that an aggregate's hosts are for, if it says so.
+pub(crate) fn owner(aggregate: &Aggregate) -> Option<&str> {
+    aggregate.metadata.get(OWNER).map(String::as_str)
+}
+
+/// Whether an aggregate was made for a reservation, by Blazar or by the driver: its name is a UUID besides.
+pub(crate) fn is_of_reservation(aggregate: &Aggregate) -> bool {
+    owner(aggregate).is_some() || aggregate.metadata.contains_key(RESERVATION)
 }
 
 /// The server group of a reservation's instances, if it is noted.

@@ -114,7 +114,8 @@ pub(crate) struct Flavor {
     pub(crate) disk: u32,
     #[serde(rename = "OS-FLV-EXT-DATA:ephemeral", default)]
     pub(crate) ephemeral: u32,
-    #[serde(default)]
+    /// An empty text where there is none and Nova goes by an older version than it was asked for.
+    #[serde(default, deserialize_with = "number_or_empty")]
     pub(crate) swap: u32,
     #[serde(rename = "os-flavor-access:is_public", default)]
     pub(crate) public: bool,
@@ -182,5 +183,20 @@ impl ComputeService {
     /// Whether new servers may be scheduled to it.
     pub(crate) fn is_enabled(&self) -> bool {
         self.status == "enabled"
+    }
+}
+
+/// A number; 0 for an empty text.
+fn number_or_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Number(u32),
+        Text(String),
+    }
+    match Written::deserialize(deserializer)? {
+        Written::Number(number) => Ok(number),
+        Written::Text(text) if text.is_empty() => Ok(0),
+        Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
     }
 }

@@ -78,6 +78,11 @@ impl Connection {
         Ok(Self { client, base, login, raw })
     }
 
+    /// Where the service is, without `/v1`.
+    pub(crate) fn url(&self) -> &str {
+        &self.base
+    }
+
     /// The time that the service goes by, to the second; absent if it does not answer.
     pub(crate) async fn time(&self) -> Option<Timestamp> {
         let answer = self.request(Method::GET, "/healthz").timeout(CONNECT).send().await.ok()?;

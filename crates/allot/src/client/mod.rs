@@ -41,8 +41,8 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 use thiserror::Error;
 
-use connection::{Connection, Target};
-use login::Login;
+pub(crate) use connection::{Connection, Target};
+pub(crate) use login::{Arguments as LoginArguments, Login};
 use table::Style;
 
 use crate::shown;
@@ -353,7 +353,7 @@ fn report(error: &str, hint: Option<&str>, io: &mut Io<'_>) {
 }
 
 /// A variable that is set to nothing is as one that is not set: scripts empty what they cannot unset.
-fn without_empty_variables(command: clap::Command) -> clap::Command {
+pub(crate) fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| {
         let value = arg.get_env().and_then(std::env::var_os);
         if value.is_some_and(|value| value.is_empty()) { arg.env(Resettable::Reset) } else { arg }

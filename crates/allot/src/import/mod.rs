@@ -1,5 +1,6 @@
-//! `allot import`: what another service was told, as settings of ours. Nothing is changed by it.
+//! `allot import`: what another service was told, as settings of ours, and what it has, as records of ours.
 
+mod blazar;
 mod blazar_conf;
 mod document;
 mod ini;
@@ -9,9 +10,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory, Parser, Subcommand};
-use htools::io::{FAILURE, Io, SUCCESS};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use htools::io::{FAILURE, Io, SUCCESS, USAGE};
 use thiserror::Error;
+
+use crate::{client, config, shown};
 
 /// The longest file that is read, bytes: Blazar's own example has a hundredth of it.
 const MOST_BYTES: u64 = 4 << 20;
@@ -20,7 +23,7 @@ const MOST_BYTES: u64 = 4 << 20;
 #[command(
     name = "allot import",
     bin_name = "allot import",
-    about = "Take over what another service was told"
+    about = "Take over what another service was told, and what it has"
 )]
 #[command(disable_help_subcommand = true, subcommand_required = true)]
 struct Line {
@@ -30,6 +33,11 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Take over hosts and leases of a running Blazar
+    ///
+    /// Without --read, --take-over or --undo, FILE is compared with the cloud and the database, and nothing is changed.
+    #[command(after_help = "docs/from-blazar.md has the steps of moving in.")]
+    Blazar(Box<blazar::BlazarArguments>),
     /// Print settings that have `allot serve` do what Blazar did with this configuration
     #[command(
         after_help = "What has no counterpart stands in comments at the end; docs/from-blazar.md has all options."
@@ -54,17 +62,37 @@ enum ImportError {
 
 /// The command line.
 pub(crate) fn command() -> clap::Command {
-    Line::command().name("import")
+    let with_settings = |blazar: clap::Command| config::flags_of(blazar, &blazar::SETTINGS);
+    Line::command().name("import").mut_subcommand("blazar", with_settings)
 }
 
 /// Runs such a command (its name first); returns the exit status.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
-    let line = match Line::try_parse_from(arguments) {
-        Ok(line) => line,
+    let matches = client::without_empty_variables(command()).try_get_matches_from(arguments);
+    let parsed = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)));
+    let (line, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return crate::help::refuse(&error, arguments, io),
     };
-    let Command::BlazarConf { file } = line.command;
-    match blazar_conf(&file) {
+    match (line.command, matches.subcommand()) {
+        (Command::BlazarConf { file }, _) => translate(&file, io),
+        (Command::Blazar(arguments), Some((_, settings))) => match blazar::run(*arguments, settings) {
+            // It has names of others.
+            Ok(told) => match io.out.write_all(shown::message(&told.text).as_bytes()) {
+                Ok(()) if told.well => SUCCESS,
+                _ => FAILURE,
+            },
+            Err(error) => {
+                let _ = writeln!(io.err, "Error: {}", shown::message(&error.to_string()));
+                if error.is_of_usage() { USAGE } else { FAILURE }
+            }
+        },
+        (Command::Blazar(_), None) => USAGE,
+    }
+}
+
+fn translate(file: &Path, io: &mut Io<'_>) -> u8 {
+    match blazar_conf(file) {
         Ok(translation) => {
             let done = io.out.write_all(translation.toml().as_bytes());
             for unknown in &translation.unknown {

@@ -42,20 +42,7 @@ pub(super) fn fleet(
             })?;
             Ok(Arc::new(HooksFleet::open(&config, clock)?))
         }
-        FleetChoice::OpenStack => {
-            let session = Session::new(keystone::nova(configuration)?, Arc::new(RandomIds))?;
-            let fence = fence(configuration)?;
-            let hints = fence.marks().contains(&Mark::Hint);
-            let settings = fleet_openstack::Settings {
-                hints: hints
-                    && configuration.preemptible
-                    && configuration.preemptible_marks.contains(&Mark::Hint),
-                fence,
-                free_pool: configuration.openstack_free_pool.clone(),
-                settle: configuration.openstack_settle.unsigned(),
-            };
-            Ok(Arc::new(OpenStackFleet::new(Arc::new(session), settings, clock)))
-        }
+        FleetChoice::OpenStack => Ok(Arc::new(cloud(configuration, clock)?)),
         FleetChoice::Simulated => {
             let seed = configuration.simulated_seed;
             let fleet = match state_file(configuration) {
@@ -66,6 +53,23 @@ pub(super) fn fleet(
             Ok(Arc::new(fleet.with_chatter(machines.chatter)))
         }
     }
+}
+
+/// The compute hosts of the cloud that the settings name.
+pub(crate) fn cloud(
+    configuration: &Configuration,
+    clock: Arc<dyn Clock>,
+) -> Result<OpenStackFleet, AssemblyError> {
+    let session = Session::new(keystone::nova(configuration)?, Arc::new(RandomIds))?;
+    let fence = fence(configuration)?;
+    let hints = fence.marks().contains(&Mark::Hint);
+    let settings = fleet_openstack::Settings {
+        fence,
+        hints: hints && configuration.preemptible && configuration.preemptible_marks.contains(&Mark::Hint),
+        free_pool: configuration.openstack_free_pool.clone(),
+        settle: configuration.openstack_settle.unsigned(),
+    };
+    Ok(OpenStackFleet::new(Arc::new(session), settings, clock))
 }
 
 /// What keeps others off the hosts of a lease in a cloud. What it cannot see is refused here, where it is asked for.

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use crate::config::{self, ConfigError, Configuration, Values};
 
 pub(crate) use assembly::{Assembly, AssemblyError, Machines};
-pub(crate) use fleet::state_file_beside;
+pub(crate) use fleet::{cloud, state_file_beside};
 pub(crate) use log::start as start_log;
 
 /// Why the service does not run.

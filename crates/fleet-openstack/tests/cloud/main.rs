@@ -9,5 +9,6 @@ mod promises;
 mod recorded;
 mod rounds;
 mod standin;
+mod taking_over;
 mod tenant;
 mod traits;

@@ -1,0 +1,356 @@
+//! `allot import blazar`: the hosts and leases of a running Blazar, read by its API, into an empty database of ours.
+//!
+//! Blazar's own records, and servers, are never touched; of the cloud only keys in the metadata of aggregates are
+//! changed, by which our driver knows reservations ([`fleet_openstack::BlazarReservation`]).
+
+mod records;
+mod saved;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ambient::{Clock, Ids as _, RandomIds, SystemClock};
+use clap::{ArgMatches, Args};
+use fleet::FleetError;
+use fleet_openstack::{BlazarTraces, OpenStackFleet};
+use jiff::Timestamp;
+use leases::lease::EventKind;
+use leases::status::LeaseStatus;
+use leases::text::{Quoted, counted, escaped};
+use store::Store as _;
+use store::memory::MemoryStore;
+use thiserror::Error;
+
+use self::records::Records;
+use self::saved::{Saved, SavedError};
+use crate::client::{self, ClientError, Connection};
+use crate::config::{self, ConfigError, Configuration, FenceChoice, FleetChoice};
+use crate::database::{self, DatabaseError};
+use crate::serve::{AssemblyError, cloud};
+
+/// Settings that have flags here; all others are in the file of settings or in variables.
+pub(super) const SETTINGS: [&str; 1] = ["database"];
+
+/// How many of a kind are listed.
+const SHOWN: usize = 50;
+
+/// What to do.
+#[derive(Args, Debug)]
+pub(super) struct BlazarArguments {
+    /// Where what Blazar has is kept between these steps
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Ask a running Blazar, as administrator, for all that it has, and write it into FILE
+    #[arg(long, conflicts_with_all = ["take_over", "undo"])]
+    read: bool,
+    /// Take over what is in FILE: enter it in the database of the settings, and have its aggregates known as ours
+    #[arg(long, conflicts_with = "undo")]
+    take_over: bool,
+    /// Take our keys away from Blazar's aggregates, before anything has been changed
+    #[arg(long)]
+    undo: bool,
+    /// Take over the rest if something cannot be
+    #[arg(long, requires = "take_over")]
+    leave_out: bool,
+    /// Blazar's manager does not run, which cannot be told if its API cannot be asked
+    #[arg(long, requires = "take_over")]
+    manager_stopped: bool,
+    #[command(flatten)]
+    target: client::Target,
+    #[command(flatten)]
+    login: client::LoginArguments,
+}
+
+/// Why it was not done.
+#[derive(Debug, Error)]
+pub(super) enum BlazarError {
+    #[error(transparent)]
+    Saved(#[from] SavedError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("openstack: {0}")]
+    Assembly(#[from] AssemblyError),
+    #[error(
+        "the settings need fleet = \"openstack\" and a section [openstack]; `allot import blazar-conf` makes them"
+    )]
+    NoCloud,
+    #[error(
+        "openstack.fence has to be blazar-filter or allot-filter: the aggregates of Blazar's leases are not what other \
+         fences go by"
+    )]
+    OtherFence,
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    #[error("the cloud cannot be asked: {0}")]
+    Fleet(#[from] FleetError),
+    #[error("nothing was changed: {0}")]
+    Refused(String),
+    #[error(
+        "nothing was changed: Blazar at {url} still answers; stop blazar-manager, not its API, and try again. Whatever \
+         was changed since FILE was written is lost, so close its API to others before FILE is read"
+    )]
+    Running { url: String },
+    #[error(
+        "nothing was changed: it cannot be told whether Blazar's manager still runs, since its API at {url} does not \
+         answer ({reason}); start the API alone, or say --manager-stopped if you know it"
+    )]
+    Unclear { url: String, reason: String },
+    #[error("cannot run: {0}")]
+    System(#[from] std::io::Error),
+}
+
+impl BlazarError {
+    /// Whether the command line or the settings are wrong.
+    pub(super) fn is_of_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Config(_) | Self::NoCloud | Self::OtherFence | Self::Client(ClientError::Usage(_))
+        )
+    }
+}
+
+/// What to print, and whether it went as it should.
+pub(super) struct Told {
+    pub text: String,
+    pub well: bool,
+}
+
+/// Carries it out.
+pub(super) fn run(arguments: BlazarArguments, settings: &ArgMatches) -> Result<Told, BlazarError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        if arguments.read {
+            return read(arguments).await;
+        }
+        let saved = Saved::read(&arguments.file)?;
+        let configuration = config::load(settings, &|name| std::env::var_os(name))?;
+        if !matches!(configuration.fleet, FleetChoice::OpenStack) {
+            return Err(BlazarError::NoCloud);
+        }
+        if matches!(configuration.openstack_fence, FenceChoice::Tenant | FenceChoice::Traits) {
+            return Err(BlazarError::OtherFence);
+        }
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let step = Step {
+            records: Records::of(&saved, || RandomIds.uuid()),
+            fleet: cloud(&configuration, clock)?,
+            saved,
+            configuration,
+            now: SystemClock.now(),
+        };
+        if arguments.undo {
+            step.undo().await
+        } else if arguments.take_over {
+            step.take_over(arguments).await
+        } else {
+            step.compare().await
+        }
+    })
+}
+
+async fn read(arguments: BlazarArguments) -> Result<Told, BlazarError> {
+    let login = client::Login::new(arguments.login)?;
+    let blazar = Connection::open(arguments.target, login, true).await?;
+    let saved = Saved::ask(&blazar, || SystemClock.now()).await?;
+    saved.write(&arguments.file)?;
+    let records = Records::of(&saved, || RandomIds.uuid());
+    let file = arguments.file.display();
+    let mut text = counts(&saved, &records) + &left_out(&records);
+    let _ = writeln!(
+        text,
+        "Written into {file}. Nothing was changed: `allot import blazar {file}` compares it with the cloud."
+    );
+    Ok(Told { text, well: records.left_out.is_empty() })
+}
+
+/// What the steps after reading work with.
+struct Step {
+    saved: Saved,
+    records: Records,
+    configuration: Configuration,
+    fleet: OpenStackFleet,
+    now: Timestamp,
+}
+
+impl Step {
+    /// What would be taken over, and what is in the way.
+    async fn compare(&self) -> Result<Told, BlazarError> {
+        let traces = self.traces().await?;
+        let refused = self.contradiction().await;
+        let database = database::refuse_filled(&self.configuration.database).await;
+        let mut text =
+            counts(&self.saved, &self.records) + &left_out(&self.records) + &self.differences(&traces);
+        text += &self.due();
+        for reason in
+            [refused, database.map_err(|error| error.to_string())].into_iter().filter_map(Result::err)
+        {
+            let _ = writeln!(text, "In the way: {reason}");
+        }
+        let well = !text.contains("In the way: ")
+            && traces.differences.is_empty()
+            && self.records.left_out.is_empty();
+        text += "Nothing was changed.";
+        if well {
+            text += " Stop blazar-manager, and take over with --take-over.";
+        }
+        text.push('\n');
+        Ok(Told { text, well })
+    }
+
+    async fn take_over(&self, arguments: BlazarArguments) -> Result<Told, BlazarError> {
+        if !self.records.left_out.is_empty() && !arguments.leave_out {
+            let text = left_out(&self.records);
+            return Err(BlazarError::Refused(format!(
+                "not everything can be taken over; say --leave-out to go on without:\n{text}"
+            )));
+        }
+        self.refuse_running(&arguments).await?;
+        let traces = self.traces().await?;
+        if !traces.differences.is_empty() {
+            return Err(BlazarError::Refused(self.differences(&traces)));
+        }
+        self.contradiction().await.map_err(BlazarError::Refused)?;
+        database::refuse_filled(&self.configuration.database).await?;
+        // The keys first: without the database they mean nothing to anybody, and this can be done again.
+        self.fleet.take_over(&traces).await?;
+        let to = database::take_in(&self.records.archive, &self.configuration.database).await?;
+        let mut text = counts(&self.saved, &self.records) + &self.due();
+        let _ = writeln!(
+            text,
+            "Taken over into {to}. Start `allot serve`, and have the catalog's endpoint lead to it. Until then, and until \
+             a lease starts, ends or is changed, `allot import blazar {file} --undo` makes it all Blazar's again.",
+            file = arguments.file.display()
+        );
+        Ok(Told { text, well: true })
+    }
+
+    async fn undo(&self) -> Result<Told, BlazarError> {
+        database::refuse_used(&self.configuration.database).await?;
+        let traces = self.traces().await?;
+        if !traces.differences.is_empty() {
+            return Err(BlazarError::Refused(format!(
+                "Blazar would not find its leases as it left them.\n{}",
+                self.differences(&traces)
+            )));
+        }
+        self.fleet.give_back(&traces).await?;
+        let database = database::name(&self.configuration.database);
+        let text = format!(
+            "The aggregates are Blazar's again; start blazar-manager. {database} still has what was taken over: remove it.\n"
+        );
+        Ok(Told { text, well: true })
+    }
+
+    /// Compares the cloud with what is taken over.
+    async fn traces(&self) -> Result<BlazarTraces, BlazarError> {
+        let hosts = self.records.archive.snapshot.hosts.iter();
+        let hosts: BTreeMap<_, _> = hosts.map(|record| (record.host.id, record.host.name.clone())).collect();
+        Ok(self.fleet.compare_with_blazar(&self.records.reservations, &hosts).await?)
+    }
+
+    /// Whether a store takes it in.
+    async fn contradiction(&self) -> Result<(), String> {
+        MemoryStore::new().import(&self.records.archive).await.map_err(|error| error.to_string())
+    }
+
+    /// Refuses to take over while two would change the cloud.
+    async fn refuse_running(&self, arguments: &BlazarArguments) -> Result<(), BlazarError> {
+        let url = self.saved.url.clone();
+        let target = client::Target { url: Some(url.clone()), ..arguments.target.clone() };
+        let login = client::Login::new(arguments.login.clone())?;
+        let blazar = Connection::open(target, login, true).await?;
+        match blazar.get("/v1/leases", &[]).await {
+            Ok(_) => Err(BlazarError::Running { url }),
+            // Its API has waited for the manager's answer and given up.
+            Err(ClientError::Refused { status: 500, .. }) => Ok(()),
+            Err(_) if arguments.manager_stopped => Ok(()),
+            Err(error) => Err(BlazarError::Unclear { url, reason: error.to_string() }),
+        }
+    }
+
+    fn differences(&self, traces: &BlazarTraces) -> String {
+        let count = traces.differences.len();
+        if count == 0 {
+            return String::new();
+        }
+        let heading = "The cloud is not as Blazar has it";
+        listed(heading, traces.differences.iter().map(String::clone), count)
+    }
+
+    /// What Blazar has not done any more.
+    fn due(&self) -> String {
+        let due: Vec<String> = self
+            .records
+            .due(self.now)
+            .map(|undone| {
+                let what = if undone.kind == EventKind::StartLease { "start" } else { "end" };
+                format!("{what} of lease {} ({}), at {}", undone.lease, Quoted(&undone.name), undone.at)
+            })
+            .collect();
+        let heading = "Due, and done when `allot serve` starts";
+        if due.is_empty() { String::new() } else { listed(heading, due.iter().cloned(), due.len()) }
+    }
+}
+
+/// A list with a heading, not too long.
+fn listed(heading: &str, entries: impl Iterator<Item = String>, count: usize) -> String {
+    let mut text = format!("{heading}:\n");
+    for entry in entries.take(SHOWN) {
+        // A name with an end of line would look like an entry.
+        let _ = writeln!(text, "  {}", escaped(&entry));
+    }
+    if count > SHOWN {
+        let _ = writeln!(text, "  and {} more", count - SHOWN);
+    }
+    text
+}
+
+/// How much there is of everything, and from when.
+fn counts(saved: &Saved, records: &Records) -> String {
+    let snapshot = &records.archive.snapshot;
+    let of = |status| snapshot.leases.iter().filter(|record| record.lease.status == status).count() as u64;
+    let statuses = [
+        (LeaseStatus::Pending, "pending"),
+        (LeaseStatus::Active, "active"),
+        (LeaseStatus::Terminated, "terminated"),
+        (LeaseStatus::Error, "failed"),
+    ];
+    let statuses =
+        statuses.map(|(status, name)| (of(status), name)).into_iter().filter(|(count, _)| *count > 0);
+    let statuses: Vec<String> = statuses.map(|(count, name)| format!("{count} {name}")).collect();
+    let statuses = if statuses.is_empty() { String::new() } else { format!(" ({})", statuses.join(", ")) };
+    format!(
+        "Blazar at {}, read at {}: {}, {}{statuses}\n",
+        escaped(&saved.url),
+        saved.read_at.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        counted(snapshot.hosts.len() as u64, "host", "hosts"),
+        counted(snapshot.leases.len() as u64, "lease", "leases"),
+    )
+}
+
+fn left_out(records: &Records) -> String {
+    let count = records.left_out.len();
+    if count == 0 {
+        return String::new();
+    }
+    let entries = records.left_out.iter().map(|left| format!("{}: {}", left.what, left.why));
+    listed("Cannot be taken over", entries, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_short_and_each_entry_is_one_line() {
+        let entries = (0..60).map(|number| format!("lease {number} (a\nb\u{202e})"));
+        let text = listed("Cannot be taken over", entries, 60);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[51]), (52, "Cannot be taken over:", "  and 10 more"));
+        assert_eq!(lines[1], "  lease 0 (a\\u{a}b\\u{202e})");
+    }
+}

@@ -1,0 +1,158 @@
+//! What a Blazar has answered, in a file.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::client::{ClientError, Connection};
+
+/// Longer files are refused: 100,000 leases have about 200 MB.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// How often the leases are read until they were the same before and after all else.
+const ATTEMPTS: u32 = 5;
+
+/// The first thing in the file, which says what it is.
+const FORMAT: &str = "allot import blazar 1";
+
+/// All that a Blazar says of what it has, as it says it, but for what other services trust it with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Saved {
+    format: String,
+    /// When it was read, by the clock of this machine.
+    pub read_at: Timestamp,
+    /// Where Blazar is, without `/v1`.
+    pub url: String,
+    pub hosts: Vec<Value>,
+    pub properties: Vec<Value>,
+    pub allocations: Vec<Value>,
+    pub floating_ips: Vec<Value>,
+    pub leases: Vec<Value>,
+}
+
+/// Why there is no such file.
+#[derive(Debug, Error)]
+pub(in crate::import) enum SavedError {
+    #[error(transparent)]
+    Blazar(#[from] ClientError),
+    #[error("{url} is no Blazar: its leases have a field of Allot's own")]
+    Ours { url: String },
+    #[error("Blazar's answer to {path} has no list of {key}")]
+    NoList { path: &'static str, key: &'static str },
+    #[error(
+        "leases were changed each time while they were read; close Blazar's API to others, and try again"
+    )]
+    Restless,
+    #[error("{path} is there already; remove it, or name another file")]
+    Exists { path: PathBuf },
+    #[error("cannot write {path}: {error}")]
+    Unwritable { path: PathBuf, error: io::Error },
+    #[error("cannot read {path}: {error}")]
+    Unreadable { path: PathBuf, error: io::Error },
+    #[error("{path} has more than {} GiB", MOST_BYTES >> 30)]
+    Long { path: PathBuf },
+    #[error("{path} was not written by `allot import blazar --read`: {reason}")]
+    Foreign { path: PathBuf, reason: String },
+}
+
+impl Saved {
+    /// Asks a Blazar for all that it has, as it was between two changes.
+    pub(super) async fn ask(blazar: &Connection, now: impl Fn() -> Timestamp) -> Result<Self, SavedError> {
+        let mut before = leases(blazar).await?;
+        for _ in 0..ATTEMPTS {
+            let read_at = now();
+            let hosts = list(blazar, "/v1/os-hosts", "hosts").await?;
+            let path = "/v1/os-hosts/properties?detail=True&all=True";
+            let properties = list(blazar, path, "resource_properties").await?;
+            let allocations = list(blazar, "/v1/os-hosts/allocations", "allocations").await?;
+            let floating_ips = list(blazar, "/v1/floatingips", "floatingips").await?;
+            let leases = leases(blazar).await?;
+            if leases == before {
+                let (format, url) = (FORMAT.to_owned(), blazar.url().to_owned());
+                return Ok(Self {
+                    format,
+                    read_at,
+                    url,
+                    hosts,
+                    properties,
+                    allocations,
+                    floating_ips,
+                    leases,
+                });
+            }
+            before = leases;
+        }
+        Err(SavedError::Restless)
+    }
+
+    /// Writes it into a new file, which only its owner may read: it has the names of users and projects.
+    pub(super) fn write(&self, path: &Path) -> Result<(), SavedError> {
+        let unwritable = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => SavedError::Exists { path: path.to_owned() },
+            _ => SavedError::Unwritable { path: path.to_owned(), error },
+        };
+        let mut text = serde_json::to_vec_pretty(self).map_err(|error| unwritable(error.into()))?;
+        text.push(b'\n');
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(unwritable)?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(unwritable)
+    }
+
+    /// Reads such a file.
+    pub(super) fn read(path: &Path) -> Result<Self, SavedError> {
+        let unreadable = |error| SavedError::Unreadable { path: path.to_owned(), error };
+        let mut text = Vec::new();
+        File::open(path)
+            .map_err(unreadable)?
+            .take(MOST_BYTES + 1)
+            .read_to_end(&mut text)
+            .map_err(unreadable)?;
+        if text.len() as u64 > MOST_BYTES {
+            return Err(SavedError::Long { path: path.to_owned() });
+        }
+        let foreign = |reason: String| SavedError::Foreign { path: path.to_owned(), reason };
+        let saved: Self = serde_json::from_slice(&text).map_err(|error| foreign(error.to_string()))?;
+        if saved.format != FORMAT {
+            return Err(foreign(format!("its format is not {FORMAT}")));
+        }
+        Ok(saved)
+    }
+}
+
+async fn list(blazar: &Connection, path: &'static str, key: &'static str) -> Result<Vec<Value>, SavedError> {
+    let mut answer = blazar.get(path, &[]).await?;
+    let Value::Array(mut entries) = answer[key].take() else {
+        return Err(SavedError::NoList { path, key });
+    };
+    for entry in &mut entries {
+        if let Value::Object(fields) = entry {
+            // By it Blazar acts as the user; it is nothing to us.
+            fields.remove("trust_id");
+        }
+    }
+    Ok(entries)
+}
+
+/// The leases of all projects, in an order of their own.
+async fn leases(blazar: &Connection) -> Result<Vec<Value>, SavedError> {
+    let mut leases = list(blazar, "/v1/leases", "leases").await?;
+    if leases.iter().any(|lease| lease.get("lease_state").is_some()) {
+        return Err(SavedError::Ours { url: blazar.url().to_owned() });
+    }
+    leases.sort_by(|one, other| one["id"].as_str().cmp(&other["id"].as_str()));
+    for lease in &mut leases {
+        for list in ["events", "reservations"] {
+            if let Value::Array(parts) = &mut lease[list] {
+                parts.sort_by(|one, other| one["id"].as_str().cmp(&other["id"].as_str()));
+            }
+        }
+    }
+    Ok(leases)
+}

@@ -1,0 +1,348 @@
+//! Reservations that Blazar has made, for this driver to go on with. Its aggregates, flavors, server groups and what it
+//! has entered in Placement are the same as the driver's own, but for keys in the aggregates' metadata by which the driver
+//! knows them. So these keys are all that is changed, no server notices, and without them it is Blazar's again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet::FleetError;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::plan::Recipe;
+use leases::project::ProjectId;
+
+use crate::OpenStackFleet;
+use crate::cloud::Cloud;
+use crate::ids::{parse_uuid, resource_class, slots_provider};
+use crate::pools;
+use crate::sight::Names;
+use crate::wire::Aggregate;
+
+/// How many providers or flavors are asked about at once.
+const AT_ONCE: usize = 8;
+
+/// A reservation of a lease that Blazar has made and that is not over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlazarReservation {
+    /// Its identifier, which its aggregate and its flavor have as well.
+    pub id: ReservationId,
+    /// Its lease.
+    pub lease: LeaseId,
+    /// Whose it is.
+    pub project: ProjectId,
+    /// What there is of it as a whole.
+    pub recipe: Recipe,
+    /// The hosts that it was given, with how many slots it has on each; 1 of a whole one.
+    pub hosts: BTreeMap<HostId, u32>,
+    /// Whether its hosts were handed over.
+    pub started: bool,
+}
+
+impl BlazarReservation {
+    fn is_of_whole_hosts(&self) -> bool {
+        self.recipe == Recipe::default()
+    }
+}
+
+/// What the cloud has of Blazar's reservations.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct BlazarTraces {
+    /// Where it is not as the reservations have it, in words.
+    pub differences: Vec<String>,
+    /// By the number of their aggregates, the keys by which the driver knows them.
+    marks: BTreeMap<u64, BTreeMap<String, Option<String>>>,
+}
+
+impl OpenStackFleet {
+    /// Compares the cloud with reservations of Blazar on these hosts, which are all that it has. Nothing is changed.
+    ///
+    /// # Errors
+    /// If Nova or Placement cannot be asked.
+    pub async fn compare_with_blazar(
+        &self,
+        reservations: &[BlazarReservation],
+        hosts: &BTreeMap<HostId, String>,
+    ) -> Result<BlazarTraces, FleetError> {
+        let known = self.hypervisors().await?;
+        let names = |id| {
+            let hypervisor = known.iter().find(|hypervisor| HostId(hypervisor.id) == id)?;
+            let (service, hypervisor) = (hypervisor.service.host.clone(), hypervisor.hostname.clone());
+            Some(Names { service, hypervisor })
+        };
+        let mut traces = BlazarTraces::default();
+        let mut named = BTreeMap::new();
+        for (id, name) in hosts {
+            match names(*id) {
+                Some(names) if names.hypervisor == *name => _ = named.insert(*id, names),
+                Some(other) => traces.differs(format!(
+                    "host {name} is number {id} in Blazar, and in Nova that is {}",
+                    other.hypervisor
+                )),
+                None => {
+                    traces.differs(format!("host {name} has number {id} in Blazar, and Nova has none such"));
+                }
+            }
+        }
+        let aggregates = self.cloud.aggregates().await?;
+        traces.compare(reservations, &named, &aggregates, &self.settings.free_pool);
+        let rooms = reservations.iter().filter(|of| !of.is_of_whole_hosts());
+        let missing = rooms.map(|reservation| missing_of_room(&self.cloud, reservation, &named));
+        let missing: Vec<Vec<String>> = stream::iter(missing).buffered(AT_ONCE).try_collect().await?;
+        traces.differences.extend(missing.into_iter().flatten());
+        Ok(traces)
+    }
+
+    /// Makes the reservations the driver's. What was done already is done again, which changes nothing.
+    ///
+    /// # Errors
+    /// If Nova cannot be asked; then some may be the driver's already.
+    pub async fn take_over(&self, traces: &BlazarTraces) -> Result<(), FleetError> {
+        self.set_keys(traces, Clone::clone).await
+    }
+
+    /// Makes them Blazar's alone again.
+    ///
+    /// # Errors
+    /// If Nova cannot be asked; then some may be the driver's still.
+    pub async fn give_back(&self, traces: &BlazarTraces) -> Result<(), FleetError> {
+        self.set_keys(traces, |_| None).await?;
+        let aggregates = self.cloud.aggregates().await?;
+        let free = aggregates.iter().find(|aggregate| aggregate.name == self.settings.free_pool);
+        match free.filter(|free| free.metadata.contains_key(pools::STORE)) {
+            Some(free) => {
+                self.cloud.set_metadata(free.id, &BTreeMap::from([(pools::STORE.to_owned(), None)])).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn set_keys(
+        &self,
+        traces: &BlazarTraces,
+        value_of: impl Fn(&Option<String>) -> Option<String>,
+    ) -> Result<(), FleetError> {
+        for (aggregate, keys) in &traces.marks {
+            let keys = keys.iter().map(|(key, value)| (key.clone(), value_of(value))).collect();
+            self.cloud.set_metadata(*aggregate, &keys).await?;
+        }
+        Ok(())
+    }
+}
+
+impl BlazarTraces {
+    fn differs(&mut self, difference: String) {
+        self.differences.push(difference);
+    }
+
+    /// Compares aggregates with reservations.
+    fn compare(
+        &mut self,
+        reservations: &[BlazarReservation],
+        hosts: &BTreeMap<HostId, Names>,
+        aggregates: &[Aggregate],
+        free_pool: &str,
+    ) {
+        let mut of_reservations: BTreeMap<ReservationId, &Aggregate> = BTreeMap::new();
+        for aggregate in aggregates {
+            let Some(id) = parse_uuid(&aggregate.name).map(ReservationId) else { continue };
+            if !pools::is_of_reservation(aggregate) {
+                continue;
+            }
+            if reservations.iter().all(|reservation| reservation.id != id) {
+                self.differs(format!(
+                    "aggregate {id} is of a reservation that is not among those that were read: it was made later, or its \
+                     lease failed or is over"
+                ));
+            }
+            of_reservations.insert(id, aggregate);
+        }
+        // Which hosts are held as a whole, by the names of their services.
+        let mut held: BTreeSet<&str> = BTreeSet::new();
+        for reservation in reservations {
+            let id = reservation.id;
+            let Some(aggregate) = of_reservations.get(&id) else {
+                self.differs(format!("reservation {id} has no aggregate of its name any more"));
+                continue;
+            };
+            let names = |id: &HostId| hosts.get(id).map(|names| names.service.as_str());
+            let given: BTreeSet<&str> = reservation.hosts.keys().filter_map(names).collect();
+            let wanted = if reservation.started { given.clone() } else { BTreeSet::new() };
+            let members: BTreeSet<&str> = aggregate.hosts.iter().map(String::as_str).collect();
+            for host in wanted.difference(&members) {
+                self.differs(format!("host {host} is not in the aggregate of its reservation {id}"));
+            }
+            for host in members.difference(&wanted) {
+                self.differs(format!(
+                    "host {host} is in the aggregate of reservation {id}, which does not have it now"
+                ));
+            }
+            let whole = reservation.is_of_whole_hosts();
+            if whole && aggregate.availability_zone != Some(pools::zone_of(id)) {
+                let zone = pools::zone_of(id);
+                self.differs(format!(
+                    "the aggregate of reservation {id} has another availability zone than {zone}"
+                ));
+            }
+            if pools::owner(aggregate) != Some(reservation.project.0.as_str()) {
+                self.differs(format!(
+                    "the aggregate of reservation {id} is not of project {}",
+                    reservation.project.0
+                ));
+            }
+            if whole && reservation.started {
+                held.extend(&given);
+            }
+            let slots = reservation.hosts.iter().filter(|_| !whole && reservation.started);
+            let slots = slots.filter_map(|(id, slots)| Some((names(id)?, *slots)));
+            let mut keys = pools::completion(reservation.recipe, pools::server_group(aggregate));
+            // It is Blazar's own key.
+            keys.remove(pools::GROUP);
+            keys.insert(pools::LEASE.to_owned(), Some(reservation.lease.to_string()));
+            keys.extend(slots.map(|(host, slots)| (pools::slots_key(host), Some(slots.to_string()))));
+            self.marks.insert(aggregate.id, keys);
+        }
+        let free = aggregates.iter().find(|aggregate| aggregate.name == free_pool);
+        for names in hosts.values().filter(|names| !held.contains(names.service.as_str())) {
+            if free.is_none_or(|free| !free.hosts.contains(&names.service)) {
+                let host = &names.service;
+                self.differs(format!(
+                    "host {host} is not leased now, and not in the aggregate {free_pool} either"
+                ));
+            }
+        }
+    }
+}
+
+/// What there is not of room for instances, but for aggregates.
+async fn missing_of_room(
+    cloud: &Cloud,
+    reservation: &BlazarReservation,
+    hosts: &BTreeMap<HostId, Names>,
+) -> Result<Vec<String>, FleetError> {
+    let (id, mut missing) = (reservation.id, Vec::new());
+    if cloud.flavor(&id.to_string()).await?.is_none() {
+        missing.push(format!("reservation {id} has no flavor of its name any more"));
+    }
+    let class = resource_class(id);
+    let started = reservation.hosts.iter().filter(|_| reservation.started);
+    for (names, slots) in started.filter_map(|(host, slots)| Some((hosts.get(host)?, *slots))) {
+        let provider = slots_provider(&names.hypervisor);
+        let inventories = match cloud.provider(&provider).await? {
+            Some(provider) => cloud.inventories(&provider.uuid).await?,
+            None => BTreeMap::new(),
+        };
+        let there = inventories.get(&class).map_or(0, |inventory| inventory.total);
+        if there != u64::from(slots) {
+            missing.push(format!(
+                "reservation {id} has {slots} slots on host {}, and in Placement {provider} has {there} of {class}",
+                names.hypervisor
+            ));
+        }
+    }
+    Ok(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::plan::GuestSize;
+
+    use super::*;
+
+    const ROOM: ReservationId = ReservationId(0xb2);
+    const WHOLE: ReservationId = ReservationId(0xb1);
+
+    fn aggregate(id: u64, name: &str, zone: Option<&str>, hosts: &[&str], owner: Option<&str>) -> Aggregate {
+        let owner = owner.map(|owner| ("blazar:owner".to_owned(), owner.to_owned()));
+        Aggregate {
+            id,
+            name: name.to_owned(),
+            availability_zone: zone.map(str::to_owned),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            metadata: owner.into_iter().collect(),
+        }
+    }
+
+    fn reservations() -> Vec<BlazarReservation> {
+        let size = GuestSize { vcpus: 1, memory_mib: 512, disk_gib: 1 };
+        let whole = BlazarReservation {
+            id: WHOLE,
+            lease: LeaseId(0xa1),
+            project: ProjectId("p".to_owned()),
+            recipe: Recipe::default(),
+            hosts: BTreeMap::from([(HostId(1), 1)]),
+            started: true,
+        };
+        let recipe = Recipe { size, ..Recipe::default() };
+        let room =
+            BlazarReservation { id: ROOM, recipe, hosts: BTreeMap::from([(HostId(2), 3)]), ..whole.clone() };
+        vec![whole, room]
+    }
+
+    fn hosts() -> BTreeMap<HostId, Names> {
+        let names = |number: u64| {
+            let name = format!("host{number}");
+            (HostId(number), Names { service: name.clone(), hypervisor: name })
+        };
+        (1..=3).map(names).collect()
+    }
+
+    fn cloud() -> Vec<Aggregate> {
+        let (whole, room) = (WHOLE.to_string(), ROOM.to_string());
+        vec![
+            aggregate(1, "freepool", None, &["host2", "host3"], None),
+            aggregate(2, &whole, Some(&pools::zone_of(WHOLE)), &["host1"], Some("p")),
+            aggregate(3, &room, None, &["host2"], Some("p")),
+            aggregate(4, "racks", Some("nova"), &["host1", "host2"], None),
+        ]
+    }
+
+    fn compared(aggregates: &[Aggregate]) -> BlazarTraces {
+        let mut traces = BlazarTraces::default();
+        traces.compare(&reservations(), &hosts(), aggregates, "freepool");
+        traces
+    }
+
+    #[test]
+    fn what_is_as_blazar_made_it_only_gets_our_keys() {
+        let traces = compared(&cloud());
+        assert_eq!(traces.differences, [""; 0]);
+        let keys =
+            |of: u64| traces.marks[&of].iter().map(|(k, v)| (k.as_str(), v.as_deref())).collect::<Vec<_>>();
+        let lease = LeaseId(0xa1).to_string();
+        assert_eq!(traces.marks.keys().collect::<Vec<_>>(), [&2, &3]);
+        assert_eq!(keys(2), [("allot:lease", Some(lease.as_str())), ("allot:prepared", Some("0 0 0 any"))]);
+        assert_eq!(
+            keys(3),
+            [
+                ("allot:lease", Some(lease.as_str())),
+                ("allot:prepared", Some("1 512 1 any")),
+                ("allot:slots:host2", Some("3"))
+            ]
+        );
+    }
+
+    #[test]
+    fn each_difference_is_named() {
+        let differs = |change: &dyn Fn(&mut Vec<Aggregate>)| {
+            let mut changed = cloud();
+            change(&mut changed);
+            compared(&changed).differences.join("; ")
+        };
+        let said = differs(&|all| all[0].hosts.clear());
+        assert!(said.contains("host host2 is not leased now") && said.contains("host3"), "{said}");
+        let said = differs(&|all| drop(all.remove(1)));
+        assert!(said.contains(&format!("reservation {WHOLE} has no aggregate")), "{said}");
+        let said = differs(&|all| all[1].hosts.clear());
+        assert!(said.contains("host host1 is not in the aggregate"), "{said}");
+        let said = differs(&|all| all[2].hosts.extend(["host3".to_owned()]));
+        assert!(said.contains("host host3 is in the aggregate of reservation"), "{said}");
+        let said = differs(&|all| all[1].availability_zone = None);
+        assert!(said.contains("another availability zone"), "{said}");
+        let said = differs(&|all| _ = all[1].metadata.insert("blazar:owner".to_owned(), "q".to_owned()));
+        assert!(said.contains("is not of project p"), "{said}");
+        let new = ReservationId(0xb3).to_string();
+        let said = differs(&|all| all.push(aggregate(9, &new, None, &[], Some("q"))));
+        assert!(said.contains(&format!("aggregate {new} is of a reservation that is not among")), "{said}");
+        // Somebody else's of such a name is none of Blazar's.
+        assert_eq!(differs(&|all| all.push(aggregate(9, &new, None, &[], None))), "");
+    }
+}
