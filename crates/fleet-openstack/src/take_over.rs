@@ -254,6 +254,7 @@ mod tests {
         let owner = owner.map(|owner| ("blazar:owner".to_owned(), owner.to_owned()));
         Aggregate {
             id,
+            uuid: String::new(),
             name: name.to_owned(),
             availability_zone: zone.map(str::to_owned),
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),

@@ -4,7 +4,8 @@
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
 //! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`.
 //!
-//! `--only` runs some of these parts, separated by commas. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
+//! `--only` runs some of these parts, separated by commas. With `--import` a real Blazar makes fifty leases on six compute
+//! hosts, and `allot import blazar` takes them over. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
 //! cloud with one compute host.
 //!
 //! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
@@ -14,6 +15,7 @@ mod cloud;
 mod filter;
 mod leases;
 mod logins;
+mod moving_in;
 mod scheduler;
 mod site;
 mod staying;
@@ -59,6 +61,8 @@ pub struct Lab {
     port: u16,
     /// How many compute hosts it has.
     hosts: u32,
+    /// Whether a Blazar runs in it.
+    blazar: bool,
     /// The parts that are run, separated by commas; all without it.
     only: Option<String>,
     started: Instant,
@@ -76,12 +80,17 @@ const PARTS: [&str; 5] = [LOGINS, BLAZAR_FILTER, ALLOT_FILTER, TENANT, TRAITS];
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let keep = arguments.switch("--keep");
     let tempest = arguments.switch("--tempest");
+    let import = arguments.switch("--import");
     let port = arguments.value("--port", FIRST_PORT)?;
     let ours = arguments.text("--ours")?;
     let only = arguments.text("--only")?;
     arguments.finish()?;
-    if only.as_deref().is_some_and(|only| tempest || !only.split(',').all(|part| PARTS.contains(&part))) {
-        bail!("--only {}, and not with --tempest", PARTS.join(", "));
+    let whole = !tempest && !import;
+    if only.as_deref().is_some_and(|only| !whole || !only.split(',').all(|part| PARTS.contains(&part))) {
+        bail!("--only {}, and not with --tempest or --import", PARTS.join(", "));
+    }
+    if tempest && import {
+        bail!("either --tempest or --import");
     }
     let Some(shared) = places::shared() else {
         bail!("the lab's scripts are in ../shared (or $ALLOT_SHARED), which is not there");
@@ -92,10 +101,18 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = Executable::new(ours);
     let root = places::target().join("lab/openstack");
     let (scripts, state) = (root.join("scripts"), root.join("state"));
-    let hosts = if tempest { 1 } else { 3 };
-    let lab = Lab { scripts, state, root, port, hosts, only, started: Instant::now() };
+    let hosts = match (tempest, import) {
+        (true, _) => 1,
+        (_, true) => moving_in::HOSTS,
+        _ => 3,
+    };
+    let lab = Lab { scripts, state, root, port, hosts, blazar: import, only, started: Instant::now() };
     scripts::copy(&shared.join("labs/openstack"), &lab.scripts)?;
-    let result = if tempest { lab.run_tempest(&ours) } else { lab.run(&ours) };
+    let result = match (tempest, import) {
+        (true, _) => lab.run_tempest(&ours),
+        (_, true) => lab.run_import(&ours),
+        _ => lab.run(&ours),
+    };
     if keep {
         let (down, state) = (lab.scripts.join("down"), lab.state.display());
         println!("the cloud is left running; end it with {} {state} --purge", down.display());
@@ -175,6 +192,14 @@ impl Lab {
         cases.tally().conclude("lab openstack --tempest")
     }
 
+    fn run_import(&self, ours: &Executable) -> Result<()> {
+        let (cloud, people) = self.begin()?;
+        let mut cases = Cases::new("lab openstack --import");
+        moving_in::run(&mut cases, self, ours, &cloud, &people)?;
+        self.tell("done");
+        cases.tally().conclude("lab openstack --import")
+    }
+
     /// A service at the address that the catalog has, with a user that may do nothing but ask about tokens.
     fn serve(&self, ours: &Executable, directory: &Path, people: &People) -> Result<Server> {
         let secret = directory.join("keystone.password");
@@ -210,8 +235,11 @@ impl Lab {
         let (state, port) = (self.state.display().to_string(), self.port.to_string());
         let hosts = self.hosts.to_string();
         // It prints the name of a file that nobody needs.
-        output_of(&mut self.command("up", &["-s", &state, "-p", &port, "-n", &hosts, "--no-blazar"]))
-            .map(drop)
+        let mut up = self.command("up", &["-s", &state, "-p", &port, "-n", &hosts]);
+        if !self.blazar {
+            up.arg("--no-blazar");
+        }
+        output_of(&mut up).map(drop)
     }
 
     /// Stops one service of the cloud.
