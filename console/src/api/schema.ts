@@ -2229,6 +2229,41 @@ export interface components {
              */
             instances_started: number;
         };
+        /**
+         * @description What a server sees as `vendor_data2.json`, below the name that Nova's configuration gives to this service. Empty if it is
+         *     on no host of the service.
+         */
+        Vendordata: {
+            /** @description When it is gone at the latest. */
+            gone_date?: string | null;
+            lease?: components["schemas"]["VendordataLease"] | null;
+            /** @description Whether leases preempt it. */
+            preemptible?: boolean | null;
+            /** @description When it is asked to shut down, if a lease that needs its place is known. */
+            shutdown_date?: string | null;
+        };
+        /** @description The lease of a server. */
+        VendordataLease: {
+            /** @description `delete`, `keep`, `snapshot` or `migrate`. */
+            end_action: string;
+            /** @description When it ends: what becomes of the server then, its end action says. */
+            end_date: string;
+            /** @description Its identifier. */
+            id: string;
+            /** @description Its name. */
+            name: string;
+            /** @description The reservation whose place the server takes; absent if that may be one of several. */
+            reservation_id?: string | null;
+            /** @description When it starts. */
+            start_date: string;
+            /** @description PENDING, ACTIVE and so on. */
+            status: string;
+        };
+        /** @description What Nova asks about a server (`DynamicJSON`). It sends more, which is not looked at. */
+        VendordataRequest: {
+            /** @description The server's identifier, a UUID. */
+            "instance-id": string;
+        };
         /** @description A version of the API. */
         Version: {
             /** @description Its identifier. */

@@ -22,7 +22,7 @@ pub const HOSTS: u32 = 6;
 const LEASES: usize = 50;
 
 /// In how many minutes one lease ends and another one starts: both after Blazar was left.
-const DUE: i64 = 25;
+const DUE: i64 = 15;
 
 /// Runs all of it.
 pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, people: &People) -> Result<()> {
