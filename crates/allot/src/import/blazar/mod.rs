@@ -182,8 +182,7 @@ impl Step {
         let traces = self.traces().await?;
         let refused = self.contradiction().await;
         let database = database::refuse_filled(&self.configuration.database).await;
-        let mut text =
-            counts(&self.saved, &self.records) + &left_out(&self.records) + &self.differences(&traces);
+        let mut text = counts(&self.saved, &self.records) + &left_out(&self.records) + &differences(&traces);
         text += &self.due();
         for reason in
             [refused, database.map_err(|error| error.to_string())].into_iter().filter_map(Result::err)
@@ -211,7 +210,7 @@ impl Step {
         self.refuse_running(&arguments).await?;
         let traces = self.traces().await?;
         if !traces.differences.is_empty() {
-            return Err(BlazarError::Refused(self.differences(&traces)));
+            return Err(BlazarError::Refused(differences(&traces)));
         }
         self.contradiction().await.map_err(BlazarError::Refused)?;
         database::refuse_filled(&self.configuration.database).await?;
@@ -234,7 +233,7 @@ impl Step {
         if !traces.differences.is_empty() {
             return Err(BlazarError::Refused(format!(
                 "Blazar would not find its leases as it left them.\n{}",
-                self.differences(&traces)
+                differences(&traces)
             )));
         }
         self.fleet.give_back(&traces).await?;
@@ -272,15 +271,6 @@ impl Step {
         }
     }
 
-    fn differences(&self, traces: &BlazarTraces) -> String {
-        let count = traces.differences.len();
-        if count == 0 {
-            return String::new();
-        }
-        let heading = "The cloud is not as Blazar has it";
-        listed(heading, traces.differences.iter().map(String::clone), count)
-    }
-
     /// What Blazar has not done any more.
     fn due(&self) -> String {
         let due: Vec<String> = self
@@ -294,6 +284,14 @@ impl Step {
         let heading = "Due, and done when `allot serve` starts";
         if due.is_empty() { String::new() } else { listed(heading, due.iter().cloned(), due.len()) }
     }
+}
+
+fn differences(traces: &BlazarTraces) -> String {
+    let count = traces.differences.len();
+    if count == 0 {
+        return String::new();
+    }
+    listed("The cloud is not as Blazar has it", traces.differences.iter().cloned(), count)
 }
 
 /// A list with a heading, not too long.

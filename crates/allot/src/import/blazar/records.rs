@@ -10,7 +10,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use leases::host::Host;
 use leases::ids::{HostId, LeaseId, ReservationId};
-use leases::lease::{Allocation, EventKind, EventStatuses, Lease, NewLease, Reservation};
+use leases::lease::{Allocation, EndAction, EventKind, EventStatuses, Lease, NewLease, Reservation};
 use leases::plan::Recipe;
 use leases::project::{Owner, ProjectId, UserId};
 use leases::status::{self, EventStatus, LeaseStatus, ReservationStatus};
@@ -324,7 +324,7 @@ fn read_lease(
     }
     let terms = Terms::new(window, None, terms).map_err(|error| error.to_string())?;
     let owner = Owner { project: ProjectId(read.project_id), user: UserId(read.user_id) };
-    let new = NewLease { id, name: read.name, owner, end_action: Default::default(), reservations: ids };
+    let new = NewLease { id, name: read.name, owner, end_action: EndAction::default(), reservations: ids };
     let mut lease = Lease::new(new, terms, allocations, None);
     lease.status = status;
     for (own, read) in lease.reservations.iter_mut().zip(&reservations) {
