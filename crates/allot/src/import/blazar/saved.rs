@@ -70,9 +70,9 @@ impl Saved {
             let read_at = now();
             let hosts = list(blazar, "/v1/os-hosts", "hosts").await?;
             let path = "/v1/os-hosts/properties?detail=True&all=True";
-            let properties = list(blazar, path, "resource_properties").await?;
+            let properties = if_served(list(blazar, path, "resource_properties").await)?;
             let allocations = list(blazar, "/v1/os-hosts/allocations", "allocations").await?;
-            let floating_ips = list(blazar, "/v1/floatingips", "floatingips").await?;
+            let floating_ips = if_served(list(blazar, "/v1/floatingips", "floatingips").await)?;
             let leases = leases(blazar).await?;
             if leases == before {
                 let (format, url) = (FORMAT.to_owned(), blazar.url().to_owned());
@@ -140,6 +140,14 @@ async fn list(blazar: &Connection, path: &'static str, key: &'static str) -> Res
     Ok(entries)
 }
 
+/// Nothing of what this Blazar does not have: its operator chooses plugins, and older ones have fewer lists.
+fn if_served(answer: Result<Vec<Value>, SavedError>) -> Result<Vec<Value>, SavedError> {
+    match answer {
+        Err(SavedError::Blazar(ClientError::Refused { status: 404, .. })) => Ok(Vec::new()),
+        answer => answer,
+    }
+}
+
 /// The leases of all projects, in an order of their own.
 async fn leases(blazar: &Connection) -> Result<Vec<Value>, SavedError> {
     let mut leases = list(blazar, "/v1/leases", "leases").await?;
@@ -155,4 +163,37 @@ async fn leases(blazar: &Connection) -> Result<Vec<Value>, SavedError> {
         }
     }
     Ok(leases)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blazar_without_addresses_has_none_of_them() {
+        let refused = |status| {
+            Err(SavedError::Blazar(ClientError::Refused { status, message: String::new(), hint: None }))
+        };
+        assert_eq!(if_served(refused(404)).expect("nothing"), [Value::Null; 0]);
+        assert!(if_served(refused(403)).is_err());
+    }
+
+    #[test]
+    fn the_file_is_private_never_overwritten_and_only_its_own_kind_is_read() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("blazar.json");
+        let saved: Saved = serde_json::from_str(include_str!("records/blazar-18.json")).expect("a Blazar");
+        saved.write(&path).expect("written");
+        assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(Saved::read(&path).expect("read"), saved);
+        assert!(matches!(saved.write(&path), Err(SavedError::Exists { .. })));
+        for other in
+            ["", "{}", "[1]", &serde_json::to_string(&Saved { format: "2".into(), ..saved }).expect("JSON")]
+        {
+            std::fs::write(&path, other).expect("written");
+            assert!(matches!(Saved::read(&path), Err(SavedError::Foreign { .. })), "{other:.40}");
+        }
+    }
 }
