@@ -34,6 +34,8 @@ const REASONS: &[&str] = &[
     "shows one moment",
     "shows a shortened answer",
     "needs OpenStack's clients",
+    "needs a Blazar",
+    "needs a server",
     "needs a Ganeti cluster",
     "needs PostgreSQL",
     "needs instances of others in the way",
