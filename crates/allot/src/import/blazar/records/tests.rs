@@ -1,3 +1,5 @@
+//! What a real Blazar 18 answered, taken over; and what is left out of it.
+
 use leases::ids::LeaseId;
 use proptest::prelude::*;
 use store::Store as _;
