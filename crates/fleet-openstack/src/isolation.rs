@@ -85,8 +85,7 @@ impl OpenStackFleet {
         let of_service = |aggregate: &&Aggregate| {
             aggregate.name == self.settings.free_pool || pools::is_made_here(aggregate)
         };
-        let providers: BTreeMap<String, String> =
-            self.cloud.providers().await?.into_iter().map(|other| (other.name, other.uuid)).collect();
+        let providers = self.cloud.provider_ids().await?;
         let by_service: BTreeMap<&str, &str> =
             wanted.iter().map(|(names, _)| (names.service.as_str(), names.hypervisor.as_str())).collect();
         for aggregate in aggregates.iter().filter(of_service) {

@@ -11,13 +11,12 @@ use leases::plan::Recipe;
 use leases::project::ProjectId;
 
 use crate::OpenStackFleet;
-use crate::cloud::Cloud;
 use crate::ids::{parse_uuid, resource_class, slots_provider};
 use crate::pools;
 use crate::sight::Names;
 use crate::wire::Aggregate;
 
-/// How many providers or flavors are asked about at once.
+/// How many providers are asked about at once.
 const AT_ONCE: usize = 8;
 
 /// A reservation of a lease that Blazar has made and that is not over.
@@ -52,6 +51,15 @@ pub struct BlazarTraces {
     marks: BTreeMap<u64, BTreeMap<String, Option<String>>>,
 }
 
+/// What there is of room for instances, beside aggregates.
+#[derive(Debug, Default)]
+struct Rooms {
+    /// Identifiers of all flavors.
+    flavors: BTreeSet<String>,
+    /// By host, how many there are of each class of resources.
+    slots: BTreeMap<HostId, BTreeMap<String, u64>>,
+}
+
 impl OpenStackFleet {
     /// Compares the cloud with reservations of Blazar on these hosts, which are all that it has. Nothing is changed.
     ///
@@ -62,16 +70,12 @@ impl OpenStackFleet {
         reservations: &[BlazarReservation],
         hosts: &BTreeMap<HostId, String>,
     ) -> Result<BlazarTraces, FleetError> {
-        let known = self.hypervisors().await?;
-        let names = |id| {
-            let hypervisor = known.iter().find(|hypervisor| HostId(hypervisor.id) == id)?;
-            let (service, hypervisor) = (hypervisor.service.host.clone(), hypervisor.hostname.clone());
-            Some(Names { service, hypervisor })
-        };
+        self.hypervisors().await?;
         let mut traces = BlazarTraces::default();
         let mut named = BTreeMap::new();
         for (id, name) in hosts {
-            match names(*id) {
+            let known = self.memory().names(*id);
+            match known {
                 Some(names) if names.hypervisor == *name => _ = named.insert(*id, names),
                 Some(other) => traces.differs(format!(
                     "host {name} is number {id} in Blazar, and in Nova that is {}",
@@ -84,11 +88,32 @@ impl OpenStackFleet {
         }
         let aggregates = self.cloud.aggregates().await?;
         traces.compare(reservations, &named, &aggregates, &self.settings.free_pool);
-        let rooms = reservations.iter().filter(|of| !of.is_of_whole_hosts());
-        let missing = rooms.map(|reservation| missing_of_room(&self.cloud, reservation, &named));
-        let missing: Vec<Vec<String>> = stream::iter(missing).buffered(AT_ONCE).try_collect().await?;
-        traces.differences.extend(missing.into_iter().flatten());
+        traces.compare_rooms(reservations, &named, &self.rooms(reservations, &named).await?);
         Ok(traces)
+    }
+
+    /// What the cloud has beside aggregates of reservations of room for instances.
+    async fn rooms(
+        &self,
+        reservations: &[BlazarReservation],
+        hosts: &BTreeMap<HostId, Names>,
+    ) -> Result<Rooms, FleetError> {
+        let of_room = || reservations.iter().filter(|reservation| !reservation.is_of_whole_hosts());
+        if of_room().next().is_none() {
+            return Ok(Rooms::default());
+        }
+        let flavors = self.cloud.flavors().await?.into_iter().map(|flavor| flavor.id).collect();
+        let started: BTreeSet<HostId> =
+            of_room().filter(|of| of.started).flat_map(|of| of.hosts.keys().copied()).collect();
+        let providers = self.cloud.provider_ids().await?;
+        let provider = |id| providers.get(&slots_provider(&hosts.get(&id)?.hypervisor));
+        let asked = started.into_iter().filter_map(|id| Some((id, provider(id)?)));
+        let slots = stream::iter(asked.map(async |(id, provider)| {
+            let inventories = self.cloud.inventories(provider).await?;
+            let totals = inventories.into_iter().map(|(class, inventory)| (class, inventory.total)).collect();
+            Ok::<_, FleetError>((id, totals))
+        }));
+        Ok(Rooms { flavors, slots: slots.buffer_unordered(AT_ONCE).try_collect().await? })
     }
 
     /// Makes the reservations the driver's. What was done already is done again, which changes nothing.
@@ -141,13 +166,14 @@ impl BlazarTraces {
         aggregates: &[Aggregate],
         free_pool: &str,
     ) {
+        let known: BTreeSet<ReservationId> = reservations.iter().map(|reservation| reservation.id).collect();
         let mut of_reservations: BTreeMap<ReservationId, &Aggregate> = BTreeMap::new();
         for aggregate in aggregates {
             let Some(id) = parse_uuid(&aggregate.name).map(ReservationId) else { continue };
             if !pools::is_of_reservation(aggregate) {
                 continue;
             }
-            if reservations.iter().all(|reservation| reservation.id != id) {
+            if !known.contains(&id) {
                 self.differs(format!(
                     "aggregate {id} is of a reservation that is not among those that were read: it was made later, or its \
                      lease failed or is over"
@@ -210,35 +236,32 @@ impl BlazarTraces {
             }
         }
     }
-}
 
-/// What there is not of room for instances, but for aggregates.
-async fn missing_of_room(
-    cloud: &Cloud,
-    reservation: &BlazarReservation,
-    hosts: &BTreeMap<HostId, Names>,
-) -> Result<Vec<String>, FleetError> {
-    let (id, mut missing) = (reservation.id, Vec::new());
-    if cloud.flavor(&id.to_string()).await?.is_none() {
-        missing.push(format!("reservation {id} has no flavor of its name any more"));
-    }
-    let class = resource_class(id);
-    let started = reservation.hosts.iter().filter(|_| reservation.started);
-    for (names, slots) in started.filter_map(|(host, slots)| Some((hosts.get(host)?, *slots))) {
-        let provider = slots_provider(&names.hypervisor);
-        let inventories = match cloud.provider(&provider).await? {
-            Some(provider) => cloud.inventories(&provider.uuid).await?,
-            None => BTreeMap::new(),
-        };
-        let there = inventories.get(&class).map_or(0, |inventory| inventory.total);
-        if there != u64::from(slots) {
-            missing.push(format!(
-                "reservation {id} has {slots} slots on host {}, and in Placement {provider} has {there} of {class}",
-                names.hypervisor
-            ));
+    /// Compares what there is of room for instances, beside aggregates.
+    fn compare_rooms(
+        &mut self,
+        reservations: &[BlazarReservation],
+        hosts: &BTreeMap<HostId, Names>,
+        rooms: &Rooms,
+    ) {
+        for reservation in reservations.iter().filter(|reservation| !reservation.is_of_whole_hosts()) {
+            let (id, class) = (reservation.id, resource_class(reservation.id));
+            if !rooms.flavors.contains(&id.to_string()) {
+                self.differs(format!("reservation {id} has no flavor of its name any more"));
+            }
+            let started = reservation.hosts.iter().filter(|_| reservation.started);
+            for (host, slots) in started {
+                let Some(Names { hypervisor, .. }) = hosts.get(host) else { continue };
+                let there = rooms.slots.get(host).and_then(|totals| totals.get(&class)).copied().unwrap_or(0);
+                if there != u64::from(*slots) {
+                    let provider = slots_provider(hypervisor);
+                    self.differs(format!(
+                        "reservation {id} has {slots} slots on host {hypervisor}, and in Placement {provider} has {there} of {class}"
+                    ));
+                }
+            }
         }
     }
-    Ok(missing)
 }
 
 #[cfg(test)]

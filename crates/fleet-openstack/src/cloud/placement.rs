@@ -35,17 +35,28 @@ struct Inventories {
     inventories: BTreeMap<String, Inventory>,
 }
 
+/// A set of texts that a provider has.
 #[derive(Deserialize)]
-struct Aggregates {
-    aggregates: BTreeSet<String>,
+struct Seen {
+    #[serde(alias = "aggregates", alias = "traits")]
+    entries: BTreeSet<String>,
     resource_provider_generation: u64,
 }
 
-#[derive(Deserialize)]
-struct Traits {
-    traits: BTreeSet<String>,
-    resource_provider_generation: u64,
+/// Which set that is: its name, and what its calls are called.
+#[derive(Clone, Copy)]
+struct SetOf {
+    name: &'static str,
+    show: &'static str,
+    change: &'static str,
 }
+
+const AGGREGATES: SetOf = SetOf {
+    name: "aggregates",
+    show: "show aggregates of a provider",
+    change: "set aggregates of a provider",
+};
+const TRAITS: SetOf = SetOf { name: "traits", show: "show traits", change: "set traits" };
 
 #[derive(Deserialize)]
 struct Generation {
@@ -59,6 +70,11 @@ impl Cloud {
     pub(crate) async fn providers(&self) -> Result<Vec<Provider>, FleetError> {
         let call = Call::get(PLACEMENT, "list resource providers", &["resource_providers"]);
         self.ask::<Providers>(call.at_most(MOST_BYTES)).await.map(|answer| answer.resource_providers)
+    }
+
+    /// The UUIDs of all resource providers, by name.
+    pub(crate) async fn provider_ids(&self) -> Result<BTreeMap<String, String>, FleetError> {
+        Ok(self.providers().await?.into_iter().map(|provider| (provider.name, provider.uuid)).collect())
     }
 
     /// The provider of that name, if there is one.
@@ -107,29 +123,37 @@ impl Cloud {
     }
 
     pub(crate) async fn traits(&self, provider: &str) -> Result<BTreeSet<String>, FleetError> {
-        let path = ["resource_providers", provider, "traits"];
-        self.ask::<Traits>(Call::get(PLACEMENT, "show traits", &path)).await.map(|answer| answer.traits)
+        let path = ["resource_providers", provider, TRAITS.name];
+        self.ask::<Seen>(Call::get(PLACEMENT, TRAITS.show, &path)).await.map(|answer| answer.entries)
     }
 
     /// The provider is a member of the aggregate with that UUID.
     pub(crate) async fn ensure_member(&self, provider: &str, aggregate: &str) -> Result<(), FleetError> {
-        let path = ["resource_providers", provider, "aggregates"];
+        self.change_set(AGGREGATES, provider, |members| members.insert(aggregate.to_owned())).await
+    }
+
+    /// Changes a set of texts that a provider has, unless there is nothing to change in it.
+    async fn change_set(
+        &self,
+        set: SetOf,
+        provider: &str,
+        change: impl Fn(&mut BTreeSet<String>) -> bool,
+    ) -> Result<(), FleetError> {
+        let path = ["resource_providers", provider, set.name];
         for _ in 0..ATTEMPTS {
-            let mut seen: Aggregates =
-                self.ask(Call::get(PLACEMENT, "show aggregates of a provider", &path)).await?;
-            if !seen.aggregates.insert(aggregate.to_owned()) {
+            let mut seen: Seen = self.ask(Call::get(PLACEMENT, set.show, &path)).await?;
+            if !change(&mut seen.entries) {
                 return Ok(());
             }
-            let body = json!({
-                "aggregates": seen.aggregates, "resource_provider_generation": seen.resource_provider_generation,
-            });
-            let call = Call::new(PLACEMENT, "set aggregates of a provider", Method::PUT, &path);
+            let generation = seen.resource_provider_generation;
+            let body = json!({set.name: seen.entries, "resource_provider_generation": generation});
+            let call = Call::new(PLACEMENT, set.change, Method::PUT, &path);
             // Else somebody has changed the provider since.
             if self.send_unless(call.with_body(body), &[409]).await?.is_some() {
                 return Ok(());
             }
         }
-        Err(others("set aggregates"))
+        Err(others(set.change))
     }
 
     /// The UUIDs of the providers that are members of the aggregate with that UUID.
@@ -167,23 +191,10 @@ impl Cloud {
 
     /// The provider has that trait, or has it not.
     pub(crate) async fn set_trait(&self, provider: &str, name: &str, has: bool) -> Result<(), FleetError> {
-        let path = ["resource_providers", provider, "traits"];
-        for _ in 0..ATTEMPTS {
-            let mut seen: Traits = self.ask(Call::get(PLACEMENT, "show traits", &path)).await?;
-            let changed = if has { seen.traits.insert(name.to_owned()) } else { seen.traits.remove(name) };
-            if !changed {
-                return Ok(());
-            }
-            let body = json!({
-                "traits": seen.traits, "resource_provider_generation": seen.resource_provider_generation,
-            });
-            let call = Call::new(PLACEMENT, "set traits", Method::PUT, &path);
-            // Else somebody has changed the provider since.
-            if self.send_unless(call.with_body(body), &[409]).await?.is_some() {
-                return Ok(());
-            }
-        }
-        Err(others("set traits"))
+        let change = |traits: &mut BTreeSet<String>| {
+            if has { traits.insert(name.to_owned()) } else { traits.remove(name) }
+        };
+        self.change_set(TRAITS, provider, change).await
     }
 
     /// Makes a custom class of resources, unless it is there.

@@ -315,13 +315,6 @@ fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> R
             state.specs.insert((*id).to_owned(), specs.collect());
             (200, body.clone())
         }
-        ("GET", [id]) if state.flavors.contains_key(*id) => {
-            let name = format!("reservation:{id}");
-            (
-                200,
-                json!({"flavor": {"id": id, "name": name, "vcpus": 1, "ram": 1, "disk": 1, "swap": 0, "extra_specs": {}}}),
-            )
-        }
         ("POST", [id, "action"]) => {
             let project = body["addTenantAccess"]["tenant"].as_str().unwrap_or_default().to_owned();
             let Some(projects) = state.flavors.get_mut(*id) else {

@@ -56,15 +56,13 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
                     answer["resource_provider_generation"] = json!(found.generation);
                     (201, answer)
                 }
+                ("PUT", ["aggregates" | "traits"])
+                    if asked.body["resource_provider_generation"] != found.generation =>
+                {
+                    error(409, "resource provider generation conflict", "placement.concurrent_update")
+                }
                 ("GET", ["aggregates"]) => (200, aggregates(found)),
                 ("PUT", ["aggregates"]) => {
-                    if asked.body["resource_provider_generation"] != found.generation {
-                        return error(
-                            409,
-                            "resource provider generation conflict",
-                            "placement.concurrent_update",
-                        );
-                    }
                     let wanted = asked.body["aggregates"].as_array().expect("a list").iter();
                     found.aggregates = wanted.map(|uuid| uuid.as_str().expect("a UUID").to_owned()).collect();
                     found.generation += 1;
@@ -72,13 +70,6 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
                 }
                 ("GET", ["traits"]) => (200, traits(found)),
                 ("PUT", ["traits"]) => {
-                    if asked.body["resource_provider_generation"] != found.generation {
-                        return error(
-                            409,
-                            "resource provider generation conflict",
-                            "placement.concurrent_update",
-                        );
-                    }
                     let wanted = asked.body["traits"].as_array().expect("a list").iter();
                     let wanted: BTreeSet<String> =
                         wanted.map(|name| name.as_str().expect("a name").to_owned()).collect();
