@@ -9,6 +9,7 @@ use leases::admission::{Admission, Elsewhere};
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, ObservedHost};
+use leases::preemption::Class;
 use store::{Commit, InstanceRecord, Revision, StoreError, Write};
 
 use crate::Service;
@@ -36,10 +37,10 @@ struct StartedElsewhere {
 }
 
 impl Service {
-    /// When an instance is preempted for a lease of its host that starts then.
-    fn departure_for(&self, instance: &Instance, start: Timestamp) -> Departure {
+    /// When an instance of that class is preempted for a lease of its host that starts then.
+    fn departure_for(&self, class: Option<&Class>, start: Timestamp) -> Departure {
         let rules = &self.settings.plan_rules;
-        Departure::for_lease(rules.asks_at(start, rules.notice(instance.class.as_ref())), start)
+        Departure::for_lease(rules.asks_at(start, rules.notice(class)), start)
     }
 
     /// When an instance that is to be started there is preempted, if it is preemptible and a lease of its host is
@@ -59,18 +60,17 @@ impl Service {
         let others = seen.and_then(|seen| self.started_elsewhere(state, (host.id, seen), now));
         let elsewhere = self.elsewhere(others.as_ref(), now);
         let leaving = admission.making_way(host, there, elsewhere, starts_in(state));
-        leaving.get(&new.id).map(|start| self.departure_for(new, *start))
+        leaving.get(&new.id).map(|start| self.departure_for(new.class.as_ref(), *start))
     }
 
-    /// When the first lease starts that needs the place of that guest, which others have started and which leases preempt,
-    /// if one is known.
-    pub(crate) fn start_of_next(
+    /// When that guest, which others have started, is preempted, if a lease is known that needs its place.
+    pub(crate) fn departure_of_foreign(
         &self,
         state: &State,
         (host, seen): (HostId, &ObservedHost),
         guest: GuestId,
         now: Timestamp,
-    ) -> Option<Timestamp> {
+    ) -> Option<Departure> {
         let host = state.inventory.host(host)?;
         let guests = foreign_preemptibles(state, seen);
         let all = state.instances.iter().map(|record| &record.instance);
@@ -83,13 +83,8 @@ impl Service {
         let whole = state.calendar.bookings(host.id);
         let whole = whole.filter(|(window, booking)| booking.used.is_none() && now < window.end());
         let for_host = whole.filter_map(|(_, booking)| starts_in(state)(booking.lease)).min();
-        for_room.into_iter().chain(for_host).min()
-    }
-
-    /// When a guest that others have started is preempted for a lease that starts then.
-    pub(crate) fn departure_of_foreign(&self, start: Timestamp) -> Departure {
-        let rules = &self.settings.plan_rules;
-        Departure::for_lease(rules.asks_at(start, rules.notice(None)), start)
+        let start = for_room.into_iter().chain(for_host).min()?;
+        Some(self.departure_for(None, start))
     }
 
     /// Tells owners of preemptible instances when these are preempted, and when they are not after all. Says whether
@@ -199,7 +194,7 @@ impl Service {
             for record in there.into_iter().filter(open) {
                 let known = record.instance.departure;
                 let start = leaving.get(&record.instance.id);
-                let departure = start.map(|start| self.departure_for(&record.instance, *start));
+                let departure = start.map(|start| self.departure_for(record.instance.class.as_ref(), *start));
                 let departure = departure.map(|new| known.filter(|known| known.is_at(&new)).unwrap_or(new));
                 let after = Instance { departure, ..record.instance.clone() };
                 if after != record.instance {

@@ -65,8 +65,8 @@ impl Service {
             }
             GuestOwner::Preemptible => {
                 let now = self.now();
-                let start = beside_requests(|| self.start_of_next(&self.snapshot(), (*host, seen), id, now));
-                let departure = start.map(|start| self.departure_of_foreign(start));
+                let departure =
+                    beside_requests(|| self.departure_of_foreign(&self.snapshot(), (*host, seen), id, now));
                 GuestFacts { preemptible: true, departure, ..GuestFacts::default() }
             }
             GuestOwner::Other => GuestFacts::default(),

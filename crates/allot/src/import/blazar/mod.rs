@@ -180,18 +180,14 @@ impl Step {
     /// What would be taken over, and what is in the way.
     async fn compare(&self) -> Result<Told, BlazarError> {
         let traces = self.traces().await?;
-        let refused = self.contradiction().await;
         let database = database::refuse_filled(&self.configuration.database).await;
-        let mut text = counts(&self.saved, &self.records) + &left_out(&self.records) + &differences(&traces);
-        text += &self.due();
-        for reason in
-            [refused, database.map_err(|error| error.to_string())].into_iter().filter_map(Result::err)
-        {
-            let _ = writeln!(text, "In the way: {reason}");
-        }
-        let well = !text.contains("In the way: ")
-            && traces.differences.is_empty()
-            && self.records.left_out.is_empty();
+        let database = database.map_err(|error| error.to_string());
+        let in_the_way: Vec<String> =
+            [self.contradiction().await, database].into_iter().filter_map(Result::err).collect();
+        let mut text = counts(&self.saved, &self.records);
+        text += &(left_out(&self.records) + &differences(&traces) + &self.due());
+        text += &listed("In the way", &in_the_way);
+        let well = in_the_way.is_empty() && traces.differences.is_empty() && self.records.left_out.is_empty();
         text += "Nothing was changed.";
         if well {
             text += " Stop blazar-manager, and take over with --take-over.";
@@ -273,36 +269,35 @@ impl Step {
 
     /// What Blazar has not done any more.
     fn due(&self) -> String {
-        let due: Vec<String> = self
-            .records
-            .due(self.now)
-            .map(|undone| {
-                let what = if undone.kind == EventKind::StartLease { "start" } else { "end" };
-                format!("{what} of lease {} ({}), at {}", undone.lease, Quoted(&undone.name), undone.at)
-            })
-            .collect();
-        let heading = "Due, and done when `allot serve` starts";
-        if due.is_empty() { String::new() } else { listed(heading, due.iter().cloned(), due.len()) }
+        let due = self.records.due(self.now).map(|undone| {
+            let what = if undone.kind == EventKind::StartLease { "start" } else { "end" };
+            format!("{what} of lease {} ({}), at {}", undone.lease, Quoted(&undone.name), undone.at)
+        });
+        listed("Due, and done when `allot serve` starts", &due.collect::<Vec<_>>())
     }
 }
 
 fn differences(traces: &BlazarTraces) -> String {
-    let count = traces.differences.len();
-    if count == 0 {
-        return String::new();
-    }
-    listed("The cloud is not as Blazar has it", traces.differences.iter().cloned(), count)
+    listed("The cloud is not as Blazar has it", &traces.differences)
 }
 
-/// A list with a heading, not too long.
-fn listed(heading: &str, entries: impl Iterator<Item = String>, count: usize) -> String {
-    let mut text = format!("{heading}:\n");
-    for entry in entries.take(SHOWN) {
-        // A name with an end of line would look like an entry.
-        let _ = writeln!(text, "  {}", escaped(&entry));
+fn left_out(records: &Records) -> String {
+    let entries = records.left_out.iter().map(|left| format!("{}: {}", left.what, left.why));
+    listed("Cannot be taken over", &entries.collect::<Vec<_>>())
+}
+
+/// A list with a heading, not too long; nothing without entries.
+fn listed(heading: &str, entries: &[String]) -> String {
+    if entries.is_empty() {
+        return String::new();
     }
-    if count > SHOWN {
-        let _ = writeln!(text, "  and {} more", count - SHOWN);
+    let mut text = format!("{heading}:\n");
+    for entry in entries.iter().take(SHOWN) {
+        // A name with an end of line would look like an entry.
+        let _ = writeln!(text, "  {}", escaped(entry));
+    }
+    if entries.len() > SHOWN {
+        let _ = writeln!(text, "  and {} more", entries.len() - SHOWN);
     }
     text
 }
@@ -330,23 +325,14 @@ fn counts(saved: &Saved, records: &Records) -> String {
     )
 }
 
-fn left_out(records: &Records) -> String {
-    let count = records.left_out.len();
-    if count == 0 {
-        return String::new();
-    }
-    let entries = records.left_out.iter().map(|left| format!("{}: {}", left.what, left.why));
-    listed("Cannot be taken over", entries, count)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn lists_are_short_and_each_entry_is_one_line() {
-        let entries = (0..60).map(|number| format!("lease {number} (a\nb\u{202e})"));
-        let text = listed("Cannot be taken over", entries, 60);
+        let entries: Vec<String> = (0..60).map(|number| format!("lease {number} (a\nb\u{202e})")).collect();
+        let text = listed("Cannot be taken over", &entries);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[51]), (52, "Cannot be taken over:", "  and 10 more"));
         assert_eq!(lines[1], "  lease 0 (a\\u{a}b\\u{202e})");
