@@ -83,7 +83,7 @@ impl Admission<'_> {
 
     /// The lease with another hunt, and perhaps other hosts, if it is [obstructed](Self::obstructed). None if it is
     /// not, or nothing better was found: it goes on as it is then, until its timeout.
-    pub fn hunt_anew(&self, lease: &Lease) -> Option<Lease> {
+    pub fn replan_hunt(&self, lease: &Lease) -> Option<Lease> {
         let surroundings = self.surroundings.filter(|_| self.obstructed(lease))?;
         let hinted = self.hinted(&lease.hints);
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();

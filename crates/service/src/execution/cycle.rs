@@ -106,7 +106,8 @@ impl Service {
             writer = self.loop_writer().await?;
         }
         // After these, since whoever was given a host may have been given one that a guest is to go to.
-        moved |= self.hunt_anew(&writer, now).await? | self.depart(&writer, now).await?;
+        moved |= self.replan_hunt(&writer, now).await? | self.depart(&writer, now).await?;
+        moved |= self.withdraw_moves(&writer, now).await?;
         if !may_wait {
             moved |= self.start_queued(&writer, now).await?;
         }

@@ -79,13 +79,13 @@ impl Service {
     }
 
     /// Plans a hunt again that does not hold, if there is one: in each cycle one. Says whether there was any.
-    pub(super) async fn hunt_anew(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    pub(super) async fn replan_hunt(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let budget = Budget::new(self.settings.decision_work);
-        let Some(change) = beside_requests(|| self.hunted_anew(now, &budget)) else { return Ok(false) };
+        let Some(change) = beside_requests(|| self.replanned_hunt(now, &budget)) else { return Ok(false) };
         self.commit_changes(writer, vec![change], now).await
     }
 
-    fn hunted_anew(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
+    fn replanned_hunt(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
         let state = self.snapshot();
         // One that has not begun has done nothing yet that could have gone wrong. And two services that see different
         // things must not plan one again by turns forever.
@@ -97,32 +97,53 @@ impl Service {
         };
         let mut hunters = state.leases.hunters().filter(begun).peekable();
         hunters.peek()?;
-        let observed = self.observed();
-        let neighbours = self.may_plan_anew(now).then(|| self.neighbours(&state));
-        let surroundings = neighbours.as_ref().map(|neighbours| neighbours.surroundings());
+        if !self.may_replan(now) {
+            return None;
+        }
+        let neighbours = self.neighbours(&state);
+        let surroundings = Some(neighbours.surroundings());
         let hosts = self.known_hosts(&state, now);
         let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now, budget) };
         let hunters: Vec<_> = hunters.collect();
-        let change =
-            |before: &Arc<LeaseRecord>, after| Change { before: Arc::clone(before), after: Some(after) };
-        let mut planned = None;
-        if surroundings.is_some() {
-            let replan =
-                |before: &Arc<LeaseRecord>| Some(change(before, admission.hunt_anew(&before.lease)?));
-            let found = self.go_on(|progress| &mut progress.to_hunt_anew, &hunters, ANYTHING, budget, replan);
-            let failed = matches!(found, Found::Nothing)
-                && hunters.iter().any(|record| admission.obstructed(&record.lease));
-            self.progress().hunt_again_at = failed.then(|| now + HUNT_AGAIN_AFTER);
-            planned = self.found(found);
-        }
-        let planned = planned.or_else(|| {
-            let without = |before: &&Arc<LeaseRecord>| {
-                Some(change(before, admission.without_lost_destinations(&before.lease, &observed)?))
-            };
-            hunters.iter().find_map(without)
-        })?;
+        let replan = |before: &Arc<LeaseRecord>| {
+            let after = admission.replan_hunt(&before.lease)?;
+            Some(Change { before: Arc::clone(before), after: Some(after) })
+        };
+        let found = self.go_on(|progress| &mut progress.to_replan, &hunters, ANYTHING, budget, replan);
+        let failed = matches!(found, Found::Nothing)
+            && hunters.iter().any(|record| admission.obstructed(&record.lease));
+        self.progress().hunt_again_at = failed.then(|| now + HUNT_AGAIN_AFTER);
+        let planned = self.found(found)?;
         tracing::info!(lease = %planned.before.lease.id, "hunt replanned");
         Some(planned)
+    }
+
+    /// Withdraws all moves to hosts that leases have been given, of every lease, whether its moves can be planned again
+    /// by now or not: nobody is moved to where a lease is. Says whether there were any.
+    pub(super) async fn withdraw_moves(
+        &self,
+        writer: &Writer<'_>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let changes = beside_requests(|| self.moves_withdrawn(now));
+        self.commit_changes(writer, changes, now).await
+    }
+
+    fn moves_withdrawn(&self, now: Timestamp) -> Vec<Change> {
+        let state = self.snapshot();
+        let moving: Vec<_> = state.leases.hunters().filter(|record| record.lease.hunt.is_some()).collect();
+        if moving.is_empty() {
+            return Vec::new();
+        }
+        let budget = Budget::new(self.settings.decision_work);
+        let (observed, hosts) = (self.observed(), self.known_hosts(&state, now));
+        let admission = self.admission(&state, None, &hosts, now, &budget);
+        let withdrawn = |before: &Arc<LeaseRecord>| {
+            let after = admission.without_lost_destinations(&before.lease, &observed)?;
+            tracing::info!(lease = %after.id, "moves to leased hosts withdrawn");
+            Some(Change { before: Arc::clone(before), after: Some(after) })
+        };
+        moving.into_iter().filter_map(withdrawn).collect()
     }
 
     /// Whether a guest that is being moved for the lease is seen nowhere at the moment: the hosts have been looked at
@@ -169,7 +190,7 @@ impl Service {
         self.found(found)
     }
 
-    fn may_plan_anew(&self, now: Timestamp) -> bool {
+    fn may_replan(&self, now: Timestamp) -> bool {
         !self.progress().hunt_again_at.is_some_and(|at| now < at && at <= now + HUNT_AGAIN_AFTER)
     }
 }

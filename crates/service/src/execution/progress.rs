@@ -160,7 +160,7 @@ pub(crate) struct Progress {
     /// Leases that wait and might start sooner.
     pub to_hasten: Tour,
     /// How far the hunts have come that are planned again.
-    pub to_hunt_anew: Tour,
+    pub to_replan: Tour,
     /// How far it has come where guests of leases go that are over.
     pub to_depart: Tour,
     /// Requests on the waitlist that might be served.

@@ -1,5 +1,8 @@
 //! Leases that have guests of others moved out of their way. Tests are named by the criteria of CLS.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use fleet::simulated::{Fault, PlannedFault, SimulatedFleet, Timing, Verb};
 use jiff::SignedDuration;
 use leases::ids::{GuestId, HostId};
@@ -11,6 +14,8 @@ use leases::requirement::{Operator, Requirement};
 use leases::terms::{HostsTerms, ReservationTerms};
 use service::{HostQuestion, NewLease, Placing};
 use simulation::{Setup, World, caller};
+
+use store::LeaseRecord;
 
 use crate::terms::{asking, at, between, hosts, hosts_of, make, settings, status, world, world_with};
 
@@ -89,6 +94,32 @@ async fn cls_03_d_a_destination_that_fails_is_planned_anew() {
     world.run_until(at(20)).await;
     let after = world.service.lease(lease.lease.id).expect("there");
     assert_eq!(after.lease.state().name(), "ACTIVE", "{:?}", after.lease.reason);
+    assert_eq!(world.fleet.violations(), []);
+}
+
+/// However many leases hunt at once: their moves are planned again one after another, and withdrawn all at once.
+#[tokio::test]
+async fn cls_03_d_nobody_is_moved_to_a_host_that_a_lease_was_given_meanwhile() {
+    let mut world = inhabited(world(20).await, 20).await;
+    let mut hunting = Vec::new();
+    for _ in 0..6 {
+        hunting.push(make(&mut world, best_effort(1, 55)).await.expect("a plan"));
+    }
+    let moves = |record: &Arc<LeaseRecord>| record.lease.hunt.clone().expect("a hunt").moves;
+    let goals: BTreeSet<HostId> = hunting.iter().flat_map(moves).map(|mov| mov.to).collect();
+    for goal in &goals {
+        let name = world.service.host(*goal).expect("taken on").host.name.clone();
+        let name = Requirement::compare(Operator::Equal, "hypervisor_hostname", name).expect("well formed");
+        let named = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range").requiring(name));
+        make(&mut world, asking(600, 660, vec![named])).await.expect("nobody has it then");
+    }
+    world.run_until(at(30)).await;
+    for goal in goals {
+        assert_eq!(world.fleet.look(goal).expect("taken on").guests.len(), 1, "the one that was there");
+    }
+    for lease in hunting {
+        assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    }
     assert_eq!(world.fleet.violations(), []);
 }
 

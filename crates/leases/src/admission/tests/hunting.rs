@@ -89,7 +89,7 @@ impl Pool {
     }
 
     fn replanned(&self, lease: &Lease) -> Option<Lease> {
-        self.with(1, |admission| admission.hunt_anew(lease))
+        self.with(1, |admission| admission.replan_hunt(lease))
     }
 
     fn lost(&self, lease: &Lease) -> Option<Lease> {
