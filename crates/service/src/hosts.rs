@@ -457,7 +457,7 @@ pub(crate) fn relied_on(state: &State, rules: &HintRules, before: &Host, after: 
 }
 
 /// The properties that a reservation's requirements name.
-fn required(reservation: &Reservation) -> BTreeSet<&str> {
+pub(crate) fn required(reservation: &Reservation) -> BTreeSet<&str> {
     match &reservation.terms {
         ReservationTerms::Hosts(terms) => {
             let expressions = &terms.hypervisor.names() | &terms.resource.names();

@@ -12,6 +12,7 @@ mod calendar;
 mod client;
 mod deciding;
 mod departures;
+mod displaced_offers;
 mod drift;
 mod energy;
 mod execution;

@@ -19,7 +19,9 @@ pub(crate) struct Proposals {
     by_expiry: BTreeSet<(Timestamp, LeaseId)>,
     /// The waitlist: requests by when they were made.
     waiting: BTreeSet<(Timestamp, LeaseId)>,
-    /// What is reserved for offers.
+    /// Offers.
+    offered: BTreeSet<LeaseId>,
+    /// What is reserved for them.
     reserved: BTreeSet<LeaseId>,
 }
 
@@ -32,11 +34,11 @@ impl Proposals {
         let id = record.lease.id;
         self.remove(id);
         self.by_expiry.extend(record.lease.standing.until().map(|until| (until, id)));
-        if matches!(record.lease.standing, Standing::Waiting { .. }) {
-            self.waiting.insert((record.created_at, id));
-        }
-        if matches!(record.lease.standing, Standing::Kept { .. }) {
-            self.reserved.insert(id);
+        match record.lease.standing {
+            Standing::Waiting { .. } => _ = self.waiting.insert((record.created_at, id)),
+            Standing::Offered { .. } => _ = self.offered.insert(id),
+            Standing::Kept { .. } => _ = self.reserved.insert(id),
+            Standing::Firm => {}
         }
         self.records.insert(id, record);
     }
@@ -47,6 +49,7 @@ impl Proposals {
             self.by_expiry.remove(&(until, id));
         }
         self.waiting.remove(&(record.created_at, id));
+        self.offered.remove(&id);
         self.reserved.remove(&id);
         Some(record)
     }
@@ -61,6 +64,11 @@ impl Proposals {
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.records.values()
+    }
+
+    /// Offers, also such as do not hold any more.
+    pub fn offered(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.offered.iter().filter_map(|id| self.records.get(id))
     }
 
     /// What is reserved for offers.

@@ -17,7 +17,6 @@ use leases::ids::{FloatingIpId, FreePoolId, HostId, LeaseId, OffersId, Reservati
 use leases::instance::{Instance, InstanceKind};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
-use leases::offer::displaced_by;
 use leases::plan::{Guest, GuestOwner, History, Observed};
 use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
@@ -37,7 +36,7 @@ use crate::sorted::Sorted;
 use crate::traces::Traces;
 
 /// The host as decisions see it.
-fn described(host: &Host, pool: &FreePool) -> Host {
+pub(crate) fn described(host: &Host, pool: &FreePool) -> Host {
     let host = pool.describe(host.clone());
     Host { attributes: attributes_of(&host), ..host }
 }
@@ -49,7 +48,7 @@ fn untouched() -> FreePoolRecord {
 }
 
 /// Whether the instance runs, or is to run, on a host of the free pool until its owner deletes it.
-fn stays(instance: &Instance) -> bool {
+pub(crate) fn stays(instance: &Instance) -> bool {
     instance.kind == InstanceKind::Regular && instance.is_to_run()
 }
 
@@ -328,45 +327,6 @@ impl State {
             let _ = calendar.put(&record.lease, now);
         }
         Cow::Owned(calendar)
-    }
-
-    /// Withdraws the offers whose reserved resources are taken by these writes, with all that were made with them.
-    pub fn displacing_offers(&self, writes: &[Write], now: Timestamp) -> Vec<Write> {
-        if self.proposals.reserved().next().is_none() {
-            return Vec::new();
-        }
-        let mut displaced = BTreeSet::new();
-        for write in writes {
-            match write {
-                Write::Lease { record, .. } if record.lease.standing.is_firm() => {
-                    let lease = &record.lease;
-                    displaced.extend(displaced_by(lease, &self.offered, &self.calendar, &self.inventory));
-                }
-                Write::Instance { record, .. } if stays(&record.instance) => {
-                    let on_host = self.offered.bookings(record.instance.host);
-                    let coming = on_host.filter(|(window, _)| now < window.end());
-                    displaced.extend(coming.map(|(_, booking)| booking.lease));
-                }
-                _ => {}
-            }
-        }
-        let groups: BTreeSet<OffersId> =
-            displaced.iter().filter_map(|id| self.proposals.get(*id)?.lease.standing.group()).collect();
-        let forgotten: BTreeSet<LeaseId> = writes
-            .iter()
-            .filter_map(|write| match write {
-                Write::ForgetLease { id, .. } => Some(*id),
-                _ => None,
-            })
-            .collect();
-        let of_groups = self
-            .proposals
-            .iter()
-            .filter(|record| record.lease.standing.group().is_some_and(|group| groups.contains(&group)));
-        of_groups
-            .filter(|record| !forgotten.contains(&record.lease.id))
-            .map(|record| forget(record))
-            .collect()
     }
 
     /// The free pool of that identifier, or that of hosts whose pool is not known.

@@ -250,7 +250,8 @@ impl Writer<'_> {
         self.service.account(&mut commit);
         let prepares = self.service.parts.fleet.prepares();
         crate::notices::complete(&mut commit, &self.service.state(), prepares);
-        let mut displaced = self.service.state().displacing_offers(&commit.writes, commit.at);
+        let mut displaced =
+            self.service.state().displacing_offers(&commit.writes, self.service.hint_rules(), commit.at);
         if !displaced.is_empty() {
             tracing::info!(offers = displaced.len(), "offers withdrawn");
             displaced.append(&mut commit.writes);

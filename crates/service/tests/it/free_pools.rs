@@ -8,7 +8,7 @@ use leases::lease::EndAction;
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{HostsTerms, ReservationTerms};
 use service::{FreePoolChange, HostSelector, NewFreePool, NewLease, NotFound, ServiceError};
-use simulation::{World, operator};
+use simulation::{World, caller, operator};
 
 use crate::terms::{asking, at, conflict, hosts, hosts_of, make, slots, status, world};
 
@@ -142,4 +142,66 @@ async fn cls_09_the_end_action_is_that_of_the_pool_of_the_hosts() {
     assert_eq!(action(asking(50, 60, vec![hosts(2)])).await, EndAction::MoveGuests, "the least disruptive");
     let shared = asking(70, 80, vec![slots(2, 16)]);
     assert_eq!(action(shared).await, EndAction::KeepGuests, "nobody is moved from hosts that are shared");
+}
+
+/// What may become of host 3 of pool `fast`, and whether an offer of it holds then.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// Something is noted of it that nobody asked for.
+    Note,
+    /// It goes to another pool.
+    Move,
+    /// Its pool says something else of it.
+    Specify,
+    /// It says something else of itself.
+    Describe,
+    /// It is removed.
+    Remove,
+}
+
+async fn change_host(world: &World, fast: FreePoolId, change: Change) -> Result<(), ServiceError> {
+    let (service, operator, host) = (&world.service, operator(), HostId(3));
+    let say = |name: &str, text: &str| {
+        vec![(name.to_owned(), Some(text.to_owned()))] as Vec<(String, Option<String>)>
+    };
+    match change {
+        Change::Note => service.update_host(&operator, host, say("colour", "red")).await.map(drop),
+        Change::Move => service.move_host(&operator, host, FreePool::DEFAULT).await.map(drop),
+        Change::Specify => {
+            let extra_specs = Some(BTreeMap::from([("rack".to_owned(), "r8".to_owned())]));
+            let change = FreePoolChange { extra_specs, ..FreePoolChange::default() };
+            service.update_free_pool(&operator, fast, change).await.map(drop)
+        }
+        Change::Describe => service.update_host(&operator, host, say("rack", "r8")).await.map(drop),
+        Change::Remove => service.remove_host(&operator, host).await,
+    }
+}
+
+#[tokio::test]
+async fn an_offer_holds_only_while_its_hosts_are_as_they_were_asked_for() {
+    for change in [Change::Note, Change::Move, Change::Specify, Change::Describe, Change::Remove] {
+        let mut world = world(3).await;
+        let fast = create(&world, pool("fast", &[("rack", "r9")])).await;
+        transfer(&world, 2, fast).await;
+        transfer(&world, 3, fast).await;
+        world.run_until(at(1)).await;
+        // Nobody has asked for its rack.
+        let name = world.service.host(HostId(2)).expect("taken on").host.name.clone();
+        let name = Requirement::compare(Operator::Equal, "hypervisor_hostname", name).expect("well formed");
+        let named = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range").requiring(name));
+        make(&mut world, asking(1, 60, vec![named])).await.expect("free");
+        let new = NewLease { asked_at: world.now(), ..asking(1, 60, vec![of_rack("r9", 2)]) };
+        let offers = world.service.offers_for_lease(&caller("q"), &new, true).await.expect("the store works");
+        world.touched();
+        let offer = offers.offers.first().expect("there is something else").lease.id;
+        change_host(&world, fast, change).await.expect("nobody has leased it");
+        let accepted = world.service.accept_offer(&caller("q"), offer).await;
+        match change {
+            Change::Note => assert!(accepted.is_ok(), "{change:?}: {accepted:?}"),
+            _ => assert!(
+                matches!(accepted, Err(ServiceError::NotFound(NotFound::Offer(_)))),
+                "{change:?}: {accepted:?}"
+            ),
+        }
+    }
 }
