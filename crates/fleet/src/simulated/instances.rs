@@ -60,7 +60,8 @@ impl State {
         Ok(Outcome::Pending)
     }
 
-    /// Destroys the guest of an instance, wherever it is.
+    /// Destroys the guest of an instance, wherever it is. What is kept of one is on no host, so it goes also while the
+    /// host that it was on does not work.
     pub(super) fn destroy(
         &mut self,
         rules: &Rules,
@@ -68,7 +69,7 @@ impl State {
         guest: GuestId,
         now: Timestamp,
     ) -> Result<Outcome, FleetError> {
-        self.working(id)?;
+        self.known(id)?;
         if self.instances.get(&guest).is_some_and(|lands_at| now < *lands_at) {
             return Ok(Outcome::Pending);
         }

@@ -183,7 +183,13 @@ fn plan_steps(
     seen: Option<(HostId, &Guest)>,
 ) {
     let host = effort.world.observed.hosts.get(&instance.host);
-    let Some(host) = host.filter(|host| host.health != Health::Failed) else { return };
+    // Nothing runs on a host that is switched off, and what is kept of an instance is not there: it can be destroyed.
+    let destroys = || {
+        instance.status == InstanceStatus::Deleting
+            && seen.is_none()
+            && effort.world.asleep.contains(&instance.host)
+    };
+    let Some(host) = host.filter(|host| host.health != Health::Failed || destroys()) else { return };
     let in_the_way = || match instance.kind {
         InstanceKind::Regular => host.guests.iter().any(|guest| claims.leaves_anyway(guest.id)),
         InstanceKind::Reserved { reservation, .. } => {

@@ -159,3 +159,19 @@ fn what_is_destroyed_does_not_keep_what_was_kept_for_it_from_its_turn() {
     stage.host(1).guests.push(Guest::new(SEVEN, GuestOwner::Preemptible));
     assert_eq!(stage.settle(2), [Action::DestroyGuest(ONE, SEVEN)]);
 }
+
+#[test]
+fn one_that_is_deleted_is_destroyed_also_where_its_host_was_switched_off_and_not_where_it_has_failed() {
+    let mut stage = stage();
+    stage.perform(1);
+    let deleting = stage.instances[0].becoming(InstanceStatus::Deleting);
+    stage.instances[0] = deleting;
+    stage.host(1).guests.clear();
+    stage.host(1).health = Health::Failed;
+    assert_eq!(stage.settle(2), [], "what has failed does not answer, and may still have it");
+    stage.asleep.insert(ONE);
+    assert_eq!(stage.settle(2), [Action::DestroyGuest(ONE, SEVEN)]);
+    stage.history.succeeded(Action::DestroyGuest(ONE, SEVEN), at(2));
+    stage.settle(2);
+    assert!(stage.instances.is_empty());
+}

@@ -31,6 +31,7 @@ struct Stage {
     rules: PlanRules,
     instances: Vec<Instance>,
     gone: BTreeSet<GuestId>,
+    asleep: BTreeSet<HostId>,
     others_leaving: BTreeMap<GuestId, Timestamp>,
     prepares: bool,
 }
@@ -46,6 +47,7 @@ impl Stage {
             rules: PlanRules::default(),
             instances: Vec::new(),
             gone: BTreeSet::new(),
+            asleep: BTreeSet::new(),
             others_leaving: BTreeMap::new(),
             prepares: false,
         }
@@ -59,8 +61,9 @@ impl Stage {
     fn plan(&mut self, now: i64) -> Plan {
         let world = World::new(&self.observed, &self.history, &self.rules, at(now));
         let instances: Vec<&Instance> = self.instances.iter().collect();
-        let (gone, others_leaving) = (&self.gone, &self.others_leaving);
-        let world = World { instances: &instances, gone, others_leaving, prepares: self.prepares, ..world };
+        let (gone, asleep, others_leaving) = (&self.gone, &self.asleep, &self.others_leaving);
+        let prepares = self.prepares;
+        let world = World { instances: &instances, gone, asleep, others_leaving, prepares, ..world };
         let mut plan = plan(&self.leases, world);
         let lease_of = |id| self.leases.iter().find(|lease| lease.reservation(id).is_some());
         let (steps, wake_at) = plan_reservations(self.leases.iter(), lease_of, world);
