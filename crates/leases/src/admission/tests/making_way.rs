@@ -28,7 +28,17 @@ fn leaving(cloud: &Cloud, instances: &[Instance]) -> Vec<(u128, i64)> {
 
 /// The same with guests that others have started.
 fn leaving_with(cloud: &Cloud, instances: &[Instance], elsewhere: Elsewhere<'_>) -> Vec<(u128, i64)> {
-    let admission = cloud.admission(0);
+    leaving_at(cloud, 0, instances, elsewhere)
+}
+
+/// The same at that minute.
+fn leaving_at(
+    cloud: &Cloud,
+    minute: i64,
+    instances: &[Instance],
+    elsewhere: Elsewhere<'_>,
+) -> Vec<(u128, i64)> {
+    let admission = cloud.admission(minute);
     let host = cloud.inventory.host(HostId(1)).expect("there");
     let starts = |id| {
         let booked = cloud.calendar.bookings(host.id).find(|(_, booking)| booking.lease == id);
@@ -49,6 +59,18 @@ fn pre_06_for_room_on_a_host_only_as_many_leave_as_it_takes_for_the_whole_all_do
     assert_eq!(leaving(&cloud, &there), [(2, 30), (3, 40)], "13 CPUs are left of 16, then 7");
     cloud.lease(3, window(90, 99), vec![hosts(1, 1)]);
     assert_eq!(leaving(&cloud, &there), [(1, 90), (2, 30), (3, 40)]);
+}
+
+#[test]
+fn pre_06_a_lease_that_is_hardly_longer_than_clocks_may_differ_gets_its_room_as_well() {
+    let there = [preemptible(1, 12, -10)];
+    let mut short = Cloud::new(1);
+    short.lease(1, window(0, 1), vec![instances(8, 1, Affinity::Any)]);
+    assert_eq!(leaving(&short, &there), [(1, 0)]);
+    let mut long = Cloud::new(1);
+    long.lease(1, window(0, 30), vec![instances(8, 1, Affinity::Any)]);
+    assert_eq!(leaving_at(&long, 28, &there, Elsewhere::NOBODY), [(1, 0)]);
+    assert_eq!(leaving_at(&long, 29, &there, Elsewhere::NOBODY), [], "by another clock it may be over");
 }
 
 #[test]
