@@ -31,7 +31,7 @@ pub enum Within<'a> {
     Reservation(&'a Lease, &'a Reservation),
     /// On hosts of the free pool that nobody has reserved, now or later: an instance without a lease may run forever.
     FreePool(&'a ProjectId),
-    /// On hosts of the free pool that nobody else has for at least so long: the instance is preempted for whoever has
+    /// On hosts of the free pool that nobody else has for longer than that: the instance is preempted for whoever has
     /// the host next. If there is no room on any, on hosts of leases that [let it](super::Backfill).
     Gap(&'a ProjectId, SignedDuration),
 }
@@ -281,7 +281,8 @@ impl Admission<'_> {
                 let place = if backfills { seen.place } else { Place::FreePool };
                 self.open_to(project, host, (seen, place))?;
                 let until = self.undisturbed_until(host.id);
-                unless(until.is_some_and(|until| until < later(self.now, least)), Unfit::TooSoon)?;
+                // One that were asked to leave this moment would be started over and over again.
+                unless(until.is_some_and(|until| until <= later(self.now, least)), Unfit::TooSoon)?;
                 Ok(if backfills { Some(self.now) } else { until })
             }
         }

@@ -13,7 +13,7 @@ use crate::instance::Instance;
 use crate::plan::{FENCE_TOLERANCE, Guest, History, Mobility, Observed};
 
 impl Admission<'_> {
-    /// Another host for an instance that is preempted, which nobody else has for at least so long, if its guest can be
+    /// Another host for an instance that is preempted, which nobody else has for longer than that, if its guest can be
     /// there before it would be asked to leave; of several the one that nobody has for longest. `observed` has
     /// [guests to come](super::guests_to_come) as well.
     pub fn another_gap(
@@ -36,8 +36,8 @@ impl Admission<'_> {
         self.host_for(within, instance.size, &InstanceHints { on: None, not_on }, observed).ok()
     }
 
-    /// Whether an instance can still be moved where it is to be: the host may have it, and nobody has it for at least
-    /// so long, by the clock of whoever has chosen it.
+    /// Whether an instance can still be moved where it is to be: the host may have it, and nobody has it for longer
+    /// than that, by the clock of whoever has chosen it.
     pub fn may_go_on_to(
         &self,
         (instance, to): (&Instance, HostId),

@@ -14,8 +14,14 @@ use crate::preemptible::{allowing, new, start, state, told};
 use crate::terms::{asking, at, change, hosts, hosts_of, make, minutes, status, world_with};
 
 async fn world(hosts: u32) -> World {
+    world_living(hosts, allowing().preemption.least_lifetime).await
+}
+
+/// The same where instances are started that have so long before they are asked to leave.
+async fn world_living(hosts: u32, least_lifetime: SignedDuration) -> World {
     let mut settings = allowing();
     settings.plan_rules.backfill = true;
+    settings.preemption.least_lifetime = least_lifetime;
     let quick = Timing { shut_down: Between::secs(20, 20), ..Timing::IMMEDIATE };
     world_with(hosts, settings, None, |fleet| fleet.with_timing(quick)).await
 }
@@ -191,6 +197,21 @@ async fn pre_11_whoever_waits_to_be_started_anew_may_be_on_such_a_host_as_well()
     assert_eq!(successor.instance.status.name(), "ACTIVE");
     assert!(successor.instance.backfills.is_some() && successor.instance.host != first.host);
     assert_eq!(world.fleet.violations(), []);
+}
+
+/// It would be started again and again in that moment.
+#[tokio::test]
+async fn pre_11_none_is_started_that_is_asked_to_leave_at_once() {
+    let mut world = world_living(1, SignedDuration::ZERO).await;
+    make(&mut world, open(0, 29)).await.expect("free");
+    make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(28) - SignedDuration::from_secs(1)).await;
+    let started = start(&mut world).await.expect("a second is left");
+    world.run_until(at(28)).await;
+    let refused = start(&mut world).await;
+    assert!(matches!(refused, Err(ServiceError::NoHost(_))), "{refused:?}");
+    world.run_until(at(29)).await;
+    assert_eq!(state(&world, started.instance.id), "gone");
 }
 
 #[tokio::test]

@@ -221,14 +221,14 @@ fn pre_06_another_gap_has_what_the_guest_needs_and_is_reached_in_time() {
     let choosy = Guest { mobility: Some(Mobility { requires, ..Mobility::default() }), ..guest.clone() };
     assert_eq!(goes(&cloud, 10, 10, &choosy, &observed, &history), None, "no host has that trait");
     cloud.lease(2, window(25, 60), vec![hosts(3, 3)]);
-    assert_eq!(goes(&cloud, 10, 15, &guest, &observed, &history), Some(4));
-    assert_eq!(goes(&cloud, 10, 16, &guest, &observed, &history), None, "the gap is shorter");
+    assert_eq!(goes(&cloud, 10, 14, &guest, &observed, &history), Some(4));
+    assert_eq!(goes(&cloud, 10, 15, &guest, &observed, &history), None, "the gap is no longer than that");
     // Whoever has a clock that is ahead would not have chosen it, and does not take it back either.
     let stands = |now| {
         let admission = cloud.admission(now);
-        admission.may_go_on_to((&leaving, HostId(4)), minutes(15), (&observed, &history))
+        admission.may_go_on_to((&leaving, HostId(4)), minutes(14), (&observed, &history))
     };
-    assert_eq!(goes(&cloud, 11, 15, &guest, &observed, &history), None);
+    assert_eq!(goes(&cloud, 11, 14, &guest, &observed, &history), None);
     assert_eq!((stands(10), stands(11), stands(12)), (true, true, false));
 }
 
