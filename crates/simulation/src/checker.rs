@@ -2,9 +2,11 @@
 //! callers were told. None of it is found out with the code that it judges: no calendar, no admission.
 
 mod backfill;
+mod bookings;
 mod closed;
 mod elsewhere;
 mod guests;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +15,19 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceStatus};
-use leases::lease::EndAction;
 use leases::lease::{Allocation, Lease, Reservation};
 use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, ObservedHost, Place};
 use leases::resources::Resources;
 use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use leases::terms::ReservationTerms;
-use leases::window::Window;
 use store::{HostRecord, LeaseRecord, Snapshot};
 
 use self::backfill::{BackfillWatch, LEAVING_TAKES};
+use self::bookings::check_bookings;
 use self::closed::ClosedWatch;
 use self::elsewhere::ElsewhereWatch;
+use self::told::same_terms;
 
 /// What is known of a lease from the answers to calls.
 #[derive(Clone, Debug)]
@@ -189,7 +191,7 @@ impl Checker {
         // A lease that has ended by a clock that is ahead leaves its hosts at that moment: by another clock so much
         // earlier than its end.
         let cleaning_time = self.cleaning_time.saturating_sub(self.skew * 2).max(SignedDuration::ZERO);
-        check_bookings(contents, cleaning_time)?;
+        check_bookings(contents, cleaning_time, now)?;
         for record in leases.values() {
             let lease = &record.lease;
             if !lease.consistent() {
@@ -438,7 +440,13 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
             InstanceStatus::Error | InstanceStatus::Shelved => !runs,
             InstanceStatus::Building | InstanceStatus::Deleting => false,
             // Nobody switches a host on for it.
-            InstanceStatus::Queued => !contents.hosts.iter().any(|host| has_room(host, instance, fleet)),
+            InstanceStatus::Queued => {
+                if let Some(host) = contents.hosts.iter().find(|host| has_room(host, instance, fleet)) {
+                    let id = host.host.id;
+                    return Err(format!("in the end {instance:?} waits, and there is room on host {id}"));
+                }
+                true
+            }
         };
         if !expected {
             return Err(format!("in the end there is {instance:?}; running: {runs}"));
@@ -461,31 +469,14 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
     Ok(())
 }
 
-/// Whether the host is on, and a guest of that size could be started beside those that are there.
+/// Whether the host is on and open, and a guest of that size could be started beside those that are there.
 fn has_room(record: &HostRecord, instance: &Instance, fleet: &SimulatedFleet) -> bool {
     let seen = fleet.look(record.host.id).filter(|seen| seen.place == Place::FreePool);
-    seen.filter(|_| record.host.power.is_on()).is_some_and(|seen| {
+    seen.filter(|_| record.host.power.is_on() && record.host.reservable).is_some_and(|seen| {
         let mut used = seen.used();
         used.add(1, &instance.size.resources());
         used.fits_into(&record.host.capacity())
     })
-}
-
-fn same_terms(told: &Lease, is: &Lease) -> bool {
-    let terms = |lease: &Lease| -> Vec<_> {
-        lease.reservations.iter().map(|reservation| (reservation.id, reservation.terms.clone())).collect()
-    };
-    let same_window = match is.lease_type {
-        // It starts as soon as it can, and lasts as long as it was asked for, unless moving guests of others away took
-        // longer than it was allowed to.
-        // Of one whose own guests are moved at its end it is not known any more whether it has hunted.
-        LeaseType::BestEffort { .. } if is.hunt.is_some() || is.end_action == EndAction::MoveGuests => {
-            is.window.end() <= told.window.end()
-        }
-        LeaseType::BestEffort { .. } => told.window.length() == is.window.length(),
-        LeaseType::Schedule | LeaseType::Immediate { .. } => told.window == is.window,
-    };
-    told.name == is.name && told.owner == is.owner && same_window && terms(told) == terms(is)
 }
 
 /// It starts at once, or it goes without a trace.
@@ -546,85 +537,4 @@ fn check_promise(lease: &Lease, hosts: &[HostRecord]) -> Verdict {
 
 fn missing(reservation: &Reservation) -> bool {
     reservation.missing_resources || reservation.status == ReservationStatus::Deleted
-}
-
-/// What one reservation takes of a host.
-struct Use<'a> {
-    lease: LeaseId,
-    window: Window,
-    /// The whole host, or so much of it.
-    slots: Option<(u32, &'a ReservationTerms)>,
-}
-
-/// No host is in two leases at once, nor is more of it given away than there is; addresses likewise.
-fn check_bookings(contents: &Snapshot, cleaning_time: SignedDuration) -> Verdict {
-    let mut uses: BTreeMap<HostId, Vec<Use<'_>>> = BTreeMap::new();
-    let mut addresses = Vec::new();
-    for lease in contents.leases.iter().map(|record| &record.lease).filter(|lease| lease.keeps_resources()) {
-        for reservation in &lease.reservations {
-            let (lease, window) = (lease.id, lease.window);
-            match &reservation.allocation {
-                Allocation::Hosts(hosts) => {
-                    for host in hosts {
-                        uses.entry(*host).or_default().push(Use { lease, window, slots: None });
-                    }
-                }
-                Allocation::Slots(slots) => {
-                    for (host, count) in slots {
-                        let slots = Some((*count, &reservation.terms));
-                        uses.entry(*host).or_default().push(Use { lease, window, slots });
-                    }
-                }
-                Allocation::FloatingIps(ips) => addresses.extend(ips.iter().map(|ip| (*ip, lease, window))),
-            }
-        }
-    }
-    for (position, (ip, lease, window)) in addresses.iter().enumerate() {
-        let clash =
-            addresses[..position].iter().find(|(other, _, times)| other == ip && times.overlaps(window));
-        if let Some((_, other, _)) = clash {
-            return Err(format!("leases {lease} and {other} both have floating IP {ip}"));
-        }
-    }
-    for (host, uses) in &uses {
-        check_whole_host(*host, uses, cleaning_time)?;
-        if let Some(record) = contents.hosts.iter().find(|record| record.host.id == *host) {
-            check_room(*host, uses, &record.host.capacity())?;
-        }
-    }
-    Ok(())
-}
-
-fn check_whole_host(host: HostId, uses: &[Use<'_>], cleaning_time: SignedDuration) -> Verdict {
-    for (position, own) in uses.iter().enumerate() {
-        for other in &uses[..position] {
-            let both_slots = own.slots.is_some() && other.slots.is_some();
-            if !both_slots && own.window.widened(cleaning_time).overlaps(&other.window) {
-                let (a, b) = (own.lease, other.lease);
-                return Err(format!(
-                    "leases {a} ({:?}) and {b} ({:?}) both have host {host}",
-                    own.window, other.window
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_room(host: HostId, uses: &[Use<'_>], capacity: &Resources) -> Verdict {
-    for instant in uses.iter().map(|own| own.window.start()) {
-        let mut used = Resources::default();
-        for own in uses.iter().filter(|own| own.window.contains(instant)) {
-            if let Some((count, terms)) = own.slots {
-                used.add(count, &terms.slots().map(|slots| slots.size).unwrap_or_default());
-            }
-        }
-        let fits = used.vcpus <= capacity.vcpus
-            && used.memory_mib <= capacity.memory_mib
-            && used.disk_gib <= capacity.disk_gib;
-        if !fits {
-            return Err(format!("host {host} has {capacity:?}, but at {instant} {used:?} is given away"));
-        }
-    }
-    Ok(())
 }

@@ -53,6 +53,8 @@ pub(crate) fn drawing(host: HostId) -> Vec<(String, Option<String>)> {
 /// Watches over power.
 #[derive(Debug, Default)]
 pub(crate) struct PowerWatch {
+    /// So many hosts boot at once.
+    boots_at_once: usize,
     /// The starts of leases, and the hosts that each has had for that start from the beginning.
     promised: BTreeMap<LeaseId, (Timestamp, BTreeSet<HostId>)>,
     judged: BTreeSet<LeaseId>,
@@ -62,6 +64,11 @@ pub(crate) struct PowerWatch {
 }
 
 impl PowerWatch {
+    /// Where so many hosts boot at once.
+    pub fn new(boots_at_once: usize) -> Self {
+        Self { boots_at_once, ..Self::default() }
+    }
+
     /// Something goes wrong, everywhere or with a host, until then.
     pub fn disturbed(&mut self, host: Option<HostId>, until: Timestamp) {
         match host {
@@ -106,6 +113,12 @@ impl PowerWatch {
             |at: Option<Timestamp>| at.is_none_or(|at| lease.window.start().duration_since(at) > QUIET);
         let Some((start, promised)) = self.promised.get(&lease.id) else { return Ok(()) };
         if *start != lease.window.start() || !quiet(self.disturbed_at) || lease.over() {
+            return Ok(());
+        }
+        // A host that does not come up keeps others from their turn until it is given up. The margin is enough for one
+        // such host at each place, and not for two in a row.
+        let stuck = self.hosts_disturbed_at.values().filter(|at| !quiet(Some(**at))).count();
+        if stuck > self.boots_at_once {
             return Ok(());
         }
         let has: BTreeSet<HostId> = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();

@@ -226,7 +226,7 @@ impl Simulation {
             regretted: None,
             waiting: BTreeSet::new(),
             offered: None,
-            power: saves_power.map(|_| PowerWatch::default()),
+            power: saves_power.map(|power| PowerWatch::new(power.rules.boots_at_once as usize)),
             pools: PoolWatch::of(seed),
             calm: false,
         })

@@ -102,7 +102,7 @@ impl Checker {
             return Err(format!("{} without need: {lease:?}", step.claim.action));
         }
         let others = self.before.values().map(|record| &record.lease).filter(|lease| lease.keeps_resources());
-        let keeps = |lease: &&Lease| has(lease, to) && now < lease.window.end();
+        let keeps = |lease: &&Lease| has(lease, to) && now < lease.window.end() && !lease.window.is_empty();
         match others.into_iter().find(keeps) {
             Some(lease) => Err(format!("{} although lease {} has that host", step.claim.action, lease.id)),
             None => Ok(()),

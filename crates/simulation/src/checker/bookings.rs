@@ -1,0 +1,151 @@
+//! What leases have of hosts and addresses, and when: nothing is given away twice.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::ids::{HostId, LeaseId};
+use leases::lease::Allocation;
+use leases::resources::Resources;
+use leases::terms::ReservationTerms;
+use leases::window::Window;
+use store::Snapshot;
+
+use super::Verdict;
+
+/// What one reservation takes of a host.
+struct Use<'a> {
+    lease: LeaseId,
+    window: Window,
+    /// The whole host, or so much of it.
+    slots: Option<(u32, &'a ReservationTerms)>,
+}
+
+/// No host is in two leases at once, nor is more of it given away than there is; addresses likewise. What is over is not
+/// judged: a lease that is given another host has had none of it before.
+pub(super) fn check_bookings(contents: &Snapshot, cleaning_time: SignedDuration, now: Timestamp) -> Verdict {
+    let mut uses: BTreeMap<HostId, Vec<Use<'_>>> = BTreeMap::new();
+    let mut addresses = Vec::new();
+    for lease in contents.leases.iter().map(|record| &record.lease).filter(|lease| lease.keeps_resources()) {
+        for reservation in &lease.reservations {
+            let (lease, window) = (lease.id, lease.window);
+            match &reservation.allocation {
+                Allocation::Hosts(hosts) => {
+                    for host in hosts {
+                        uses.entry(*host).or_default().push(Use { lease, window, slots: None });
+                    }
+                }
+                Allocation::Slots(slots) => {
+                    for (host, count) in slots {
+                        let slots = Some((*count, &reservation.terms));
+                        uses.entry(*host).or_default().push(Use { lease, window, slots });
+                    }
+                }
+                Allocation::FloatingIps(ips) => addresses.extend(ips.iter().map(|ip| (*ip, lease, window))),
+            }
+        }
+    }
+    for (position, (ip, lease, window)) in addresses.iter().enumerate() {
+        let clash =
+            addresses[..position].iter().find(|(other, _, times)| other == ip && times.overlaps(window));
+        if let Some((_, other, _)) = clash {
+            return Err(format!("leases {lease} and {other} both have floating IP {ip}"));
+        }
+    }
+    for (host, uses) in &uses {
+        check_whole_host(*host, uses, cleaning_time, now)?;
+        if let Some(record) = contents.hosts.iter().find(|record| record.host.id == *host) {
+            check_room(*host, uses, &record.host.capacity(), now)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_whole_host(
+    host: HostId,
+    uses: &[Use<'_>],
+    cleaning_time: SignedDuration,
+    now: Timestamp,
+) -> Verdict {
+    for (position, own) in uses.iter().enumerate() {
+        for other in &uses[..position] {
+            let both_slots = own.slots.is_some() && other.slots.is_some();
+            let over = own.window.end().min(other.window.end()) + cleaning_time <= now;
+            if !both_slots && !over && own.window.widened(cleaning_time).overlaps(&other.window) {
+                let (a, b) = (own.lease, other.lease);
+                return Err(format!(
+                    "leases {a} ({:?}) and {b} ({:?}) both have host {host}",
+                    own.window, other.window
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_room(host: HostId, uses: &[Use<'_>], capacity: &Resources, now: Timestamp) -> Verdict {
+    for instant in uses.iter().map(|own| own.window.start().max(now)) {
+        let mut used = Resources::default();
+        for own in uses.iter().filter(|own| own.window.contains(instant)) {
+            if let Some((count, terms)) = own.slots {
+                used.add(count, &terms.slots().map(|slots| slots.size).unwrap_or_default());
+            }
+        }
+        let fits = used.vcpus <= capacity.vcpus
+            && used.memory_mib <= capacity.memory_mib
+            && used.disk_gib <= capacity.disk_gib;
+        if !fits {
+            return Err(format!("host {host} has {capacity:?}, but at {instant} {used:?} is given away"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use leases::ids::ReservationId;
+    use leases::lease::{EndAction, Lease, NewLease};
+    use leases::project::{Owner, ProjectId, UserId};
+    use leases::terms::{HostsTerms, Terms};
+    use store::LeaseRecord;
+
+    fn lease(id: u128, host: u64, (start, end): (i64, i64)) -> LeaseRecord {
+        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+        let window = Window::new(at(start), at(end)).expect("forwards");
+        let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
+        let terms = Terms::new(window, None, vec![asked]).expect("terms");
+        let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("me".to_owned()) };
+        let identity = NewLease {
+            id: LeaseId(id),
+            name: String::new(),
+            owner,
+            end_action: EndAction::DeleteGuests,
+            reservations: vec![ReservationId(id)],
+        };
+        let lease = Lease::new(identity, terms, vec![Allocation::Hosts([HostId(host)].into())], None);
+        LeaseRecord::new(lease, BTreeMap::new(), at(0))
+    }
+
+    /// What is found at that minute of these leases of host 1, with ten minutes of cleaning.
+    fn found(leases: &[(i64, i64)], minute: i64) -> Verdict {
+        let leases = (1..).zip(leases).map(|(id, window)| lease(id, 1, *window)).collect();
+        let contents = Snapshot { leases, ..Snapshot::default() };
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minute);
+        check_bookings(&contents, SignedDuration::from_mins(10), now)
+    }
+
+    #[test]
+    fn a_host_in_two_leases_is_noticed_and_so_is_one_that_is_not_cleaned() {
+        assert_eq!(found(&[(0, 60), (70, 90)], 0), Ok(()));
+        assert!(found(&[(0, 60), (30, 90)], 0).is_err());
+        assert!(found(&[(0, 60), (65, 90)], 0).is_err());
+        assert!(found(&[(0, 60), (65, 90)], 69).is_err(), "it would still be cleaned");
+    }
+
+    #[test]
+    fn a_lease_that_is_given_a_host_later_has_had_none_of_it_before() {
+        assert_eq!(found(&[(0, 60), (65, 90)], 70), Ok(()));
+        assert_eq!(found(&[(0, 60), (30, 90)], 70), Ok(()));
+    }
+}

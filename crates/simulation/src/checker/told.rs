@@ -1,0 +1,77 @@
+//! What owners were told of their leases.
+
+use leases::lease::{EndAction, Lease};
+use leases::lease_type::LeaseType;
+
+/// Whether the lease is what its owner was told, but for what may become different by itself.
+pub(super) fn same_terms(told: &Lease, is: &Lease) -> bool {
+    let terms = |lease: &Lease| -> Vec<_> {
+        lease.reservations.iter().map(|reservation| (reservation.id, reservation.terms.clone())).collect()
+    };
+    let same_window = match is.lease_type {
+        // It starts as soon as it can, and lasts as long as it was asked for, unless moving guests of others away took
+        // longer than it was allowed to: not at all, of one that has waited for its hosts and finds them occupied.
+        // Of one whose own guests are moved at its end it is not known any more whether it has hunted.
+        LeaseType::BestEffort { .. } if is.hunt.is_some() || is.end_action == EndAction::MoveGuests => {
+            let within = is.hunt.as_ref().is_none_or(|hunt| hunt.allowance.is_zero())
+                || is.window.end() <= told.window.end();
+            within && is.window.length() <= told.window.length()
+        }
+        LeaseType::BestEffort { .. } => told.window.length() == is.window.length(),
+        LeaseType::Schedule | LeaseType::Immediate { .. } => told.window == is.window,
+    };
+    told.name == is.name && told.owner == is.owner && same_window && terms(told) == terms(is)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use jiff::{SignedDuration, Timestamp};
+    use leases::hunt::Hunt;
+    use leases::ids::{HostId, LeaseId, ReservationId};
+    use leases::lease::{Allocation, NewLease};
+    use leases::project::{Owner, ProjectId, UserId};
+    use leases::terms::{HostsTerms, ReservationTerms, Terms};
+    use leases::window::Window;
+
+    /// A lease that is to start as soon as it can, at these minutes by now.
+    fn lease((start, end): (i64, i64), allowance: Option<i64>) -> Lease {
+        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+        let window = Window::new(at(start), at(end)).expect("forwards");
+        let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
+        let terms = Terms::new(window, None, vec![asked]).expect("terms");
+        let terms = terms.of_type(LeaseType::BestEffort { deadline: at(600) });
+        let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("me".to_owned()) };
+        let identity = NewLease {
+            id: LeaseId(1),
+            name: String::new(),
+            owner,
+            end_action: EndAction::DeleteGuests,
+            reservations: vec![ReservationId(1)],
+        };
+        let hunt = allowance
+            .map(|minutes| Hunt { allowance: SignedDuration::from_mins(minutes), ..Hunt::default() });
+        Lease::new(identity, terms, vec![Allocation::Hosts([HostId(1)].into())], None).hunting(hunt)
+    }
+
+    #[test]
+    fn a_lease_may_start_at_another_time_but_is_as_long_as_it_was_asked_for() {
+        let told = lease((30, 90), None);
+        assert!(same_terms(&told, &lease((0, 60), None)));
+        assert!(same_terms(&told, &lease((60, 120), None)));
+        assert!(!same_terms(&told, &lease((30, 80), None)));
+        assert!(!same_terms(&told, &lease((30, 100), None)));
+    }
+
+    #[test]
+    fn a_lease_that_finds_its_hosts_occupied_may_be_shorter_and_never_longer_nor_later_than_its_allowance() {
+        let waited = lease((30, 90), None);
+        assert!(same_terms(&waited, &lease((60, 120), Some(0))), "it has moved before it hunted");
+        assert!(same_terms(&waited, &lease((65, 120), Some(0))));
+        assert!(!same_terms(&waited, &lease((60, 121), Some(0))));
+        let hunted = lease((0, 62), Some(2));
+        assert!(same_terms(&hunted, &lease((1, 61), Some(2))));
+        assert!(!same_terms(&hunted, &lease((5, 65), Some(2))), "beyond what it was allowed");
+    }
+}
