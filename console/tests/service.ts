@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
@@ -24,10 +25,21 @@ export async function until(what: string, holds: () => Promise<boolean>, seconds
   }
 }
 
+/** A port that nobody listens on, as the system chooses it. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
 export class Service {
   readonly directory = mkdtempSync(join(tmpdir(), "allot-console-"));
-  readonly port = 20_000 + Math.floor(Math.random() * 30_000);
-  readonly url = `http://127.0.0.1:${this.port}`;
+  /** The same each time that it is started; none before the first. */
+  port = 0;
   private child: ChildProcess | null = null;
   private said = "";
 
@@ -79,7 +91,12 @@ export class Service {
     });
   }
 
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
   async start(): Promise<this> {
+    this.port ||= await freePort();
     const child = spawn(program, this.words(this), { stdio: ["ignore", "pipe", "pipe"] });
     this.child = child;
     const keep = (chunk: Buffer): void => {
@@ -87,14 +104,12 @@ export class Service {
     };
     child.stdout?.on("data", keep);
     child.stderr?.on("data", keep);
-    await until(
-      `the service answers; it said: ${this.said}`,
-      async () => {
-        if (child.exitCode !== null) throw new Error(this.said);
-        return (await fetch(`${this.url}/readyz`)).ok;
-      },
-      120,
-    );
+    const over = (): boolean => child.exitCode !== null || child.signalCode !== null;
+    const answers = async (): Promise<boolean> => (await fetch(`${this.url}/readyz`)).ok;
+    await until("the service answers", async () => over() || (await answers()), 120).catch((error: Error) => {
+      throw new Error(`${error.message}; it said: ${this.said}`);
+    });
+    if (over()) throw new Error(`the service ended with ${child.exitCode ?? child.signalCode}; it said: ${this.said}`);
     return this;
   }
 
