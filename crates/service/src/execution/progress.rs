@@ -11,7 +11,7 @@ use leases::hunt::Move;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceStatus};
 use leases::lease::Lease;
-use leases::plan::{Action, Observed};
+use leases::plan::{Action, Guest, Observed};
 use store::{Claim, Finished, InstanceRecord, Revision, Sizes, Version};
 
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
@@ -139,6 +139,9 @@ pub(crate) struct Progress {
     /// Guests of instances that are not seen: since which version of the record that is so, and how many looks had
     /// begun when it was noticed.
     missing: BTreeMap<GuestId, (Version, u64)>,
+    /// Where guests of instances were to be moved, or were seen on their way to, and how many looks had begun when that
+    /// was last so: one that is begun goes on, whatever becomes of the decision.
+    bound_for: BTreeMap<GuestId, (HostId, u64)>,
     /// Nobody knows how hosts are: the fleet was not seen for long.
     lost_sight: bool,
     /// Hosts that were removed and that the fleet is still to have back.
@@ -257,8 +260,9 @@ impl Progress {
     /// missed has not seen it either. Nor does a look say anything that was begun before the record became what it is:
     /// another service may have seen the guest since. `ours` says which hosts there are.
     ///
-    /// One that was asked to leave, and is not to be moved, is not waited for so long: its place is given to a lease as
-    /// soon as it is not on its host any more, so another look at that host is begun at once, and is enough.
+    /// One that was asked to leave, and is not being moved, is not waited for so long: its place is given to a lease as
+    /// soon as it is not on its host any more, so another look at that host, and at the one that it was to be moved to, is
+    /// begun at once, and is enough.
     pub fn gone<'a>(
         &mut self,
         instances: impl Iterator<Item = &'a InstanceRecord>,
@@ -267,9 +271,19 @@ impl Progress {
     ) -> BTreeSet<GuestId> {
         let mut unseen: BTreeMap<GuestId, &InstanceRecord> =
             instances.map(|record| (record.instance.id, record)).collect();
+        self.bound_for.retain(|id, _| unseen.contains_key(id));
+        for (id, record) in &unseen {
+            let to = record.instance.moves_to();
+            self.bound_for.extend(to.map(|to| (*id, (to, self.looks_begun))));
+        }
+        let observed = Arc::clone(&self.observed);
         if !unseen.is_empty() {
-            for guest in self.observed.hosts.values().flat_map(|host| &host.guests) {
-                unseen.remove(&guest.id);
+            for (host, seen) in &observed.hosts {
+                for guest in &seen.guests {
+                    if unseen.remove(&guest.id).is_some() {
+                        self.follow_move(*host, guest);
+                    }
+                }
             }
         }
         let mut gone = BTreeSet::new();
@@ -278,25 +292,40 @@ impl Progress {
             let known = self.missing.get(&instance.id).filter(|(of, _)| of == version);
             let since = known.map_or(self.looks_begun, |(_, since)| *since);
             missing.insert(instance.id, (*version, since));
-            let host = self.observed.hosts.get(&instance.host);
+            let host = observed.hosts.get(&instance.host);
             let works = host.is_some_and(|host| host.health == Health::Up);
             let leaves = works && instance.status == InstanceStatus::Active && self.leaves(instance, now);
-            let left = leaves && self.seen_by.get(&instance.host).is_some_and(|seen| since < *seen);
+            let to = self.bound_for.get(&instance.id).map(|(to, _)| *to).filter(|to| ours(*to));
+            let looked_at = |host: HostId| self.seen_by.get(&host).is_some_and(|seen| since < *seen);
+            let left = leaves && looked_at(instance.host) && to.is_none_or(looked_at);
             if left || (since < self.saw_all && works) || !ours(instance.host) {
                 gone.insert(instance.id);
             } else if leaves {
-                self.look_once(instance.host);
+                for host in [Some(instance.host), to].into_iter().flatten() {
+                    self.look_once(host);
+                }
             }
         }
         self.missing = missing;
         gone
     }
 
-    /// Whether the instance was asked to leave its host, and is not on its way to another one.
+    /// Notes where a guest that is seen on that host is on its way to, or that it is not.
+    fn follow_move(&mut self, host: HostId, guest: &Guest) {
+        if let Some(to) = guest.moving_to {
+            self.bound_for.insert(guest.id, (to, self.looks_begun));
+        } else if let Some((_, at)) = self.bound_for.get(&guest.id)
+            && self.seen_by.get(&host).is_some_and(|seen| at < seen)
+        {
+            self.bound_for.remove(&guest.id);
+        }
+    }
+
+    /// Whether the instance was asked to leave its host, and nobody is moving it at the moment.
     fn leaves(&self, instance: &Instance, now: Timestamp) -> bool {
         let moves =
             |action: &Action| matches!(action, Action::MoveGuest(_, guest, _) if *guest == instance.id);
-        instance.is_departing(now) && instance.moves_to().is_none() && !self.in_flight.keys().any(moves)
+        instance.is_departing(now) && !self.in_flight.keys().any(moves)
     }
 
     /// The host is to be looked at; before that nothing is concluded for the lease.
@@ -567,5 +596,42 @@ mod tests {
         let second = progress.begin_look(false, [HOST].into(), now);
         end(&mut progress, &second, &[]);
         assert!(gone(&mut progress, &leaving));
+    }
+
+    /// A migration that was begun goes on, also when it is not decided any more, and nobody asks about it.
+    #[test]
+    fn one_that_was_on_its_way_elsewhere_is_gone_when_both_hosts_were_looked_at_again() {
+        const OTHER: HostId = HostId(2);
+        let now = Timestamp::UNIX_EPOCH;
+        let departure = Departure::at_once(Cause::Lease, now, SignedDuration::ZERO);
+        let staying = record(InstanceStatus::Active, 1);
+        let with = |moves_to, version| {
+            let mut leaving = record(InstanceStatus::Active, version);
+            leaving.instance.kind = InstanceKind::Preemptible;
+            leaving.instance.departure = Some(Departure { moves_to, ..departure });
+            leaving
+        };
+        // It is seen to move; or it is to, and that is withdrawn before anybody looks.
+        for (moving_to, decided) in [(Some(OTHER), None), (None, Some(OTHER))] {
+            let mut progress = Progress::default();
+            let first = begin(&mut progress);
+            let guest = Guest { moving_to, ..Guest::new(GUEST, GuestOwner::Preemptible) };
+            let host = ObservedHost { guests: vec![guest], ..ObservedHost::free() };
+            let seen = Observed { hosts: [(HOST, host)].into(), ..Observed::default() };
+            progress.saw(&first, seen, |_| true);
+            assert!(!gone(&mut progress, &staying));
+            assert!(!gone(&mut progress, &with(decided, 2)));
+            let leaving = with(None, 3);
+            let second = progress.begin_look(false, [HOST].into(), now);
+            end(&mut progress, &second, &[]);
+            assert!(!gone(&mut progress, &leaving));
+            assert_eq!(progress.hosts_to_look_at(), [HOST, OTHER].into());
+            let third = progress.begin_look(false, [HOST].into(), now);
+            end(&mut progress, &third, &[]);
+            assert!(!gone(&mut progress, &leaving), "it may have arrived");
+            let fourth = progress.begin_look(false, [HOST, OTHER].into(), now);
+            end(&mut progress, &fourth, &[]);
+            assert!(gone(&mut progress, &leaving));
+        }
     }
 }
