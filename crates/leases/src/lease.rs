@@ -371,9 +371,11 @@ impl Lease {
 
     /// Whether what it was given is kept from others. What is only offered is not, and a lease that is over, failed or
     /// being deleted keeps nothing, although its hosts may still have to be emptied: the planner sees to that order,
-    /// and the calendar to the time for cleaning.
+    /// and the calendar to the time for cleaning. One that could not start keeps nothing at its end either: by then
+    /// others may have had its hosts, or these may be gone.
     pub fn keeps_resources(&self) -> bool {
         self.standing.keeps_resources()
+            && self.events.start != EventStatus::Error
             && !matches!(self.status, LeaseStatus::Terminated | LeaseStatus::Deleting | LeaseStatus::Error)
     }
 
@@ -456,6 +458,15 @@ mod tests {
         assert!(!lease.degraded() && lease.consistent());
         lease.reservations[0].missing_resources = true;
         assert!(lease.degraded());
+    }
+
+    #[test]
+    fn a_lease_that_could_not_start_keeps_nothing_and_does_not_have_it_again_at_its_end() {
+        let mut lease = lease(1, window(0, 60), &[1]);
+        (lease.status, lease.events.start) = (LeaseStatus::Error, EventStatus::Error);
+        assert!(!lease.keeps_resources());
+        (lease.status, lease.events.end) = (LeaseStatus::Terminating, EventStatus::InProgress);
+        assert!(!lease.keeps_resources());
     }
 
     #[test]

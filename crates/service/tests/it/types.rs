@@ -1,8 +1,10 @@
 //! Leases that start at once, or as soon as they can. Tests are named by the criteria of CLS.
 
+use fleet::simulated::Happening;
 use leases::lease_type::LeaseType;
 use leases::plan::GuestOwner;
 use service::NewLease;
+use simulation::operator;
 
 use crate::terms::{asking, at, change, dates, hosts, hosts_of, make, minutes, status, window, world};
 
@@ -85,6 +87,26 @@ async fn cls_03_f_a_best_effort_lease_that_times_out_keeps_nothing() {
     assert_eq!((timed_out.lease.status.name(), timed_out.lease.state().name()), ("ERROR", "TIMEDOUT"));
     assert_eq!(world.held(hosts_of(&lease)), 0);
     assert!(make(&mut world, asking(21, 60, vec![hosts(2)])).await.is_ok());
+}
+
+/// Others have its hosts by then, or these are gone.
+#[tokio::test]
+async fn cls_03_f_a_lease_that_has_timed_out_is_over_at_its_end_whatever_became_of_its_hosts() {
+    let mut world = world(3).await;
+    let lease = make(&mut world, best_effort(asking(0, 60, vec![hosts(2)]), 20)).await.expect("free");
+    let [lost, leased] = hosts_of(&lease)[..] else { panic!("two hosts") };
+    let guest = world.fleet.start_guest(lost, GuestOwner::Other, None).expect("a free host");
+    world.run_until(at(21)).await;
+    assert_eq!(status(&world, lease.lease.id), "ERROR");
+    world.fleet.happen(Happening::GuestEnds(guest));
+    world.run_until(at(22)).await;
+    world.service.remove_host(&operator(), lost).await.expect("nobody has it");
+    let next = make(&mut world, asking(30, 120, vec![hosts(2)])).await.expect("nobody has them");
+    assert!(hosts_of(&next).contains(&leased));
+    world.run_until(at(61)).await;
+    let over = world.service.lease(lease.lease.id).expect("there");
+    assert!(over.lease.over() && over.lease.state().name() == "TIMEDOUT", "{:?}", over.lease);
+    assert_eq!(status(&world, next.lease.id), "ACTIVE");
 }
 
 #[tokio::test]
