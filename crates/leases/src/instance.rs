@@ -84,6 +84,13 @@ impl Departure {
         Self { asked_at: now, gone_by: later(now, notice), cause, moves_to: None }
     }
 
+    /// The same for whoever has so long to shut down: until then it may stay, also after the start where nobody is asked
+    /// before.
+    #[must_use]
+    pub fn with_notice(self, notice: SignedDuration) -> Self {
+        Self { gone_by: later(self.asked_at, notice).max(self.gone_by), ..self }
+    }
+
     /// Whether it is for a lease that is to start: if that is deleted, or put off, it is withdrawn. Others never are.
     pub fn is_for_start(&self) -> bool {
         self.cause == Cause::Lease

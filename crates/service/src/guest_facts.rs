@@ -21,7 +21,7 @@ pub struct GuestFacts {
     pub reservation: Option<ReservationId>,
     /// Whether leases preempt it.
     pub preemptible: bool,
-    /// When it is preempted, if a lease that needs its place is known.
+    /// When it is preempted, if a lease that needs its place is known; it may stay until it has had its notice.
     pub departure: Option<Departure>,
 }
 
@@ -39,7 +39,9 @@ impl Service {
                 InstanceKind::Regular | InstanceKind::Preemptible => (None, None),
             };
             let preemptible = instance.kind == InstanceKind::Preemptible;
-            return Ok(Some(GuestFacts { lease, reservation, preemptible, departure: instance.departure }));
+            let notice = self.settings.plan_rules.notice(instance.class.as_ref());
+            let departure = instance.departure.map(|departure| departure.with_notice(notice));
+            return Ok(Some(GuestFacts { lease, reservation, preemptible, departure }));
         }
         let known = self.facts_among(&self.observed(), id);
         if known.is_some() {
@@ -67,6 +69,8 @@ impl Service {
                 let now = self.now();
                 let departure =
                     beside_requests(|| self.departure_of_foreign(&self.snapshot(), (*host, seen), id, now));
+                let notice = self.settings.plan_rules.notice(None);
+                let departure = departure.map(|departure| departure.with_notice(notice));
                 GuestFacts { preemptible: true, departure, ..GuestFacts::default() }
             }
             GuestOwner::Other => GuestFacts::default(),

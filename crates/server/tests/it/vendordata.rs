@@ -11,9 +11,14 @@ use crate::site::{Site, hosts_lease};
 const HOST: HostId = HostId(1);
 
 async fn site() -> Site {
+    site_clearing(Some(SignedDuration::from_mins(2))).await
+}
+
+/// One that asks preemptible servers to leave so long before a lease starts, or when it does.
+async fn site_clearing(ahead: Option<SignedDuration>) -> Site {
     let mut settings = Settings::default();
     settings.preemption.allowed = true;
-    settings.plan_rules.clear_ahead = Some(SignedDuration::from_mins(2));
+    settings.plan_rules.clear_ahead = ahead;
     let site = Site::of_settings(settings).await;
     site.add_hosts(1).await;
     site
@@ -59,6 +64,17 @@ async fn a_preemptible_server_sees_when_it_is_preempted_as_soon_as_that_is_known
     // One that was started afterwards, too.
     let late = site.fleet.start_guest(HOST, GuestOwner::Preemptible, None).expect("the free pool");
     assert_eq!(said(&site, late).await, expected);
+}
+
+#[tokio::test]
+async fn a_preemptible_server_that_is_asked_when_the_lease_starts_has_its_grace_time_then() {
+    let site = site_clearing(None).await;
+    let guest = site.fleet.start_guest(HOST, GuestOwner::Preemptible, None).expect("the free pool");
+    site.lease(&hosts_lease(1, 1, "2030-01-01 12:00", "2030-01-01 13:00")).await;
+    let expected = json!({
+        "preemptible": true, "shutdown_date": "2030-01-01T12:00:00.000000", "gone_date": "2030-01-01T12:01:00.000000",
+    });
+    assert_eq!(said(&site, guest).await, expected);
 }
 
 #[tokio::test]

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::cloud::{Cloud, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
 use super::{
-    ALLOT_FILTER, BLAZAR_FILTER, Lab, PASSWORD, TENANT, TRAITS, empty, filter, site, staying, tenant, traits,
+    ALLOT_FILTER, BLAZAR_FILTER, Lab, PASSWORD, TENANT, TRAITS, VENDORDATA, empty, filter, site, staying,
+    tenant, traits, vendordata,
 };
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
@@ -55,6 +56,10 @@ pub fn on_nova(
         server = with_blazar_filter(cases, &site, people, server)?;
     }
     cases.check("the service on Nova ends as it should", || site::ends_well(server));
+    if lab.wants(VENDORDATA) {
+        lab.tell("vendordata");
+        vendordata::on_nova(cases, &site)?;
+    }
     if lab.wants(ALLOT_FILTER) {
         lab.tell("the fence allot-filter");
         site.launch = site::launch(lab, ours, &directory, people, &filter::tokens(&directory)?)?;

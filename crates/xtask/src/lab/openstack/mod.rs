@@ -2,7 +2,8 @@
 //! catalog has for a reservation service. Logins of every kind are tried by hand and with the stock clients, with Keystone
 //! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
-//! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`.
+//! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`. Servers read of their leases through Nova's metadata
+//! service.
 //!
 //! `--only` runs some of these parts, separated by commas. With `--import` a real Blazar makes fifty leases on six compute
 //! hosts, and `allot import blazar` takes them over. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
@@ -22,6 +23,7 @@ mod staying;
 mod tempest;
 mod tenant;
 mod traits;
+mod vendordata;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +76,8 @@ const BLAZAR_FILTER: &str = "blazar-filter";
 const ALLOT_FILTER: &str = "allot-filter";
 const TENANT: &str = "tenant";
 const TRAITS: &str = "traits";
-const PARTS: [&str; 5] = [LOGINS, BLAZAR_FILTER, ALLOT_FILTER, TENANT, TRAITS];
+const VENDORDATA: &str = "vendordata";
+const PARTS: [&str; 6] = [LOGINS, BLAZAR_FILTER, VENDORDATA, ALLOT_FILTER, TENANT, TRAITS];
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
@@ -133,7 +136,7 @@ impl Lab {
             self.tell("the driver's own tests");
             leases::tests_of_the_driver(&mut cases, self);
         }
-        if [BLAZAR_FILTER, ALLOT_FILTER, TENANT, TRAITS].iter().any(|part| self.wants(part)) {
+        if [BLAZAR_FILTER, VENDORDATA, ALLOT_FILTER, TENANT, TRAITS].iter().any(|part| self.wants(part)) {
             self.tell("leases on Nova");
             leases::on_nova(&mut cases, self, ours, &cloud, &people)?;
         }
