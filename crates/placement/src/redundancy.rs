@@ -11,8 +11,8 @@ use cluster::{Cluster, Instance, InstanceIdx, Move, NodeIdx, Outcome, Probe, Und
 
 use crate::allocate;
 use crate::board::Board;
+use crate::displaced::{Displaced, Rescue, used_memory};
 use crate::evacuate::Latest;
-use crate::homeless::{Homeless, Rescue, used_memory};
 use crate::slots::{Count, Newcomer, Slots, Tables};
 
 /// A tentative placement as the test sees it.
@@ -328,7 +328,7 @@ pub fn stuck_instances(cluster: &mut Cluster, list: &[NodeIdx], node: NodeIdx) -
 ///
 /// Failing over is all or nothing: forced, an instance needs memory on its secondary that is not used up by the
 /// others that fail over to the same node; disks and spindles are given back and taken again. What is started or
-/// created elsewhere is [`Rehousing`]'s to judge. With `spare`, success stands even if so many nodes change.
+/// created elsewhere is [`Evacuation`]'s to judge. With `spare`, success stands even if so many nodes change.
 fn without_simulation(
     cluster: &Cluster,
     list: &[NodeIdx],
@@ -340,12 +340,12 @@ fn without_simulation(
         return None;
     }
     let mut moved_to: Vec<(NodeIdx, i64)> = Vec::new();
-    let mut homeless = Homeless::default();
+    let mut displaced = Displaced::default();
     // The reference goes through the latest first.
     for &index in cluster.state(node).primaries.iter().rev() {
         let instance = cluster.instance(index);
         if Rescue::of(instance.template) != Rescue::Failover {
-            homeless.add(index, instance);
+            displaced.add(index, instance);
             continue;
         }
         let used = used_memory(instance);
@@ -365,10 +365,10 @@ fn without_simulation(
     if moved_to.iter().any(|(to, _)| left(*to) <= 0) {
         return Some(false);
     }
-    if homeless.is_empty() {
+    if displaced.is_empty() {
         return Some(true);
     }
-    homeless.rehousing(cluster, list, node, left)?.verdict(spare)
+    displaced.evacuation(cluster, list, node, left)?.verdict(spare)
 }
 
 /// The node that an instance would fail over to, if disks, spindles and migration tags allow it.
@@ -524,12 +524,12 @@ impl Attempt<'_> {
         instances: &[InstanceIdx],
     ) -> bool {
         let mut targets: Vec<NodeIdx> = in_group.iter().copied().filter(|t| *t != node).collect();
-        let mut homeless = Homeless::default();
+        let mut displaced = Displaced::default();
         for &index in instances {
-            homeless.add(index, self.cluster.instance(index));
+            displaced.add(index, self.cluster.instance(index));
         }
         let left = |index: NodeIdx| self.cluster.figures(index).unallocated_memory(self.cluster.node(index));
-        let mut rest = homeless.rehousing(self.cluster, list, node, left);
+        let mut rest = displaced.evacuation(self.cluster, list, node, left);
         if let Some(rest) = &mut rest {
             rest.drop_useless(&mut targets);
         }

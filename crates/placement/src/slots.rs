@@ -22,8 +22,8 @@ use std::collections::HashMap;
 
 use cluster::{Cluster, GroupIdx, Instance, NodeIdx, Outcome};
 
-use crate::homeless::{Homeless, Rescue};
-use crate::rehousing::{Room, Size};
+use crate::displaced::{Displaced, Rescue};
+use crate::evacuation::{Room, Size};
 
 use row::{Row, Supply, destroyed, sizes, slots};
 use witness::{Rooms, Witness};
@@ -236,7 +236,7 @@ impl Slots {
                 row.claims.remove(claim);
             }
             if outdated {
-                row.claim_anew(&self.residents);
+                row.claim_again(&self.residents);
             }
             *stale = outdated || leaving.is_ok();
         }
@@ -404,7 +404,7 @@ fn room_of(cluster: &Cluster, node: NodeIdx, figures: &cluster::Figures) -> Room
 fn countable(cluster: &Cluster, group: GroupIdx, node: NodeIdx) -> Option<Vec<Size>> {
     let policy = &cluster.group(group).policy;
     let free_to_migrate = cluster.node(node).migration.tags.is_empty();
-    let mut homeless = Homeless::default();
+    let mut displaced = Displaced::default();
     // The reference goes through the latest first.
     for &index in cluster.state(node).primaries.iter().rev() {
         let instance = cluster.instance(index);
@@ -416,7 +416,7 @@ fn countable(cluster: &Cluster, group: GroupIdx, node: NodeIdx) -> Option<Vec<Si
         if !goes_anywhere || !Size::of(instance).is_sensible() {
             return None;
         }
-        homeless.add(index, instance);
+        displaced.add(index, instance);
     }
-    Some(homeless.in_order())
+    Some(displaced.in_order())
 }

@@ -362,12 +362,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_holds_beside_other_leases_is_not_decided_anew() {
+    async fn what_holds_beside_other_leases_is_not_decided_again() {
         assert_eq!(decided_times(Vec::new).await, 2, "once with the write lock, and once without");
     }
 
     #[tokio::test]
-    async fn what_was_decided_on_something_else_than_leases_is_decided_anew() {
+    async fn what_was_decided_on_something_else_than_leases_is_decided_again() {
         let other = || {
             let pattern = "research*".parse().expect("any text is a pattern");
             let created_at = Timestamp::UNIX_EPOCH;

@@ -59,7 +59,7 @@ impl Service {
         let seen = observed.hosts.get(&host.id);
         let others = seen.and_then(|seen| self.started_elsewhere(state, (host.id, seen), now));
         let elsewhere = self.elsewhere(others.as_ref(), now);
-        let leaving = admission.making_way(host, there, elsewhere, starts_in(state));
+        let leaving = admission.preempted_for_leases(host, there, elsewhere, starts_in(state));
         leaving.get(&new.id).map(|start| self.departure_for(new.class.as_ref(), *start))
     }
 
@@ -78,7 +78,8 @@ impl Service {
             all.filter(|instance| instance.host == host.id && (stays(instance) || is_destroyed(instance)));
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let elsewhere = Elsewhere { guests: &guests, until: Timestamp::MAX };
-        let for_room = admission.making_way(host, there, elsewhere, starts_in(state)).remove(&guest);
+        let for_room =
+            admission.preempted_for_leases(host, there, elsewhere, starts_in(state)).remove(&guest);
         // All leave before a lease of the host as a whole.
         let whole = state.calendar.bookings(host.id);
         let whole = whole.filter(|(window, booking)| booking.used.is_none() && now < window.end());
@@ -184,8 +185,12 @@ impl Service {
             let Some(host) = state.inventory.host(host) else { continue };
             let others = elsewhere.get(&host.id);
             let instances = there.iter().map(|record| &record.instance);
-            let leaving =
-                admission.making_way(host, instances, self.elsewhere(others, now), starts_in(state));
+            let leaving = admission.preempted_for_leases(
+                host,
+                instances,
+                self.elsewhere(others, now),
+                starts_in(state),
+            );
             let others = others.iter().flat_map(|there| &there.guests);
             others_leaving.extend(others.filter_map(|guest| Some((guest.id, *leaving.get(&guest.id)?))));
             let going = there.iter().map(|record| &record.instance).filter(|instance| instance.goes_anyway());

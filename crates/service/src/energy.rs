@@ -21,7 +21,7 @@ use leases::work::Budget;
 use store::{Commit, HostRecord, LeaseRecord, Revision, StoreError, Write};
 
 use crate::deciding::beside_requests;
-use crate::leasing::create::{rehouse, rehoused};
+use crate::leasing::create::{enter_reallocated, reallocated};
 use crate::notices::boot_failed;
 use crate::places::Kind;
 use crate::state::State;
@@ -249,12 +249,12 @@ impl Service {
         let find = |budget: &Budget| {
             let state = self.snapshot();
             let moved = self.repacked(&state, now, budget)?;
-            Some(rehoused(&state, vec![moved], now))
+            Some(reallocated(&state, vec![moved], now))
         };
         let Some((writer, moved)) = self.decided_by_loop(find).await? else { return Ok(false) };
         let commit_of = |moved: &[(Arc<LeaseRecord>, LeaseRecord)]| {
             let mut commit = Commit::new(now);
-            rehouse(&mut commit, moved.to_vec());
+            enter_reallocated(&mut commit, moved.to_vec());
             commit
         };
         let tell = |(_, after): &(Arc<LeaseRecord>, LeaseRecord)| {

@@ -40,11 +40,11 @@ impl Service {
         let given_up = |after: &InstanceRecord| {
             instance.status == InstanceStatus::Building && after.instance.status == InstanceStatus::Deleting
         };
-        let makes_way = match write {
+        let preempted = match write {
             Write::Instance { record, .. } => instance.is_departing(now) && given_up(record),
             write => notices::preempted(before, write, now),
         };
-        (instance.requeue && makes_way).then(|| InstanceRecord {
+        (instance.requeue && preempted).then(|| InstanceRecord {
             instance: instance.successor(GuestId(self.parts.ids.uuid())),
             version: Version::FIRST,
             // It keeps its turn.
@@ -101,19 +101,19 @@ impl Service {
             ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
         };
         let mut observed = self.expected(state);
-        let (mut in_vain, mut seized, mut starts) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let (mut without_result, mut seized, mut starts) = (Vec::new(), BTreeSet::new(), Vec::new());
         for record in waiting {
             let terms = (record.instance.owner.project.clone(), record.instance.size);
             if budget.used_part_of(QUICK) {
                 self.progress().queue_resumes = last.map(|last| (began, last));
                 break;
             }
-            if starts.len() == AT_ONCE || in_vain.contains(&terms) {
+            if starts.len() == AT_ONCE || without_result.contains(&terms) {
                 continue;
             }
             last = Some(record.instance.id);
             let Some(host) = self.gap_for(&admission, &record.instance, &observed) else {
-                in_vain.push(terms);
+                without_result.push(terms);
                 continue;
             };
             let Some(known) = state.hosts.get(&host) else { continue };

@@ -28,7 +28,7 @@ type Relocation = (Arc<InstanceRecord>, Vec<Write>);
 impl Service {
     /// Finds other gaps for instances that would have to leave soon. Says whether there was any to find.
     pub(crate) async fn relocate(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let (relocations, in_vain) = {
+        let (relocations, without_result) = {
             let state = self.snapshot();
             let due = self.due_to_move(&state, now);
             if due.is_empty() {
@@ -40,8 +40,8 @@ impl Service {
             let known = self.state().revision;
             let mut progress = self.progress();
             match &mut progress.relocations_tried {
-                Some((revision, tried)) if *revision == known => tried.extend(in_vain),
-                tried => *tried = Some((known, in_vain)),
+                Some((revision, tried)) if *revision == known => tried.extend(without_result),
+                tried => *tried = Some((known, without_result)),
             }
             return Ok(false);
         }
@@ -71,7 +71,7 @@ impl Service {
             })?;
             let movable = record.instance.kind == InstanceKind::Preemptible
                 && record.instance.status == InstanceStatus::Active
-                && tried.is_none_or(|(_, in_vain)| !in_vain.contains(&record.instance.id))
+                && tried.is_none_or(|(_, without_result)| !without_result.contains(&record.instance.id))
                 // Two who see different things must not contradict each other by turns forever.
                 && !progress.told_of_instances.contains(&record.instance.id);
             movable.then(|| (Arc::clone(record), departure))
@@ -100,7 +100,8 @@ impl Service {
         let mut observed = self.expected(state);
         let seen = self.observed();
         let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();
-        let (mut relocations, mut in_vain, mut seized) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut relocations, mut without_result, mut seized) =
+            (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let mut last = None;
         for (record, departure) in due {
             if budget.used_part_of(QUICK) {
@@ -125,7 +126,7 @@ impl Service {
             let found =
                 admission.another_gap((instance, guest), self.least_gap(), (&observed, &state.history));
             if found == departure.moves_to {
-                in_vain.extend(found.is_none().then_some(instance.id));
+                without_result.extend(found.is_none().then_some(instance.id));
                 continue;
             }
             if let Some(host) = observed.hosts.get_mut(&instance.host)
@@ -139,7 +140,7 @@ impl Service {
             writes.extend(host.map(|host| seize(host)));
             relocations.push((record, writes));
         }
-        (relocations, in_vain)
+        (relocations, without_result)
     }
 }
 

@@ -123,7 +123,7 @@ impl Service {
         state.proposals.waiting().next()?;
         let occupied = state.occupied(&self.observed());
         let known = (state.revision, occupied);
-        if self.progress().to_serve.is_in_vain(&known) {
+        if self.progress().to_serve.is_without_result(&known) {
             return None;
         }
         let hosts = self.known_hosts(&state, now);

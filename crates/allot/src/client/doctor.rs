@@ -64,5 +64,5 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     } else {
         ""
     };
-    Err(ClientError::InVain(format!("{count} between what is stored and what the fleet shows{hint}")))
+    Err(ClientError::WithoutResult(format!("{count} between what is stored and what the fleet shows{hint}")))
 }

@@ -194,7 +194,7 @@ async fn built(mut answer: Value, session: &Session<'_>) -> Result<Value, Client
         answer = session.connection.get(&path, &[]).await?;
     }
     match answer["instance"]["status_reason"].as_str() {
-        Some(why) => Err(ClientError::InVain(format!("the instance does not run: {why}"))),
+        Some(why) => Err(ClientError::WithoutResult(format!("the instance does not run: {why}"))),
         None => Ok(answer),
     }
 }

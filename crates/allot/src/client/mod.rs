@@ -207,7 +207,7 @@ pub(crate) enum ClientError {
     Usage(String),
     /// Waiting has failed.
     #[error("{0}")]
-    InVain(String),
+    WithoutResult(String),
     /// Of several things that were to be done some could not be.
     #[error("{} of {of} could not be done", .failed.len())]
     Several { of: usize, failed: Vec<(String, ClientError)> },
@@ -219,7 +219,7 @@ pub(crate) enum ClientError {
 impl ClientError {
     fn status(&self) -> u8 {
         match self {
-            Self::Refused { .. } | Self::Offered { .. } | Self::InVain(_) | Self::Output(_) => REFUSED,
+            Self::Refused { .. } | Self::Offered { .. } | Self::WithoutResult(_) | Self::Output(_) => REFUSED,
             Self::Usage(_) => USAGE,
             Self::Several { failed, .. } => {
                 failed.iter().map(|(_, error)| error.status()).max().unwrap_or(REFUSED)

@@ -328,10 +328,11 @@ mod tests {
 
     #[test]
     fn numbers_and_switches_need_no_quotation_marks() {
-        let file = "[simulated]\nracks = 3\nchatter = true\n[leases]\nexempt_projects = [\"a\", \"b\"]";
+        let file =
+            "[simulated]\nracks = 3\nbackground_load = true\n[leases]\nexempt_projects = [\"a\", \"b\"]";
         let configuration = merged(&[], &[], file).expect("a configuration");
         assert_eq!(configuration.simulated_racks, 3);
-        assert!(configuration.simulated_chatter);
+        assert!(configuration.simulated_background_load);
         assert_eq!(configuration.exempt_projects, ["a", "b"]);
     }
 

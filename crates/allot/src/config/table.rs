@@ -224,7 +224,7 @@ settings! {
     /// How long things take on the machines: lifelike, or immediate, for measurements of the service alone
     "simulated.timing" simulated_timing: TimingChoice = "lifelike" as "TIMING";
     /// Whether guests come and go, so that hosts have something to be emptied of
-    "simulated.chatter" simulated_chatter: bool = "false" as "BOOL";
+    "simulated.background_load" simulated_background_load: bool = "false" as "BOOL";
     /// Where it is kept what is on the machines; without it, in a file beside the database
     "simulated.state_file" simulated_state_file: Option<PathBuf> = "" as "FILE";
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use ambient::{Clock, FastClock, Ids, ManualClock, RandomIds, SystemClock};
 use clap::{Args, CommandFactory, Parser};
 use fleet::StateError;
-use fleet::simulated::{Chatter, Layout, SimulatedFleet, Timing};
+use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
 use htools::io::{FAILURE, Io, SUCCESS};
 use jiff::SignedDuration;
 use service::{OpenError, Parts, Service, ServiceError, Settings};
@@ -115,7 +115,7 @@ fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
             let _ = writeln!(io.err, "Letting three days pass ...");
             past(&place.path, &layout).await?;
         }
-        let machines = Machines { layout, timing: Timing::LIFELIKE, chatter: Chatter::LIVELY };
+        let machines = Machines { layout, timing: Timing::LIFELIKE, background_load: BackgroundLoad::LIVELY };
         let clock = Arc::new(FastClock::new(arguments.speed));
         let assembly = Assembly::with_machines(&configuration, clock, &machines).await?;
         if new {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ambient::{Clock, RandomIds};
 use fleet::StateError;
 use fleet::hooks::HooksError;
-use fleet::simulated::{Chatter, Layout, Timing};
+use fleet::simulated::{BackgroundLoad, Layout, Timing};
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
 use leases::energy::PowerRules;
@@ -105,7 +105,7 @@ pub(crate) struct Assembly {
 pub(crate) struct Machines {
     pub layout: Layout,
     pub timing: Timing,
-    pub chatter: Chatter,
+    pub background_load: BackgroundLoad,
 }
 
 impl Assembly {
@@ -120,7 +120,11 @@ impl Assembly {
                 TimingChoice::Lifelike => Timing::LIFELIKE,
                 TimingChoice::Immediate => Timing::IMMEDIATE,
             },
-            chatter: if configuration.simulated_chatter { Chatter::LIVELY } else { Chatter::SILENCE },
+            background_load: if configuration.simulated_background_load {
+                BackgroundLoad::LIVELY
+            } else {
+                BackgroundLoad::SILENCE
+            },
         };
         Self::with_machines(configuration, clock, &machines).await
     }

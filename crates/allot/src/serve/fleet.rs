@@ -50,7 +50,7 @@ pub(super) fn fleet(
                 None => SimulatedFleet::new(clock, seed, &machines.layout),
             };
             let fleet = fleet.with_timing(machines.timing).with_grace(configuration.grace.0);
-            Ok(Arc::new(fleet.with_chatter(machines.chatter)))
+            Ok(Arc::new(fleet.with_background_load(machines.background_load)))
         }
     }
 }

@@ -33,12 +33,12 @@ fn parts_now(before: &Parts, cluster: &Cluster) -> Parts {
     for (instance, now) in parts.instances.iter_mut().zip(&cluster.instances) {
         (instance.primary, instance.secondary) = (now.primary, now.secondary);
     }
-    report_anew(before, &mut parts);
+    report_again(before, &mut parts);
     parts
 }
 
 /// Makes the nodes of `after` report what follows from what they report in `before`.
-fn report_anew(before: &Parts, after: &mut Parts) {
+fn report_again(before: &Parts, after: &mut Parts) {
     for (position, node) in after.nodes.iter_mut().enumerate() {
         let index = NodeIdx::from_usize(position);
         let (was, is) = (Used::on(index, &before.instances), Used::on(index, &after.instances));
@@ -129,7 +129,7 @@ proptest! {
         // Everything but the last instance is there; it arrives.
         let mut without = parts.clone();
         let mut instance = without.instances.pop().expect("there is an instance");
-        report_anew(&parts, &mut without);
+        report_again(&parts, &mut without);
         let mut cluster = load(without, true);
         let rules = cluster::TagRules::from_cluster_tags(&cluster.tags, &[]);
         cluster.derive_tags(&mut instance, &rules);

@@ -4,7 +4,7 @@
 //! happens when the fleet is asked after that time. So a run under a test's own clock is the same every time.
 
 mod apply;
-mod chatter;
+mod background_load;
 mod driver;
 mod faults;
 mod instances;
@@ -30,7 +30,7 @@ use leases::plan::{GuestOwner, ObservedHost};
 use tokio::sync::oneshot;
 
 use self::apply::Call;
-pub use self::chatter::Chatter;
+pub use self::background_load::BackgroundLoad;
 pub use self::faults::{Fault, Faults, PlannedFault, Verb};
 pub use self::layout::{Layout, Model, Rack};
 pub use self::script::Happening;
@@ -99,7 +99,7 @@ impl SimulatedFleet {
         state.have_hosts(machines.keys().copied());
         let rules = Rules {
             timing: Timing::IMMEDIATE,
-            chatter: Chatter::SILENCE,
+            background_load: BackgroundLoad::SILENCE,
             grace: leases::plan::PlanRules::default().grace,
             prepares: false,
             memory_mib: machines.values().map(|machine| (machine.id, machine.memory_mib.into())).collect(),
@@ -132,12 +132,12 @@ impl SimulatedFleet {
 
     /// Guests come and go.
     #[must_use]
-    pub fn with_chatter(self, chatter: Chatter) -> Self {
+    pub fn with_background_load(self, background_load: BackgroundLoad) -> Self {
         let now = self.clock.now();
         let mut inner = self.lock();
-        inner.rules.chatter = chatter;
+        inner.rules.background_load = background_load;
         let Inner { state, rules, .. } = &mut *inner;
-        state.begin_chatter(rules, now);
+        state.begin_background_load(rules, now);
         drop(inner);
         self
     }

@@ -13,7 +13,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::chatter::{Chatter, Talker};
+use super::background_load::{BackgroundLoad, Talker};
 use super::power::Supply;
 use super::script::Happening;
 use super::timing::Timing;
@@ -27,7 +27,7 @@ use crate::site::Site;
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) timing: Timing,
-    pub(super) chatter: Chatter,
+    pub(super) background_load: BackgroundLoad,
     /// How long a preemptible guest must be given.
     pub(super) grace: SignedDuration,
     /// Whether reservations need something as a whole.
@@ -205,7 +205,7 @@ pub(super) enum Event {
     /// From the script.
     Scripted(Happening),
     /// Somebody looks for a place for a guest.
-    Chatter(Talker),
+    BackgroundLoad(Talker),
 }
 
 impl State {
@@ -257,7 +257,7 @@ impl State {
 
     /// Whether somebody of that kind is about to look for a place for a guest.
     pub(super) fn talks(&self, talker: Talker) -> bool {
-        self.events.values().any(|event| matches!(event, Event::Chatter(who) if *who == talker))
+        self.events.values().any(|event| matches!(event, Event::BackgroundLoad(who) if *who == talker))
     }
 
     /// When something happens next.
@@ -283,7 +283,7 @@ impl State {
                 Event::Arrives { from, to, id } => self.arrive(from, to, id),
                 Event::Boots { host } => self.boot(host, at),
                 Event::Scripted(happening) => self.happen(rules, happening, at),
-                Event::Chatter(talker) => self.talk(rules, talker, at, now),
+                Event::BackgroundLoad(talker) => self.talk(rules, talker, at, now),
             }
         }
         happened

@@ -258,7 +258,7 @@ async fn hours(seed: u64) -> Vec<String> {
     let clock = Arc::new(ManualClock::new(at(0)));
     let fleet = SimulatedFleet::new(clock.clone(), seed, &Layout::of_machines(3))
         .with_timing(Timing { call: Between::ZERO, question: Between::ZERO, ..Timing::LIFELIKE })
-        .with_chatter(Chatter::LIVELY);
+        .with_background_load(BackgroundLoad::LIVELY);
     fleet.adopt(HOST).await.expect("nothing is there yet");
     fleet.adopt(HostId(2)).await.expect("nothing is there yet");
     hand_over(&fleet).await;
@@ -274,7 +274,7 @@ async fn hours(seed: u64) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_same_seed_gives_the_same_chatter() {
+async fn the_same_seed_gives_the_same_background_load() {
     let seen = hours(7).await;
     assert_eq!(seen, hours(7).await);
     assert_ne!(seen, hours(8).await);

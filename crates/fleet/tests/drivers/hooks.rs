@@ -348,7 +348,7 @@ async fn w4_a_release_that_a_crash_interrupted_is_repeated() {
 }
 
 #[tokio::test]
-async fn a_host_whose_release_failed_half_way_is_released_and_handed_over_anew_to_who_wants_it_after_all() {
+async fn a_host_whose_release_failed_half_way_is_released_and_handed_over_again_to_who_wants_it_after_all() {
     let rack = rack();
     rack.fleet.adopt(HOST).await.expect("nothing is there yet");
     let mut conductor = Conductor::new([HOST], vec![lease(1, 0, 60, vec![hosts(&[1])])]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ambient::{Clock, ManualClock};
 use async_trait::async_trait;
 use fleet::conformance::{self, Subject};
-use fleet::simulated::{Between, Chatter, Faults, Happening, Layout, SimulatedFleet, Timing};
+use fleet::simulated::{BackgroundLoad, Between, Faults, Happening, Layout, SimulatedFleet, Timing};
 use fleet::{Fleet, Isolation as _};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId};
@@ -95,7 +95,10 @@ async fn run_leases(seed: u64) {
         fleet.adopt(HostId(host)).await.expect("nothing is there yet");
     }
     let timing = Timing { call: Between::millis(0, 900), ..Timing::LIFELIKE };
-    let fleet = fleet.with_timing(timing).with_chatter(Chatter::LIVELY).with_faults(Faults::each(0.05));
+    let fleet = fleet
+        .with_timing(timing)
+        .with_background_load(BackgroundLoad::LIVELY)
+        .with_faults(Faults::each(0.05));
     let leases = vec![
         lease(1, 10, 60, vec![hosts(&[1, 2]), address(7)]),
         lease(2, 60, 110, vec![hosts(&[2, 3]), address(7)]),

@@ -15,7 +15,7 @@ const COPYING: u64 = 10;
 
 impl Admission<'_> {
     /// The reservations of the updated lease with what they are given. `before` is the lease as it was.
-    pub(super) fn given_anew(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
+    pub(super) fn given_again(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
         self.remembering(|admission| admission.given_what_it_needs(before, updated))
     }
 

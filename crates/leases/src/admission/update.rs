@@ -177,7 +177,7 @@ impl Admission<'_> {
         if !loses && self.stands(&as_offered) {
             updated = as_offered;
         } else {
-            updated.reservations = self.given_anew(lease, &updated)?;
+            updated.reservations = self.given_again(lease, &updated)?;
         }
         for reservation in &mut updated.reservations {
             reservation.resources_changed = false;
@@ -250,7 +250,7 @@ impl Admission<'_> {
 
     /// Whether what hosts must be like can be promised, if that has changed. What was promised before the operator
     /// chose other filters does not keep a lease from being changed.
-    fn check_asked_anew(&self, before: &ReservationTerms, after: &ReservationTerms) -> Result<(), Refusal> {
+    fn check_asked_again(&self, before: &ReservationTerms, after: &ReservationTerms) -> Result<(), Refusal> {
         let (ReservationTerms::Hosts(before), ReservationTerms::Hosts(after)) = (before, after) else {
             return Ok(());
         };
@@ -269,7 +269,7 @@ impl Admission<'_> {
             if let Some(reservation) = changed.reservations.iter_mut().find(|r| r.id == *id) {
                 let before = reservation.terms.clone();
                 apply(reservation, change, started)?;
-                self.check_asked_anew(&before, &reservation.terms)?;
+                self.check_asked_again(&before, &reservation.terms)?;
             }
         }
         Ok(changed)
@@ -279,7 +279,7 @@ impl Admission<'_> {
     fn reallocate(&self, updated: &mut Lease, lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
         updated.reservations = self.on_changed_terms(lease, changes)?.reservations;
         if !updated.window.since(self.now).is_empty() {
-            updated.reservations = self.given_anew(lease, updated)?;
+            updated.reservations = self.given_again(lease, updated)?;
             return Ok(());
         }
         // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends, and

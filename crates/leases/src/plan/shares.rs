@@ -2,7 +2,7 @@
 //!
 //! Shared hosts stay in the free pool, and preemptible guests there stay where they are, as long as there is room for
 //! them beside what is reserved. Which of them have to go was decided before
-//! ([`crate::admission::Admission::making_way`]): it is noted with their instances, and told with the world of guests
+//! ([`crate::admission::Admission::preempted_for_leases`]): it is noted with their instances, and told with the world of guests
 //! that others have started.
 
 use jiff::Timestamp;
@@ -84,7 +84,7 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
         if claims.going.contains(&guest.id) {
             continue;
         }
-        if let Some((asked_at, gone_by)) = makes_way(&effort.world, claims, guest) {
+        if let Some((asked_at, gone_by)) = preempted_at(&effort.world, claims, guest) {
             move_or_stop(effort, claims, (host, observed), (guest, asked_at), lease);
             in_the_way |= gone_by <= due;
         }
@@ -93,7 +93,7 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
 }
 
 /// When the guest is asked to leave for leases of room on its host, and has to be gone, if it is preempted.
-fn makes_way(world: &World<'_>, claims: &Claims<'_>, guest: &Guest) -> Option<(Timestamp, Timestamp)> {
+fn preempted_at(world: &World<'_>, claims: &Claims<'_>, guest: &Guest) -> Option<(Timestamp, Timestamp)> {
     if let Some(instance) = claims.leaving.get(&guest.id) {
         return instance.departure.map(|departure| (departure.asked_at, departure.gone_by));
     }

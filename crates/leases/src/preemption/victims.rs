@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn pre_06_as_few_make_way_as_can_then_those_who_lose_least_then_of_several_owners() {
+    fn pre_06_as_few_are_preempted_as_can_then_those_who_lose_least_then_of_several_owners() {
         let four = [(4, 10, 50, 0), (2, 10, 9, 0), (2, 10, 9, 1), (8, 90, 99, 1)];
         assert_eq!(chosen(&four, &room(16, 120)), [] as [u128; 0]);
         assert_eq!(chosen(&four, &room(15, 120)), [2], "any would do; it has done least");

@@ -113,12 +113,12 @@ impl<'a> Attempt<'a> {
         if !self.arrangement.take(entry.node, entry.way) {
             return false;
         }
-        let mut homeless = self.arrangement.stand.arrivals(entry.node).to_vec();
+        let mut displaced = self.arrangement.stand.arrivals(entry.node).to_vec();
         if entry.way == Status::Cleared {
-            homeless.extend_from_slice(&self.task.ground.residents[entry.node.at()]);
+            displaced.extend_from_slice(&self.task.ground.residents[entry.node.at()]);
         }
-        self.task.sort(&mut homeless);
-        let worked = homeless.into_iter().all(|guest| self.arrangement.settle(guest));
+        self.task.sort(&mut displaced);
+        let worked = displaced.into_iter().all(|guest| self.arrangement.settle(guest));
         if worked {
             self.taken.push(position);
         }
@@ -134,7 +134,7 @@ impl<'a> Attempt<'a> {
     /// hardest of all guests come first. Whether redundancy allows it.
     fn take_first(&mut self, order: &[usize]) -> bool {
         let (entries, ground) = (self.task.entries, self.task.ground);
-        let mut homeless = Vec::new();
+        let mut displaced = Vec::new();
         for &position in order {
             let entry = &entries[position];
             if self.is_complete() {
@@ -150,11 +150,11 @@ impl<'a> Attempt<'a> {
             }
             self.taken.push(position);
             if entry.way == Status::Cleared {
-                homeless.extend_from_slice(&ground.residents[entry.node.at()]);
+                displaced.extend_from_slice(&ground.residents[entry.node.at()]);
             }
         }
-        self.task.sort(&mut homeless);
-        for guest in homeless {
+        self.task.sort(&mut displaced);
+        for guest in displaced {
             let home = ground.home[guest.at()];
             if self.arrangement.stand.is_open(home) || self.arrangement.settle(guest) {
                 continue;

@@ -92,7 +92,7 @@ impl Redundancy {
     ) -> Option<Cover> {
         // Beginning a cover is some work as well.
         *looks += 10 + 2 * stand.ground.residents[node.at()].len() as u64;
-        for guest in self.homeless(stand, node, &cover) {
+        for guest in self.displaced(stand, node, &cover) {
             let size = stand.ground.size(guest)[self.dimensions[0]];
             // Whoever needs nothing may go where there is less than nothing.
             let to = among(if size == 0 { i64::MIN } else { size }).find(|to| {
@@ -105,7 +105,7 @@ impl Redundancy {
     }
 
     /// The guests of a node that have no place in a cover, the largest first.
-    fn homeless(&self, stand: &Stand<'_>, node: NodeIdx, cover: &Cover) -> Vec<InstanceIdx> {
+    fn displaced(&self, stand: &Stand<'_>, node: NodeIdx, cover: &Cover) -> Vec<InstanceIdx> {
         let has_place = |guest: &InstanceIdx| cover.iter().any(|(other, _)| other == guest);
         let mut guests: Vec<InstanceIdx> = stand.guests_on(node).filter(|guest| !has_place(guest)).collect();
         guests.sort_unstable_by_key(|guest| (Reverse(stand.ground.size(*guest)[self.dimensions[0]]), *guest));
@@ -120,7 +120,7 @@ impl Redundancy {
         cover: &mut Cover,
         looks: &mut impl FnMut(u64) -> bool,
     ) -> Option<bool> {
-        let Some(&guest) = self.homeless(stand, node, cover).first() else { return Some(true) };
+        let Some(&guest) = self.displaced(stand, node, cover).first() else { return Some(true) };
         for to in stand.ground.node_indices().filter(|to| *to != node) {
             if !looks(1) {
                 return None;

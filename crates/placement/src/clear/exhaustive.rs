@@ -71,7 +71,7 @@ impl Walk<'_> {
     fn choose(&mut self, from: usize) {
         let missing = self.task.wanted - self.taken.len();
         if missing == 0 {
-            let mut guests = self.homeless();
+            let mut guests = self.displaced();
             if guests.len() > MOST_GUESTS {
                 self.complete = false;
                 return;
@@ -113,7 +113,7 @@ impl Walk<'_> {
     }
 
     /// Who has to leave.
-    fn homeless(&self) -> Vec<InstanceIdx> {
+    fn displaced(&self) -> Vec<InstanceIdx> {
         let taken = self.taken.iter().map(|position| &self.task.entries[*position]);
         let cleared = taken.filter(|entry| entry.way == Status::Cleared);
         cleared.flat_map(|entry| self.task.ground.residents[entry.node.at()].iter().copied()).collect()
@@ -151,7 +151,7 @@ impl Walk<'_> {
             let Some(found) = rule.hard_covers(&self.stand, look) else { return false };
             covers = found;
         }
-        let mut guests = self.homeless();
+        let mut guests = self.displaced();
         guests.sort_unstable();
         let places = guests.into_iter().map(|guest| (guest, self.stand.place(guest))).collect();
         self.ceiling = Some(self.task.cost(&self.taken));

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_what_comes_of_reserving_anew() {
+    fn growth_is_what_comes_of_reserving_again() {
         let mut dice = Dice(1);
         for _ in 0..20_000 {
             let reserved: [i64; PRIMARIES] = std::array::from_fn(|_| dice.below(6) as i64);

@@ -1,6 +1,6 @@
 //! The slots of one size, and the claims to them.
 
-use crate::rehousing::{Room, Size, slots_in};
+use crate::evacuation::{Room, Size, slots_in};
 
 /// More slots than this on one node count as so many; more instances than that are on no node.
 const MOST_SLOTS: i64 = 1 << 20;
@@ -147,7 +147,7 @@ impl Row {
     }
 
     /// Makes the possible claims again, after the most slots in one room changed.
-    pub fn claim_anew(&mut self, residents: &[Option<Vec<Size>>]) {
+    pub fn claim_again(&mut self, residents: &[Option<Vec<Size>>]) {
         let mut claims = std::mem::take(&mut self.claims);
         for claim in &mut claims {
             let instances = residents[claim.room].as_deref().unwrap_or_default();

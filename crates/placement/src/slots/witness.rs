@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 
-use crate::rehousing::{Room, Size};
+use crate::evacuation::{Room, Size};
 
 /// A search for a way to fill all rooms ends undecided after so many steps.
 const PATIENCE: u32 = 16;

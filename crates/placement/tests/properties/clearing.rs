@@ -118,18 +118,18 @@ fn cheapest(request: &Request) -> Option<u64> {
         let lower_bound = 0;
         let (moves, refuges, cost) = (Vec::new(), Vec::new(), Cost::default());
         let plan = Plan { cleared, waits, moves, refuges, cost, lower_bound };
-        let homeless: Vec<&Guest> =
+        let displaced: Vec<&Guest> =
             request.guests.iter().filter(|guest| plan.cleared.contains(&guest.node)).collect();
         let mut costs = Vec::new();
-        assign(request, plan, &homeless, &mut costs);
+        assign(request, plan, &displaced, &mut costs);
         best = best.into_iter().chain(costs).min();
     }
     best
 }
 
 /// Adds the cost of the plan if the guests can be placed somehow: it is the same for all destinations.
-fn assign(request: &Request, mut plan: Plan, homeless: &[&Guest], costs: &mut Vec<u64>) {
-    let Some((guest, rest)) = homeless.split_first() else {
+fn assign(request: &Request, mut plan: Plan, displaced: &[&Guest], costs: &mut Vec<u64>) {
+    let Some((guest, rest)) = displaced.split_first() else {
         plan.cost = price(request, &plan);
         if passes(request, &mut plan) {
             costs.push(plan.cost.weighted);

@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn redundancy_kept_through_placements_is_redundancy_seen_anew(
+    fn redundancy_kept_through_placements_is_redundancy_seen_again(
         recipe in recipes(),
         pick: Index,
         drbd: bool,

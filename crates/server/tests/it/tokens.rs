@@ -292,14 +292,14 @@ async fn keys_of_a_file_sign_instead_and_are_changed_one_after_the_other() {
     std::fs::write(&keys.0, format!("{new}\n{old}\n")).expect("a file");
     first.app.reload().expect("the file is sound");
     assert_eq!(first.status(&token).await, 200, "the old one is still accepted");
-    let signed_anew = first.log_in("alice").await;
+    let signed_again = first.log_in("alice").await;
     std::fs::write(&keys.0, format!("{new}\n")).expect("a file");
     first.app.reload().expect("the file is sound");
-    assert_eq!((first.status(&token).await, first.status(&signed_anew).await), (401, 200));
+    assert_eq!((first.status(&token).await, first.status(&signed_again).await), (401, 200));
     std::fs::write(&keys.0, format!("{new}\nhunter2\n")).expect("a file");
     let error = first.app.reload().expect_err("too short").to_string();
     assert!(error.contains("line 2") && !error.contains("hunter2"), "{error}");
-    assert_eq!(first.status(&signed_anew).await, 200, "nothing has changed");
+    assert_eq!(first.status(&signed_again).await, 200, "nothing has changed");
 }
 
 #[tokio::test]

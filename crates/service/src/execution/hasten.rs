@@ -35,7 +35,7 @@ impl Service {
         state.leases.waiting_for_hosts().next()?;
         let occupied = state.occupied(&self.observed());
         let known = (state.revision, occupied);
-        if self.progress().to_hasten.is_in_vain(&known) {
+        if self.progress().to_hasten.is_without_result(&known) {
             return None;
         }
         let hosts = self.known_hosts(&state, now);

@@ -36,7 +36,7 @@ impl Service {
         let mut ill = state.ill();
         // What is closed may stay so for long. Unlike what fails, it is left as soon as it is closed, however far ahead
         // a lease is, so there is nothing new to find while nothing has changed.
-        if !self.progress().to_heal.is_in_vain(&(state.revision, BTreeSet::new())) {
+        if !self.progress().to_heal.is_without_result(&(state.revision, BTreeSet::new())) {
             ill.extend(state.on_closed_hosts());
         }
         let mut ill: Vec<_> = ill.iter().filter_map(|id| state.leases.get(*id)).collect();

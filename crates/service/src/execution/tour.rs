@@ -23,7 +23,7 @@ pub(super) const ANYTHING: Known = (Revision { number: 0, mark: 0 }, BTreeSet::n
 #[derive(Debug, Default)]
 pub(crate) struct Tour {
     /// What was known when nothing came of any entry. As long as it is known still, nothing will.
-    in_vain: Option<Known>,
+    without_result: Option<Known>,
     /// What was known when the pass began that is under way, and the last entry that was tried.
     under_way: Option<(Known, LeaseId)>,
 }
@@ -41,8 +41,8 @@ pub(crate) enum Found<T> {
 
 impl Tour {
     /// Whether nothing came of any entry by what is known.
-    pub fn is_in_vain(&self, known: &Known) -> bool {
-        self.in_vain.as_ref() == Some(known)
+    pub fn is_without_result(&self, known: &Known) -> bool {
+        self.without_result.as_ref() == Some(known)
     }
 
     /// Tries entries in their order, or behind those that were tried last time, until something comes of one.
@@ -81,7 +81,7 @@ impl Tour {
             }
         }
         if began == known {
-            self.in_vain = Some(known);
+            self.without_result = Some(known);
             return Found::Nothing;
         }
         // What was tried first may be different by now.
@@ -116,7 +116,7 @@ mod tests {
     fn a_pass_that_fits_into_a_cycle_tries_all_and_not_again_until_something_changes() {
         let mut tour = Tour::default();
         assert_eq!(go_on(&mut tour, 1, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
-        assert!(tour.is_in_vain(&known(1)) && !tour.is_in_vain(&known(2)));
+        assert!(tour.is_without_result(&known(1)) && !tour.is_without_result(&known(2)));
         assert_eq!(go_on(&mut tour, 2, 10_000, &[2, 3]), (vec![1, 2], Found::One(2)));
         assert_eq!(go_on(&mut tour, 3, 10_000, &[1]), (vec![1], Found::One(1)), "the first goes first");
     }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
         assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![5, 6, 7, 8], Found::Unfinished));
         assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![9, 10], Found::Nothing));
-        assert!(tour.is_in_vain(&known(1)));
+        assert!(tour.is_without_result(&known(1)));
     }
 
     #[test]

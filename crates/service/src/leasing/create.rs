@@ -184,7 +184,7 @@ impl Service {
         };
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let record = LeaseRecord::new(lease, wording, now);
-        Ok(Proposed { record, first: withdrawn, moved: rehoused(&state, moved, now) })
+        Ok(Proposed { record, first: withdrawn, moved: reallocated(&state, moved, now) })
     }
 
     /// The lease that is granted.
@@ -238,7 +238,7 @@ pub(crate) struct Proposed {
 }
 
 /// The records of leases that are given other hosts.
-pub(crate) fn rehoused(
+pub(crate) fn reallocated(
     state: &State,
     moved: Vec<Lease>,
     now: Timestamp,
@@ -257,7 +257,7 @@ pub(crate) fn rehoused(
 }
 
 /// Adds to a commit that leases get other hosts, of which listeners are told.
-pub(crate) fn rehouse(commit: &mut Commit, moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>) {
+pub(crate) fn enter_reallocated(commit: &mut Commit, moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>) {
     for (before, after) in moved {
         commit.notifications.push(notice(notices::UPDATE, &after));
         commit.writes.push(Write::Lease { record: Box::new(after), expected: Some(before.version) });
@@ -269,7 +269,7 @@ fn entered(caller: &Caller, proposed: Proposed, key: Option<&IdempotencyKey>) ->
     let Proposed { record, first, moved } = proposed;
     let mut commit = Commit::new(record.created_at);
     commit.writes = first;
-    rehouse(&mut commit, moved);
+    enter_reallocated(&mut commit, moved);
     commit.idempotency = key.map(|key| remembered(caller, key, &record));
     enter(&mut commit, caller, record);
     commit

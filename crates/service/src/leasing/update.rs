@@ -11,7 +11,7 @@ use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, Wording, Write};
 
-use super::create::{rehouse, rehoused};
+use super::create::{enter_reallocated, reallocated};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use crate::notices::{self, notice};
@@ -198,7 +198,7 @@ impl Service {
             created_at: before.created_at,
             updated_at: Some(now),
         };
-        let moved = rehoused(&state, moved, now);
+        let moved = reallocated(&state, moved, now);
         Ok(Change { before, after: Arc::new(after), before_end_rearmed, first, moved })
     }
 }
@@ -223,7 +223,7 @@ fn commit_of(caller: &Caller, change: Change, now: Timestamp) -> Commit {
     let renames_only = change.renames_only();
     let mut commit = Commit::new(now);
     commit.writes = change.first;
-    rehouse(&mut commit, change.moved);
+    enter_reallocated(&mut commit, change.moved);
     commit.writes.push(Write::Lease {
         record: Box::new(LeaseRecord::clone(&change.after)),
         expected: Some(change.before.version),

@@ -182,7 +182,7 @@ async fn pre_11_they_have_left_when_the_next_lease_of_the_host_starts() {
 }
 
 #[tokio::test]
-async fn pre_11_whoever_waits_to_be_started_anew_may_be_on_such_a_host_as_well() {
+async fn pre_11_whoever_waits_to_be_started_again_may_be_on_such_a_host_as_well() {
     let mut world = world(2).await;
     make(&mut world, open(0, 60)).await.expect("free");
     world.run_until(at(1)).await;

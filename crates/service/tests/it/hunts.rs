@@ -70,7 +70,7 @@ async fn cls_03_e_a_hunt_clears_hosts_and_the_lease_is_active() {
 }
 
 #[tokio::test]
-async fn cls_03_d_a_move_that_fails_for_good_is_planned_anew() {
+async fn cls_03_d_a_move_that_fails_for_good_is_planned_again() {
     let mut world = inhabited(world(4).await, 4).await;
     let lease = make(&mut world, best_effort(1, 55)).await.expect("a plan");
     let before = lease.lease.hunt.clone().expect("a hunt").moves[0];
@@ -85,7 +85,7 @@ async fn cls_03_d_a_move_that_fails_for_good_is_planned_anew() {
 }
 
 #[tokio::test]
-async fn cls_03_d_a_destination_that_fails_is_planned_anew() {
+async fn cls_03_d_a_destination_that_fails_is_planned_again() {
     let mut world = inhabited(world_with(4, settings(), None, slow).await, 4).await;
     let lease = make(&mut world, best_effort(1, 55)).await.expect("a plan");
     let before = lease.lease.hunt.clone().expect("a hunt").moves[0];

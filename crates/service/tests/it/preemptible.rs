@@ -401,7 +401,7 @@ pub async fn told(world: &World) -> Vec<(String, Option<String>)> {
 }
 
 #[tokio::test]
-async fn pre_notice_owners_are_told_when_their_instances_make_way_and_when_they_need_not() {
+async fn pre_notice_owners_are_told_when_their_instances_are_preempted_and_when_they_need_not() {
     let mut world = world(1).await;
     let instance = start(&mut world).await.expect("room").instance.clone();
     world.run_until(at(1)).await;
@@ -573,7 +573,7 @@ async fn pre_stop_one_is_kept_when_it_has_made_way_and_its_owner_starts_it_again
 }
 
 #[tokio::test]
-async fn pre_stop_one_that_is_kept_goes_on_by_itself_if_it_is_to_be_started_anew() {
+async fn pre_stop_one_that_is_kept_goes_on_by_itself_if_it_is_to_be_started_again() {
     let (mut world, id) = keeping_world(true).await;
     make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(31)).await;

@@ -155,7 +155,7 @@ async fn w5_after_an_outage_ends_come_before_starts_on_the_same_host() {
 }
 
 #[tokio::test]
-async fn preemptible_guests_make_way_after_their_grace_time() {
+async fn preemptible_guests_leave_after_their_grace_time() {
     let stubborn =
         Timing { shut_down: Between { least: minutes(60), most: minutes(60) }, ..Timing::IMMEDIATE };
     let mut world = world_with(1, settings(), None, |fleet| fleet.with_timing(stubborn)).await;

@@ -185,7 +185,7 @@ async fn cls_01_c_a_request_that_is_rejected_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn cls_01_e_hosts_are_chosen_anew_before_the_start_if_the_terms_hold() {
+async fn cls_01_e_hosts_are_chosen_again_before_the_start_if_the_terms_hold() {
     let mut world = world(3).await;
     let lease = make(&mut world, asking(30, 60, vec![hosts(2)])).await.expect("free");
     let failed = hosts_of(&lease)[0];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fleet::simulated::{Between, Chatter, Faults, Layout, Model, SimulatedFleet, Timing};
+use fleet::simulated::{BackgroundLoad, Between, Faults, Layout, Model, SimulatedFleet, Timing};
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
 use leases::hunt::Hunting;
@@ -114,20 +114,22 @@ impl Ways {
     }
 
     pub(super) fn prepare(&self, fleet: SimulatedFleet) -> SimulatedFleet {
-        fleet.with_timing(self.timing).with_grace(self.settings.plan_rules.grace).with_chatter(Chatter {
-            preemptible_every: Some(SignedDuration::from_hours(2)),
-            preemptible_runs_for: Between::secs(600, 86_400),
-            // Where others may use hosts of leases, owners leave some of them unused for longer.
-            project_every: Some(SignedDuration::from_hours(if self.settings.plan_rules.backfill {
-                12
-            } else {
-                2
-            })),
-            project_runs_for: Between::secs(600, 86_400),
-            others_every: self.others.then_some(SignedDuration::from_hours(1)),
-            others_run_for: Between::secs(600, 86_400),
-            most_per_host: 4,
-        })
+        fleet.with_timing(self.timing).with_grace(self.settings.plan_rules.grace).with_background_load(
+            BackgroundLoad {
+                preemptible_every: Some(SignedDuration::from_hours(2)),
+                preemptible_runs_for: Between::secs(600, 86_400),
+                // Where others may use hosts of leases, owners leave some of them unused for longer.
+                project_every: Some(SignedDuration::from_hours(if self.settings.plan_rules.backfill {
+                    12
+                } else {
+                    2
+                })),
+                project_runs_for: Between::secs(600, 86_400),
+                others_every: self.others.then_some(SignedDuration::from_hours(1)),
+                others_run_for: Between::secs(600, 86_400),
+                most_per_host: 4,
+            },
+        )
     }
 }
 

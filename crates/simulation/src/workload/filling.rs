@@ -29,7 +29,7 @@ pub struct Fill {
     /// For how many there was no place.
     pub refused: u64,
     /// How many were accepted and could not be started any more: a lease needed their place first.
-    pub in_vain: u64,
+    pub without_result: u64,
     /// How many ran as long as they wanted to.
     pub done: u64,
     /// How many were preempted for leases.
@@ -122,7 +122,7 @@ impl Filling {
         let used = launched_ms.map_or(0, |since| (now_ms - since) * i64::from(vcpus));
         self.core_ms += used;
         match (launched_ms, deleted) {
-            (None, _) => self.figures.in_vain += 1,
+            (None, _) => self.figures.without_result += 1,
             (Some(_), true) => self.figures.done += 1,
             (Some(_), false) => {
                 self.figures.preempted += 1;

@@ -147,7 +147,7 @@ fn preemptible_instances_fill_gaps_and_nobody_is_late_for_them() {
     let (plain, filled) = (served(&trace(SWF, &later), "plain"), served(&trace(SWF, &later), "fill"));
     assert_eq!((filled.late_starts, filled.reservations), (0, plain.reservations));
     let fill = filled.fill;
-    assert_eq!(fill.requests, fill.started + fill.refused + fill.in_vain, "{fill:#?}");
+    assert_eq!(fill.requests, fill.started + fill.refused + fill.without_result, "{fill:#?}");
     assert!(fill.done > 0 && fill.core_hours > fill.lost_core_hours, "{fill:#?}");
     assert!(fill.utilisation > filled.utilisation, "{filled:#?}");
     assert_eq!(plain.fill, Fill::default());

@@ -75,7 +75,7 @@ pub(super) async fn until(id: &str, aim: &Aim, session: &mut Session<'_>) -> Res
             return Ok(answer);
         }
         if let Some(reason) = hopeless(&lease, &aim.status) {
-            return Err(ClientError::InVain(reason));
+            return Err(ClientError::WithoutResult(reason));
         }
         let now = session.now().await;
         for line in told.news(&lease, &aim.status, now, &session.zone) {
@@ -86,7 +86,7 @@ pub(super) async fn until(id: &str, aim: &Aim, session: &mut Session<'_>) -> Res
         {
             let because = lease.status_reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
             let text = format!("lease {} is still {}{because}", lease.name, lease.status);
-            return Err(ClientError::InVain(text));
+            return Err(ClientError::WithoutResult(text));
         }
         tokio::time::sleep(POLL).await;
     }

@@ -244,7 +244,7 @@ fn cls_03_k_two_hunts_never_plan_on_the_same_host_or_room() {
 }
 
 #[test]
-fn cls_03_k_of_two_hunts_that_count_on_one_room_the_later_one_is_planned_anew() {
+fn cls_03_k_of_two_hunts_that_count_on_one_room_the_later_one_is_planned_again() {
     let mut pool = Pool::new(&[&[20], &[20], &[40], &[40]]);
     let first = pool.hunt(1, 1);
     let mut second = pool.hunt(2, 1);
@@ -377,7 +377,7 @@ fn nobody_is_moved_to_a_host_that_the_lease_itself_was_given_meanwhile() {
 }
 
 #[test]
-fn a_hunt_that_is_planned_anew_takes_no_host_that_is_kept_for_other_projects() {
+fn a_hunt_that_is_planned_again_takes_no_host_that_is_kept_for_other_projects() {
     let mut pool = Pool::new(&[&[10], &[10], &[]]);
     let hosts = pool.cloud.inventory.hosts().cloned().map(|mut host| {
         let tenant = if host.id == HostId(2) { "others" } else { "" };
@@ -536,7 +536,7 @@ fn energy_h_hunts_leave_room_for_a_lost_host_on_hosts_that_are_on() {
 }
 
 #[test]
-fn energy_h_a_hunt_whose_destination_is_to_be_off_is_planned_anew() {
+fn energy_h_a_hunt_whose_destination_is_to_be_off_is_planned_again() {
     let mut pool = Pool::new(&[&[10], &[20], &[20]]);
     let lease = pool.hunt(1, 1);
     let first = lease.hunt.as_ref().expect("it hunts").moves[0];

@@ -51,7 +51,7 @@ fn pre_09_the_fence_comes_before_anybody_leaves_and_goes_if_the_lease_does() {
 }
 
 #[test]
-fn pre_08_the_event_is_armed_anew_if_the_lease_is_put_off_and_done_in_vain_if_it_never_starts() {
+fn pre_08_the_event_is_armed_again_if_the_lease_is_put_off_and_done_without_result_if_it_never_starts() {
     let mut stage = stage();
     stage.perform(8);
     let status = |stage: &Stage| stage.leases[0].before_start.expect("begun").status;
@@ -98,7 +98,7 @@ fn shared() -> Stage {
 }
 
 #[test]
-fn pre_06_those_who_make_way_for_room_on_a_host_leave_before_it_is_granted_and_the_others_stay() {
+fn pre_06_those_who_are_preempted_for_room_on_a_host_leave_before_it_is_granted_and_the_others_stay() {
     let mut stage = shared();
     assert_eq!(stage.perform(7), []);
     assert_eq!(stage.perform(8), [Action::StopGuest(ONE, GuestId(7))]);
@@ -226,7 +226,7 @@ fn pre_05_whoever_is_not_preemptible_stays_whatever_is_said_of_it() {
 }
 
 #[test]
-fn pre_09_who_makes_way_before_it_was_started_is_not_started() {
+fn pre_09_who_is_preempted_before_it_was_started_is_not_started() {
     let mut stage = shared();
     stage.instances.retain(|instance| instance.id == GuestId(7));
     stage.instances[0].status = InstanceStatus::Building;

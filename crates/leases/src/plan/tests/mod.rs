@@ -372,7 +372,7 @@ fn a_lease_ends_although_one_of_its_hosts_is_down_and_the_host_is_freed_later() 
 }
 
 #[test]
-fn a_host_whose_release_was_begun_is_released_and_handed_over_anew_if_its_lease_wants_it_after_all() {
+fn a_host_whose_release_was_begun_is_released_and_handed_over_again_if_its_lease_wants_it_after_all() {
     let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1])]);
     stage.perform(0);
     stage.host(1).place = Place::Releasing(FIRST);

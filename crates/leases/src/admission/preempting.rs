@@ -25,7 +25,7 @@ impl Admission<'_> {
     ///
     /// Instances that go whatever becomes of leases ([`Instance::goes_anyway`]) are among them as long as a lease of
     /// room needs the place that they still have: until they have gone that room is not there.
-    pub fn making_way<'i>(
+    pub fn preempted_for_leases<'i>(
         &self,
         host: &Host,
         instances: impl IntoIterator<Item = &'i Instance>,

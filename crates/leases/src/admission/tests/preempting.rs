@@ -44,7 +44,7 @@ fn leaving_at(
         let booked = cloud.calendar.bookings(host.id).find(|(_, booking)| booking.lease == id);
         booked.filter(|_| id != LeaseId(HELD)).map(|(window, _)| window.start())
     };
-    let leaving = admission.making_way(host, instances, elsewhere, starts);
+    let leaving = admission.preempted_for_leases(host, instances, elsewhere, starts);
     leaving.into_iter().map(|(id, start)| (id.0, start.as_second() / 60)).collect()
 }
 
@@ -136,7 +136,7 @@ fn started_elsewhere(id: u128, vcpus: u32) -> Guest {
 }
 
 #[test]
-fn pre_06_guests_that_others_have_started_make_way_as_well_and_only_as_many_as_it_takes() {
+fn pre_06_guests_that_others_have_started_are_preempted_as_well_and_only_as_many_as_it_takes() {
     let mut cloud = Cloud::new(1);
     let guests = [started_elsewhere(7, 4), started_elsewhere(8, 4), started_elsewhere(9, 0)];
     let elsewhere = Elsewhere { guests: &guests, until: at(30) };

@@ -2,7 +2,7 @@
 
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, MirrorClass, NodeIdx};
 
-use crate::rehousing::{Rehousing, Room, Size};
+use crate::evacuation::{Evacuation, Room, Size};
 
 /// How an instance survives the loss of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +33,14 @@ pub(crate) fn used_memory(instance: &Instance) -> i64 {
 
 /// Instances of a lost node that are to be started or created elsewhere.
 #[derive(Default)]
-pub(crate) struct Homeless {
+pub(crate) struct Displaced {
     /// To be started, in order.
     evacuated: Vec<Size>,
     /// To be created, in order of the list.
     recreated: Vec<(InstanceIdx, i64, Size)>,
 }
 
-impl Homeless {
+impl Displaced {
     /// Adds an instance; the latest of the list comes first.
     pub fn add(&mut self, index: InstanceIdx, instance: &Instance) {
         let size = Size::of(instance);
@@ -58,13 +58,13 @@ impl Homeless {
 
     /// Where they may go when `node` is lost, and `left` is the memory left on the other nodes; nothing if some
     /// instance has a negative size.
-    pub fn rehousing(
+    pub fn evacuation(
         self,
         cluster: &Cluster,
         list: &[NodeIdx],
         node: NodeIdx,
         left: impl Fn(NodeIdx) -> i64,
-    ) -> Option<Rehousing> {
+    ) -> Option<Evacuation> {
         let group = cluster.node(node).group;
         let policy = &cluster.group(group).policy;
         // All nodes of the group have one policy, which reads differently with exclusive storage.
@@ -85,7 +85,7 @@ impl Homeless {
             rooms.push(Room { memory: left(target), disk: cluster.figures(target).free_disk, willing });
         }
         let instances = self.in_order();
-        instances.iter().all(Size::is_sensible).then_some(Rehousing { instances, rooms })
+        instances.iter().all(Size::is_sensible).then_some(Evacuation { instances, rooms })
     }
 
     /// Their sizes, in the order in which they get new nodes.

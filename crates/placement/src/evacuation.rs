@@ -13,7 +13,7 @@
 
 use cluster::Instance;
 
-use crate::homeless::used_memory;
+use crate::displaced::used_memory;
 
 /// What an instance takes, MiB; not negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,14 +67,14 @@ const SLACK: f64 = 1e-9;
 ///
 /// A node takes an instance if something of its memory stays free, and of its disk if the instance has any.
 #[derive(Debug)]
-pub(crate) struct Rehousing {
+pub(crate) struct Evacuation {
     /// The instances.
     pub instances: Vec<Size>,
     /// Free on the nodes that may take some, ascending.
     pub rooms: Vec<Room>,
 }
 
-impl Rehousing {
+impl Evacuation {
     /// Whether every instance finds a node, if that can be told; true stays true even if any `spare` nodes change.
     pub fn verdict(&self, spare: usize) -> Option<bool> {
         if self.rooms_outnumber(spare) || self.slots_for_largest(spare) || self.always_fit(spare) {
@@ -246,43 +246,43 @@ impl<T: Copy + Default + PartialOrd + std::ops::Sub<Output = T>> Greatest<T> {
 mod tests {
     use super::*;
 
-    fn rehousing(instances: &[(i64, i64)], rooms: &[(i64, i64)]) -> Rehousing {
+    fn evacuation(instances: &[(i64, i64)], rooms: &[(i64, i64)]) -> Evacuation {
         let instances = instances.iter().map(|&(memory, disk)| Size { memory, disk: Some(disk) }).collect();
         let rooms: Vec<Room> =
             rooms.iter().map(|&(memory, disk)| Room { memory, disk, willing: true }).collect();
-        Rehousing { instances, rooms }
+        Evacuation { instances, rooms }
     }
 
     #[test]
     fn something_must_stay_free() {
-        assert_eq!(rehousing(&[(4, 4)], &[(5, 5)]).verdict(0), Some(true));
-        assert_eq!(rehousing(&[(4, 4)], &[(4, 5), (5, 4)]).verdict(0), Some(false));
-        assert_eq!(rehousing(&[(0, 0)], &[(1, 1)]).verdict(0), Some(true));
-        assert_eq!(rehousing(&[(0, 0)], &[(1, 0)]).verdict(0), Some(false));
-        assert_eq!(rehousing(&[], &[]).verdict(0), Some(true));
+        assert_eq!(evacuation(&[(4, 4)], &[(5, 5)]).verdict(0), Some(true));
+        assert_eq!(evacuation(&[(4, 4)], &[(4, 5), (5, 4)]).verdict(0), Some(false));
+        assert_eq!(evacuation(&[(0, 0)], &[(1, 1)]).verdict(0), Some(true));
+        assert_eq!(evacuation(&[(0, 0)], &[(1, 0)]).verdict(0), Some(false));
+        assert_eq!(evacuation(&[], &[]).verdict(0), Some(true));
     }
 
     #[test]
     fn small_ones_cannot_take_all_room_from_a_large_one() {
         // The last may find its size only where the first two did not go.
-        assert_eq!(rehousing(&[(3, 1), (3, 1), (2, 1)], &[(8, 99), (3, 99)]).verdict(0), Some(true));
+        assert_eq!(evacuation(&[(3, 1), (3, 1), (2, 1)], &[(8, 99), (3, 99)]).verdict(0), Some(true));
         // It depends on where the first goes.
-        assert_eq!(rehousing(&[(3, 1), (5, 1)], &[(6, 99), (4, 99)]).verdict(0), None);
-        assert_eq!(rehousing(&[(3, 1), (5, 1)], &[(5, 99), (9, 99)]).verdict(0), None);
-        assert_eq!(rehousing(&[(5, 1), (5, 1)], &[(6, 99), (5, 99)]).verdict(0), Some(false));
+        assert_eq!(evacuation(&[(3, 1), (5, 1)], &[(6, 99), (4, 99)]).verdict(0), None);
+        assert_eq!(evacuation(&[(3, 1), (5, 1)], &[(5, 99), (9, 99)]).verdict(0), None);
+        assert_eq!(evacuation(&[(5, 1), (5, 1)], &[(6, 99), (5, 99)]).verdict(0), Some(false));
     }
 
     #[test]
     fn each_instance_blocks_one_node_at_most() {
         // Of memory and disk, either could be used up in total.
         let instances = [(9, 1), (1, 9), (1, 1)];
-        assert_eq!(rehousing(&instances, &[(10, 10), (10, 10), (2, 2)]).verdict(0), Some(true));
-        assert_eq!(rehousing(&instances, &[(10, 10), (10, 10)]).verdict(0), None);
+        assert_eq!(evacuation(&instances, &[(10, 10), (10, 10), (2, 2)]).verdict(0), Some(true));
+        assert_eq!(evacuation(&instances, &[(10, 10), (10, 10)]).verdict(0), None);
     }
 
     #[test]
     fn spare_nodes_are_not_relied_upon() {
-        let of = |rooms: &[(i64, i64)]| rehousing(&[(4, 4)], rooms).verdict(2);
+        let of = |rooms: &[(i64, i64)]| evacuation(&[(4, 4)], rooms).verdict(2);
         assert_eq!(of(&[(9, 9), (9, 9)]), None);
         assert_eq!(of(&[(9, 9), (9, 9), (5, 5)]), Some(true));
     }

@@ -16,7 +16,7 @@ const CATCHES_UP: SignedDuration = SignedDuration::from_hours(1);
 
 /// How much goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Chatter {
+pub struct BackgroundLoad {
     /// A preemptible guest starts somewhere in the free pool, about that often.
     pub preemptible_every: Option<SignedDuration>,
     /// How long it runs.
@@ -33,7 +33,7 @@ pub struct Chatter {
     pub most_per_host: usize,
 }
 
-impl Chatter {
+impl BackgroundLoad {
     /// Nothing goes on.
     pub const SILENCE: Self = Self {
         preemptible_every: None,
@@ -76,9 +76,9 @@ pub(super) enum Talker {
 
 impl State {
     /// Sees to it that all who are to start guests do.
-    pub(super) fn begin_chatter(&mut self, rules: &Rules, now: Timestamp) {
+    pub(super) fn begin_background_load(&mut self, rules: &Rules, now: Timestamp) {
         for talker in [Talker::Preemptibles, Talker::Projects, Talker::Others] {
-            if rules.chatter.every(talker).is_some() && !self.talks(talker) {
+            if rules.background_load.every(talker).is_some() && !self.talks(talker) {
                 self.schedule_talk(rules, talker, now);
             }
         }
@@ -87,25 +87,26 @@ impl State {
     /// The next time, about the usual time from then.
     fn schedule_talk(&mut self, rules: &Rules, talker: Talker, from: Timestamp) {
         // Not more often than every millisecond, or no time would ever pass.
-        let usual = rules.chatter.every(talker).map(|every| every.max(SignedDuration::from_millis(2)));
+        let usual =
+            rules.background_load.every(talker).map(|every| every.max(SignedDuration::from_millis(2)));
         if let Some(usual) = usual {
             let pause = Between { least: usual / 2, most: usual + usual / 2 }.draw(&mut self.draw());
-            self.schedule(later(from, pause), Event::Chatter(talker));
+            self.schedule(later(from, pause), Event::BackgroundLoad(talker));
         }
     }
 
     /// Somebody starts a guest if there is a place for it, and will be back.
     pub(super) fn talk(&mut self, rules: &Rules, talker: Talker, at: Timestamp, now: Timestamp) {
-        let chatter = rules.chatter;
+        let background_load = rules.background_load;
         let runs_for = match talker {
-            Talker::Preemptibles => chatter.preemptible_runs_for,
-            Talker::Projects => chatter.project_runs_for,
-            Talker::Others => chatter.others_run_for,
+            Talker::Preemptibles => background_load.preemptible_runs_for,
+            Talker::Projects => background_load.project_runs_for,
+            Talker::Others => background_load.others_run_for,
         };
         let places: Vec<(HostId, GuestOwner)> = self
             .hosts
             .iter()
-            .filter(|(_, host)| host.crowd() < chatter.most_per_host)
+            .filter(|(_, host)| host.crowd() < background_load.most_per_host)
             .flat_map(|(id, host)| wishes(talker, host).into_iter().map(move |owner| (*id, owner)))
             .filter(|(id, owner)| self.hosts[id].admits(*owner))
             .collect();
