@@ -204,7 +204,8 @@ pub(super) enum Event {
     },
     /// From the script.
     Scripted(Happening),
-    /// Somebody looks for a place for a guest.
+    /// Somebody looks for a place for a guest. Files of earlier versions call it by its former name.
+    #[serde(alias = "chatter")]
     BackgroundLoad(Talker),
 }
 

@@ -322,3 +322,20 @@ async fn w4_machines_do_not_notice_that_the_process_ends() {
     assert!(matches!(refused, Err(StateError::Corrupt { .. })));
     std::fs::remove_dir_all(&directory).expect("it was there");
 }
+
+#[tokio::test]
+async fn a_file_of_an_earlier_version_is_read() {
+    let directory = std::env::temp_dir().join(format!("allot-simulated-earlier-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let file = directory.join("fleet.json");
+    let clock = Arc::new(ManualClock::new(at(0)));
+    let open = || SimulatedFleet::persistent(&file, clock.clone(), 1, &Layout::of_machines(1));
+    let fleet = open().expect("there is none").with_background_load(BackgroundLoad::LIVELY);
+    fleet.adopt(HOST).await.expect("done");
+    drop(fleet);
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    assert!(text.contains("\"background_load\""), "{text}");
+    std::fs::write(&file, text.replace("\"background_load\"", "\"chatter\"")).expect("a file");
+    open().expect("what it says is known by its former name");
+    std::fs::remove_dir_all(&directory).expect("it was there");
+}
