@@ -13,9 +13,9 @@ use store::Write;
 
 use crate::hosts::required;
 use crate::proposals::forget;
-use crate::state::{State, described, stays};
+use crate::state::{State, stays};
 
-/// Hosts that become different, each as decisions see it before and after; none if it is removed.
+/// Hosts that become different, each with what its pool says of it, before and after; none if it is removed.
 type Changed = BTreeMap<HostId, Option<(Host, Host)>>;
 
 impl State {
@@ -67,13 +67,13 @@ impl State {
             Write::Host { record, .. } => {
                 let Some(before) = self.hosts.get(&record.host.id) else { return };
                 let [old, new] =
-                    [&before.host, &record.host].map(|host| described(host, self.free_pool(host.pool)));
+                    [&before.host, &record.host].map(|host| self.free_pool(host.pool).describe(host.clone()));
                 changed.insert(record.host.id, Some((old, new)));
             }
             Write::FreePool { record, .. } => {
                 let pool = self.free_pool(record.pool.id);
                 for own in self.hosts.values().filter(|own| own.host.pool == record.pool.id) {
-                    let [old, new] = [pool, &record.pool].map(|pool| described(&own.host, pool));
+                    let [old, new] = [pool, &record.pool].map(|pool| pool.describe(own.host.clone()));
                     changed.insert(own.host.id, Some((old, new)));
                 }
             }

@@ -36,7 +36,7 @@ use crate::sorted::Sorted;
 use crate::traces::Traces;
 
 /// The host as decisions see it.
-pub(crate) fn described(host: &Host, pool: &FreePool) -> Host {
+fn described(host: &Host, pool: &FreePool) -> Host {
     let host = pool.describe(host.clone());
     Host { attributes: attributes_of(&host), ..host }
 }

@@ -130,20 +130,14 @@ impl Service {
     }
 
     fn moves_withdrawn(&self, now: Timestamp) -> Vec<Change> {
-        let state = self.snapshot();
-        let moving: Vec<_> = state.leases.hunters().filter(|record| record.lease.hunt.is_some()).collect();
-        if moving.is_empty() {
-            return Vec::new();
-        }
-        let budget = Budget::new(self.settings.decision_work);
-        let (observed, hosts) = (self.observed(), self.known_hosts(&state, now));
-        let admission = self.admission(&state, None, &hosts, now, &budget);
+        let (state, observed) = (self.snapshot(), self.observed());
+        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let withdrawn = |before: &Arc<LeaseRecord>| {
             let after = admission.without_lost_destinations(&before.lease, &observed)?;
             tracing::info!(lease = %after.id, "moves to leased hosts withdrawn");
             Some(Change { before: Arc::clone(before), after: Some(after) })
         };
-        moving.into_iter().filter_map(withdrawn).collect()
+        state.leases.hunters().filter_map(withdrawn).collect()
     }
 
     /// Whether a guest that is being moved for the lease is seen nowhere at the moment: the hosts have been looked at
