@@ -21,6 +21,8 @@ mod pools;
 mod power;
 mod run;
 mod schedule;
+#[cfg(test)]
+mod testing;
 mod traffic;
 pub mod workload;
 mod world;

@@ -293,10 +293,10 @@ mod tests {
 
     use leases::free_pool::FreePool;
     use leases::host::Host;
-    use leases::lease::{EndAction, NewLease as Identity};
-    use leases::project::{Owner, ProjectId, UserId};
-    use leases::terms::{HostsTerms, Terms};
+    use leases::terms::HostsTerms;
     use store::{FreePoolRecord, LeaseRecord, Version};
+
+    use crate::testing::lease;
 
     /// Within the lease.
     const AT: Timestamp = Timestamp::UNIX_EPOCH;
@@ -304,19 +304,9 @@ mod tests {
     /// A lease of host 1, which wants that, and hosts that are in these pools of that name and tier.
     fn contents(wish: Wish, pools: &[(u64, &str, Option<&str>)]) -> Snapshot {
         let at = Timestamp::UNIX_EPOCH;
-        let window = Window::starting(at, SignedDuration::from_hours(1));
         let hosts =
             HostsTerms::new(1, 1).expect("a range").requiring(wish.requirement().expect("well formed"));
-        let terms = Terms::new(window, None, vec![ReservationTerms::Hosts(hosts)]).expect("terms");
-        let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("me".to_owned()) };
-        let identity = Identity {
-            id: LeaseId(1),
-            name: String::new(),
-            owner,
-            end_action: EndAction::DeleteGuests,
-            reservations: vec![ReservationId(1)],
-        };
-        let lease = Lease::new(identity, terms, vec![Allocation::Hosts([HostId(1)].into())], None);
+        let lease = lease(1, ReservationTerms::Hosts(hosts), 1, (0, 60));
         let mut contents = Snapshot::default();
         contents.leases.push(LeaseRecord::new(lease, BTreeMap::new(), at));
         for (number, (host, name, tier)) in (10..).zip(pools) {

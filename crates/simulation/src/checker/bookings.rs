@@ -104,35 +104,21 @@ fn check_room(host: HostId, uses: &[Use<'_>], capacity: &Resources, now: Timesta
 mod tests {
     use super::*;
 
-    use leases::ids::ReservationId;
-    use leases::lease::{EndAction, Lease, NewLease};
-    use leases::project::{Owner, ProjectId, UserId};
-    use leases::terms::{HostsTerms, Terms};
+    use leases::terms::HostsTerms;
     use store::LeaseRecord;
 
-    fn lease(id: u128, host: u64, (start, end): (i64, i64)) -> LeaseRecord {
-        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
-        let window = Window::new(at(start), at(end)).expect("forwards");
+    use crate::testing::{at, lease};
+
+    fn record(id: u128, window: (i64, i64)) -> LeaseRecord {
         let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
-        let terms = Terms::new(window, None, vec![asked]).expect("terms");
-        let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("me".to_owned()) };
-        let identity = NewLease {
-            id: LeaseId(id),
-            name: String::new(),
-            owner,
-            end_action: EndAction::DeleteGuests,
-            reservations: vec![ReservationId(id)],
-        };
-        let lease = Lease::new(identity, terms, vec![Allocation::Hosts([HostId(host)].into())], None);
-        LeaseRecord::new(lease, BTreeMap::new(), at(0))
+        LeaseRecord::new(lease(id, asked, 1, window), BTreeMap::new(), at(0))
     }
 
     /// What is found at that minute of these leases of host 1, with ten minutes of cleaning.
     fn found(leases: &[(i64, i64)], minute: i64) -> Verdict {
-        let leases = (1..).zip(leases).map(|(id, window)| lease(id, 1, *window)).collect();
+        let leases = (1..).zip(leases).map(|(id, window)| record(id, *window)).collect();
         let contents = Snapshot { leases, ..Snapshot::default() };
-        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minute);
-        check_bookings(&contents, SignedDuration::from_mins(10), now)
+        check_bookings(&contents, SignedDuration::from_mins(10), at(minute))
     }
 
     #[test]

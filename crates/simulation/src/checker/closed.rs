@@ -67,32 +67,21 @@ mod tests {
     use super::*;
 
     use leases::host::Host;
-    use leases::ids::{OffersId, ReservationId};
-    use leases::lease::{Allocation, EndAction, Lease, NewLease};
+    use leases::ids::OffersId;
     use leases::offer::OfferKind;
-    use leases::project::{Owner, ProjectId, UserId};
-    use leases::terms::{HostsTerms, ReservationTerms, Terms};
-    use leases::window::Window;
+    use leases::terms::{HostsTerms, ReservationTerms};
     use store::{HostRecord, Version};
 
+    use crate::testing::{at, lease};
+
     fn contents(closed: bool, leases: &[u128]) -> Snapshot {
-        let at = Timestamp::UNIX_EPOCH;
+        let at = at(0);
         let mut contents = Snapshot::default();
         let host = Host { reservable: !closed, ..Host::new(HostId(1), "h", 1, 1, 1) };
         contents.hosts.push(HostRecord { host, version: Version::FIRST, created_at: at, updated_at: None });
         for id in leases {
-            let window = Window::starting(at, SignedDuration::from_hours(1));
             let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
-            let terms = Terms::new(window, None, vec![asked]).expect("terms");
-            let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("me".to_owned()) };
-            let identity = NewLease {
-                id: LeaseId(*id),
-                name: String::new(),
-                owner,
-                end_action: EndAction::DeleteGuests,
-                reservations: vec![ReservationId(*id)],
-            };
-            let lease = Lease::new(identity, terms, vec![Allocation::Hosts([HostId(1)].into())], None);
+            let lease = lease(*id, asked, 1, (0, 60));
             contents.leases.push(LeaseRecord::new(lease, BTreeMap::new(), at));
         }
         contents
@@ -100,7 +89,6 @@ mod tests {
 
     #[test]
     fn a_lease_that_is_given_a_closed_host_is_noticed_and_one_that_has_it_is_not() {
-        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
         let mut watch = ClosedWatch::default();
         assert_eq!(watch.follow(&contents(false, &[1]), false, at(0)), Ok(()));
         assert_eq!(watch.follow(&contents(true, &[1]), false, at(1)), Ok(()));
@@ -112,7 +100,6 @@ mod tests {
     }
     #[test]
     fn a_lease_has_the_host_that_it_was_offered_before_it_was_closed() {
-        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
         let offers = |ids: &[u128], of: Option<u128>| -> Vec<LeaseRecord> {
             let standing = Standing::Offered {
                 group: OffersId(1),

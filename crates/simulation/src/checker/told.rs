@@ -27,32 +27,19 @@ pub(super) fn same_terms(told: &Lease, is: &Lease) -> bool {
 mod tests {
     use super::*;
 
-    use jiff::{SignedDuration, Timestamp};
+    use jiff::SignedDuration;
     use leases::hunt::Hunt;
-    use leases::ids::{HostId, LeaseId, ReservationId};
-    use leases::lease::{Allocation, NewLease};
-    use leases::project::{Owner, ProjectId, UserId};
-    use leases::terms::{HostsTerms, ReservationTerms, Terms};
-    use leases::window::Window;
+    use leases::terms::{HostsTerms, ReservationTerms};
+
+    use crate::testing::{self, at};
 
     /// A lease that is to start as soon as it can, at these minutes by now.
-    fn lease((start, end): (i64, i64), allowance: Option<i64>) -> Lease {
-        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
-        let window = Window::new(at(start), at(end)).expect("forwards");
+    fn lease(window: (i64, i64), allowance: Option<i64>) -> Lease {
         let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
-        let terms = Terms::new(window, None, vec![asked]).expect("terms");
-        let terms = terms.of_type(LeaseType::BestEffort { deadline: at(600) });
-        let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("me".to_owned()) };
-        let identity = NewLease {
-            id: LeaseId(1),
-            name: String::new(),
-            owner,
-            end_action: EndAction::DeleteGuests,
-            reservations: vec![ReservationId(1)],
-        };
-        let hunt = allowance
-            .map(|minutes| Hunt { allowance: SignedDuration::from_mins(minutes), ..Hunt::default() });
-        Lease::new(identity, terms, vec![Allocation::Hosts([HostId(1)].into())], None).hunting(hunt)
+        let lease_type = LeaseType::BestEffort { deadline: at(600) };
+        let lease = Lease { lease_type, ..testing::lease(1, asked, 1, window) };
+        let hunt = |minutes| Hunt { allowance: SignedDuration::from_mins(minutes), ..Hunt::default() };
+        lease.hunting(allowance.map(hunt))
     }
 
     #[test]
