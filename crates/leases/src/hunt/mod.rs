@@ -280,10 +280,8 @@ impl Surroundings<'_> {
 
     /// Hosts that the lease holds and that guests of it are on.
     pub(crate) fn left_to_clear(&self, lease: &Lease) -> BTreeSet<HostId> {
-        let held = |host: &ObservedHost| match host.place {
-            Place::Held(holder) | Place::Releasing(holder) => lease.reservation(holder).is_some(),
-            Place::FreePool | Place::Fenced { .. } => false,
-        };
+        let held =
+            |host: &ObservedHost| host.place.holder().is_some_and(|id| lease.reservation(id).is_some());
         let own = |host: &ObservedHost| host.guests.iter().any(|g| g.owner == GuestOwner::Lease(lease.id));
         let clearable = |host: &ObservedHost| host.health != Health::Failed && held(host) && own(host);
         self.observed.hosts.iter().filter(|(_, host)| clearable(host)).map(|(id, _)| *id).collect()

@@ -6,11 +6,12 @@ use super::effort::Effort;
 use super::handover::stop;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use crate::admission::is_used;
-use crate::ids::{HostId, LeaseId};
+use crate::ids::{HostId, LeaseId, ReservationId};
 use crate::instance::Instance;
 use crate::lease::Lease;
 
-/// The steps of a host that its lease has and goes on to have: preemptible guests that may not stay there leave.
+/// The steps of a host that its lease has and goes on to have, be it for another of its reservations: preemptible guests
+/// that may not stay there leave.
 pub(super) fn plan_host(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,
@@ -40,14 +41,19 @@ pub(super) fn has_to_leave(world: &World<'_>, claims: &Claims<'_>, instance: &In
         return false;
     }
     let Some(observed) = world.observed.hosts.get(&instance.host) else { return false };
-    let Some((lease, reservation)) = claims.hosts.get(&instance.host) else { return false };
+    let Some((lease, _)) = claims.hosts.get(&instance.host) else { return false };
     // What was not started there by consent is preempted before the host is the lease's.
-    observed.place == Place::Held(reservation.id)
+    observed.place.holder().is_some_and(|holder| is_of(claims, holder, lease))
         && !may_have_others(world, claims, (instance.host, observed), lease)
 }
 
-/// Whether preemptible guests may be on a host of the lease: its owner lets them, and nothing of it is there, or about
-/// to be.
+/// Whether the reservation is one of the lease.
+pub(super) fn is_of(claims: &Claims<'_>, reservation: ReservationId, lease: &Lease) -> bool {
+    claims.lease_of(reservation).is_some_and(|of| of.id == lease.id)
+}
+
+/// Whether preemptible guests may be on a host of the lease: its owner lets them, nothing of it is there, or about to
+/// be, and the host is not to be emptied for another of its reservations.
 fn may_have_others(
     world: &World<'_>,
     claims: &Claims<'_>,
@@ -56,6 +62,7 @@ fn may_have_others(
 ) -> bool {
     world.rules.backfill
         && lease.backfill
+        && claims.hosts.get(&host).is_some_and(|(_, wants)| observed.place == Place::Held(wants.id))
         && !is_used(lease.id, observed)
         && !claims.used.contains(&(host, lease.id))
 }
@@ -63,13 +70,8 @@ fn may_have_others(
 /// Whether the host is still the lease's, as far as is known, or that of one that nobody knows any more: it may have
 /// failed, or be silent, when the lease ended.
 pub(super) fn is_held(world: &World<'_>, claims: &Claims<'_>, host: HostId, lease: LeaseId) -> bool {
-    let place = world.observed.hosts.get(&host).map(|observed| observed.place);
-    match place {
-        Some(Place::Held(holder) | Place::Releasing(holder)) => {
-            claims.lease_of(holder).is_none_or(|holder| holder.id == lease)
-        }
-        Some(Place::FreePool | Place::Fenced { .. }) | None => false,
-    }
+    let holder = world.observed.hosts.get(&host).and_then(|observed| observed.place.holder());
+    holder.is_some_and(|holder| claims.lease_of(holder).is_none_or(|holder| holder.id == lease))
 }
 
 /// Whether a preemptible guest is on the host.

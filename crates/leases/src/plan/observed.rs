@@ -138,6 +138,16 @@ pub enum Place {
     Releasing(ReservationId),
 }
 
+impl Place {
+    /// The reservation that holds the host, perhaps: taking it back may have been begun.
+    pub fn holder(self) -> Option<ReservationId> {
+        match self {
+            Self::Held(holder) | Self::Releasing(holder) => Some(holder),
+            Self::FreePool | Self::Fenced { .. } => None,
+        }
+    }
+}
+
 /// A guest on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {

@@ -84,9 +84,7 @@ fn wants_prepared(lease: &Lease) -> bool {
 fn used(observed: &Observed) -> BTreeSet<ReservationId> {
     let mut used = BTreeSet::new();
     for host in observed.hosts.values() {
-        if let Place::Held(holder) | Place::Releasing(holder) = host.place {
-            used.insert(holder);
-        }
+        used.extend(host.place.holder());
         used.extend(host.slots.keys());
     }
     used

@@ -61,7 +61,12 @@ impl Checker {
         if removable {
             Ok(())
         } else {
-            Err(format!("{} although it is of {:?}", step.claim.action, guest.owner))
+            let lease = step.lease.and_then(|id| self.before.get(&id)).map(|record| &record.lease);
+            let place = fleet.look(host).map(|seen| seen.place);
+            Err(format!(
+                "{} on {place:?} although it is of {:?}, for {lease:?}",
+                step.claim.action, guest.owner
+            ))
         }
     }
 
@@ -110,8 +115,10 @@ impl Checker {
     }
 }
 
-/// Whether the host is the lease's.
+/// Whether a reservation of the lease has the host and holds it. One of them may still hold what another has got.
 fn holds(fleet: &SimulatedFleet, lease: &Lease, host: HostId) -> bool {
     let place = fleet.look(host).map(|seen| seen.place);
-    lease.reservations.iter().any(|reservation| place == Some(Place::Held(reservation.id)))
+    lease.reservations.iter().any(|reservation| {
+        place == Some(Place::Held(reservation.id)) && reservation.allocation.hosts().contains(&host)
+    })
 }

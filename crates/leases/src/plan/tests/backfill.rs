@@ -111,3 +111,22 @@ fn pre_11_a_preemptible_guest_that_nobody_has_started_here_leaves_as_well() {
     let performed = stage.perform(5);
     assert!(performed.contains(&Action::StopGuest(ONE, GuestId(9))), "{performed:?}");
 }
+
+#[test]
+fn pre_11_they_are_told_when_the_host_goes_to_another_reservation_of_its_lease() {
+    let mut stage = stage();
+    let lost = &mut stage.leases[0].reservations[0];
+    let heir = Reservation { id: SECOND, ..lost.clone() };
+    lost.allocation = Allocation::Hosts(BTreeSet::new());
+    stage.leases[0].reservations.push(heir);
+    let performed = stage.perform(5);
+    assert_eq!(
+        departure(&stage),
+        Some(Departure::at_once(Cause::Holder, at(5), minutes(2))),
+        "{performed:?}"
+    );
+    assert!(performed.contains(&Action::StopGuest(ONE, OTHERS)), "{performed:?}");
+    let performed = stage.perform(7);
+    assert!(performed.contains(&Action::DeleteGuest(ONE, OTHERS)), "{performed:?}");
+    assert_eq!(stage.host(1).place, Place::Held(SECOND));
+}
