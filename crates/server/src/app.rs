@@ -14,6 +14,7 @@ use crate::auth::{Failures, Hashing, Identity, Keyring, Permanent, shown};
 use crate::config::{AuthMethod, Config, ConfigError};
 use crate::connections::Places;
 use crate::error::ApiError;
+use crate::listeners::{self, Listener};
 use crate::metrics::{Metrics, TokenChecks};
 use crate::names::NameBook;
 use crate::placement::Placement;
@@ -21,7 +22,6 @@ use crate::policy::{Rule, Target};
 use crate::rate::Limiter;
 use crate::serve::Certificates;
 use crate::unanswered::{Asked, Unanswered};
-use crate::webhook::Webhook;
 
 /// The server without its sockets.
 #[derive(Clone, Debug)]
@@ -45,7 +45,8 @@ pub(crate) struct Inner {
     pub certificates: OnceLock<Certificates>,
     pub config: Config,
     pub metrics: Metrics,
-    pub webhook: Option<Webhook>,
+    /// Who is told of everything that happens.
+    pub listeners: Vec<Box<dyn Listener>>,
     pub limiter: Option<Limiter>,
     /// What each client has asked for and not been answered.
     pub unanswered: Arc<Unanswered>,
@@ -81,7 +82,7 @@ impl App {
         let access = Access::read(&config, &permanent)?;
         access.warn();
         let access = RwLock::new(Arc::new(access));
-        let webhook = config.webhook.as_ref().map(Webhook::new).transpose()?;
+        let listeners = listeners::of(&config)?;
         let limiter = Limiter::new(limits.rate);
         let unanswered = Unanswered::new(limits.requests_at_once);
         let streams = Unanswered::new(limits.streams_per_user);
@@ -99,7 +100,7 @@ impl App {
             certificates: OnceLock::new(),
             config,
             metrics,
-            webhook,
+            listeners,
             limiter,
             unanswered,
             streams,

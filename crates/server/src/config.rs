@@ -38,6 +38,9 @@ pub struct Config {
     pub limits: Limits,
     /// Who is told of everything that happens.
     pub webhook: Option<WebhookConfig>,
+    /// The message bus of a cloud, where everything that happens is told.
+    #[serde(skip)]
+    pub message_bus: Option<Box<MessageBusConfig>>,
     /// Questions about clusters.
     #[serde(skip)]
     pub placement: PlacementConfig,
@@ -84,6 +87,7 @@ impl Default for Config {
             enforcement: EnforcementConfig::default(),
             limits: Limits::default(),
             webhook: None,
+            message_bus: None,
             placement: PlacementConfig::default(),
             shortage_status: ShortageStatus::default(),
             settings: Vec::new(),
@@ -260,6 +264,49 @@ impl WebhookConfig {
     }
 }
 
+/// A message bus that notifications are published on, as OpenStack's services do.
+#[derive(Clone, Debug)]
+pub struct MessageBusConfig {
+    /// Its brokers and whom to log in as: `rabbit://USER:PASSWORD@HOST:PORT,.../VIRTUAL_HOST`.
+    pub url: SecretString,
+    /// Whether TLS is spoken, if the address does not say so.
+    pub tls: bool,
+    /// Authorities, PEM, that the brokers' certificates are of; without it, those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// The exchange that messages are published on.
+    pub exchange: String,
+    /// Topics that each message is published to; their queues are called `TOPIC.info`.
+    pub topics: Vec<String>,
+    /// Who messages are said to be of.
+    pub publisher_id: String,
+    /// Whether queues that do not exist yet are made to outlive a restart of their broker.
+    pub durable_queues: bool,
+    /// Whether queues that do not exist yet are made to be on several brokers.
+    pub quorum_queues: bool,
+    /// How long a broker may take, from connecting to its confirmation; then it, or the next, is told again.
+    pub timeout_seconds: u32,
+    /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
+    pub retry_milliseconds: u32,
+}
+
+impl MessageBusConfig {
+    /// One with the names and queues that Blazar has by default.
+    pub fn new(url: SecretString) -> Self {
+        Self {
+            url,
+            tls: false,
+            ca_file: None,
+            exchange: "openstack".to_owned(),
+            topics: vec!["notifications".to_owned()],
+            publisher_id: "blazar.lease".to_owned(),
+            durable_queues: false,
+            quorum_queues: false,
+            timeout_seconds: ten(),
+            retry_milliseconds: a_second(),
+        }
+    }
+}
+
 fn ten() -> u32 {
     10
 }
@@ -408,6 +455,9 @@ pub enum ConfigError {
     /// The listener that notifications are pushed to.
     #[error("notifications: {0}")]
     Webhook(String),
+    /// The message bus that notifications are published on.
+    #[error("message_bus: {0}")]
+    MessageBus(String),
     /// Certificate or key.
     #[error("tls: {0}")]
     Tls(String),

@@ -22,6 +22,7 @@ mod document;
 mod enforcement;
 mod error;
 mod extract;
+mod listeners;
 mod listing;
 mod metrics;
 mod middleware;
@@ -33,7 +34,6 @@ mod router;
 mod routes;
 mod serve;
 mod unanswered;
-mod webhook;
 
 pub use access::{Difference, Reloaded};
 pub use app::App;
@@ -43,11 +43,11 @@ pub use auth::{
 };
 pub use config::{
     AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, KeystoneConfig,
-    Limits, RateLimit, ShortageStatus, TlsConfig, WebhookConfig,
+    Limits, MessageBusConfig, RateLimit, ShortageStatus, TlsConfig, WebhookConfig,
 };
 pub use enforcement::ExternalService;
+pub use listeners::push_notifications;
 pub use placement::PlacementConfig;
 pub use policy::{Policy, PolicyError, Rule, Target};
 pub use router::{openapi, router};
 pub use serve::{ServeError, bind, serve};
-pub use webhook::push_notifications;

@@ -16,6 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 use service::{Service, Statistics};
 
 use crate::connections::Places;
+use crate::listeners;
 
 /// Limits of the histogram's buckets, seconds.
 const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
@@ -39,6 +40,7 @@ struct RequestLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PushLabels {
+    listener: &'static str,
     outcome: &'static str,
 }
 
@@ -123,13 +125,15 @@ impl Metrics {
             durations.clone(),
         );
         let pushes = Family::<PushLabels, Counter>::default();
-        // Both are there from the beginning: what was never counted cannot be seen to have risen.
-        for outcome in [DELIVERED, FAILED] {
-            drop(pushes.get_or_create(&PushLabels { outcome }));
+        // All are there from the beginning: what was never counted cannot be seen to have risen.
+        for listener in listeners::NAMES {
+            for outcome in [DELIVERED, FAILED] {
+                drop(pushes.get_or_create(&PushLabels { listener, outcome }));
+            }
         }
         registry.register(
             "notification_pushes",
-            "Attempts to push a notification to the listener",
+            "Attempts to push a notification to a listener: the web hook or the message bus",
             pushes.clone(),
         );
         let failed_logins = Family::<LoginLabels, Counter>::default();
@@ -164,9 +168,9 @@ impl Metrics {
     }
 
     /// Counts an attempt to push a notification.
-    pub fn pushed(&self, delivered: bool) {
+    pub fn pushed(&self, listener: &'static str, delivered: bool) {
         let outcome = if delivered { DELIVERED } else { FAILED };
-        self.pushes.get_or_create(&PushLabels { outcome }).inc();
+        self.pushes.get_or_create(&PushLabels { listener, outcome }).inc();
     }
 
     /// Counts a wrong password or token.

@@ -36,7 +36,7 @@ pub(crate) struct Setting {
 }
 
 /// Headings of the sections, in help and documentation.
-const HEADINGS: [(&str, &str); 20] = [
+const HEADINGS: [(&str, &str); 21] = [
     ("", "Service"),
     ("api", "Answers of the API"),
     ("keystone", "Keystone of a cloud"),
@@ -54,6 +54,7 @@ const HEADINGS: [(&str, &str); 20] = [
     ("hints", "Scheduler hints of leases"),
     ("enforcement", "External service that may refuse leases"),
     ("notifications", "Listener that is told of everything that happens"),
+    ("message_bus", "Message bus of a cloud, where everything that happens is told"),
     ("limits", "Requests and the work behind them"),
     ("placement", "Questions about Ganeti clusters"),
     ("log", "Log"),
@@ -437,6 +438,28 @@ settings! {
     "notifications.timeout" notifications_timeout: Span = "10s" as "DURATION";
     /// How long notifications are kept for a listener that does not take them
     "notifications.keep" keep_undelivered: Span = "90d" as "DURATION";
+
+    /// File with the address of the cloud's message bus, as `transport_url` of OpenStack's services:
+    /// `rabbit://USER:PASSWORD@HOST:PORT,USER:PASSWORD@HOST:PORT/VIRTUAL_HOST`; notifications are published there as
+    /// Blazar's are
+    "message_bus.url_file" message_bus_url_file: Option<PathBuf> = "" as "FILE";
+    /// Whether TLS is spoken, if the address does not say so with `?ssl=1`
+    "message_bus.tls" message_bus_tls: bool = "false" as "BOOL";
+    /// Authorities (PEM) that the brokers' certificates are of; without it, those of the system
+    "message_bus.ca_file" message_bus_ca_file: Option<PathBuf> = "" as "FILE";
+    /// Exchange that messages are published on
+    "message_bus.exchange" message_bus_exchange: String = "openstack" as "NAME";
+    /// Topics that each message is published to, separated by commas; their queues are called `TOPIC.info`
+    "message_bus.topics" message_bus_topics: Vec<String> = "notifications" as "LIST";
+    /// Who messages are said to be of
+    "message_bus.publisher_id" message_bus_publisher_id: String = "blazar.lease" as "NAME";
+    /// Whether queues that do not exist yet are made to outlive a restart of their broker
+    "message_bus.durable_queues" message_bus_durable_queues: bool = "false" as "BOOL";
+    /// Whether queues that do not exist yet are made as quorum queues, which several brokers have
+    "message_bus.quorum_queues" message_bus_quorum_queues: bool = "false" as "BOOL";
+    /// How long a broker may take to let the service in and to confirm a message, a minute at most; then the next one, or
+    /// it again, is told
+    "message_bus.timeout" message_bus_timeout: Span = "10s" as "DURATION";
 
     /// Longest body of a request
     "limits.body_bytes" body_bytes: usize = "1048576" as "BYTES";

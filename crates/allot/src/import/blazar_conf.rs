@@ -85,6 +85,12 @@ impl<'a> File<'a> {
         self.given(section, name).map(plain).transpose()
     }
 
+    /// Whether notifications are published on a message bus.
+    fn publishes(&self) -> Result<bool, Refused> {
+        let drivers = list(&self.get("oslo_messaging_notifications", "driver")?.unwrap_or_default());
+        Ok(drivers.iter().any(|driver| ["messaging", "messagingv2"].contains(&driver.as_str())))
+    }
+
     fn filters(&self) -> Result<Vec<String>, Refused> {
         Ok(list(&self.get("enforcement", "enabled_filters")?.unwrap_or_default()))
     }
@@ -128,6 +134,9 @@ fn not_enabled(filter: &str) -> String {
     format!("not taken over: {filter} is not in enabled_filters")
 }
 
+/// What is said of what only says how notifications are published.
+const NOT_PUBLISHED: &str = "not taken over: [oslo_messaging_notifications]driver publishes no notifications";
+
 /// The value of that setting. None if it is as if the option were not there.
 fn value_of(given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Refused> {
     let Some(value) = converted(given, kind)? else { return Ok(None) };
@@ -154,6 +163,10 @@ fn converted(given: &Given, kind: Kind) -> Result<Option<Value>, Refused> {
         Kind::Minutes => some(format!("{}m", number()?)),
         Kind::Seconds if number()? < 0 => None,
         Kind::Seconds => some(format!("{}s", number()?)),
+        Kind::Switch => {
+            let switch = truth(&text).ok_or_else(|| wrong(given, "write true or false"))?;
+            Some(Value::Boolean(switch))
+        }
         Kind::List => Some(Value::Array(list(&text).into_iter().map(Value::String).collect())),
         Kind::Interface => {
             let name = text.strip_suffix("URL").unwrap_or(&text);
@@ -167,13 +180,17 @@ fn converted(given: &Given, kind: Kind) -> Result<Option<Value>, Refused> {
     })
 }
 
-/// The same value, however it is written.
-fn same(one: &str, other: &str) -> bool {
-    let truth = |text: &str| match text.to_lowercase().as_str() {
+/// What a switch is set to, as Blazar's libraries read it.
+fn truth(text: &str) -> Option<bool> {
+    match text.to_lowercase().as_str() {
         "true" | "1" | "on" | "yes" | "t" | "y" => Some(true),
         "false" | "0" | "off" | "no" | "f" | "n" => Some(false),
         _ => None,
-    };
+    }
+}
+
+/// The same value, however it is written.
+fn same(one: &str, other: &str) -> bool {
     one == other || (truth(one).is_some() && truth(one) == truth(other))
 }
 
@@ -201,6 +218,11 @@ impl Translation {
                 Some(value) => self.set(key, value, origin),
                 None => {}
             },
+            Becomes::Published(key, kind) => match value_of(given, key, kind)? {
+                Some(_) if !file.publishes()? => self.notes.push(note(given, NOT_PUBLISHED)),
+                Some(value) => self.set(key, value, origin),
+                None => {}
+            },
             Becomes::Secret(key, path) => {
                 // It is not read: it may refer to other options, and is nobody's business here.
                 if !given.value.is_empty() {
@@ -223,6 +245,7 @@ impl Translation {
         self.listen(file)?;
         self.identity(file)?;
         self.filters(file)?;
+        self.message_bus(file)?;
         let is_on =
             |name| Ok::<_, Refused>(file.get("DEFAULT", name)?.is_some_and(|text| same(&text, "true")));
         if is_on("debug")? {
@@ -323,6 +346,20 @@ impl Translation {
             let setting = setting.clone();
             self.settings.insert(key, setting);
         }
+    }
+
+    /// Where notifications are published, if they are.
+    fn message_bus(&mut self, file: &File<'_>) -> Result<(), Refused> {
+        let sections = ["oslo_messaging_notifications", "DEFAULT"];
+        let mut given = sections.into_iter().filter_map(|section| file.given(section, "transport_url"));
+        if !file.publishes()? {
+            self.notes.extend(given.map(|given| note(given, NOT_PUBLISHED)));
+        } else if let Some(given) = given.next() {
+            // It has a password in it, and is not read.
+            let origin = format!("{}, line {}", option(&given.section, &given.name), given.line);
+            self.text("message_bus.url_file", options::OF_BUS, format!("put {origin} into this file"));
+        }
+        Ok(())
     }
 
     /// Filters that Blazar ran, and what is only for those that it did not.
@@ -483,7 +520,7 @@ memcached_servers = 10.0.0.9:11211
         let translation = translate(CONF).expect("a blazar.conf");
         let printed = translation.toml();
         for wanted in [
-            "# line 11, [DEFAULT]transport_url: there is no message bus",
+            "# line 11, [DEFAULT]transport_url: not taken over: [oslo_messaging_notifications]driver publishes no",
             "# line 17, [enforcement]enabled_filters: not taken over: OurFilter",
             "# line 20, [enforcement]external_service_base_endpoint: not taken over: ExternalServiceFilter is not",
             "# line 21, [enforcement]external_service_token: not taken over: ExternalServiceFilter is not",
@@ -498,6 +535,28 @@ memcached_servers = 10.0.0.9:11211
             assert!(!printed.contains(secret), "{printed}");
         }
         assert_eq!(translation.summary(), "20 settings, 7 options without a counterpart, 1 unknown");
+    }
+
+    #[test]
+    fn notifications_go_on_being_published_where_blazar_publishes_them() {
+        let text = "[DEFAULT]\ntransport_url = rabbit://user:hidden@bus\ncontrol_exchange = blazar\n\
+                    [oslo_messaging_notifications]\ndriver = messagingv2\ntopics = notifications,billing\n\
+                    [oslo_messaging_rabbit]\nssl = True\nrabbit_quorum_queue = 1\n";
+        let translation = translate(text).expect("a blazar.conf");
+        let printed = translation.toml();
+        assert!(
+            printed.contains("# put [DEFAULT]transport_url, line 2 into this file\nurl_file = "),
+            "{printed}"
+        );
+        assert!(!printed.contains("hidden"), "{printed}");
+        let read = configuration(text);
+        assert_eq!(read.message_bus_url_file.as_deref(), Some(Path::new("/etc/allot/message-bus.url")));
+        assert_eq!((read.message_bus_exchange.as_str(), read.message_bus_topics.len()), ("blazar", 2));
+        assert!(read.message_bus_tls && read.message_bus_quorum_queues && !read.message_bus_durable_queues);
+        let silent = text.replace("driver = messagingv2", "driver = noop");
+        let translation = translate(&silent).expect("a blazar.conf");
+        assert!(!translation.toml().contains("url_file"), "{}", translation.toml());
+        assert_eq!(translation.notes.len(), 5, "{}", translation.toml());
     }
 
     #[test]
@@ -548,6 +607,7 @@ memcached_servers = 10.0.0.9:11211
         for known in OPTIONS {
             let (Becomes::Setting(key, _)
             | Becomes::Filter(key, ..)
+            | Becomes::Published(key, _)
             | Becomes::Secret(key, _)
             | Becomes::Part(key)) = known.becomes
             else {

@@ -25,7 +25,7 @@ use leases::usage::Prices;
 use secrecy::SecretString;
 use server::{
     App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, PlacementConfig,
-    RateLimit, TlsConfig, WebhookConfig,
+    RateLimit, TlsConfig,
 };
 use service::{EnergyMode, EnergySettings, Enforcer, OpenError, Parts, Service, Settings};
 use store::memory::MemoryStore;
@@ -39,6 +39,7 @@ use super::ServeError;
 use super::files::Connections;
 use super::fleet::fleet;
 use super::keystone;
+use super::listeners;
 use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span, TimingChoice};
 
 /// Why a part does not work.
@@ -496,7 +497,8 @@ fn server_config(configuration: &Configuration) -> Result<server::Config, Assemb
             failed_logins: configuration.failed_logins,
             ..server::Limits::default()
         },
-        webhook: webhook(configuration)?,
+        webhook: listeners::webhook(configuration)?,
+        message_bus: listeners::message_bus(configuration)?.map(Box::new),
         placement: placement(configuration),
         shortage_status: configuration.shortage_status,
         settings: configuration.shown.clone(),
@@ -577,16 +579,6 @@ fn auth(configuration: &Configuration) -> Result<AuthConfig, AssemblyError> {
         config.methods.push(method);
     }
     Ok(config)
-}
-
-fn webhook(configuration: &Configuration) -> Result<Option<WebhookConfig>, AssemblyError> {
-    let Some(url) = &configuration.notifications_url else { return Ok(None) };
-    let secret = configuration.notifications_secret_file.as_deref().map(read).transpose()?;
-    Ok(Some(WebhookConfig {
-        secret: secret.map(|secret| SecretString::from(secret.trim())),
-        timeout_seconds: configuration.notifications_timeout.seconds(),
-        ..WebhookConfig::new(url.clone())
-    }))
 }
 
 fn external_service(configuration: &Configuration) -> Result<Option<ExternalServiceConfig>, AssemblyError> {

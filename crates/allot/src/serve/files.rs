@@ -82,6 +82,7 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
         configuration.openstack_secret_file.as_ref(),
         configuration.tls_key.as_ref(),
         configuration.notifications_secret_file.as_ref(),
+        configuration.message_bus_url_file.as_ref(),
         configuration.enforcement_token_file.as_ref(),
     ];
     let paths = auth.chain(others.into_iter().flatten()).map(AsRef::as_ref);

@@ -4,6 +4,7 @@ mod assembly;
 mod files;
 mod fleet;
 mod keystone;
+mod listeners;
 mod log;
 mod reload;
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::World;
 use super::effort::{Effort, Waiting};
-use super::observed::{Observed, Place, Recipe};
+use super::observed::{Observed, Recipe};
 use super::step::{Action, Step};
 use crate::ids::{LeaseId, ReservationId};
 use crate::lease::{Lease, Reservation};

@@ -168,7 +168,8 @@ async fn pushes_are_counted() {
     }
     let metrics = site.get("/metrics").await.text;
     for outcome in ["delivered", "failed"] {
-        let line = format!("allot_notification_pushes_total{{outcome=\"{outcome}\"}} 1\n");
+        let line =
+            format!("allot_notification_pushes_total{{listener=\"webhook\",outcome=\"{outcome}\"}} 1\n");
         assert!(metrics.contains(&line), "{metrics}");
     }
 }

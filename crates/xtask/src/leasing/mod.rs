@@ -12,6 +12,7 @@ pub mod fleet;
 mod gabbi;
 pub mod hooks;
 pub mod http;
+mod message_bus;
 mod processes;
 pub mod python;
 pub mod race;
@@ -40,11 +41,12 @@ const SEED: u64 = 1;
 pub type Stage = (&'static str, fn(&Executable) -> Result<Tally>);
 
 /// All stages, in order of cost.
-pub const STAGES: [Stage; 6] = [
+pub const STAGES: [Stage; 7] = [
     ("races", |ours| race::run(ours, SEED, RACES)),
     ("gabbi", gabbi::run),
     ("schemathesis", schemathesis::run),
     ("processes", processes::run),
+    ("message bus", message_bus::run),
     ("replicas", |ours| replicas::run(ours, SEED, REPLICA_ROUNDS)),
     ("clients", clients::run),
 ];
@@ -53,6 +55,7 @@ pub const STAGES: [Stage; 6] = [
 pub fn prepare() -> Result<()> {
     Python::ready()?;
     places::need_postgres()?;
+    message_bus::prepare()?;
     processes::prepare()
 }
 

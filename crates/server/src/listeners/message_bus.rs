@@ -1,0 +1,315 @@
+//! The message bus of an OpenStack cloud: notifications as Blazar publishes them on RabbitMQ, in the format of
+//! oslo.messaging 2.0 (`messagingv2`).
+//!
+//! What a listener of oslo.messaging 18 expects was read off RabbitMQ: a topic exchange, a queue of the name
+//! `TOPIC.info` that is bound to it under that name, and JSON with the notification as JSON in a string.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
+use secrecy::ExposeSecret;
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use store::Notification;
+use thiserror::Error;
+use tokio::sync::Mutex;
+use tokio_rustls::TlsConnector;
+
+use super::amqp::{Queues, Route, Session};
+use super::transport_url::TransportUrl;
+use super::{LONGEST_ANSWER, Listener, TellError};
+use crate::config::{ConfigError, MessageBusConfig};
+
+/// Its name.
+pub(super) const NAME: &str = "message_bus";
+
+/// The most characters of the name of an exchange or a queue, as AMQP has it.
+const LONGEST_NAME: usize = 255;
+
+/// What is appended to a topic for the queue's name: every notification is of this priority, as Blazar's are.
+const PRIORITY: &str = "info";
+
+/// A message bus.
+pub(crate) struct MessageBus {
+    url: TransportUrl,
+    tls: Option<TlsConnector>,
+    exchange: String,
+    /// Names of queues.
+    queues: Vec<String>,
+    made: Queues,
+    publisher_id: String,
+    timeout: Duration,
+    first_pause: Duration,
+    state: Mutex<State>,
+}
+
+/// The connection, once there is one, and which broker is asked for the next.
+#[derive(Default)]
+struct State {
+    session: Option<Session>,
+    next: usize,
+}
+
+/// Why a message bus has not taken a notification.
+#[derive(Debug, Error)]
+#[error("{broker} {what}")]
+pub(crate) struct BusError {
+    broker: String,
+    what: String,
+}
+
+impl fmt::Debug for MessageBus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageBus").field("brokers", &self.url.brokers).finish_non_exhaustive()
+    }
+}
+
+impl MessageBus {
+    /// With these settings. It is not connected to yet.
+    pub fn new(config: &MessageBusConfig) -> Result<Self, ConfigError> {
+        let wrong = |what: &dyn fmt::Display| ConfigError::MessageBus(what.to_string());
+        let url =
+            TransportUrl::read(config.url.expose_secret(), config.tls).map_err(|error| wrong(&error))?;
+        let tls = if url.tls {
+            Some(connector(config.ca_file.as_deref()).map_err(|what| wrong(&what))?)
+        } else {
+            None
+        };
+        let queues: Vec<String> = config.topics.iter().map(|topic| format!("{topic}.{PRIORITY}")).collect();
+        if queues.is_empty() {
+            return Err(wrong(&"topics names none"));
+        }
+        for name in queues.iter().chain([&config.exchange]) {
+            if name.is_empty() || name.len() > LONGEST_NAME {
+                return Err(wrong(&format!(
+                    "topics and exchange may have 1 to {LONGEST_NAME} bytes, with .{PRIORITY}"
+                )));
+            }
+        }
+        Ok(Self {
+            url,
+            tls,
+            exchange: config.exchange.clone(),
+            queues,
+            made: Queues { durable: config.durable_queues, quorum: config.quorum_queues },
+            publisher_id: config.publisher_id.clone(),
+            timeout: Duration::from_secs(config.timeout_seconds.into()).min(LONGEST_ANSWER),
+            first_pause: Duration::from_millis(config.retry_milliseconds.max(1).into()),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Publishes a message to every topic, with a new connection if there is none.
+    async fn publish(
+        &self,
+        session: &mut Option<Session>,
+        next: usize,
+        id: &str,
+        body: &[u8],
+    ) -> Result<(), String> {
+        let session = match session {
+            Some(session) if session.is_open() => session,
+            // None yet, or its broker has ended it since, as at a restart.
+            _ => {
+                let broker = &self.url.brokers[next % self.url.brokers.len()];
+                session.insert(Session::open(broker, &self.url.virtual_host, self.tls.as_ref()).await?)
+            }
+        };
+        for queue in &self.queues {
+            let route = Route { exchange: &self.exchange, queue };
+            session.publish(route, self.made, id, body.to_vec()).await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Listener for MessageBus {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn first_pause(&self) -> Duration {
+        self.first_pause
+    }
+
+    async fn tell(&self, notification: &Notification) -> Result<(), TellError> {
+        let (id, body) = message(notification, &self.publisher_id)?;
+        let mut state = self.state.lock().await;
+        let State { session, next } = &mut *state;
+        let published =
+            tokio::time::timeout(self.timeout, self.publish(session, *next, &id, body.as_bytes())).await;
+        let failed = match published {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(what)) => what,
+            Err(_) => format!("has not taken the message in {:?}", self.timeout),
+        };
+        // What it still says would be taken for an answer to the next message; and another broker may be well.
+        *session = None;
+        let broker = self.url.brokers[*next % self.url.brokers.len()].to_string();
+        *next = next.wrapping_add(1);
+        Err(BusError { broker, what: failed }.into())
+    }
+}
+
+/// Notifications in oslo.messaging's envelope.
+#[derive(Serialize)]
+struct Envelope {
+    #[serde(rename = "oslo.version")]
+    version: &'static str,
+    #[serde(rename = "oslo.message")]
+    message: String,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    #[serde(rename = "message_id")]
+    id: &'a str,
+    publisher_id: &'a str,
+    event_type: &'a str,
+    priority: String,
+    payload: Value,
+    timestamp: String,
+    /// Listeners leave out what they have had under the same.
+    #[serde(rename = "_unique_id")]
+    unique_id: String,
+}
+
+/// The identifier and the body of the message for a notification. Both are the same whenever it is told.
+fn message(notification: &Notification, publisher_id: &str) -> Result<(String, String), serde_json::Error> {
+    let content = &notification.content;
+    let id = identifier(notification);
+    let message = Message {
+        id: &id,
+        publisher_id,
+        event_type: &content.event_type,
+        priority: PRIORITY.to_uppercase(),
+        payload: api::v1::Notification::from(notification).payload,
+        timestamp: notification.at.strftime("%Y-%m-%d %H:%M:%S%.6f").to_string(),
+        unique_id: id.replace('-', ""),
+    };
+    let body =
+        serde_json::to_string(&Envelope { version: "2.0", message: serde_json::to_string(&message)? })?;
+    Ok((id, body))
+}
+
+/// An identifier that another notification does not have, be it of another store: a UUID of version 8 (RFC 9562).
+fn identifier(notification: &Notification) -> String {
+    let content = &notification.content;
+    let mut hash = Sha256::new();
+    for part in [
+        &notification.number.to_string(),
+        &notification.at.to_string(),
+        &content.event_type,
+        &content.payload,
+    ] {
+        hash.update(part);
+        hash.update([0]);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
+}
+
+/// What TLS is spoken with: certificates are of these authorities, or of the system's.
+fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
+    // Fails only if some part of the process has chosen a provider already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = ClientConfig::builder();
+    let config = match ca_file {
+        None => builder.with_platform_verifier().map_err(|error| error.to_string())?.with_no_client_auth(),
+        Some(path) => {
+            let failed =
+                |error: &dyn fmt::Display| format!("cannot read ca_file {}: {error}", path.display());
+            let mut roots = RootCertStore::empty();
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))? {
+                let certificate = certificate.map_err(|error| failed(&error))?;
+                roots.add(certificate).map_err(|error| failed(&error))?;
+            }
+            if roots.is_empty() {
+                return Err(failed(&"there is no certificate in it"));
+            }
+            builder.with_root_certificates(roots).with_no_client_auth()
+        }
+    };
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use leases::project::ProjectId;
+    use serde_json::json;
+    use store::NewNotification;
+
+    use super::*;
+
+    fn notification(number: u64) -> Notification {
+        Notification {
+            number,
+            at: Timestamp::from_microsecond(1_800_000_000_012_345).expect("in range"),
+            content: NewNotification {
+                lease: None,
+                project: ProjectId("p".to_owned()),
+                event_type: "lease.create".to_owned(),
+                payload: r#"{"lease_id": "l", "name": "\u001b[31m"}"#.to_owned(),
+            },
+        }
+    }
+
+    fn bus(url: &str) -> MessageBusConfig {
+        MessageBusConfig::new(url.into())
+    }
+
+    #[test]
+    fn a_message_is_one_of_oslo_messaging_and_the_same_whenever_it_is_told() {
+        let (id, body) = message(&notification(7), "blazar.lease").expect("JSON");
+        let envelope: Value = serde_json::from_str(&body).expect("JSON");
+        assert_eq!(envelope["oslo.version"], "2.0");
+        let message_text = envelope["oslo.message"].as_str().expect("a text");
+        let message_read: Value = serde_json::from_str(message_text).expect("JSON");
+        let unique = id.replace('-', "");
+        assert_eq!(
+            message_read,
+            json!({
+                "message_id": id, "publisher_id": "blazar.lease", "event_type": "lease.create", "priority": "INFO",
+                "payload": {"lease_id": "l", "name": "\u{1b}[31m"}, "timestamp": "2027-01-15 08:00:00.012345",
+                "_unique_id": unique,
+            })
+        );
+        assert_eq!(message(&notification(7), "blazar.lease").expect("JSON"), (id.clone(), body));
+        assert_ne!(identifier(&notification(8)), id);
+        let parts: Vec<usize> = id.split('-').map(str::len).collect();
+        assert_eq!((parts, id.as_bytes()[14]), (vec![8, 4, 4, 4, 12], b'8'));
+        assert!(b"89ab".contains(&id.as_bytes()[19]), "{id}");
+    }
+
+    #[test]
+    fn what_cannot_be_a_message_bus_is_said_before_anything_starts() {
+        let url = "rabbit://u:hush@h/";
+        let bus = |url| bus(url);
+        for (config, said) in [
+            (bus("http://u:hush@h/"), "begin with rabbit://"),
+            (MessageBusConfig { topics: Vec::new(), ..bus(url) }, "topics names none"),
+            (MessageBusConfig { exchange: String::new(), ..bus(url) }, "may have 1 to 255 bytes"),
+            (MessageBusConfig { topics: vec!["t".repeat(251)], ..bus(url) }, "may have 1 to 255 bytes"),
+            (
+                MessageBusConfig { tls: true, ca_file: Some("/nowhere".into()), ..bus(url) },
+                "ca_file /nowhere",
+            ),
+        ] {
+            let error = MessageBus::new(&config).expect_err(said).to_string();
+            assert!(error.contains(said) && !error.contains("hush"), "{error}");
+        }
+        let shown = format!("{:?}", MessageBus::new(&bus(url)).expect("a message bus"));
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Tells listeners of notifications: a web hook, and a message bus. Each is told by itself, in order, at least once.
+//!
+//! How far a listener has been told is in the store, and moves on when it has taken a notification; so after a crash, a
+//! lost answer or an outage it is told again, under the same identifier, and nothing is left out. While it takes none,
+//! the rest waits, in the store and not in the service. Of several services that share a store one tells.
+
+mod amqp;
+mod message_bus;
+mod transport_url;
+mod webhook;
+
+use std::fmt;
+use std::time::Duration;
+
+use ambient::Stopwatch;
+use async_trait::async_trait;
+use futures::future::join_all;
+use jiff::SignedDuration;
+use reqwest::StatusCode;
+use service::{Service, ServiceError};
+use store::Notification;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use self::message_bus::MessageBus;
+use self::webhook::Webhook;
+use crate::app::App;
+use crate::config::{Config, ConfigError};
+use crate::metrics::Metrics;
+
+/// What listeners are called in the store and in metrics.
+pub(crate) const NAMES: [&str; 2] = [webhook::NAME, message_bus::NAME];
+
+/// The longest time that a listener is given to take a notification.
+const LONGEST_ANSWER: Duration = Duration::from_mins(1);
+
+/// How long one of several services that share a store is the one that tells. It is longer than a listener may take.
+const TERM: SignedDuration = SignedDuration::from_mins(2);
+
+/// How often the others look whether it is their turn.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many notifications are read from the store at once.
+const BATCH: u32 = 100;
+
+/// The longest pause before a listener is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+
+/// Who is told of everything that happens.
+#[async_trait]
+pub(crate) trait Listener: fmt::Debug + Send + Sync {
+    /// One of [`NAMES`].
+    fn name(&self) -> &'static str;
+
+    /// How long it is left alone after a first failure; each time twice as long.
+    fn first_pause(&self) -> Duration;
+
+    /// Tells it of one. It has taken the notification if there is no error.
+    async fn tell(&self, notification: &Notification) -> Result<(), TellError>;
+}
+
+/// The listeners that the settings name. Nobody is told anything yet.
+pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError> {
+    let mut listeners: Vec<Box<dyn Listener>> = Vec::new();
+    if let Some(config) = &config.webhook {
+        listeners.push(Box::new(Webhook::new(config)?));
+    }
+    if let Some(config) = &config.message_bus {
+        listeners.push(Box::new(MessageBus::new(config)?));
+    }
+    Ok(listeners)
+}
+
+/// Why a notification was not delivered.
+#[derive(Debug, Error)]
+pub(crate) enum TellError {
+    /// The web hook does not answer.
+    #[error("the listener does not answer: {0}")]
+    NoAnswer(reqwest::Error),
+    /// It answers something else than 2xx.
+    #[error("the listener answers {0}")]
+    Refused(StatusCode),
+    /// The message bus does not take it.
+    #[error("broker {0}")]
+    Bus(#[from] message_bus::BusError),
+    /// What is to be sent cannot be written.
+    #[error("the notification cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The store does not work.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+}
+
+/// Tells a listener everything, forever.
+async fn tell_all(listener: &dyn Listener, service: &Service, metrics: &Metrics) {
+    let mut pause = listener.first_pause();
+    let mut told = None;
+    loop {
+        match tell_next(listener, service, metrics, &mut told).await {
+            Ok(()) => pause = listener.first_pause(),
+            Err(error) => {
+                metrics.pushed(listener.name(), false);
+                let (listener, seconds) = (listener.name(), pause.as_secs_f64());
+                tracing::warn!(listener, %error, seconds, "notification not delivered, retrying");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// Waits until there is something to tell, and tells it, if no other service does.
+async fn tell_next(
+    listener: &dyn Listener,
+    service: &Service,
+    metrics: &Metrics,
+    told: &mut Option<u64>,
+) -> Result<(), TellError> {
+    if !service.lead(listener.name(), TERM).await? {
+        *told = None;
+        tokio::time::sleep(PATIENCE).await;
+        return Ok(());
+    }
+    let last = match *told {
+        Some(last) => last,
+        None => service.delivered(listener.name()).await?,
+    };
+    *told = Some(last);
+    // Not for longer than the term: it has to be prolonged.
+    let _ = tokio::time::timeout(PATIENCE, service.notified(last)).await;
+    let since = Stopwatch::start();
+    for notification in service.notifications(last, BATCH).await? {
+        listener.tell(&notification).await?;
+        metrics.pushed(listener.name(), true);
+        *told = Some(notification.number);
+        service.set_delivered(listener.name(), notification.number).await?;
+        if since.elapsed() > PATIENCE {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Tells the listeners that the settings name of what happens, until `stop` becomes true. What is under way then is
+/// given up, and told again after the next start.
+pub async fn push_notifications(app: App, stop: watch::Receiver<bool>) {
+    let (service, metrics) = (&app.inner.service, &app.inner.metrics);
+    join_all(app.inner.listeners.iter().map(|listener| {
+        let mut stop = stop.clone();
+        async move {
+            tokio::select! {
+                () = tell_all(listener.as_ref(), service, metrics) => {}
+                // If nobody is left to say so, that is a stop as well.
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+            // Another need not wait until the term is over. If this fails, it does.
+            let _ = service.lead(listener.name(), SignedDuration::ZERO).await;
+        }
+    }))
+    .await;
+}
