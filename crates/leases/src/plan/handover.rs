@@ -13,6 +13,7 @@ use crate::host::Health;
 use crate::hunt::Hunt;
 use crate::ids::{HostId, LeaseId, ReservationId};
 use crate::lease::Lease;
+use crate::status::LeaseStatus;
 use crate::window::later;
 
 /// The next steps of one host.
@@ -204,7 +205,9 @@ fn drained(
 
 /// A guest that must not be stopped goes where the lease's hunt has it, in its turn.
 fn move_away(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: &Lease) {
-    let moves = lease.hunt.as_ref().is_some_and(|hunt| moves(effort, hunt, guest, host, lease.id));
+    // A lease that has started has hunted: where its plan would have guests go may be others' by now.
+    let hunt = lease.hunt.as_ref().filter(|_| lease.status == LeaseStatus::Starting);
+    let moves = hunt.is_some_and(|hunt| moves(effort, hunt, guest, host, lease.id));
     // It may be on its way to where an earlier plan had it.
     if !moves && guest.moving_to.is_none() {
         effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id });

@@ -138,3 +138,20 @@ impl Stage {
         assert_eq!(self.settle(now), [left]);
     }
 }
+
+#[test]
+fn cls_03_e_a_lease_that_has_started_has_nobody_moved_any_more() {
+    let mut stage = stage();
+    stage.perform(14);
+    // It gets host 1 again after that has failed, and one whose move was planned is there once more.
+    stage.host(1).place = Place::FreePool;
+    stage.host(3).guests.retain(|guest| guest.id != GuestId(7));
+    stage.host(1).guests.push(guest(7, GuestOwner::Other));
+    let performed = stage.perform(20);
+    assert!(!performed.iter().any(|action| matches!(action, Action::MoveGuest(..))), "{performed:?}");
+    let reason = stage.leases[0].reason.clone().unwrap_or_default();
+    assert!(reason.contains("guest"), "{reason}");
+    stage.host(1).guests.clear();
+    stage.perform(30);
+    assert_eq!(stage.host(1).place, Place::Held(FIRST));
+}
