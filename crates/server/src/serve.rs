@@ -105,15 +105,21 @@ fn known_clients(
     path: &Path,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, ConfigError> {
-    let wrong = |what: &dyn std::fmt::Display| ConfigError::Tls(format!("{}: {what}", path.display()));
-    let mut authorities = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| pem_error(path, &error))? {
-        let added = certificate.map(|certificate| authorities.add(certificate));
-        added.map_err(|error| pem_error(path, &error))?.map_err(|error| wrong(&error))?;
-    }
+    let authorities = authorities(path).map_err(ConfigError::Tls)?;
     WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(provider))
         .build()
-        .map_err(|error| wrong(&error))
+        .map_err(|error| ConfigError::Tls(format!("{}: {error}", path.display())))
+}
+
+/// The authorities in a file, PEM; or the file and what is wrong with it.
+pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, String> {
+    let wrong = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
+    let mut authorities = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&pem_reason(&error)))? {
+        let added = certificate.map(|certificate| authorities.add(certificate));
+        added.map_err(|error| wrong(&pem_reason(&error)))?.map_err(|error| wrong(&error))?;
+    }
+    Ok(authorities)
 }
 
 /// What TLS is spoken with on new connections.
@@ -148,12 +154,15 @@ impl Certificates {
 
 /// What is wrong with a PEM file, without anything that is in it.
 fn pem_error(path: &Path, error: &pem::Error) -> ConfigError {
-    let reason = match error {
+    ConfigError::Tls(format!("{}: {}", path.display(), pem_reason(error)))
+}
+
+fn pem_reason(error: &pem::Error) -> String {
+    match error {
         pem::Error::Io(error) => error.to_string(),
         pem::Error::NoItemsFound => "there is nothing of that kind in it".to_owned(),
         _ => "it is not PEM, or damaged".to_owned(),
-    };
-    ConfigError::Tls(format!("{}: {reason}", path.display()))
+    }
 }
 
 /// Reads certificate and key.

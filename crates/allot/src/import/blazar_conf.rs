@@ -114,6 +114,11 @@ fn option(section: &str, name: &str) -> String {
     escaped(&format!("[{section}]{name}"))
 }
 
+/// Where a setting comes from.
+fn origin(given: &Given) -> String {
+    format!("{}, line {}", option(&given.section, &given.name), given.line)
+}
+
 fn list(text: &str) -> Vec<String> {
     let items = text.split(',').map(|item| item.trim().trim_matches(['"', '\'']));
     items.filter(|item| !item.is_empty()).map(str::to_owned).collect()
@@ -204,29 +209,20 @@ impl Translation {
     }
 
     fn take(&mut self, file: &File<'_>, given: &Given, known: &Known) -> Result<(), Refused> {
-        let origin = format!("{}, line {}", option(&given.section, &given.name), given.line);
         match known.becomes {
-            Becomes::Setting(key, kind) => {
-                if let Some(value) = value_of(given, key, kind)? {
-                    self.set(key, value, origin);
-                }
+            Becomes::Setting(key, kind) => self.take_unless(None, given, key, kind)?,
+            Becomes::Filter(key, kind, filter) => {
+                let enabled = file.filters()?.iter().any(|enabled| enabled == filter);
+                self.take_unless((!enabled).then(|| not_enabled(filter)), given, key, kind)?;
             }
-            Becomes::Filter(key, kind, filter) => match value_of(given, key, kind)? {
-                Some(_) if !file.filters()?.iter().any(|enabled| enabled == filter) => {
-                    self.notes.push(note(given, not_enabled(filter)));
-                }
-                Some(value) => self.set(key, value, origin),
-                None => {}
-            },
-            Becomes::Published(key, kind) => match value_of(given, key, kind)? {
-                Some(_) if !file.publishes()? => self.notes.push(note(given, NOT_PUBLISHED)),
-                Some(value) => self.set(key, value, origin),
-                None => {}
-            },
+            Becomes::Published(key, kind) => {
+                let not_published = (!file.publishes()?).then(|| NOT_PUBLISHED.to_owned());
+                self.take_unless(not_published, given, key, kind)?;
+            }
             Becomes::Secret(key, path) => {
                 // It is not read: it may refer to other options, and is nobody's business here.
                 if !given.value.is_empty() {
-                    self.text(key, path, format!("put {origin} into this file"));
+                    self.text(key, path, format!("put {} into this file", origin(given)));
                 }
             }
             Becomes::Fixed(value) if !same(given.value.trim(), value) => {
@@ -234,6 +230,22 @@ impl Translation {
             }
             Becomes::Nothing => self.notes.push(note(given, known.why)),
             Becomes::Fixed(_) | Becomes::Part(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Takes over the value, if there is one and no reason not to.
+    fn take_unless(
+        &mut self,
+        reason: Option<String>,
+        given: &Given,
+        key: &'static str,
+        kind: Kind,
+    ) -> Result<(), Refused> {
+        match (value_of(given, key, kind)?, reason) {
+            (Some(_), Some(reason)) => self.notes.push(note(given, reason)),
+            (Some(value), None) => self.set(key, value, origin(given)),
+            (None, _) => {}
         }
         Ok(())
     }
@@ -356,7 +368,7 @@ impl Translation {
             self.notes.extend(given.map(|given| note(given, NOT_PUBLISHED)));
         } else if let Some(given) = given.next() {
             // It has a password in it, and is not read.
-            let origin = format!("{}, line {}", option(&given.section, &given.name), given.line);
+            let origin = origin(given);
             self.text("message_bus.url_file", options::OF_BUS, format!("put {origin} into this file"));
         }
         Ok(())

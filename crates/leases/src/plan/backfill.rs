@@ -6,7 +6,7 @@ use super::effort::Effort;
 use super::handover::stop;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use crate::admission::is_used;
-use crate::ids::{HostId, LeaseId, ReservationId};
+use crate::ids::{HostId, LeaseId};
 use crate::instance::Instance;
 use crate::lease::Lease;
 
@@ -43,13 +43,8 @@ pub(super) fn has_to_leave(world: &World<'_>, claims: &Claims<'_>, instance: &In
     let Some(observed) = world.observed.hosts.get(&instance.host) else { return false };
     let Some((lease, _)) = claims.hosts.get(&instance.host) else { return false };
     // What was not started there by consent is preempted before the host is the lease's.
-    observed.place.holder().is_some_and(|holder| is_of(claims, holder, lease))
+    observed.place.holder().is_some_and(|holder| claims.is_of(holder, lease))
         && !may_have_others(world, claims, (instance.host, observed), lease)
-}
-
-/// Whether the reservation is one of the lease.
-pub(super) fn is_of(claims: &Claims<'_>, reservation: ReservationId, lease: &Lease) -> bool {
-    claims.lease_of(reservation).is_some_and(|of| of.id == lease.id)
 }
 
 /// Whether preemptible guests may be on a host of the lease: its owner lets them, nothing of it is there, or about to

@@ -60,7 +60,7 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
             // They have been there with the holder's consent, and have their time to leave while it is taken back.
             let next = wanted.map(|(lease, _)| lease).or(coming).filter(|next| is_near(effort, next));
             match next {
-                Some(next) if backfill::is_of(claims, holder, next) => {
+                Some(next) if claims.is_of(holder, next) => {
                     backfill::plan_host(effort, claims, (host, observed), next);
                 }
                 Some(next) => ask_to_leave(effort, claims, host, observed, next),

@@ -402,6 +402,11 @@ impl<'a> Claims<'a> {
         self.reservations.get(&reservation).map(|(lease, _)| *lease)
     }
 
+    /// Whether the reservation is one of the lease, as far as is known.
+    fn is_of(&self, reservation: ReservationId, lease: &Lease) -> bool {
+        self.lease_of(reservation).is_some_and(|of| of.id == lease.id)
+    }
+
     /// How long a guest has to shut down before it is deleted, to be on the safe side.
     fn notice(&self, guest: GuestId, rules: &PlanRules) -> SignedDuration {
         self.notices.get(&guest).copied().unwrap_or(rules.grace).saturating_add(rules.slack)

@@ -10,29 +10,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt;
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use store::Notification;
-use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
 
-use super::amqp::{Queues, Route, Session};
-use super::transport_url::TransportUrl;
+use super::amqp::{LONGEST_NAME, Queues, Route, Session};
+use super::transport_url::{Broker, TransportUrl};
 use super::{LONGEST_ANSWER, Listener, TellError};
 use crate::config::{ConfigError, MessageBusConfig};
+use crate::serve::authorities;
 
 /// Its name.
 pub(super) const NAME: &str = "message_bus";
-
-/// The most characters of the name of an exchange or a queue, as AMQP has it.
-const LONGEST_NAME: usize = 255;
 
 /// What is appended to a topic for the queue's name: every notification is of this priority, as Blazar's are.
 const PRIORITY: &str = "info";
@@ -56,14 +51,6 @@ pub(crate) struct MessageBus {
 struct State {
     session: Option<Session>,
     next: usize,
-}
-
-/// Why a message bus has not taken a notification.
-#[derive(Debug, Error)]
-#[error("{broker} {what}")]
-pub(crate) struct BusError {
-    broker: String,
-    what: String,
 }
 
 impl fmt::Debug for MessageBus {
@@ -107,6 +94,11 @@ impl MessageBus {
         })
     }
 
+    /// Whose turn it is: they are asked one after the other.
+    fn broker(&self, turn: usize) -> &Broker {
+        &self.url.brokers[turn % self.url.brokers.len()]
+    }
+
     /// Publishes a message to every topic, with a new connection if there is none.
     async fn publish(
         &self,
@@ -118,10 +110,8 @@ impl MessageBus {
         let session = match session {
             Some(session) if session.is_open() => session,
             // None yet, or its broker has ended it since, as at a restart.
-            _ => {
-                let broker = &self.url.brokers[next % self.url.brokers.len()];
-                session.insert(Session::open(broker, &self.url.virtual_host, self.tls.as_ref()).await?)
-            }
+            _ => session
+                .insert(Session::open(self.broker(next), &self.url.virtual_host, self.tls.as_ref()).await?),
         };
         for queue in &self.queues {
             let route = Route { exchange: &self.exchange, queue };
@@ -154,9 +144,9 @@ impl Listener for MessageBus {
         };
         // What it still says would be taken for an answer to the next message; and another broker may be well.
         *session = None;
-        let broker = self.url.brokers[*next % self.url.brokers.len()].to_string();
+        let broker = self.broker(*next).to_string();
         *next = next.wrapping_add(1);
-        Err(BusError { broker, what: failed }.into())
+        Err(TellError::Broker { broker, what: failed })
     }
 }
 
@@ -227,15 +217,9 @@ fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
     let config = match ca_file {
         None => builder.with_platform_verifier().map_err(|error| error.to_string())?.with_no_client_auth(),
         Some(path) => {
-            let failed =
-                |error: &dyn fmt::Display| format!("cannot read ca_file {}: {error}", path.display());
-            let mut roots = RootCertStore::empty();
-            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))? {
-                let certificate = certificate.map_err(|error| failed(&error))?;
-                roots.add(certificate).map_err(|error| failed(&error))?;
-            }
+            let roots = authorities(path).map_err(|what| format!("cannot read ca_file {what}"))?;
             if roots.is_empty() {
-                return Err(failed(&"there is no certificate in it"));
+                return Err(format!("cannot read ca_file {}: there is no certificate in it", path.display()));
             }
             builder.with_root_certificates(roots).with_no_client_auth()
         }

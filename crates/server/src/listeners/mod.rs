@@ -81,8 +81,13 @@ pub(crate) enum TellError {
     #[error("the listener answers {0}")]
     Refused(StatusCode),
     /// The message bus does not take it.
-    #[error("broker {0}")]
-    Bus(#[from] message_bus::BusError),
+    #[error("broker {broker} {what}")]
+    Broker {
+        /// Which of its brokers.
+        broker: String,
+        /// What that has done.
+        what: String,
+    },
     /// What is to be sent cannot be written.
     #[error("the notification cannot be written: {0}")]
     Json(#[from] serde_json::Error),

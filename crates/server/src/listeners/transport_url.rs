@@ -7,12 +7,11 @@ use percent_encoding::percent_decode_str;
 use secrecy::SecretString;
 use thiserror::Error;
 
+use super::amqp::LONGEST_NAME;
+
 /// The port of AMQP, and that of AMQP over TLS.
 const PORT: u16 = 5672;
 const TLS_PORT: u16 = 5671;
-
-/// The most characters of a virtual host's name, as AMQP has it.
-const LONGEST_NAME: usize = 255;
 
 /// Where a message bus is.
 #[derive(Clone, Debug)]
