@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::access::Access;
 use crate::auth::keystone::Keystone;
 use crate::auth::{Failures, Hashing, Identity, Keyring, Permanent, shown};
+use crate::cloud_news::CloudNews;
 use crate::config::{AuthMethod, Config, ConfigError};
 use crate::connections::Places;
 use crate::error::ApiError;
@@ -47,6 +48,8 @@ pub(crate) struct Inner {
     pub metrics: Metrics,
     /// Who is told of everything that happens.
     pub listeners: Vec<Box<dyn Listener>>,
+    /// Where the services of a cloud say what happens there.
+    pub cloud_news: Option<CloudNews>,
     pub limiter: Option<Limiter>,
     /// What each client has asked for and not been answered.
     pub unanswered: Arc<Unanswered>,
@@ -83,6 +86,7 @@ impl App {
         access.warn();
         let access = RwLock::new(Arc::new(access));
         let listeners = listeners::of(&config)?;
+        let cloud_news = config.message_bus.as_deref().map(CloudNews::new).transpose()?.flatten();
         let limiter = Limiter::new(limits.rate);
         let unanswered = Unanswered::new(limits.requests_at_once);
         let streams = Unanswered::new(limits.streams_per_user);
@@ -101,6 +105,7 @@ impl App {
             config,
             metrics,
             listeners,
+            cloud_news,
             limiter,
             unanswered,
             streams,

@@ -18,6 +18,9 @@ use crate::auth::AuthFileError;
 use crate::placement::PlacementConfig;
 use crate::policy::PolicyError;
 
+/// The longest time that a listener, or a broker of a message bus, is given to answer.
+pub(crate) const LONGEST_ANSWER: Duration = Duration::from_mins(1);
+
 /// Settings of the server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -283,6 +286,10 @@ pub struct MessageBusConfig {
     pub durable_queues: bool,
     /// Whether queues that do not exist yet are made to be on several brokers.
     pub quorum_queues: bool,
+    /// The exchange on which Nova's services publish notifications.
+    pub nova_exchange: String,
+    /// Topics of theirs that are heard; none if it is empty.
+    pub nova_topics: Vec<String>,
     /// How long a broker may take, from connecting to its confirmation; then it, or the next, is told again.
     pub timeout_seconds: u32,
     /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
@@ -301,9 +308,21 @@ impl MessageBusConfig {
             publisher_id: "blazar.lease".to_owned(),
             durable_queues: false,
             quorum_queues: false,
+            nova_exchange: "nova".to_owned(),
+            nova_topics: Vec::new(),
             timeout_seconds: ten(),
             retry_milliseconds: a_second(),
         }
+    }
+
+    /// How long a broker may take for a message, and to let us in.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs(self.timeout_seconds.into()).min(LONGEST_ANSWER)
+    }
+
+    /// How long a broker is left alone after a first failure.
+    pub(crate) fn first_pause(&self) -> Duration {
+        Duration::from_millis(self.retry_milliseconds.max(1).into())
     }
 }
 

@@ -15,6 +15,7 @@ mod accept;
 mod access;
 mod app;
 mod auth;
+mod cloud_news;
 mod config;
 mod connections;
 mod console;
@@ -24,9 +25,11 @@ mod error;
 mod extract;
 mod listeners;
 mod listing;
+mod message_bus;
 mod metrics;
 mod middleware;
 mod names;
+mod pem_files;
 mod placement;
 mod policy;
 mod rate;
@@ -41,6 +44,7 @@ pub use auth::{
     AuthFileError, Authenticator, Credentials, Denial, HashError, Identity, Names, Roles, hash_password,
     hash_token,
 };
+pub use cloud_news::hear_the_cloud;
 pub use config::{
     AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, KeystoneConfig,
     Limits, MessageBusConfig, RateLimit, ShortageStatus, TlsConfig, WebhookConfig,

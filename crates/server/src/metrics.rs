@@ -100,6 +100,7 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
     pushes: Family<PushLabels, Counter>,
+    heard: Counter,
     failed_logins: Family<LoginLabels, Counter>,
     token_checks: TokenChecks,
 }
@@ -136,6 +137,9 @@ impl Metrics {
             "Attempts to push a notification to a listener: the web hook or the message bus",
             pushes.clone(),
         );
+        let heard = Counter::default();
+        let help = "Notifications of a cloud's services that were heard on its message bus";
+        registry.register("cloud_notifications", help, heard.clone());
         let failed_logins = Family::<LoginLabels, Counter>::default();
         for method in ["basic", "local-keystone", "session", "token"] {
             drop(failed_logins.get_or_create(&LoginLabels { method }));
@@ -147,7 +151,7 @@ impl Metrics {
         registry.register("keystone_tokens", help, token_checks.0.clone());
         registry.register_collector(Box::new(OfService(Arc::downgrade(service))));
         registry.register_collector(Box::new(OfConnections(Arc::clone(places))));
-        Self { registry, requests, durations, pushes, failed_logins, token_checks }
+        Self { registry, requests, durations, pushes, heard, failed_logins, token_checks }
     }
 
     /// What counts tokens of a cloud's Keystone.
@@ -171,6 +175,11 @@ impl Metrics {
     pub fn pushed(&self, listener: &'static str, delivered: bool) {
         let outcome = if delivered { DELIVERED } else { FAILED };
         self.pushes.get_or_create(&PushLabels { listener, outcome }).inc();
+    }
+
+    /// Counts a notification of a cloud's services.
+    pub fn heard(&self) {
+        self.heard.inc();
     }
 
     /// Counts a wrong password or token.

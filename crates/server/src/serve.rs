@@ -9,7 +9,6 @@ use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -22,6 +21,7 @@ use crate::app::App;
 use crate::auth::fingerprint;
 use crate::config::{ConfigError, TlsConfig};
 use crate::connections::{Greet, Seat};
+use crate::pem_files::{authorities, pem_reason};
 use crate::router::router;
 
 /// Longest head of a request, in bytes. Heads are short; what is sent is in bodies.
@@ -111,17 +111,6 @@ fn known_clients(
         .map_err(|error| ConfigError::Tls(format!("{}: {error}", path.display())))
 }
 
-/// The authorities in a file, PEM; or the file and what is wrong with it.
-pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, String> {
-    let wrong = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
-    let mut authorities = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&pem_reason(&error)))? {
-        let added = certificate.map(|certificate| authorities.add(certificate));
-        added.map_err(|error| wrong(&pem_reason(&error)))?.map_err(|error| wrong(&error))?;
-    }
-    Ok(authorities)
-}
-
 /// What TLS is spoken with on new connections.
 #[derive(Debug)]
 pub(crate) struct Certificates {
@@ -155,14 +144,6 @@ impl Certificates {
 /// What is wrong with a PEM file, without anything that is in it.
 fn pem_error(path: &Path, error: &pem::Error) -> ConfigError {
     ConfigError::Tls(format!("{}: {}", path.display(), pem_reason(error)))
-}
-
-fn pem_reason(error: &pem::Error) -> String {
-    match error {
-        pem::Error::Io(error) => error.to_string(),
-        pem::Error::NoItemsFound => "there is nothing of that kind in it".to_owned(),
-        _ => "it is not PEM, or damaged".to_owned(),
-    }
 }
 
 /// Reads certificate and key.

@@ -54,7 +54,7 @@ const HEADINGS: [(&str, &str); 21] = [
     ("hints", "Scheduler hints of leases"),
     ("enforcement", "External service that may refuse leases"),
     ("notifications", "Listener that is told of everything that happens"),
-    ("message_bus", "Message bus of a cloud, where everything that happens is told"),
+    ("message_bus", "Message bus of a cloud: what happens is told there, and what Nova says is heard"),
     ("limits", "Requests and the work behind them"),
     ("placement", "Questions about Ganeti clusters"),
     ("log", "Log"),
@@ -449,7 +449,8 @@ settings! {
     "message_bus.ca_file" message_bus_ca_file: Option<PathBuf> = "" as "FILE";
     /// Exchange that messages are published on
     "message_bus.exchange" message_bus_exchange: String = "openstack" as "NAME";
-    /// Topics that each message is published to, separated by commas; their queues are called `TOPIC.info`
+    /// Topics that each message is published to, separated by commas; their queues are called `TOPIC.info`. Without any,
+    /// nothing is published
     "message_bus.topics" message_bus_topics: Vec<String> = "notifications" as "LIST";
     /// Who messages are said to be of
     "message_bus.publisher_id" message_bus_publisher_id: String = "blazar.lease" as "NAME";
@@ -457,6 +458,11 @@ settings! {
     "message_bus.durable_queues" message_bus_durable_queues: bool = "false" as "BOOL";
     /// Whether queues that do not exist yet are made as quorum queues, which several brokers have
     "message_bus.quorum_queues" message_bus_quorum_queues: bool = "false" as "BOOL";
+    /// Exchange on which Nova publishes notifications
+    "message_bus.nova_exchange" message_bus_nova_exchange: String = "nova" as "NAME";
+    /// Topics of Nova's versioned notifications, separated by commas, as `versioned_notifications`: hosts that something
+    /// is said of are looked at at once. Without any, nothing is heard
+    "message_bus.nova_topics" message_bus_nova_topics: Vec<String> = "" as "LIST";
     /// How long a broker may take to let the service in and to confirm a message, a minute at most; then the next one, or
     /// it again, is told
     "message_bus.timeout" message_bus_timeout: Span = "10s" as "DURATION";

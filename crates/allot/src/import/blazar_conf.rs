@@ -9,7 +9,7 @@ use thiserror::Error;
 use toml::Value;
 
 use super::ini::{self, Given, SyntaxError};
-use super::options::{self, Becomes, DURATION, EXTERNAL, Kind, Known};
+use super::options::{self, Becomes, DURATION, EXTERNAL, Kind, Known, Use};
 use crate::config::TABLE;
 use crate::nearest::nearest;
 
@@ -91,6 +91,21 @@ impl<'a> File<'a> {
         Ok(drivers.iter().any(|driver| ["messaging", "messagingv2"].contains(&driver.as_str())))
     }
 
+    /// Whether Nova's notifications are heard.
+    fn hears(&self) -> Result<bool, Refused> {
+        Ok(self.get("physical:host", "enable_notification_monitor")?.is_some_and(|text| same(&text, "true")))
+    }
+
+    /// Why what is only for that is not taken over.
+    fn not_used_for(&self, used: Use) -> Result<Option<&'static str>, Refused> {
+        let (publishes, hears) = (self.publishes()?, self.hears()?);
+        Ok(match used {
+            Use::Publishes => (!publishes).then_some(NOT_PUBLISHED),
+            Use::Hears => (!hears).then_some(NOT_HEARD),
+            Use::Either => (!publishes && !hears).then_some(NOT_PUBLISHED),
+        })
+    }
+
     fn filters(&self) -> Result<Vec<String>, Refused> {
         Ok(list(&self.get("enforcement", "enabled_filters")?.unwrap_or_default()))
     }
@@ -141,6 +156,12 @@ fn not_enabled(filter: &str) -> String {
 
 /// What is said of what only says how notifications are published.
 const NOT_PUBLISHED: &str = "not taken over: [oslo_messaging_notifications]driver publishes no notifications";
+
+/// What of Nova's notifications is heard.
+const NOVA_TOPICS: &str = "message_bus.nova_topics";
+
+/// What is said of what only says what of Nova's notifications is heard.
+const NOT_HEARD: &str = "not taken over: enable_notification_monitor is off";
 
 /// The value of that setting. None if it is as if the option were not there.
 fn value_of(given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Refused> {
@@ -215,9 +236,8 @@ impl Translation {
                 let enabled = file.filters()?.iter().any(|enabled| enabled == filter);
                 self.take_unless((!enabled).then(|| not_enabled(filter)), given, key, kind)?;
             }
-            Becomes::Published(key, kind) => {
-                let not_published = (!file.publishes()?).then(|| NOT_PUBLISHED.to_owned());
-                self.take_unless(not_published, given, key, kind)?;
+            Becomes::Bus(used, key, kind) => {
+                self.take_unless(file.not_used_for(used)?.map(str::to_owned), given, key, kind)?;
             }
             Becomes::Secret(key, path) => {
                 // It is not read: it may refer to other options, and is nobody's business here.
@@ -360,16 +380,24 @@ impl Translation {
         }
     }
 
-    /// Where notifications are published, if they are.
+    /// Where notifications are published and heard, if they are.
     fn message_bus(&mut self, file: &File<'_>) -> Result<(), Refused> {
         let sections = ["oslo_messaging_notifications", "DEFAULT"];
         let mut given = sections.into_iter().filter_map(|section| file.given(section, "transport_url"));
-        if !file.publishes()? {
-            self.notes.extend(given.map(|given| note(given, NOT_PUBLISHED)));
+        if let Some(reason) = file.not_used_for(Use::Either)? {
+            self.notes.extend(given.map(|given| note(given, reason)));
         } else if let Some(given) = given.next() {
             // It has a password in it, and is not read.
             let origin = origin(given);
             self.text("message_bus.url_file", options::OF_BUS, format!("put {origin} into this file"));
+            if !file.publishes()? {
+                let none = Value::Array(Vec::new());
+                self.set("message_bus.topics", none, "[oslo_messaging_notifications]driver publishes none");
+            }
+            if file.hears()? && !self.settings.contains_key(NOVA_TOPICS) {
+                let topics = Value::Array(vec!["versioned_notifications".into()]);
+                self.set(NOVA_TOPICS, topics, "[physical:host]enable_notification_monitor");
+            }
         }
         Ok(())
     }
@@ -572,6 +600,23 @@ memcached_servers = 10.0.0.9:11211
     }
 
     #[test]
+    fn notifications_of_nova_go_on_being_heard_where_blazar_hears_them() {
+        let text = "[DEFAULT]\ntransport_url = rabbit://user:hidden@bus\n[oslo_messaging_notifications]\ntopics = a\n\
+                    [oslo_messaging_rabbit]\nssl = True\n[physical:host]\nenable_notification_monitor = True\n\
+                    notification_topics = notifications,versioned\n";
+        let read = configuration(text);
+        assert!(read.message_bus_url_file.is_some() && read.message_bus_tls);
+        assert_eq!(read.message_bus_topics, [""; 0], "nothing was published");
+        assert_eq!(read.message_bus_nova_topics, ["notifications", "versioned"]);
+        let read = configuration(text.split_once("notification_topics").expect("it is there").0);
+        assert_eq!(read.message_bus_nova_topics, ["versioned_notifications"]);
+        let translation =
+            translate(&text.replace("monitor = True", "monitor = False")).expect("a blazar.conf");
+        assert!(!translation.toml().contains("message_bus"), "{}", translation.toml());
+        assert!(translation.notes.iter().any(|note| note.what.contains("is off")), "{}", translation.toml());
+    }
+
+    #[test]
     fn an_empty_file_is_blazars_defaults_where_they_are_not_ours() {
         let settings = settings("");
         for (key, value) in [
@@ -619,7 +664,7 @@ memcached_servers = 10.0.0.9:11211
         for known in OPTIONS {
             let (Becomes::Setting(key, _)
             | Becomes::Filter(key, ..)
-            | Becomes::Published(key, _)
+            | Becomes::Bus(_, key, _)
             | Becomes::Secret(key, _)
             | Becomes::Part(key)) = known.becomes
             else {

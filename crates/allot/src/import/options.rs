@@ -10,8 +10,8 @@ pub(super) enum Becomes {
     Setting(&'static str, Kind),
     /// It is that setting, as long as that filter is enabled.
     Filter(&'static str, Kind, &'static str),
-    /// It is that setting, as long as Blazar publishes notifications.
-    Published(&'static str, Kind),
+    /// It is that setting, as long as Blazar uses the message bus for that.
+    Bus(Use, &'static str, Kind),
     /// It goes into that setting together with others.
     Part(&'static str),
     /// It is to be in the file that the setting names, which is this one.
@@ -20,6 +20,17 @@ pub(super) enum Becomes {
     Fixed(&'static str),
     /// Nothing.
     Nothing,
+}
+
+/// What Blazar uses a message bus for, besides speaking with itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It publishes notifications.
+    Publishes,
+    /// It hears Nova's.
+    Hears,
+    /// One of the two.
+    Either,
 }
 
 /// How a value is written.
@@ -53,8 +64,9 @@ const fn known(section: &'static str, name: &'static str, becomes: Becomes, why:
     Known { section, name, becomes, why }
 }
 
-use Becomes::{Filter, Fixed, Nothing, Part, Published, Secret, Setting};
+use Becomes::{Bus, Filter, Fixed, Nothing, Part, Secret, Setting};
 use Kind::{BeforeEnd, Interface, List, Minutes, Number, Seconds, Switch, Text};
+use Use::{Either, Hears, Publishes};
 
 /// The files that secrets are to be put into.
 pub(super) const OF_NOVA: &str = "/etc/allot/nova.password";
@@ -69,7 +81,8 @@ pub(super) const EXTERNAL: &str = "ExternalServiceFilter";
 const AUTH_URL: Becomes = Part("openstack.auth_url");
 const LOG: &str = "the log goes to standard error, where systemd or the container takes it";
 const BUS: &str = "no part of the service talks to another over a message bus";
-const IF_PUBLISHED: &str = "if Blazar publishes notifications: `driver` has to be messagingv2 or messaging";
+const IF_USED: &str =
+    "if Blazar publishes notifications (`driver` has to be messagingv2 or messaging) or hears Nova's";
 const BUS_URL: Becomes = Part("message_bus.url_file");
 const HTTP_SERVER: &str = "see `[limits]`";
 const CATALOG: &str = "Keystone is named by its address";
@@ -130,10 +143,10 @@ pub(super) const OPTIONS: &[Known] = &[
     known("DEFAULT", "rate_limit_burst", Nothing, LOG),
     known("DEFAULT", "rate_limit_except_level", Nothing, LOG),
     known("DEFAULT", "fatal_deprecations", Nothing, LOG),
-    known("DEFAULT", "transport_url", BUS_URL, IF_PUBLISHED),
+    known("DEFAULT", "transport_url", BUS_URL, IF_USED),
     known("DEFAULT", "executor_thread_pool_size", Nothing, BUS),
     known("DEFAULT", "rpc_response_timeout", Nothing, BUS),
-    known("DEFAULT", "control_exchange", Published("message_bus.exchange", Text), ""),
+    known("DEFAULT", "control_exchange", Bus(Publishes, "message_bus.exchange", Text), ""),
     known("DEFAULT", "rpc_ping_enabled", Nothing, BUS),
     known("api", "api_v2_controllers", Nothing, "there is no v2, which no client uses"),
     known("manager", "rpc_topic", Nothing, BUS),
@@ -184,7 +197,7 @@ pub(super) const OPTIONS: &[Known] = &[
         "",
     ),
     known("enforcement", "external_service_token", Secret("enforcement.token_file", OF_SERVICE), ""),
-    known("notifications", "publisher_id", Published("message_bus.publisher_id", Text), ""),
+    known("notifications", "publisher_id", Bus(Publishes, "message_bus.publisher_id", Text), ""),
     known("nova", "endpoint_type", Setting("openstack.interface", Interface), ""),
     known("nova", "aggregate_freepool_name", Setting("openstack.free_pool", Text), ""),
     known("nova", "nova_client_version", Nothing, "each request has a fixed microversion"),
@@ -216,8 +229,18 @@ pub(super) const OPTIONS: &[Known] = &[
         Fixed("true"),
         "hosts are always looked at, and replaced when they fail",
     ),
-    known("physical:host", "enable_notification_monitor", Nothing, "failures are seen by looking"),
-    known("physical:host", "notification_topics", Nothing, "failures are seen by looking"),
+    known(
+        "physical:host",
+        "enable_notification_monitor",
+        Part("message_bus.nova_topics"),
+        "without it, nothing is heard",
+    ),
+    known(
+        "physical:host",
+        "notification_topics",
+        Bus(Hears, "message_bus.nova_topics", List),
+        "of these, versioned notifications are understood",
+    ),
     known("physical:host", "randomize_host_selection", Nothing, "hosts are chosen by what they cost others"),
     known("physical:host", "default_resource_properties", Nothing, CHAMELEON),
     known("physical:host", "display_default_resource_properties", Nothing, CHAMELEON),
@@ -274,17 +297,22 @@ pub(super) const OPTIONS: &[Known] = &[
         "without messagingv2 or messaging, nothing is published",
     ),
     known("oslo_messaging_notifications", "transport_url", BUS_URL, "before that of `[DEFAULT]`"),
-    known("oslo_messaging_notifications", "topics", Published("message_bus.topics", List), ""),
+    known("oslo_messaging_notifications", "topics", Bus(Publishes, "message_bus.topics", List), ""),
     known("oslo_messaging_notifications", "*", Nothing, "a broker that takes nothing is tried again"),
-    known("oslo_messaging_rabbit", "ssl", Published("message_bus.tls", Switch), ""),
-    known("oslo_messaging_rabbit", "ssl_ca_file", Published("message_bus.ca_file", Text), ""),
+    known("oslo_messaging_rabbit", "ssl", Bus(Either, "message_bus.tls", Switch), ""),
+    known("oslo_messaging_rabbit", "ssl_ca_file", Bus(Either, "message_bus.ca_file", Text), ""),
     known(
         "oslo_messaging_rabbit",
         "amqp_durable_queues",
-        Published("message_bus.durable_queues", Switch),
+        Bus(Publishes, "message_bus.durable_queues", Switch),
         "",
     ),
-    known("oslo_messaging_rabbit", "rabbit_quorum_queue", Published("message_bus.quorum_queues", Switch), ""),
+    known(
+        "oslo_messaging_rabbit",
+        "rabbit_quorum_queue",
+        Bus(Publishes, "message_bus.quorum_queues", Switch),
+        "",
+    ),
     known("oslo_messaging_rabbit", "*", Nothing, BUS),
     known("oslo_messaging_amqp", "*", Nothing, BUS),
     known("oslo_messaging_kafka", "*", Nothing, BUS),
@@ -310,7 +338,14 @@ pub(super) fn said(known: &Known) -> String {
     };
     let first = match known.becomes {
         Setting(key, kind) | Filter(key, kind, _) => setting(key, kind),
-        Published(key, kind) => format!("{}, if Blazar publishes notifications", setting(key, kind)),
+        Bus(used, key, kind) => {
+            let used = match used {
+                Publishes => "publishes notifications",
+                Hears => "hears Nova's notifications",
+                Either => "publishes or hears notifications",
+            };
+            format!("{}, if Blazar {used}", setting(key, kind))
+        }
         Part(key) => format!("part of `{key}`"),
         Secret(key, file) => format!("`{key}`: put it into `{file}`"),
         Fixed(value) => format!("always as with `{value}`"),

@@ -200,6 +200,9 @@ impl Assembly {
         let app = self.app.clone();
         tokio::spawn(async move { app.look_at_keystone().await });
         let pushes = tokio::spawn(server::push_notifications(self.app.clone(), stop.clone()));
+        let mut notifications = fleet_openstack::Notifications::default();
+        let read = move |message: &[u8]| notifications.services(message);
+        tokio::spawn(server::hear_the_cloud(self.app.clone(), read, stop.clone()));
         let served = server::serve(self.app, self.listener, stop).await;
         // Requests may still have given the loop something to do; it is told to stop after them.
         ended.send_replace(true);

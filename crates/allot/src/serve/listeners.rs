@@ -28,6 +28,8 @@ pub(super) fn message_bus(configuration: &Configuration) -> Result<Option<Messag
         publisher_id: configuration.message_bus_publisher_id.clone(),
         durable_queues: configuration.message_bus_durable_queues,
         quorum_queues: configuration.message_bus_quorum_queues,
+        nova_exchange: configuration.message_bus_nova_exchange.clone(),
+        nova_topics: configuration.message_bus_nova_topics.clone(),
         timeout_seconds: configuration.message_bus_timeout.seconds(),
         ..MessageBusConfig::new(SecretString::from(read(path)?.trim()))
     }))

@@ -5,26 +5,18 @@
 //! `TOPIC.info` that is bound to it under that name, and JSON with the notification as JSON in a string.
 
 use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rustls::ClientConfig;
-use rustls_platform_verifier::BuilderVerifierExt;
-use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use store::Notification;
 use tokio::sync::Mutex;
-use tokio_rustls::TlsConnector;
 
-use super::amqp::{LONGEST_NAME, Queues, Route, Session};
-use super::transport_url::{Broker, TransportUrl};
-use super::{LONGEST_ANSWER, Listener, TellError};
+use super::{Listener, TellError};
 use crate::config::{ConfigError, MessageBusConfig};
-use crate::serve::authorities;
+use crate::message_bus::{MessageBus, Publishing, Queues, Route, check_names};
 
 /// Its name.
 pub(super) const NAME: &str = "message_bus";
@@ -32,15 +24,15 @@ pub(super) const NAME: &str = "message_bus";
 /// What is appended to a topic for the queue's name: every notification is of this priority, as Blazar's are.
 const PRIORITY: &str = "info";
 
-/// A message bus.
-pub(crate) struct MessageBus {
-    url: TransportUrl,
-    tls: Option<TlsConnector>,
+/// Who publishes there.
+pub(crate) struct Publisher {
+    bus: MessageBus,
     exchange: String,
     /// Names of queues.
     queues: Vec<String>,
     made: Queues,
-    publisher_id: String,
+    /// Who messages are said to be of.
+    said_by: String,
     timeout: Duration,
     first_pause: Duration,
     state: Mutex<State>,
@@ -49,60 +41,40 @@ pub(crate) struct MessageBus {
 /// The connection, once there is one, and which broker is asked for the next.
 #[derive(Default)]
 struct State {
-    session: Option<Session>,
+    session: Option<Publishing>,
     next: usize,
 }
 
-impl fmt::Debug for MessageBus {
+impl fmt::Debug for Publisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessageBus").field("brokers", &self.url.brokers).finish_non_exhaustive()
+        f.debug_struct("Publisher").field("bus", &self.bus).finish_non_exhaustive()
     }
 }
 
-impl MessageBus {
-    /// With these settings. It is not connected to yet.
-    pub fn new(config: &MessageBusConfig) -> Result<Self, ConfigError> {
-        let wrong = |what: &dyn fmt::Display| ConfigError::MessageBus(what.to_string());
-        let url =
-            TransportUrl::read(config.url.expose_secret(), config.tls).map_err(|error| wrong(&error))?;
-        let tls = if url.tls {
-            Some(connector(config.ca_file.as_deref()).map_err(|what| wrong(&what))?)
-        } else {
-            None
-        };
+impl Publisher {
+    /// With these settings; none if nothing is to be published. Nothing is connected to yet.
+    pub fn new(config: &MessageBusConfig) -> Result<Option<Self>, ConfigError> {
         let queues: Vec<String> = config.topics.iter().map(|topic| format!("{topic}.{PRIORITY}")).collect();
         if queues.is_empty() {
-            return Err(wrong(&"topics names none"));
+            return Ok(None);
         }
-        for name in queues.iter().chain([&config.exchange]) {
-            if name.is_empty() || name.len() > LONGEST_NAME {
-                return Err(wrong(&format!(
-                    "topics and exchange may have 1 to {LONGEST_NAME} bytes, with .{PRIORITY}"
-                )));
-            }
-        }
-        Ok(Self {
-            url,
-            tls,
+        check_names(queues.iter().chain([&config.exchange]))?;
+        Ok(Some(Self {
+            bus: MessageBus::new(config)?,
             exchange: config.exchange.clone(),
             queues,
             made: Queues { durable: config.durable_queues, quorum: config.quorum_queues },
-            publisher_id: config.publisher_id.clone(),
-            timeout: Duration::from_secs(config.timeout_seconds.into()).min(LONGEST_ANSWER),
-            first_pause: Duration::from_millis(config.retry_milliseconds.max(1).into()),
+            said_by: config.publisher_id.clone(),
+            timeout: config.patience(),
+            first_pause: config.first_pause(),
             state: Mutex::default(),
-        })
-    }
-
-    /// Whose turn it is: they are asked one after the other.
-    fn broker(&self, turn: usize) -> &Broker {
-        &self.url.brokers[turn % self.url.brokers.len()]
+        }))
     }
 
     /// Publishes a message to every topic, with a new connection if there is none.
     async fn publish(
         &self,
-        session: &mut Option<Session>,
+        session: &mut Option<Publishing>,
         next: usize,
         id: &str,
         body: &[u8],
@@ -110,8 +82,7 @@ impl MessageBus {
         let session = match session {
             Some(session) if session.is_open() => session,
             // None yet, or its broker has ended it since, as at a restart.
-            _ => session
-                .insert(Session::open(self.broker(next), &self.url.virtual_host, self.tls.as_ref()).await?),
+            _ => session.insert(self.bus.publish(next).await?),
         };
         for queue in &self.queues {
             let route = Route { exchange: &self.exchange, queue };
@@ -122,7 +93,7 @@ impl MessageBus {
 }
 
 #[async_trait]
-impl Listener for MessageBus {
+impl Listener for Publisher {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -132,7 +103,7 @@ impl Listener for MessageBus {
     }
 
     async fn tell(&self, notification: &Notification) -> Result<(), TellError> {
-        let (id, body) = message(notification, &self.publisher_id)?;
+        let (id, body) = message(notification, &self.said_by)?;
         let mut state = self.state.lock().await;
         let State { session, next } = &mut *state;
         let published =
@@ -144,7 +115,7 @@ impl Listener for MessageBus {
         };
         // What it still says would be taken for an answer to the next message; and another broker may be well.
         *session = None;
-        let broker = self.broker(*next).to_string();
+        let broker = self.bus.broker(*next).to_string();
         *next = next.wrapping_add(1);
         Err(TellError::Broker { broker, what: failed })
     }
@@ -209,24 +180,6 @@ fn identifier(notification: &Notification) -> String {
     uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
 }
 
-/// What TLS is spoken with: certificates are of these authorities, or of the system's.
-fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
-    // Fails only if some part of the process has chosen a provider already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = ClientConfig::builder();
-    let config = match ca_file {
-        None => builder.with_platform_verifier().map_err(|error| error.to_string())?.with_no_client_auth(),
-        Some(path) => {
-            let roots = authorities(path).map_err(|what| format!("cannot read ca_file {what}"))?;
-            if roots.is_empty() {
-                return Err(format!("cannot read ca_file {}: there is no certificate in it", path.display()));
-            }
-            builder.with_root_certificates(roots).with_no_client_auth()
-        }
-    };
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
@@ -282,7 +235,6 @@ mod tests {
         let bus = |url| bus(url);
         for (config, said) in [
             (bus("http://u:hush@h/"), "begin with rabbit://"),
-            (MessageBusConfig { topics: Vec::new(), ..bus(url) }, "topics names none"),
             (MessageBusConfig { exchange: String::new(), ..bus(url) }, "may have 1 to 255 bytes"),
             (MessageBusConfig { topics: vec!["t".repeat(251)], ..bus(url) }, "may have 1 to 255 bytes"),
             (
@@ -290,10 +242,10 @@ mod tests {
                 "ca_file /nowhere",
             ),
         ] {
-            let error = MessageBus::new(&config).expect_err(said).to_string();
+            let error = Publisher::new(&config).expect_err(said).to_string();
             assert!(error.contains(said) && !error.contains("hush"), "{error}");
         }
-        let shown = format!("{:?}", MessageBus::new(&bus(url)).expect("a message bus"));
+        let shown = format!("{:?}", Publisher::new(&bus(url)).expect("a message bus"));
         assert!(!shown.contains("hush"), "{shown}");
     }
 }

@@ -4,9 +4,7 @@
 //! lost answer or an outage it is told again, under the same identifier, and nothing is left out. While it takes none,
 //! the rest waits, in the store and not in the service. Of several services that share a store one tells.
 
-mod amqp;
 mod message_bus;
-mod transport_url;
 mod webhook;
 
 use std::fmt;
@@ -22,7 +20,7 @@ use store::Notification;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use self::message_bus::MessageBus;
+use self::message_bus::Publisher;
 use self::webhook::Webhook;
 use crate::app::App;
 use crate::config::{Config, ConfigError};
@@ -30,9 +28,6 @@ use crate::metrics::Metrics;
 
 /// What listeners are called in the store and in metrics.
 pub(crate) const NAMES: [&str; 2] = [webhook::NAME, message_bus::NAME];
-
-/// The longest time that a listener is given to take a notification.
-const LONGEST_ANSWER: Duration = Duration::from_mins(1);
 
 /// How long one of several services that share a store is the one that tells. It is longer than a listener may take.
 const TERM: SignedDuration = SignedDuration::from_mins(2);
@@ -66,7 +61,7 @@ pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError>
         listeners.push(Box::new(Webhook::new(config)?));
     }
     if let Some(config) = &config.message_bus {
-        listeners.push(Box::new(MessageBus::new(config)?));
+        listeners.extend(Publisher::new(config)?.map(|publisher| Box::new(publisher) as Box<dyn Listener>));
     }
     Ok(listeners)
 }

@@ -17,8 +17,8 @@ use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 use store::Notification;
 
-use super::{LONGEST_ANSWER, Listener, TellError};
-use crate::config::{ConfigError, WebhookConfig};
+use super::{Listener, TellError};
+use crate::config::{ConfigError, LONGEST_ANSWER, WebhookConfig};
 
 /// Its name.
 pub(super) const NAME: &str = "webhook";

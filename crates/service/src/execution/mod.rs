@@ -8,6 +8,7 @@
 
 mod cycle;
 mod hasten;
+mod hearing;
 mod housekeeping;
 mod observe;
 mod plan;

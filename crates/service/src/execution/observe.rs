@@ -68,6 +68,9 @@ impl Service {
             let hosts = progress.hosts_to_look_at();
             looks.push(progress.begin_look(false, hosts, until));
         }
+        if progress.sees() {
+            looks.extend(progress.begin_look_at_heard(until));
+        }
         looks
     }
 

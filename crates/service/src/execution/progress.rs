@@ -15,6 +15,7 @@ use leases::plan::{Action, Guest, Observed};
 use store::{Claim, Finished, InstanceRecord, Revision, Sizes, Version};
 
 use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
+use super::hearing::Heard;
 use super::observe::Look;
 use super::tour::Tour;
 use crate::Statistics;
@@ -91,6 +92,8 @@ struct LookUnderWay {
     look: Look,
     /// What it was begun for.
     touched: Touched,
+    /// It was begun for what was heard.
+    heard: bool,
 }
 
 /// How far things are.
@@ -118,6 +121,8 @@ pub(crate) struct Progress {
     pub uncounted: bool,
     /// What is to be looked at.
     touched: Touched,
+    /// Hosts on which something has happened, by what was heard.
+    pub heard: Heard,
     /// Looks that are under way, by number.
     looks: BTreeMap<u64, LookUnderWay>,
     /// How many looks were begun.
@@ -396,14 +401,30 @@ impl Progress {
         self.touched.hosts.keys().copied().filter(|host| !begun(host)).collect()
     }
 
+    /// Begins a look at some of the hosts of which something was heard, if it is time for that: one such look at a time,
+    /// and for none of them anything waits, since nothing was done to them.
+    pub fn begin_look_at_heard(&mut self, until: Timestamp) -> Option<Look> {
+        if self.looks.values().any(|under_way| under_way.heard) {
+            return None;
+        }
+        let hosts = self.heard.take_turn()?;
+        let look = self.begin_look(false, hosts, until);
+        self.looks.entry(look.number).and_modify(|under_way| under_way.heard = true);
+        Some(look)
+    }
+
     /// A look begins: at these hosts, and at all addresses.
     pub fn begin_look(&mut self, all: bool, hosts: BTreeSet<HostId>, until: Timestamp) -> Look {
         self.looks_begun += 1;
+        if all {
+            // It sees whatever was heard of before.
+            self.heard = Heard::default();
+        }
         let look = Look { number: self.looks_begun, all, hosts, until };
         // What is touched from here on is touched after it began. Who waits for one host need not wait until
         // all of them are seen, unless there is no other way.
         let touched = if all && self.sees() { Touched::default() } else { self.touched.take(&look.hosts) };
-        self.looks.insert(look.number, LookUnderWay { look: look.clone(), touched });
+        self.looks.insert(look.number, LookUnderWay { look: look.clone(), touched, heard: false });
         look
     }
 

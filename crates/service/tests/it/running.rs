@@ -1,6 +1,9 @@
 //! The loop itself.
 
-use simulation::caller;
+use std::collections::BTreeSet;
+
+use leases::ids::HostId;
+use simulation::{World, caller};
 use tokio::sync::watch;
 
 use crate::terms::{asking, at, hosts, make, status, world};
@@ -50,4 +53,34 @@ async fn an_idle_loop_sleeps() {
     assert_eq!(world.service.statistics().cycles, cycles);
     drop(stop);
     running.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn what_is_heard_of_hosts_is_seen_before_all_are_looked_at_a_few_at_a_time() {
+    let mut world = world(6).await;
+    let failed = |world: &World| world.service.statistics().failed_hosts;
+    for host in 1..=6 {
+        world.fleet.fail(HostId(host));
+    }
+    world.settle().await;
+    assert_eq!(failed(&world), 0, "nobody has looked");
+    let names = world.service.hosts().into_iter().map(|record| record.host.service_name.clone()).collect();
+    assert!(world.service.hear_of(&names), "some wait");
+    world.settle().await;
+    assert_eq!(failed(&world), 4);
+    assert!(!world.service.hear_of(&BTreeSet::from(["nobody".to_owned()])), "no more wait");
+    world.settle().await;
+    assert_eq!(failed(&world), 6);
+}
+
+#[tokio::test]
+async fn steps_do_not_wait_for_a_host_of_which_much_is_heard() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let names = world.service.hosts().into_iter().map(|record| record.host.service_name.clone()).collect();
+    // Whoever may start servers there can have as much be heard as they like.
+    while status(&world, lease.lease.id) != "ACTIVE" {
+        world.service.hear_of(&names);
+        assert!(world.next(at(1)).await.is_some(), "the lease does not start");
+    }
 }

@@ -11,8 +11,8 @@ use serde_json::json;
 use super::cloud::{Cloud, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
 use super::{
-    ALLOT_FILTER, BLAZAR_FILTER, Lab, PASSWORD, TENANT, TRAITS, VENDORDATA, empty, filter, site, staying,
-    tenant, traits, vendordata,
+    ALLOT_FILTER, BLAZAR_FILTER, Lab, NOTIFICATIONS, PASSWORD, TENANT, TRAITS, VENDORDATA, empty, filter,
+    notifications, site, staying, tenant, traits, vendordata,
 };
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
@@ -56,6 +56,10 @@ pub fn on_nova(
         server = with_blazar_filter(cases, &site, people, server)?;
     }
     cases.check("the service on Nova ends as it should", || site::ends_well(server));
+    if lab.wants(NOTIFICATIONS) {
+        lab.tell("notifications");
+        notifications::on_nova(cases, &site, &directory)?;
+    }
     if lab.wants(VENDORDATA) {
         lab.tell("vendordata");
         vendordata::on_nova(cases, &site)?;

@@ -2,8 +2,8 @@
 //! catalog has for a reservation service. Logins of every kind are tried by hand and with the stock clients, with Keystone
 //! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
-//! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`. Servers read of their leases through Nova's metadata
-//! service.
+//! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`. What Nova says on its message bus is heard, and servers
+//! read of their leases through Nova's metadata service.
 //!
 //! `--only` runs some of these parts, separated by commas. With `--import` a real Blazar makes fifty leases on six compute
 //! hosts, and `allot import blazar` takes them over. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
@@ -17,6 +17,7 @@ mod filter;
 mod leases;
 mod logins;
 mod moving_in;
+mod notifications;
 mod scheduler;
 mod site;
 mod staying;
@@ -76,8 +77,9 @@ const BLAZAR_FILTER: &str = "blazar-filter";
 const ALLOT_FILTER: &str = "allot-filter";
 const TENANT: &str = "tenant";
 const TRAITS: &str = "traits";
+const NOTIFICATIONS: &str = "notifications";
 const VENDORDATA: &str = "vendordata";
-const PARTS: [&str; 6] = [LOGINS, BLAZAR_FILTER, VENDORDATA, ALLOT_FILTER, TENANT, TRAITS];
+const PARTS: [&str; 7] = [LOGINS, BLAZAR_FILTER, NOTIFICATIONS, VENDORDATA, ALLOT_FILTER, TENANT, TRAITS];
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
@@ -111,6 +113,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     };
     let lab = Lab { scripts, state, root, port, hosts, blazar: import, only, started: Instant::now() };
     scripts::copy(&shared.join("labs/openstack"), &lab.scripts)?;
+    notifications::enable(&lab.scripts)?;
     let result = match (tempest, import) {
         (true, _) => lab.run_tempest(&ours),
         (_, true) => lab.run_import(&ours),
@@ -136,7 +139,7 @@ impl Lab {
             self.tell("the driver's own tests");
             leases::tests_of_the_driver(&mut cases, self);
         }
-        if [BLAZAR_FILTER, VENDORDATA, ALLOT_FILTER, TENANT, TRAITS].iter().any(|part| self.wants(part)) {
+        if PARTS.iter().any(|part| *part != LOGINS && self.wants(part)) {
             self.tell("leases on Nova");
             leases::on_nova(&mut cases, self, ours, &cloud, &people)?;
         }

@@ -1,19 +1,19 @@
 //! Notifications on a message bus: RabbitMQ, and the library that OpenStack's services read them with.
 
 mod broker;
+mod listener;
+mod nova;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use self::broker::{Broker, USER};
+use self::listener::Listener;
 use super::acknowledged::of_hosts;
 use super::cases::Cases;
 use super::date::Minute;
@@ -26,9 +26,6 @@ use crate::tally::Tally;
 
 /// What is installed, every version held fast.
 const REQUIREMENTS: &str = include_str!("../../../leasing/message_bus.txt");
-
-/// What reads notifications.
-const LISTEN: &str = include_str!("../../../leasing/listen.py");
 
 /// What asks the broker about a queue.
 const QUEUE: &str = include_str!("../../../leasing/broker_queue.py");
@@ -131,6 +128,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
         ensure!(told["payload"]["lease_id"] == id.as_str(), "told of another lease: {told}");
         Ok(())
     });
+    nova::heard(&mut cases, ours, &at("nova")?, &mut broker)?;
     cases.check("who may not come in reads so in the log, without the password", || {
         let launch = on_bus(ours, &at("refused")?, &format!("rabbit://guest:hush@{}//", broker.address()))?;
         let server = launch.start()?;
@@ -198,52 +196,4 @@ fn certificate(directory: &Path) -> Result<()> {
     fs::write(directory.join("certificate.pem"), made.cert.pem())?;
     fs::write(directory.join("key.pem"), made.signing_key.serialize_pem())?;
     Ok(())
-}
-
-/// A process that reads notifications.
-struct Listener {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Listener {
-    fn start(directory: &Path, address: &str) -> Result<Self> {
-        let script = directory.join("listen.py");
-        fs::write(&script, LISTEN)?;
-        let mut command = python()?.program("python", directory);
-        command.arg(&script).args([&format!("rabbit://{USER}@{address}//"), "notifications"]);
-        command.stdout(Stdio::piped()).stderr(fs::File::create(directory.join("listener.log"))?);
-        let mut child = command.spawn().context("cannot run the listener")?;
-        let output = child.stdout.take().context("the listener has no output")?;
-        let (tell, lines) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Ok(Self { child, lines })
-    }
-
-    /// The next notification of that type; others are passed over.
-    fn next_of(&self, event_type: &str) -> Result<Value> {
-        loop {
-            let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
-                bail!("the listener is not told of a {event_type}");
-            };
-            let told: Value = serde_json::from_str(&line).with_context(|| format!("no JSON: {line}"))?;
-            if told["event_type"] == event_type {
-                return Ok(told);
-            }
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -1,19 +1,11 @@
-//! A connection to a broker that says of each message whether it has it.
-
-use std::collections::BTreeSet;
+//! Connections to a broker, and what brokers say by themselves.
 
 use amqprs::callbacks::{ChannelCallback, ConnectionCallback};
-use amqprs::channel::{
-    BasicPublishArguments, Channel, ConfirmSelectArguments, ExchangeDeclareArguments, QueueBindArguments,
-    QueueDeclareArguments,
-};
+use amqprs::channel::Channel;
 use amqprs::connection::{Connection, OpenConnectionArguments};
 use amqprs::error::Error;
 use amqprs::tls::TlsAdaptor;
-use amqprs::{
-    Ack, BasicProperties, Cancel, Close, CloseChannel, DELIVERY_MODE_PERSISTENT, FieldTable, Nack, Return,
-    ShortStr,
-};
+use amqprs::{Ack, BasicProperties, Cancel, Close, CloseChannel, Nack, Return};
 use async_trait::async_trait;
 use secrecy::ExposeSecret;
 use tokio::sync::mpsc;
@@ -31,25 +23,9 @@ const ANSWERS: usize = 16;
 /// What the library says where the other side has ended the connection.
 const ENDS: [&str; 3] = ["peer shutdown", "Connection reset", "Broken pipe"];
 
-/// How queues that do not exist yet are made.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Queues {
-    /// Whether they outlive a restart of their broker.
-    pub durable: bool,
-    /// Whether several brokers have them; such queues are always durable.
-    pub quorum: bool,
-}
-
-/// A queue of an exchange, by the key of the messages that it gets, which is its name as well.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Route<'a> {
-    pub exchange: &'a str,
-    pub queue: &'a str,
-}
-
 /// What a broker says by itself.
 #[derive(Debug)]
-enum Answer {
+pub(super) enum Answer {
     Taken,
     NotTaken,
     /// There is no queue for it.
@@ -57,17 +33,18 @@ enum Answer {
     Closed(String),
 }
 
-/// An open channel to a broker.
-pub(super) struct Session {
+/// What brokers say, as it comes.
+pub(super) type Answers = mpsc::Receiver<Answer>;
+
+/// A connection with a channel.
+pub(super) struct Line {
     /// It and its channels are closed when they are dropped.
-    connection: Connection,
-    channel: Channel,
-    answers: mpsc::Receiver<Answer>,
-    /// Queues that were there since the channel was opened.
-    declared: BTreeSet<String>,
+    pub connection: Connection,
+    pub channel: Channel,
+    pub answers: Answers,
 }
 
-impl Session {
+impl Line {
     /// Connects and logs in.
     pub async fn open(
         broker: &Broker,
@@ -95,8 +72,7 @@ impl Session {
         let (tell, answers) = mpsc::channel(ANSWERS);
         connection.register_callback(Told(Some(tell.clone()))).await.map_err(said)?;
         let channel = open_channel(&connection, Some(tell)).await?;
-        channel.confirm_select(ConfirmSelectArguments::default()).await.map_err(said)?;
-        Ok(Self { connection, channel, answers, declared: BTreeSet::new() })
+        Ok(Self { connection, channel, answers })
     }
 
     /// Whether nobody has ended it, as far as is known.
@@ -104,56 +80,17 @@ impl Session {
         self.connection.is_open() && self.channel.is_open()
     }
 
-    /// Publishes a message, and waits until the broker has it in that queue. After an error this is of no use any more.
-    pub async fn publish(
-        &mut self,
-        route: Route<'_>,
-        queues: Queues,
-        id: &str,
-        body: Vec<u8>,
-    ) -> Result<(), String> {
-        if !self.declared.contains(route.queue) {
-            self.declare(route, queues).await?;
-            self.declared.insert(route.queue.to_owned());
-        }
-        let properties = BasicProperties::default()
-            .with_content_type("application/json")
-            .with_content_encoding("utf-8")
-            .with_delivery_mode(DELIVERY_MODE_PERSISTENT)
-            .with_priority(0)
-            .with_message_id(id)
-            .finish();
-        let arguments = BasicPublishArguments::new(route.exchange, route.queue).mandatory(true).finish();
-        self.channel.basic_publish(properties, body, arguments).await.map_err(said)?;
-        match self.answers.recv().await {
-            Some(Answer::Taken) => Ok(()),
-            Some(Answer::NotTaken) => Err("has not taken the message".to_owned()),
-            Some(Answer::Returned) => Err(format!("has no queue {} any more", route.queue)),
-            Some(Answer::Closed(reason)) => Err(reason),
-            None => Err("has closed the connection".to_owned()),
-        }
+    /// A channel for a question: a broker closes that of a question about what it does not have.
+    pub async fn channel_for_a_question(&self) -> Result<Channel, String> {
+        open_channel(&self.connection, None).await
     }
 
-    /// Makes the exchange and the queue if they are not there. Those that are may be of another kind than the settings
-    /// say: whoever has made them knows why.
-    async fn declare(&mut self, route: Route<'_>, queues: Queues) -> Result<(), String> {
-        let Self { connection, channel, answers, .. } = self;
-        let durable = queues.durable || queues.quorum;
-        let exchange = ExchangeDeclareArguments::new(route.exchange, "topic");
-        // A broker closes the channel of a question about what it does not have.
-        let look = open_channel(connection, None).await?;
-        if look.exchange_declare(exchange.clone().passive(true).finish()).await.is_err() {
-            let exchange = exchange.clone().durable(durable).finish();
-            done(answers, channel.exchange_declare(exchange).await)?;
-        }
-        let queue = QueueDeclareArguments::new(route.queue);
-        let look = open_channel(connection, None).await?;
-        if look.queue_declare(queue.clone().passive(true).finish()).await.is_err() {
-            let queue = queue.clone().durable(durable).arguments(arguments(queues)).finish();
-            done(answers, channel.queue_declare(queue).await)?;
-        }
-        let binding = QueueBindArguments::new(route.queue, route.exchange, route.queue);
-        done(answers, channel.queue_bind(binding).await)
+    /// What was done, or why not in the broker's own words, if it refused.
+    pub fn done<T>(&mut self, result: Result<T, Error>) -> Result<T, String> {
+        result.map_err(|error| match self.answers.try_recv() {
+            Ok(Answer::Closed(reason)) => reason,
+            _ => said(error),
+        })
     }
 }
 
@@ -166,25 +103,7 @@ async fn open_channel(
     Ok(channel)
 }
 
-/// What a queue is made with.
-fn arguments(queues: Queues) -> FieldTable {
-    let mut arguments = FieldTable::new();
-    // The name is short enough, so this is always so.
-    if let (true, Ok(name)) = (queues.quorum, ShortStr::try_from("x-queue-type")) {
-        arguments.insert(name, "quorum".into());
-    }
-    arguments
-}
-
-/// With the broker's own words, if it refused.
-fn done<T>(answers: &mut mpsc::Receiver<Answer>, result: Result<T, Error>) -> Result<(), String> {
-    result.map(drop).map_err(|error| match answers.try_recv() {
-        Ok(Answer::Closed(reason)) => reason,
-        _ => said(error),
-    })
-}
-
-fn said(error: Error) -> String {
+pub(super) fn said(error: Error) -> String {
     match error {
         // Brokers say nothing to who may not come in.
         Error::NetworkError(text) if ENDS.iter().any(|end| text.contains(end)) => {
@@ -232,6 +151,7 @@ impl ChannelCallback for Told {
     }
 
     async fn cancel(&mut self, _: &Channel, _: Cancel) -> Result<(), Error> {
+        self.tell(Answer::Closed("has deleted the queue".to_owned())).await;
         Ok(())
     }
 

@@ -1,0 +1,111 @@
+//! Messages that the broker says of whether it has them.
+
+use std::collections::BTreeSet;
+
+use amqprs::channel::{
+    BasicPublishArguments, ConfirmSelectArguments, ExchangeDeclareArguments, QueueBindArguments,
+    QueueDeclareArguments,
+};
+use amqprs::{BasicProperties, DELIVERY_MODE_PERSISTENT, FieldTable, ShortStr};
+
+use super::amqp::{Answer, Line, said};
+
+/// How queues that do not exist yet are made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Queues {
+    /// Whether they outlive a restart of their broker.
+    pub durable: bool,
+    /// Whether several brokers have them; such queues are always durable.
+    pub quorum: bool,
+}
+
+/// A queue of an exchange, by the key of the messages that it gets, which is its name as well.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route<'a> {
+    pub exchange: &'a str,
+    pub queue: &'a str,
+}
+
+/// A channel whose messages are confirmed.
+pub(crate) struct Publishing {
+    line: Line,
+    /// Queues that were there since the channel was opened.
+    declared: BTreeSet<String>,
+}
+
+impl Publishing {
+    /// Over that line.
+    pub(super) async fn begin(line: Line) -> Result<Self, String> {
+        line.channel.confirm_select(ConfirmSelectArguments::default()).await.map_err(said)?;
+        Ok(Self { line, declared: BTreeSet::new() })
+    }
+
+    /// Whether nobody has ended it, as far as is known.
+    pub fn is_open(&self) -> bool {
+        self.line.is_open()
+    }
+
+    /// Publishes a message, and waits until the broker has it in that queue. After an error this is of no use any more.
+    pub async fn publish(
+        &mut self,
+        route: Route<'_>,
+        queues: Queues,
+        id: &str,
+        body: Vec<u8>,
+    ) -> Result<(), String> {
+        if !self.declared.contains(route.queue) {
+            self.declare(route, queues).await?;
+            self.declared.insert(route.queue.to_owned());
+        }
+        let properties = BasicProperties::default()
+            .with_content_type("application/json")
+            .with_content_encoding("utf-8")
+            .with_delivery_mode(DELIVERY_MODE_PERSISTENT)
+            .with_priority(0)
+            .with_message_id(id)
+            .finish();
+        let arguments = BasicPublishArguments::new(route.exchange, route.queue).mandatory(true).finish();
+        self.line.channel.basic_publish(properties, body, arguments).await.map_err(said)?;
+        match self.line.answers.recv().await {
+            Some(Answer::Taken) => Ok(()),
+            Some(Answer::NotTaken) => Err("has not taken the message".to_owned()),
+            Some(Answer::Returned) => Err(format!("has no queue {} any more", route.queue)),
+            Some(Answer::Closed(reason)) => Err(reason),
+            None => Err("has closed the connection".to_owned()),
+        }
+    }
+
+    /// Makes the exchange and the queue if they are not there. Those that are may be of another kind than the settings
+    /// say: whoever has made them knows why.
+    async fn declare(&mut self, route: Route<'_>, queues: Queues) -> Result<(), String> {
+        let line = &mut self.line;
+        let durable = queues.durable || queues.quorum;
+        let exchange = ExchangeDeclareArguments::new(route.exchange, "topic");
+        let look = line.channel_for_a_question().await?;
+        if look.exchange_declare(exchange.clone().passive(true).finish()).await.is_err() {
+            let exchange = exchange.clone().durable(durable).finish();
+            let declared = line.channel.exchange_declare(exchange).await;
+            line.done(declared)?;
+        }
+        let queue = QueueDeclareArguments::new(route.queue);
+        let look = line.channel_for_a_question().await?;
+        if look.queue_declare(queue.clone().passive(true).finish()).await.is_err() {
+            let queue = queue.clone().durable(durable).arguments(arguments(queues)).finish();
+            let declared = line.channel.queue_declare(queue).await;
+            line.done(declared)?;
+        }
+        let bound =
+            line.channel.queue_bind(QueueBindArguments::new(route.queue, route.exchange, route.queue)).await;
+        line.done(bound)
+    }
+}
+
+/// What a queue is made with.
+fn arguments(queues: Queues) -> FieldTable {
+    let mut arguments = FieldTable::new();
+    // The name is short enough, so this is always so.
+    if let (true, Ok(name)) = (queues.quorum, ShortStr::try_from("x-queue-type")) {
+        arguments.insert(name, "quorum".into());
+    }
+    arguments
+}

@@ -1,0 +1,52 @@
+//! What Nova says on its message bus is seen at once.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::site::{Site, ends_well, until};
+use crate::leasing::cases::Cases;
+use crate::run::write;
+
+/// RabbitMQ's port, counted from Keystone's.
+const AMQP: u16 = 12;
+
+/// What Nova is told about notifications by the lab's scripts, and what the guide says.
+const SILENT: &str = "driver=noop";
+const VERSIONED: &str = "driver=messagingv2\n[notifications]\nnotification_format=versioned";
+
+/// Hosts are not looked at by themselves for as long as this takes.
+const ROUND: &str = "1h";
+
+/// Has the cloud that the scripts bring up publish notifications.
+pub fn enable(scripts: &Path) -> Result<()> {
+    let up = scripts.join("up");
+    let text = fs::read_to_string(&up).with_context(|| format!("cannot read {}", up.display()))?;
+    ensure!(text.contains(SILENT), "the scripts say nothing of notifications any more");
+    fs::write(&up, text.replace(SILENT, VERSIONED)).with_context(|| format!("cannot write {}", up.display()))
+}
+
+/// With the settings of the guide.
+pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<()> {
+    let file = directory.join("bus.url");
+    write(&file, format!("rabbit://guest:guest@127.0.0.1:{}/", site.lab.port + AMQP).as_bytes())?;
+    let file = file.display().to_string();
+    let bus = ["--message-bus-url-file", &file, "--message-bus-topics", ""];
+    let heard = ["--message-bus-nova-topics", "versioned_notifications", "--limits-observe-interval", ROUND];
+    let launch = site.launch.clone().with(bus).with(heard);
+    let server = launch.start()?;
+    let changes = || launch.said().matches("host health changed").count();
+    cases.check("a host that Nova's administrator disables has failed at once, and works again", || {
+        until("notifications are not heard", || Ok(launch.said().contains("hearing notifications")))?;
+        let before = changes();
+        for (word, count) in [("--disable", before + 1), ("--enable", before + 2)] {
+            site.admin_client(&["compute", "service", "set", word, "host3", "nova-compute"])?;
+            until("nothing is seen", || Ok(changes() == count))?;
+        }
+        ensure!(launch.said().contains("host3"), "it is another host");
+        Ok(())
+    });
+    cases.check("the service ends as it should with notifications too", || ends_well(server));
+    Ok(())
+}
