@@ -13,6 +13,10 @@ use crate::leasing::http::{IDLE, LIMIT};
 /// What users of the lab have as password, but for its administrator.
 pub const OF_ALL: &str = "only for the lab";
 
+/// The user that drives Nova, with the password of all: it has the role `service`, and one that only Nova knows.
+pub const OF_NOVA: &str = "allot-nova";
+pub const LEASING: &str = "leasing";
+
 /// An answer, with what the headers say of logins.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -225,6 +229,11 @@ impl Cloud {
         let services = services["projects"][0]["id"].as_str().context("no project of services")?.to_owned();
         let (name, secret) = ("allot-least", OF_ALL.to_owned());
         grant(&format!("projects/{services}"), &user(name, &default)?, "service")?;
+        let leasing = make("role", "roles", json!({"name": LEASING}))?;
+        let nova = user(OF_NOVA, &default)?;
+        grant(&format!("projects/{services}"), &nova, "service")?;
+        let path = format!("/projects/{services}/users/{nova}/roles/{leasing}");
+        self.must(&Method::PUT, &path, &admin, None)?;
         Ok(People { user: name.to_owned(), secret, alice, physics, chemistry })
     }
 }

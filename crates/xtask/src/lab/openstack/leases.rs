@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-use super::cloud::{Cloud, People, administrator, of_project};
+use super::cloud::{Cloud, OF_ALL, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
 use super::{
     ALLOT_FILTER, BLAZAR_FILTER, Lab, NOTIFICATIONS, PASSWORD, TENANT, TRAITS, VENDORDATA, empty, filter,
@@ -81,7 +81,7 @@ pub fn on_nova(
     }
     cases.check("no password and no token is in the log", || {
         let log = fs::read(directory.join("serve.log"))?;
-        for secret in cloud.secrets().iter().map(String::as_str).chain([PASSWORD]) {
+        for secret in cloud.secrets().iter().map(String::as_str).chain([PASSWORD, OF_ALL]) {
             ensure!(!log.windows(secret.len()).any(|part| part == secret.as_bytes()), "there is one");
         }
         Ok(())

@@ -18,6 +18,7 @@ mod leases;
 mod logins;
 mod moving_in;
 mod notifications;
+mod nova_conf;
 mod scheduler;
 mod site;
 mod staying;
@@ -113,7 +114,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     };
     let lab = Lab { scripts, state, root, port, hosts, blazar: import, only, started: Instant::now() };
     scripts::copy(&shared.join("labs/openstack"), &lab.scripts)?;
-    notifications::enable(&lab.scripts)?;
+    nova_conf::as_in_the_guide(&lab.scripts)?;
     let result = match (tempest, import) {
         (true, _) => lab.run_tempest(&ours),
         (_, true) => lab.run_import(&ours),

@@ -1,9 +1,8 @@
 //! What Nova says on its message bus is seen at once.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::site::{Site, ends_well, until};
 use crate::leasing::cases::Cases;
@@ -12,20 +11,8 @@ use crate::run::write;
 /// RabbitMQ's port, counted from Keystone's.
 const AMQP: u16 = 12;
 
-/// What Nova is told about notifications by the lab's scripts, and what the guide says.
-const SILENT: &str = "driver=noop";
-const VERSIONED: &str = "driver=messagingv2\n[notifications]\nnotification_format=versioned";
-
 /// Hosts are not looked at by themselves for as long as this takes.
 const ROUND: &str = "1h";
-
-/// Has the cloud that the scripts bring up publish notifications.
-pub fn enable(scripts: &Path) -> Result<()> {
-    let up = scripts.join("up");
-    let text = fs::read_to_string(&up).with_context(|| format!("cannot read {}", up.display()))?;
-    ensure!(text.contains(SILENT), "the scripts say nothing of notifications any more");
-    fs::write(&up, text.replace(SILENT, VERSIONED)).with_context(|| format!("cannot write {}", up.display()))
-}
 
 /// With the settings of the guide.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<()> {

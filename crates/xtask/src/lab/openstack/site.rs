@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::cloud::{Cloud, OF_ALL, People};
+use super::cloud::{Cloud, OF_ALL, OF_NOVA, People};
 use super::{Lab, PASSWORD, RESERVATION};
 use crate::leasing::date::Minute;
 use crate::leasing::server::{Launch, Server};
@@ -45,12 +45,12 @@ pub struct Site<'a> {
 pub fn launch(lab: &Lab, ours: &Executable, directory: &Path, people: &People, auth: &str) -> Result<Launch> {
     let (of_service, of_nova) = (directory.join("keystone.password"), directory.join("nova.password"));
     crate::run::write(&of_service, people.secret.as_bytes())?;
-    crate::run::write(&of_nova, PASSWORD.as_bytes())?;
+    crate::run::write(&of_nova, OF_ALL.as_bytes())?;
     let options = [
         ("--keystone-auth-url", format!("http://127.0.0.1:{}", lab.port)),
         ("--keystone-username", people.user.clone()),
         ("--keystone-secret-file", of_service.display().to_string()),
-        ("--openstack-username", "allot".to_owned()),
+        ("--openstack-username", OF_NOVA.to_owned()),
         ("--openstack-secret-file", of_nova.display().to_string()),
         ("--leases-grace", "10s".to_owned()),
         ("--region", "RegionOne".to_owned()),
