@@ -1,15 +1,14 @@
 //! `allot completions`: scripts that complete commands and options for a shell, also those of Ganeti's programs where they
 //! are called by the names of [`install-links`](crate::links).
 
+use clap::Command;
 use clap_complete::Shell;
 use htools::options::Program;
 
-use crate::help;
-
-/// The script for that shell.
-pub(crate) fn script(shell: Shell) -> String {
+/// The script for that shell, for these commands.
+pub(crate) fn script(shell: Shell, tree: &mut Command) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut help::tree(), "allot", &mut script);
+    clap_complete::generate(shell, tree, "allot", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
     let links: Vec<&str> = Program::ALL.iter().map(|program| program.name()).collect();
     match shell {
@@ -64,21 +63,26 @@ fi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::help;
+
+    fn script_for(shell: Shell) -> String {
+        script(shell, &mut help::tree())
+    }
 
     #[test]
     fn every_shell_gets_completions_that_know_deep_options() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
-            let script = script(shell);
+            let script = script_for(shell);
             assert!(script.contains("extend-by") && script.contains("simulated-racks"), "{shell}");
         }
     }
 
     #[test]
     fn links_are_completed_where_a_shell_can() {
-        let zsh = script(Shell::Zsh);
+        let zsh = script_for(Shell::Zsh);
         assert!(zsh.starts_with("#compdef allot hail "), "{}", &zsh[..80]);
         assert!(zsh.contains("    _allot_by_name \"$@\"\n") && zsh.ends_with("hsqueeze\nfi\n"), "{zsh}");
-        assert!(script(Shell::Fish).contains("complete -c hbal --wraps 'allot hbal'\n"));
-        assert!(script(Shell::Bash).ends_with(" hsqueeze\n"));
+        assert!(script_for(Shell::Fish).contains("complete -c hbal --wraps 'allot hbal'\n"));
+        assert!(script_for(Shell::Bash).ends_with(" hsqueeze\n"));
     }
 }

@@ -92,14 +92,10 @@ pub(crate) fn command() -> clap::Command {
     Line::command().name("database").mut_subcommand("backup", with_settings)
 }
 
-/// Runs such a command (its name first); returns the exit status.
-pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+/// Runs such a command (its name first); returns the exit status, or what is wrong with the words.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let matches = command().try_get_matches_from(arguments);
-    let parsed = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)));
-    let (line, matches) = match parsed {
-        Ok(parsed) => parsed,
-        Err(error) => return crate::help::refuse(&error, arguments, io),
-    };
+    let (line, matches) = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.map_err(DatabaseError::from).and_then(|runtime| {
         runtime.block_on(async {
@@ -111,7 +107,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
             }
         })
     });
-    match done {
+    Ok(match done {
         Ok(text) if io.out.write_all(text.as_bytes()).is_ok() => SUCCESS,
         Ok(_) => FAILURE,
         Err(error) => {
@@ -119,7 +115,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
             let misused = matches!(error, DatabaseError::Config(_) | DatabaseError::NotAFile);
             if misused || matches!(error, DatabaseError::Memory) { USAGE } else { FAILURE }
         }
-    }
+    })
 }
 
 async fn backup(settings: Option<(&str, &ArgMatches)>, copy: &Path) -> Result<String, DatabaseError> {

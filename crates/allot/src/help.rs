@@ -233,6 +233,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_tree_of_commands_has_no_contradiction() {
+        tree().debug_assert();
+    }
+
+    #[test]
     fn help_has_every_command_once() {
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         let tree = tree();

@@ -77,20 +77,27 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
             help_of(&asked, invoked, io)
         }
         ["version" | "--version" | "-V", ..] => answer(&format!("allot {}\n", env!("CARGO_PKG_VERSION")), io),
-        [command, ..] => match command {
-            "serve" => serve::run(arguments, io),
-            "database" => database::run(arguments, io),
-            "import" => import::run(arguments, io),
-            "demo" => demo::run(arguments, io),
-            name if manual::NAMES.contains(&name) => manual::run(arguments, io),
-            name if client::NAMES.contains(&name) => client::run(arguments, io),
-            name if questions::NAMES.contains(&name) => questions::run(arguments, io),
-            _ if Program::from_name(command).is_some() => by_name(command, &arguments[1..], io),
-            _ => {
-                let _ = write!(io.err, "{}", help::unknown(command));
-                USAGE
-            }
-        },
+        [command, ..] => {
+            run(command, arguments, io).unwrap_or_else(|error| help::refuse(&error, arguments, io))
+        }
+    }
+}
+
+/// Runs a command, which `arguments` begin with; returns the exit status, or what is wrong with the words.
+fn run(command: &str, arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
+    match command {
+        "serve" => serve::run(arguments, io),
+        "database" => database::run(arguments, io),
+        "import" => import::run(arguments, io),
+        "demo" => demo::run(arguments, io),
+        name if manual::NAMES.contains(&name) => manual::run(arguments, help::tree, io),
+        name if client::NAMES.contains(&name) => client::run(arguments, io),
+        name if questions::NAMES.contains(&name) => questions::run(arguments, io),
+        _ if Program::from_name(command).is_some() => Ok(by_name(command, &arguments[1..], io)),
+        _ => {
+            let _ = write!(io.err, "{}", help::unknown(command));
+            Ok(USAGE)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use htools::io::{FAILURE, Io, SUCCESS};
 use htools::options::Program;
 use secrecy::ExposeSecret;
 
-use crate::{help, links, secret};
+use crate::{completions, links, secret};
 
 /// The words that begin such a command.
 pub(crate) const NAMES: [&str; 4] = ["completions", "man", "hash", "install-links"];
@@ -64,44 +64,47 @@ enum Hash {
     Password,
 }
 
-/// Runs such a command (its name first); returns the exit status.
-pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+/// Runs such a command (its name first); returns the exit status, or what is wrong with the words. `tree` has all commands
+/// as one.
+pub(crate) fn run(
+    arguments: &[String],
+    tree: impl Fn() -> Command,
+    io: &mut Io<'_>,
+) -> Result<u8, clap::Error> {
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
-    let line = match Line::try_parse_from(words) {
-        Ok(line) => line,
-        Err(error) => return crate::help::refuse(&error, arguments, io),
-    };
+    let line = Line::try_parse_from(words)?;
     let done = match line.command {
         // That it cannot be written is told by whoever made the stream.
         What::Completions(Completions { shell }) => {
-            return if completions(shell, io).is_ok() { SUCCESS } else { FAILURE };
+            let script = completions::script(shell, &mut tree());
+            return Ok(if print(&script, io).is_ok() { SUCCESS } else { FAILURE });
         }
         What::Man(Man { directory }) => {
-            man(&directory).map_err(|error| format!("{}: {error}", directory.display()))
+            man(tree(), &directory).map_err(|error| format!("{}: {error}", directory.display()))
         }
         What::Hash(which) => hash(&which, io),
-        What::InstallLinks(Links { directory }) => return links::install(&directory, &Program::ALL, io),
+        What::InstallLinks(Links { directory }) => return Ok(links::install(&directory, &Program::ALL, io)),
     };
-    match done {
+    Ok(match done {
         Ok(()) => SUCCESS,
         Err(error) => {
             let _ = writeln!(io.err, "Error: {error}");
             FAILURE
         }
-    }
+    })
 }
 
-fn completions(shell: Shell, io: &mut Io<'_>) -> std::io::Result<()> {
-    match io.out.write_all(crate::completions::script(shell).as_bytes()) {
+fn print(script: &str, io: &mut Io<'_>) -> std::io::Result<()> {
+    match io.out.write_all(script.as_bytes()) {
         // Whoever reads only the beginning has what they want.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }
 }
 
-fn man(directory: &Path) -> std::io::Result<()> {
+fn man(tree: Command, directory: &Path) -> std::io::Result<()> {
     fs::create_dir_all(directory)?;
-    clap_mangen::generate_to(help::tree(), directory)
+    clap_mangen::generate_to(tree, directory)
 }
 
 fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {
@@ -122,14 +125,4 @@ fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {
 /// The commands that are run here, for what is generated from them.
 pub(crate) fn command() -> Command {
     Line::command()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tree_of_commands_has_no_contradiction() {
-        help::tree().debug_assert();
-    }
 }

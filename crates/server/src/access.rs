@@ -3,13 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
 
-use crate::app::App;
 use crate::auth::{Authentication, Permanent};
 use crate::config::{Config, ConfigError};
 use crate::policy::Policy;
-use crate::serve::{Certificates, tls_config};
 
 /// All that is read from files of users, tokens and rules. A request goes by one of these from its beginning to its
 /// end.
@@ -44,7 +41,8 @@ pub struct Reloaded {
 }
 
 impl Difference {
-    fn between<K: Ord, V: PartialEq>(old: &BTreeMap<K, V>, new: &BTreeMap<K, V>) -> Self {
+    /// Of two states of a file.
+    pub(crate) fn between<K: Ord, V: PartialEq>(old: &BTreeMap<K, V>, new: &BTreeMap<K, V>) -> Self {
         let added = new.keys().filter(|key| !old.contains_key(key)).count();
         let removed = old.keys().filter(|key| !new.contains_key(key)).count();
         let differs = |(key, value): &(&K, &V)| old.get(key).is_some_and(|old| old != *value);
@@ -90,33 +88,6 @@ fn is_word(rest: &str) -> bool {
     rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ':'))
         && !rest.starts_with(": ")
         && rest != ":"
-}
-
-impl App {
-    /// Reads users, tokens, rules and certificates again. If any of it cannot be used, all stays as it was. Reads
-    /// files, so it is for a thread that may wait.
-    ///
-    /// Requests that have begun go by what was before, connections that are open go on.
-    pub fn reload(&self) -> Result<Reloaded, ConfigError> {
-        let inner = &self.inner;
-        // Of two reloads, the later one reads later.
-        let _turn = inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = Access::read(&inner.config, &inner.permanent)?;
-        let tls = match (inner.certificates.get(), &inner.config.tls) {
-            (Some(serving), Some(files)) => Some((serving, tls_config(files)?)),
-            _ => None,
-        };
-        let old = self.access();
-        let rules = Difference::between(&old.policy.rules(), &new.policy.rules());
-        let (then, now) = (&old.authentication, &new.authentication);
-        let users = Difference::between(&then.users(), &now.users());
-        let tokens = Difference::between(&then.tokens(), &now.tokens());
-        new.warn();
-        // From here on nothing can fail.
-        let certificate = tls.is_some_and(|(serving, new)| Certificates::replace(serving, new));
-        *inner.access.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
-        Ok(Reloaded { users, tokens, rules, certificate })
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::access::Access;
 use crate::auth::keystone::Keystone;
 use crate::auth::{Failures, Hashing, Identity, Keyring, Permanent, shown};
+use crate::certificates::Certificates;
 use crate::cloud_news::CloudNews;
 use crate::config::{AuthMethod, Config, ConfigError};
 use crate::connections::Places;
@@ -21,7 +22,6 @@ use crate::names::NameBook;
 use crate::placement::Placement;
 use crate::policy::{Rule, Target};
 use crate::rate::Limiter;
-use crate::serve::Certificates;
 use crate::unanswered::{Asked, Unanswered};
 
 /// The server without its sockets.
@@ -79,7 +79,7 @@ impl App {
         let hashing = Arc::new(Hashing::new(ids.as_ref(), Arc::clone(&failures))?);
         let limits = config.limits;
         let places = Places::new(limits.connections, limits.connections_per_address);
-        let metrics = Metrics::new(&service, &places);
+        let metrics = Metrics::new(&service, &places, &listeners::NAMES);
         let keystone = keystone(&config, &ids, metrics.token_checks())?;
         let permanent = Permanent { keyring, hashing, keystone };
         let access = Access::read(&config, &permanent)?;

@@ -7,10 +7,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use service::Service;
-use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::app::App;
 use crate::config::{ConfigError, MessageBusConfig};
 use crate::message_bus::{MessageBus, check_names};
 use crate::metrics::Metrics;
@@ -53,8 +51,31 @@ impl CloudNews {
         }))
     }
 
-    /// Hears of hosts until something fails. `read` says which compute services a message is about; `heard` is told
-    /// when a connection is there.
+    /// Hears what the services of the cloud say, forever.
+    pub async fn hear_all(
+        &self,
+        service: &Service,
+        metrics: &Metrics,
+        mut read: impl FnMut(&[u8]) -> BTreeSet<String> + Send,
+    ) {
+        let (mut turn, mut pause) = (0_usize, self.first_pause);
+        loop {
+            let broker = self.bus.broker(turn);
+            let heard = self.hear(turn, service, metrics, &mut read, || {
+                pause = self.first_pause;
+                tracing::info!(%broker, exchange = self.exchange, "hearing notifications of the cloud");
+            });
+            if let Err(what) = heard.await {
+                let seconds = pause.as_secs_f64();
+                tracing::warn!(%broker, what, seconds, "notifications of the cloud not heard, retrying");
+            }
+            tokio::time::sleep(pause).await;
+            (turn, pause) = (turn.wrapping_add(1), (pause * 2).min(LONGEST_PAUSE));
+        }
+    }
+
+    /// Hears of hosts until something fails. `read` says which compute services a message is about;
+    /// `connected` is told when a connection is there.
     async fn hear(
         &self,
         turn: usize,
@@ -82,37 +103,5 @@ impl CloudNews {
                 }
             }
         }
-    }
-}
-
-/// Hears what the services of the cloud say until `stop` becomes true, if the settings name a message bus. `read` says
-/// which compute services a message is about, by the names that they have in the cloud.
-pub async fn hear_the_cloud(
-    app: App,
-    mut read: impl FnMut(&[u8]) -> BTreeSet<String> + Send,
-    mut stop: watch::Receiver<bool>,
-) {
-    let Some(news) = &app.inner.cloud_news else { return };
-    let (service, metrics) = (&app.inner.service, &app.inner.metrics);
-    let forever = async {
-        let (mut turn, mut pause) = (0_usize, news.first_pause);
-        loop {
-            let broker = news.bus.broker(turn);
-            let heard = news.hear(turn, service, metrics, &mut read, || {
-                pause = news.first_pause;
-                tracing::info!(%broker, exchange = news.exchange, "hearing notifications of the cloud");
-            });
-            if let Err(what) = heard.await {
-                let seconds = pause.as_secs_f64();
-                tracing::warn!(%broker, what, seconds, "notifications of the cloud not heard, retrying");
-            }
-            tokio::time::sleep(pause).await;
-            (turn, pause) = (turn.wrapping_add(1), (pause * 2).min(LONGEST_PAUSE));
-        }
-    };
-    tokio::select! {
-        () = forever => {}
-        // If nobody is left to say so, that is a stop as well.
-        _ = stop.wait_for(|stop| *stop) => {}
     }
 }

@@ -13,7 +13,7 @@ use utoipa::openapi::{
 };
 
 use crate::error::{AuthErrorBody, FrameworkErrorBody};
-use crate::middleware::authenticate::{limited, public};
+use crate::public::{limited, public};
 
 /// What the document begins with.
 pub(crate) fn head() -> OpenApi {

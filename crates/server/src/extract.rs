@@ -18,8 +18,8 @@ use serde_json::Value;
 use crate::app::{App, Session};
 use crate::config::Limits;
 use crate::error::ApiError;
-use crate::middleware::authenticate::{limited, peer};
-use crate::middleware::context::RequestId;
+use crate::public::limited;
+use crate::request::{RequestId, peer};
 
 /// Longest body of a login, in bytes.
 const LONGEST_LOGIN: usize = 1 << 16;

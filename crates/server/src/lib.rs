@@ -15,10 +15,13 @@ mod accept;
 mod access;
 mod app;
 mod auth;
+mod background;
+mod certificates;
 mod cloud_news;
 mod config;
 mod connections;
 mod console;
+mod console_session;
 mod document;
 mod enforcement;
 mod error;
@@ -29,10 +32,12 @@ mod message_bus;
 mod metrics;
 mod middleware;
 mod names;
-mod pem_files;
 mod placement;
 mod policy;
+mod public;
 mod rate;
+mod reload;
+mod request;
 mod router;
 mod routes;
 mod serve;
@@ -44,13 +49,12 @@ pub use auth::{
     AuthFileError, Authenticator, Credentials, Denial, HashError, Identity, Names, Roles, hash_password,
     hash_token,
 };
-pub use cloud_news::hear_the_cloud;
+pub use background::{hear_the_cloud, push_notifications};
 pub use config::{
     AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, KeystoneConfig,
     Limits, MessageBusConfig, RateLimit, ShortageStatus, TlsConfig, WebhookConfig,
 };
 pub use enforcement::ExternalService;
-pub use listeners::push_notifications;
 pub use placement::PlacementConfig;
 pub use policy::{Policy, PolicyError, Rule, Target};
 pub use router::{openapi, router};

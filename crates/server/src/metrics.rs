@@ -16,7 +16,6 @@ use prometheus_client::registry::{Registry, Unit};
 use service::{Service, Statistics};
 
 use crate::connections::Places;
-use crate::listeners;
 
 /// Limits of the histogram's buckets, seconds.
 const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
@@ -112,8 +111,8 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Of requests, of that service, and of what its connections take.
-    pub fn new(service: &Arc<Service>, places: &Arc<Places>) -> Self {
+    /// Of requests, of that service, of what its connections take, and of listeners of these names.
+    pub fn new(service: &Arc<Service>, places: &Arc<Places>, listeners: &[&'static str]) -> Self {
         let mut registry = Registry::with_prefix("allot");
         let requests = Family::default();
         registry.register("http_requests", "Requests that were answered", requests.clone());
@@ -127,7 +126,7 @@ impl Metrics {
         );
         let pushes = Family::<PushLabels, Counter>::default();
         // All are there from the beginning: what was never counted cannot be seen to have risen.
-        for listener in listeners::NAMES {
+        for &listener in listeners {
             for outcome in [DELIVERED, FAILED] {
                 drop(pushes.get_or_create(&PushLabels { listener, outcome }));
             }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::dates::{When, duration, show, zone_name};
-use super::lease::{gibibytes, mebibytes};
+use super::sizes::{gibibytes, mebibytes};
 use super::table::text;
 use super::wire::read;
 use super::{ClientError, Session, requirement};

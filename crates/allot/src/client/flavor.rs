@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::lease::{gibibytes, mebibytes};
+use super::sizes::{gibibytes, mebibytes};
 use super::table::text;
 use super::wire::{plain, read};
 use super::{ClientError, Session, segment, with_each};

@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::dates::shown;
-use super::lease::{gibibytes, identify as identify_lease, is_uuid, mebibytes};
+use super::lease::{identify as identify_lease, is_uuid};
+use super::sizes::{gibibytes, mebibytes};
 use super::table::text;
 use super::wire::{plain, read};
 use super::{ClientError, Session, segment, with_each};

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ClientError;
-use super::connection::{innermost, refusal};
+use super::failure::{innermost, refusal};
 
 /// Until a token is there.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -13,6 +13,7 @@ mod dates;
 mod doctor;
 mod energy;
 mod events;
+mod failure;
 mod flavor;
 mod floating_ip;
 mod free_pool;
@@ -26,6 +27,7 @@ mod period;
 mod preemptible;
 mod requirement;
 mod settings;
+mod sizes;
 mod table;
 mod usage;
 mod wire;
@@ -316,16 +318,13 @@ fn segment(name: &str) -> String {
     name.bytes().map(escaped).collect()
 }
 
-/// Carries out a command (its name first); returns the exit status.
-pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+/// Carries out a command (its name first); returns the exit status, or what is wrong with the words.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
     let matches = without_empty_variables(Line::command()).try_get_matches_from(words);
-    let line = match matches.and_then(|matches| Line::from_arg_matches(&matches)) {
-        Ok(line) => line,
-        Err(error) => return crate::help::refuse(&error, arguments, io),
-    };
+    let line = matches.and_then(|matches| Line::from_arg_matches(&matches))?;
     let outcome = perform(line, io);
-    match outcome {
+    Ok(match outcome {
         Ok(()) => SUCCESS,
         // The reader went away: nobody is left to tell.
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => SUCCESS,
@@ -342,7 +341,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
             report(&error.to_string(), error.hint(), io);
             error.status()
         }
-    }
+    })
 }
 
 fn report(error: &str, hint: Option<&str>, io: &mut Io<'_>) {

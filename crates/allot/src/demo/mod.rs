@@ -88,19 +88,16 @@ pub(crate) fn command() -> clap::Command {
     Line::command()
 }
 
-/// Runs the demonstration until it is told to stop; returns the exit status.
-pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
-    let line = match Line::try_parse_from(arguments) {
-        Ok(line) => line,
-        Err(error) => return crate::help::refuse(&error, arguments, io),
-    };
-    match show(&line.arguments, io) {
+/// Runs the demonstration until it is told to stop; returns the exit status, or what is wrong with the words.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
+    let line = Line::try_parse_from(arguments)?;
+    Ok(match show(&line.arguments, io) {
         Ok(()) => SUCCESS,
         Err(error) => {
             let _ = writeln!(io.err, "Error: {error}");
             FAILURE
         }
-    }
+    })
 }
 
 fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {

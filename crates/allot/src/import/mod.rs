@@ -66,15 +66,11 @@ pub(crate) fn command() -> clap::Command {
     Line::command().name("import").mut_subcommand("blazar", with_settings)
 }
 
-/// Runs such a command (its name first); returns the exit status.
-pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+/// Runs such a command (its name first); returns the exit status, or what is wrong with the words.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let matches = client::without_empty_variables(command()).try_get_matches_from(arguments);
-    let parsed = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)));
-    let (line, matches) = match parsed {
-        Ok(parsed) => parsed,
-        Err(error) => return crate::help::refuse(&error, arguments, io),
-    };
-    match (line.command, matches.subcommand()) {
+    let (line, matches) = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)))?;
+    Ok(match (line.command, matches.subcommand()) {
         (Command::BlazarConf { file }, _) => translate(&file, io),
         (Command::Blazar(arguments), Some((_, settings))) => match blazar::run(*arguments, settings) {
             // It has names of others.
@@ -88,7 +84,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
             }
         },
         (Command::Blazar(_), None) => USAGE,
-    }
+    })
 }
 
 fn translate(file: &Path, io: &mut Io<'_>) -> u8 {

@@ -88,13 +88,10 @@ fn named(what: &str, found: &[String]) -> String {
     }
 }
 
-/// Reads a question (its name first) and answers it; returns the exit status.
-pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+/// Reads a question (its name first) and answers it; returns the exit status, or what is wrong with the words.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let words = std::iter::once("allot".to_owned()).chain(source::with_attached_socket(arguments));
-    let line = match Line::try_parse_from(words) {
-        Ok(line) => line,
-        Err(error) => return crate::help::refuse(&error, arguments, io),
-    };
+    let line = Line::try_parse_from(words)?;
     // Nodes and instances are named by others.
     let (mut out, mut err) = (Escaping(io.out), Escaping(io.err));
     let io = &mut Io { stdin: io.stdin, out: &mut out, err: &mut err };
@@ -108,7 +105,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(QuestionError::Output(error)),
         _ => Ok(answer),
     });
-    match answer {
+    Ok(match answer {
         Ok(true) => SUCCESS,
         Ok(false) => NO,
         Err(QuestionError::Output(_)) => NO_ANSWER,
@@ -116,7 +113,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
             let _ = writeln!(io.err, "Error: {error}");
             NO_ANSWER
         }
-    }
+    })
 }
 
 /// Prints an answer: one JSON document, or words for a person.

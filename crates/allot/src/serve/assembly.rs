@@ -1,12 +1,10 @@
 //! The parts of the service, made as the configuration says.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ambient::{Clock, RandomIds};
-use fleet::StateError;
-use fleet::hooks::HooksError;
 use fleet::simulated::{BackgroundLoad, Layout, Timing};
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
@@ -27,68 +25,19 @@ use server::{
     App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, PlacementConfig,
     RateLimit, TlsConfig,
 };
-use service::{EnergyMode, EnergySettings, Enforcer, OpenError, Parts, Service, Settings};
+use service::{EnergyMode, EnergySettings, Enforcer, Parts, Service, Settings};
 use store::memory::MemoryStore;
 use store::{Holder, Store};
 use store_postgres::PostgresStore;
 use store_sqlite::SqliteStore;
-use thiserror::Error;
 use tokio::sync::watch;
 
-use super::ServeError;
+use super::error::{AssemblyError, ServeError, read};
 use super::files::Connections;
-use super::fleet::fleet;
+use super::fleet::{Machines, fleet};
 use super::keystone;
 use super::listeners;
 use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span, TimingChoice};
-
-/// Why a part does not work.
-#[derive(Debug, Error)]
-pub(crate) enum AssemblyError {
-    /// The database.
-    #[error(transparent)]
-    Database(#[from] store_sqlite::OpenError),
-    /// The same in PostgreSQL.
-    #[error(transparent)]
-    Postgres(#[from] store_postgres::OpenError),
-    /// What it holds.
-    #[error(transparent)]
-    Service(#[from] OpenError),
-    /// The simulated fleet's file.
-    #[error(transparent)]
-    Simulated(#[from] StateError),
-    /// The hooks.
-    #[error("fleet: {0} (docs/machines.md has a file of hooks that works)")]
-    Hooks(#[from] HooksError),
-    /// The cloud.
-    #[error("openstack: {0}")]
-    Cloud(#[from] openstack::SetupError),
-    /// A file that a setting names.
-    #[error("cannot read {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// A file that a setting names.
-    #[error("{path}: {reason}")]
-    Form {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Settings that belong together and are not all there.
-    #[error("{0}")]
-    Missing(String),
-    /// Settings that contradict each other.
-    #[error("{0}")]
-    Contradiction(&'static str),
-    /// Settings of the server.
-    #[error(transparent)]
-    Server(#[from] server::ConfigError),
-}
 
 /// The service with all that it needs.
 pub(crate) struct Assembly {
@@ -100,13 +49,6 @@ pub(crate) struct Assembly {
     address: SocketAddr,
     encrypted: bool,
     machines: Vec<String>,
-}
-
-/// What a simulated fleet is like.
-pub(crate) struct Machines {
-    pub layout: Layout,
-    pub timing: Timing,
-    pub background_load: BackgroundLoad,
 }
 
 impl Assembly {
@@ -259,10 +201,6 @@ async fn store(choice: &DatabaseChoice) -> Result<(Arc<dyn Store>, Database), As
             Ok((Arc::new(MemoryStore::new()), Database::Nothing))
         }
     }
-}
-
-pub(super) fn read(path: &Path) -> Result<String, AssemblyError> {
-    std::fs::read_to_string(path).map_err(|error| AssemblyError::Unreadable { path: path.to_owned(), error })
 }
 
 /// The name of the machine. Services of the same name give up each other's claims when they start, so those of

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use ambient::{Clock, RandomIds};
 use fleet::Fleet;
 use fleet::hooks::{HooksConfig, HooksFleet};
-use fleet::simulated::SimulatedFleet;
+use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
 use fleet_openstack::{Fence, OpenStackFleet};
 use leases::preemption::Mark;
 use openstack::Session;
 
-use super::assembly::{AssemblyError, Machines, read};
+use super::error::{AssemblyError, read};
 use super::files::malformed;
 use super::keystone;
 use crate::config::{Configuration, DatabaseChoice, FenceChoice, FleetChoice};
@@ -22,6 +22,13 @@ const MOST_TENANTS: usize = 1000;
 
 /// The longest identifier of a project that Keystone has.
 const LONGEST_PROJECT: usize = 64;
+
+/// What a simulated fleet is like.
+pub(crate) struct Machines {
+    pub layout: Layout,
+    pub timing: Timing,
+    pub background_load: BackgroundLoad,
+}
 
 /// The fleet that the settings name; `machines` says what a simulated one is like.
 pub(super) fn fleet(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, User};
 use server::KeystoneConfig;
 
-use super::AssemblyError;
+use super::error::AssemblyError;
 use crate::config::{AuthChoice, Configuration, Span};
 
 /// Few and fast: a client waits for it.

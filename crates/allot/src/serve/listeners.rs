@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 use server::{MessageBusConfig, WebhookConfig};
 
-use super::assembly::{AssemblyError, read};
+use super::error::{AssemblyError, read};
 use crate::config::Configuration;
 
 /// The web hook, if there is one.

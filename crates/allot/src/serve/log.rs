@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use leases::text::is_control;
 use tracing_subscriber::EnvFilter;
 
-use super::ServeError;
+use super::error::ServeError;
 use crate::config::LogFormat;
 
 /// Begins to log. The filter is that of the `tracing` crates: a level, or levels by module.

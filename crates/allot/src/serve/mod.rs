@@ -1,6 +1,7 @@
 //! `allot serve`: the leasing service, put together as the configuration says.
 
 mod assembly;
+mod error;
 mod files;
 mod fleet;
 mod keystone;
@@ -15,40 +16,15 @@ use std::sync::Arc;
 use ambient::SystemClock;
 use clap::Command;
 use htools::io::{FAILURE, Io, SUCCESS, USAGE};
-use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::config::{self, ConfigError, Configuration, Values};
+use crate::config::{self, Configuration, Values};
 
-pub(crate) use assembly::{Assembly, AssemblyError, Machines};
-pub(crate) use fleet::{cloud, state_file_beside};
+pub(crate) use assembly::Assembly;
+pub(crate) use error::{AssemblyError, ServeError};
+pub(crate) use fleet::{Machines, cloud, state_file_beside};
 pub(crate) use log::start as start_log;
-
-/// Why the service does not run.
-#[derive(Debug, Error)]
-pub(crate) enum ServeError {
-    /// A setting.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// A part does not work.
-    #[error(transparent)]
-    Assembly(#[from] AssemblyError),
-    /// The log.
-    #[error("--log-level {level:?}: {reason}")]
-    Log {
-        /// What was asked for.
-        level: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The sockets.
-    #[error(transparent)]
-    Server(#[from] server::ServeError),
-    /// The operating system.
-    #[error("cannot run: {0}")]
-    System(#[from] io::Error),
-}
 
 /// The command line.
 pub(crate) fn command() -> Command {
@@ -58,22 +34,19 @@ pub(crate) fn command() -> Command {
     config::flags(command)
 }
 
-/// Runs the service until it is told to stop; returns the exit status.
-pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> u8 {
+/// Runs the service until it is told to stop; returns the exit status, or what is wrong with the words.
+pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let command = command().name("allot serve").bin_name("allot serve");
-    let matches = match command.try_get_matches_from(arguments) {
-        Ok(matches) => matches,
-        Err(error) => return crate::help::refuse(&error, arguments, io),
-    };
+    let matches = command.try_get_matches_from(arguments)?;
     let settings: reload::Settings = Arc::new(move || config::values(&matches, &|name| env::var_os(name)));
     let served = settings().map_err(ServeError::from).and_then(|values| serve(values, settings));
-    match served {
+    Ok(match served {
         Ok(()) => SUCCESS,
         Err(error) => {
             let _ = writeln!(io.err, "Error: {error}");
             if matches!(error, ServeError::Config(_)) { USAGE } else { FAILURE }
         }
-    }
+    })
 }
 
 fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {

@@ -22,7 +22,6 @@ use tokio::sync::watch;
 
 use self::message_bus::Publisher;
 use self::webhook::Webhook;
-use crate::app::App;
 use crate::config::{Config, ConfigError};
 use crate::metrics::Metrics;
 
@@ -141,11 +140,15 @@ async fn tell_next(
     Ok(())
 }
 
-/// Tells the listeners that the settings name of what happens, until `stop` becomes true. What is under way then is
-/// given up, and told again after the next start.
-pub async fn push_notifications(app: App, stop: watch::Receiver<bool>) {
-    let (service, metrics) = (&app.inner.service, &app.inner.metrics);
-    join_all(app.inner.listeners.iter().map(|listener| {
+/// Tells listeners of what happens, until `stop` becomes true. What is under way then is given up, and told again after
+/// the next start.
+pub(crate) async fn push(
+    listeners: &[Box<dyn Listener>],
+    service: &Service,
+    metrics: &Metrics,
+    stop: watch::Receiver<bool>,
+) {
+    join_all(listeners.iter().map(|listener| {
         let mut stop = stop.clone();
         async move {
             tokio::select! {

@@ -14,9 +14,6 @@ use tokio_rustls::TlsConnector;
 
 use super::transport_url::Broker;
 
-/// The most bytes of a name, as AMQP has it: of a virtual host, an exchange, a queue.
-pub(super) const LONGEST_NAME: usize = 255;
-
 /// What the broker says is read at once; the rest of a list that nobody reads is left out.
 const ANSWERS: usize = 16;
 

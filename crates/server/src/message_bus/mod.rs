@@ -14,12 +14,12 @@ use rustls_platform_verifier::BuilderVerifierExt;
 use secrecy::ExposeSecret;
 use tokio_rustls::TlsConnector;
 
-use self::amqp::{LONGEST_NAME, Line};
+use self::amqp::Line;
 pub(crate) use self::hearing::Hearing;
 pub(crate) use self::publishing::{Publishing, Queues, Route};
-use self::transport_url::{Broker, TransportUrl};
+use self::transport_url::{Broker, LONGEST_NAME, TransportUrl};
+use crate::certificates::authorities;
 use crate::config::{ConfigError, MessageBusConfig};
-use crate::pem_files::authorities;
 
 /// A message bus, by the addresses of its brokers.
 pub(crate) struct MessageBus {

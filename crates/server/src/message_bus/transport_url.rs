@@ -7,7 +7,8 @@ use percent_encoding::percent_decode_str;
 use secrecy::SecretString;
 use thiserror::Error;
 
-use super::amqp::LONGEST_NAME;
+/// The most bytes of a name, as AMQP has it: of a virtual host, an exchange, a queue.
+pub(super) const LONGEST_NAME: usize = 255;
 
 /// The port of AMQP, and that of AMQP over TLS.
 const PORT: u16 = 5672;

@@ -1,39 +1,20 @@
 //! Finds out who sends a request. Whatever is not public by its address needs valid credentials, addresses that
 //! lead nowhere included, so that a new route is closed until somebody opens it.
 
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{Extensions, Method, StatusCode};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::context::RequestId;
 use crate::app::{App, LoginFailure, Session};
 use crate::auth::{self, Authentication, Credentials, Denial, Identity, Names};
-use crate::console;
+use crate::console_session::{cookie, is_of_console};
 use crate::error::ApiError;
+use crate::public::{SESSION, limited, public};
 use crate::rate::Client;
-use crate::routes::session::{cookie, is_of_console};
-
-/// The address of the console's session.
-const SESSION: &str = "/v1/session";
-
-/// What everybody may see: which versions there are, the console's files, the document, and how the server is. The local
-/// Keystone asks for credentials itself.
-pub(crate) fn public(path: &str) -> bool {
-    matches!(path, "/" | "/versions" | "/openapi.json" | "/healthz" | "/readyz" | "/metrics")
-        || path == "/identity"
-        || path == "/identity/v3"
-        || path.starts_with("/identity/v3/")
-        || path.starts_with(console::ASSETS)
-}
-
-/// What is public, and limited nevertheless: where passwords can be tried.
-pub(crate) fn limited(path: &str) -> bool {
-    path.starts_with("/identity/v3/") || path == SESSION
-}
+use crate::request::{RequestId, peer};
 
 /// Whether somebody logs in to the console, who is nobody until then.
 fn begins_session(request: &Request) -> bool {
@@ -45,12 +26,6 @@ fn begins_session(request: &Request) -> bool {
 /// nothing and comes from the address of all clients behind the load balancer, so it is not limited.
 fn health_check(request: &Request) -> bool {
     request.uri().path() == "/" && matches!(*request.method(), Method::OPTIONS | Method::HEAD)
-}
-
-/// Where the request comes from; not known where there is no socket.
-pub(crate) fn peer(extensions: &Extensions) -> Option<IpAddr> {
-    let ConnectInfo(address) = extensions.get::<ConnectInfo<SocketAddr>>()?;
-    Some(address.ip().to_canonical())
 }
 
 fn spend(app: &App, client: Option<Client>) -> Result<(), Duration> {

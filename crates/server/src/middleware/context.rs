@@ -9,14 +9,10 @@ use axum::response::Response;
 use tracing::Instrument;
 use tracing::field::Empty;
 
-use super::authenticate::peer;
 use crate::app::App;
+use crate::request::{RequestId, peer};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
-
-/// The identifier of a request: `req-` and a UUID.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestId(pub String);
 
 /// Gives the request an identifier of its own, and logs and counts what became of it. The identifier that the
 /// caller gave it is logged beside, and not repeated (API-answers).

@@ -6,9 +6,9 @@ use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::authenticate::public;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::public::public;
 
 /// Brings the service up to date. If the store cannot be reached, what is known is shown all the same; changes
 /// are refused, and nothing is said not to be there, since another service may have made it.

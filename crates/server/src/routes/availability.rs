@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use leases::window::Window;
 use serde_json::{Map, Value, json};
 
-use super::leases::usable_flavors;
+use super::lease_view::usable_flavors;
 use super::usage::period::{backwards, instant};
 use crate::app::{App, Session};
 use crate::error::ApiError;

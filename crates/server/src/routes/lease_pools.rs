@@ -19,7 +19,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use store::LeaseRecord;
 
-use super::leases::target;
+use super::lease_view::{target, unknown_properties};
 use super::paging::{Paging, Part};
 use super::{leases, project_to_list};
 use crate::app::{App, Session};
@@ -218,7 +218,7 @@ pub(crate) async fn add_hosts(
     let grown = async move { service.grow_lease_pool(&caller, id, count, specs).await };
     let grown = session.change(grown).await?.map_err(|error| {
         let asked = || extra_specs.capabilities().collect();
-        let unknown = leases::unknown_properties(&app, &session, &error, asked);
+        let unknown = unknown_properties(&app, &session, &error, asked);
         ApiError::from(error).adding_hint(unknown)
     });
     body(&*grown?, id)

@@ -21,6 +21,7 @@ pub(crate) mod hosts;
 pub(crate) mod identity;
 pub(crate) mod instances;
 pub(crate) mod lease_pools;
+mod lease_view;
 pub(crate) mod leases;
 pub(crate) mod maintenance;
 pub(crate) mod notifications;

@@ -11,7 +11,7 @@ use leases::standing::Standing;
 use service::Offers;
 use store::LeaseRecord;
 
-use super::leases::{target, viewed};
+use super::lease_view::{target, viewed};
 use super::project_to_list;
 use crate::app::{App, Session};
 use crate::error::ApiError;

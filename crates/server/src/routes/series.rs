@@ -13,7 +13,7 @@ use leases::status::LeaseStatus;
 use service::{IdempotencyKey, Missing, NewLease, NewSeries, properties_of_terms};
 use store::LeaseRecord;
 
-use super::leases::{target, unknown_properties};
+use super::lease_view::{target, unknown_properties};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::Rule;

@@ -6,8 +6,8 @@ use api::v1::body::SessionBody;
 use api::v1::{RequestError, SessionOf};
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, COOKIE, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use leases::text::quoted;
@@ -19,28 +19,11 @@ use crate::access::Access;
 use crate::app::{App, LoginFailure, Session};
 use crate::auth::local_keystone::{LoginError, LoginRequest};
 use crate::auth::{Attempt, Credentials, Identity, SessionError};
+use crate::console_session::{NAME, cookie, is_of_console};
 use crate::error::ApiError;
 use crate::extract::{Body, Origin};
 use crate::middleware::authenticate::{refuse, unauthorized_session};
 use crate::policy::{Rule, Target};
-
-/// The cookie's name.
-const NAME: &str = "allot_session";
-
-/// The header that the console sends, and no page of another site can.
-const CONSOLE: HeaderName = HeaderName::from_static("x-allot-console");
-
-/// Whether the console sends this, or somebody who says so: a page of another site cannot.
-pub(crate) fn is_of_console(headers: &HeaderMap) -> bool {
-    headers.contains_key(CONSOLE)
-}
-
-/// The value of the session's cookie, if there is one.
-pub(crate) fn cookie(headers: &HeaderMap) -> Option<SecretString> {
-    let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == NAME).map(|(_, value)| SecretString::from(value))
-}
 
 /// What is sent to log in: one of three forms.
 #[derive(Deserialize)]
@@ -232,22 +215,5 @@ fn shown(access: &Access, identity: &Identity, how: &str, until: Option<Timestam
             may_log_in_with: access.authentication.logins().iter().map(ToString::to_string).collect(),
             rules: Rule::ALL.into_iter().map(|rule| (rule.name().to_owned(), may(rule))).collect(),
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_cookie_is_found_among_others_and_in_several_headers() {
-        let found = |values: &[&str]| {
-            let headers: HeaderMap = values.iter().map(|v| (COOKIE, v.parse().expect("a value"))).collect();
-            cookie(&headers).map(|value| value.expose_secret().to_owned())
-        };
-        assert_eq!(found(&["allot_session=a.b=="]).as_deref(), Some("a.b=="));
-        assert_eq!(found(&["x=1; allot_session=a; y=2"]).as_deref(), Some("a"));
-        assert_eq!(found(&["x=1", "allot_session=a"]).as_deref(), Some("a"));
-        assert_eq!(found(&["xallot_session=a; allot_sessions=b; allot_session"]), None);
     }
 }

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use leases::ids::LeaseId;
 use store::LeaseRecord;
 
-use super::leases::target;
+use super::lease_view::target;
 use super::project_to_list;
 use crate::app::{App, Session};
 use crate::error::ApiError;

@@ -8,6 +8,7 @@ use super::hints;
 use super::offers;
 use super::suiting::{Suiting, pair};
 use crate::client::dates::{When, duration};
+use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::{ClientError, Session, requirement};
 
 /// What is asked for.
@@ -191,27 +192,6 @@ impl std::str::FromStr for Amount {
         let max = max.trim().parse().map_err(|_| WRONG)?;
         if min == 0 || max < min { Err(WRONG) } else { Ok(Self { min, max }) }
     }
-}
-
-pub(crate) fn mebibytes(text: &str) -> Result<u64, String> {
-    scaled(
-        text,
-        &[('M', 1), ('G', 1024), ('T', 1024 * 1024)],
-        "write MiB as 4096, or with a unit as 512M, 4G",
-    )
-}
-
-pub(crate) fn gibibytes(text: &str) -> Result<u64, String> {
-    scaled(text, &[('G', 1), ('T', 1024)], "write GiB as 20, or with a unit as 20G, 1T")
-}
-
-fn scaled(text: &str, units: &[(char, u64)], wrong: &str) -> Result<u64, String> {
-    let (number, factor) = units
-        .iter()
-        .find_map(|(unit, factor)| Some((text.to_uppercase().strip_suffix(*unit)?.to_owned(), *factor)))
-        .unwrap_or((text.to_owned(), 1));
-    let number: Option<u64> = number.parse().ok();
-    number.and_then(|number| number.checked_mul(factor)).ok_or_else(|| wrong.to_owned())
 }
 
 fn document(text: &str) -> Result<Value, String> {

@@ -18,7 +18,6 @@ use serde_json::Value;
 use super::wire::{Lease, read};
 use super::{ClientError, Session, with_each};
 
-pub(super) use create::{gibibytes, mebibytes};
 pub(super) use end_action::EndAction;
 
 /// What to do with leases.

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::create::{gibibytes, mebibytes};
+use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::wire::{Reservation, plain};
 
 /// What each host must be like, and all of them together.

@@ -1,0 +1,113 @@
+//! Certificates and keys in files, and what TLS is spoken with by them.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum_server::tls_rustls::RustlsConfig;
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+
+use crate::auth::fingerprint;
+use crate::config::{ConfigError, TlsConfig};
+
+/// The authorities in a file, PEM; or the file and what is wrong with it.
+pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, String> {
+    let wrong = |what: &dyn fmt::Display| format!("{}: {what}", path.display());
+    let mut authorities = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&pem_reason(&error)))? {
+        let added = certificate.map(|certificate| authorities.add(certificate));
+        added.map_err(|error| wrong(&pem_reason(&error)))?.map_err(|error| wrong(&error))?;
+    }
+    Ok(authorities)
+}
+
+/// What is wrong with a PEM file.
+fn pem_reason(error: &pem::Error) -> String {
+    match error {
+        pem::Error::Io(error) => error.to_string(),
+        pem::Error::NoItemsFound => "there is nothing of that kind in it".to_owned(),
+        _ => "it is not PEM, or damaged".to_owned(),
+    }
+}
+
+/// Lets in only clients with a certificate that one of the authorities in the file has signed.
+fn known_clients(
+    path: &Path,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, ConfigError> {
+    let authorities = authorities(path).map_err(ConfigError::Tls)?;
+    WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(provider))
+        .build()
+        .map_err(|error| ConfigError::Tls(format!("{}: {error}", path.display())))
+}
+
+/// What TLS is spoken with on new connections.
+#[derive(Debug)]
+pub(crate) struct Certificates {
+    config: RustlsConfig,
+    fingerprint: Mutex<String>,
+}
+
+/// What was read from the files of TLS.
+pub(crate) struct Tls {
+    config: Arc<rustls::ServerConfig>,
+    /// Of all that the files say but the key, which has to fit.
+    fingerprint: String,
+}
+
+impl Certificates {
+    /// Of what was read.
+    pub fn new(tls: &Tls) -> Self {
+        let fingerprint = Mutex::new(tls.fingerprint.clone());
+        Self { config: RustlsConfig::from_config(Arc::clone(&tls.config)), fingerprint }
+    }
+
+    /// What connections are accepted with.
+    pub fn config(&self) -> &RustlsConfig {
+        &self.config
+    }
+
+    /// Takes others from now on; says whether they are others.
+    pub fn replace(&self, new: Tls) -> bool {
+        self.config.reload_from_config(new.config);
+        let mut fingerprint = self.fingerprint.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = *fingerprint != new.fingerprint;
+        *fingerprint = new.fingerprint;
+        other
+    }
+}
+
+/// What is wrong with a PEM file, without anything that is in it.
+fn pem_error(path: &Path, error: &pem::Error) -> ConfigError {
+    ConfigError::Tls(format!("{}: {}", path.display(), pem_reason(error)))
+}
+
+/// Reads certificate and key.
+pub(crate) fn tls_config(config: &TlsConfig) -> Result<Tls, ConfigError> {
+    let certificates = CertificateDer::pem_file_iter(&config.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| pem_error(&config.certificate, &error))?;
+    let key = PrivateKeyDer::from_pem_file(&config.key).map_err(|error| pem_error(&config.key, &error))?;
+    let mut parts: Vec<Vec<u8>> = certificates.iter().map(|certificate| certificate.to_vec()).collect();
+    if let Some(path) = &config.client_ca {
+        parts.push(std::fs::read(path).map_err(|error| pem_error(path, &pem::Error::Io(error)))?);
+    }
+    let fingerprint = fingerprint(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let clients = config.client_ca.as_deref().map(|path| known_clients(path, &provider)).transpose()?;
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map(|builder| match clients {
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
+            None => builder.with_no_client_auth(),
+        })
+        .and_then(|builder| builder.with_single_cert(certificates, key))
+        .map_err(|error| ConfigError::Tls(format!("{}: {error}", config.certificate.display())))?;
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Tls { config: Arc::new(tls), fingerprint })
+}

@@ -1,0 +1,16 @@
+//! What is known of every request.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::ConnectInfo;
+use axum::http::Extensions;
+
+/// The identifier of a request: `req-` and a UUID.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(pub String);
+
+/// Where the request comes from; not known where there is no socket.
+pub(crate) fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    let ConnectInfo(address) = extensions.get::<ConnectInfo<SocketAddr>>()?;
+    Some(address.ip().to_canonical())
+}

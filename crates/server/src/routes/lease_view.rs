@@ -1,0 +1,110 @@
+//! What a caller may see of leases, and of what a lease asks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api::v1::limits::NAME;
+use api::v1::{Cost, Lease, LeaseUsage, Names, lease_id};
+use leases::ids::{FloatingIpId, HostId, ReservationId};
+use leases::plan::Prepared;
+use leases::usage::Totals;
+use service::ServiceError;
+use store::{FlavorRecord, LeaseRecord};
+
+use super::hosts::may_know;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::policy::{Rule, Target};
+
+/// Which of the properties that a request names no host has, if it is refused for want of hosts. The names that there
+/// are, are for whoever may list them, and hidden ones for administrators.
+pub(super) fn unknown_properties<'n>(
+    app: &App,
+    session: &Session,
+    error: &ServiceError,
+    asked: impl FnOnce() -> BTreeSet<&'n str>,
+) -> Option<String> {
+    if !matches!(error, ServiceError::Refused(refusal) if refusal.is_lack()) {
+        return None;
+    }
+    let (lists, admin) = (session.may(Rule::HostsGetProperties), session.is_admin(app));
+    app.service().unknown_properties(asked(), |property| lists && may_know(property, admin))
+}
+
+/// Of flavors that a request names, those that the caller may use, by identifier: those that the service has, which are for
+/// everybody or for administrators, and the cloud's.
+pub(super) async fn usable_flavors(
+    app: &App,
+    session: &Session,
+    asked: impl Iterator<Item = &str>,
+) -> Result<BTreeMap<String, FlavorRecord>, ApiError> {
+    let mut usable = BTreeMap::new();
+    for id in asked.filter(|id| id.len() <= NAME).collect::<BTreeSet<_>>() {
+        let found = match app.service().flavor(id) {
+            Some(own) => (own.public || session.is_admin(app)).then(|| own.as_ref().clone()),
+            None => app.service().cloud_flavor(&session.identity.project, id).await?,
+        };
+        usable.extend(found.map(|flavor| (id.to_owned(), flavor)));
+    }
+    Ok(usable)
+}
+
+/// The lease, if there is one and the caller may see it. A lease of somebody else is forbidden rather than not
+/// found, as in Blazar (API-policy).
+pub(super) fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, ApiError> {
+    let record = lease_id(id).and_then(|id| app.service().lease(id));
+    let record = record.ok_or_else(|| ApiError::not_found("lease_id", id))?;
+    session.allow_on(app, Rule::LeasesGet, &target(&record))?;
+    Ok(record)
+}
+
+/// The lease with its usage (requirement CLS-12).
+pub(super) async fn with_usage(app: &App, session: &Session, record: &LeaseRecord) -> Lease {
+    let usage = app.service().lease_usage(record).await;
+    // The lease itself is known; that its usage is unknown is no reason not to show it.
+    let usage = usage.inspect_err(|error| tracing::warn!(%error, "lease usage unknown"));
+    let cost = usage.as_ref().ok().and_then(|usage| cost(app, &usage.whole));
+    let usage = usage.ok().map(|usage| LeaseUsage::new(&usage.whole, &usage.so_far));
+    Lease { usage, cost, ..viewed(app, session, record) }
+}
+
+/// A lease as it would be, with what it would cost.
+pub(super) async fn foreseen(app: &App, record: &LeaseRecord) -> Lease {
+    let usage = app.service().lease_usage(record).await.ok();
+    Lease { cost: usage.and_then(|usage| cost(app, &usage.whole)), ..Lease::from(record) }
+}
+
+/// What that costs at the operator's prices, if there are any.
+fn cost(app: &App, totals: &Totals) -> Option<Cost> {
+    let prices = app.service().prices();
+    let amount = prices.cost(totals)?.to_string();
+    Some(Cost { amount, currency: prices.currency.clone() })
+}
+
+/// What hosts and addresses are called, for answers.
+struct Known<'a>(&'a App);
+
+impl Names for Known<'_> {
+    fn host(&self, id: HostId) -> Option<String> {
+        Some(self.0.service().host(id)?.host.name.clone())
+    }
+
+    fn floating_ip(&self, id: FloatingIpId) -> Option<String> {
+        Some(self.0.service().floating_ip(id)?.floating_ip.address.to_string())
+    }
+
+    fn prepared(&self, id: ReservationId) -> Option<Prepared> {
+        self.0.service().prepared_for(id)
+    }
+}
+
+/// The lease as the caller may see it: with what it has, and why it does not get on in the caller's words.
+pub(super) fn viewed(app: &App, session: &Session, record: &LeaseRecord) -> Lease {
+    let lease = Lease::from(record).with_resources(record, &Known(app));
+    if session.may(Rule::HostsGet) { lease.for_operator(record) } else { lease }
+}
+
+/// Whose a lease is, for the policy.
+pub(super) fn target(record: &LeaseRecord) -> Target<'_> {
+    Target { project: &record.lease.owner.project, user: &record.lease.owner.user }
+}
