@@ -65,7 +65,7 @@ impl Notifications {
             // Told of all servers every hour or so, and of what has not happened yet.
             (Some("instance"), Some("exists"), _) | (Some("instance"), _, Some("start")) => BTreeSet::new(),
             (Some("instance"), ..) => {
-                // A server that moves is told of by the host that it leaves, and by the one that it comes to.
+                // Of a server that moves, its old host and its new one each tell.
                 let told_by = publisher_id.split_once(':').filter(|(service, _)| *service == COMPUTE);
                 data.host.into_iter().chain(told_by.map(|(_, host)| host.to_owned())).collect()
             }

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// Copies the scripts in `from` to `to`, which is emptied first.
 ///
@@ -43,6 +43,15 @@ fn copy_directory(from: &Path, to: &Path) -> Result<()> {
         symlink(&name, &link).with_context(|| format!("cannot link {}", link.display()))?;
     }
     Ok(())
+}
+
+/// The text of a script with each of these parts, which has to be there once, as another one.
+pub fn replaced(mut text: String, changes: &[(&str, &str)]) -> Result<String> {
+    for (from, to) in changes {
+        ensure!(text.matches(from).count() == 1, "another script: {from:?} is not there once");
+        text = text.replace(from, to);
+    }
+    Ok(text)
 }
 
 /// The name of the file beside it that a file names and nothing else.

@@ -155,6 +155,13 @@ impl Caller {
         Ok(String::from_utf8_lossy(&figures).into_owned())
     }
 
+    /// The value of a metric, which is named as its line has it: with labels.
+    pub fn figure(&self, name: &str) -> Result<f64> {
+        let text = self.metrics()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.with_context(|| format!("there is no {name}"))?.parse().context("no number")
+    }
+
     /// The client itself, to send many requests at once.
     pub fn http(&self) -> &Http {
         &self.http

@@ -193,16 +193,17 @@ impl Cloud {
     /// Makes the people of the lab: members of three projects, a reader, a member of another domain, and the service's user.
     pub fn settle(&self) -> Result<People> {
         let (admin, said) = self.log_in(&administrator(), Some(&of_project("admin")))?;
+        let make = |kind: &str, plural: &str, body: Value| -> Result<String> {
+            let made = self.must(&Method::POST, &format!("/{plural}"), &admin, Some(&json!({kind: body})))?;
+            Ok(made[kind]["id"].as_str().context("no identifier")?.to_owned())
+        };
+        make("role", "roles", json!({"name": LEASING}))?;
         let roles = self.must(&Method::GET, "/roles", &admin, None)?;
         let role = |name: &str| -> Result<String> {
             let all = roles["roles"].as_array().context("no roles")?;
             let found =
                 all.iter().find(|role| role["name"] == name).with_context(|| format!("no role {name}"))?;
             Ok(found["id"].as_str().context("no identifier")?.to_owned())
-        };
-        let make = |kind: &str, plural: &str, body: Value| -> Result<String> {
-            let made = self.must(&Method::POST, &format!("/{plural}"), &admin, Some(&json!({kind: body})))?;
-            Ok(made[kind]["id"].as_str().context("no identifier")?.to_owned())
         };
         let grant = |target: &str, user: &str, name: &str| -> Result<()> {
             self.must(&Method::PUT, &format!("/{target}/users/{user}/roles/{}", role(name)?), &admin, None)
@@ -229,11 +230,10 @@ impl Cloud {
         let services = services["projects"][0]["id"].as_str().context("no project of services")?.to_owned();
         let (name, secret) = ("allot-least", OF_ALL.to_owned());
         grant(&format!("projects/{services}"), &user(name, &default)?, "service")?;
-        let leasing = make("role", "roles", json!({"name": LEASING}))?;
         let nova = user(OF_NOVA, &default)?;
-        grant(&format!("projects/{services}"), &nova, "service")?;
-        let path = format!("/projects/{services}/users/{nova}/roles/{leasing}");
-        self.must(&Method::PUT, &path, &admin, None)?;
+        for name in ["service", LEASING] {
+            grant(&format!("projects/{services}"), &nova, name)?;
+        }
         Ok(People { user: name.to_owned(), secret, alice, physics, chemistry })
     }
 }

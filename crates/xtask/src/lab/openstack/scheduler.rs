@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use super::Lab;
+use crate::lab::scripts::replaced;
 
 /// The lab's settings of the filter of blazar-nova: where it is, and the end of the list of those that are enabled.
 pub const BLAZAR_AVAILABLE: &str = "blazarnova.scheduler.filters.blazar_filter.BlazarFilter";
@@ -21,11 +22,8 @@ pub fn set(lab: &Lab, changes: &[(&str, &str)]) -> Result<()> {
         fs::copy(&script, &original).with_context(|| format!("cannot copy {}", script.display()))?;
     }
     let text = fs::read_to_string(&original);
-    let mut text = text.with_context(|| format!("cannot read {}", original.display()))?;
-    for (from, to) in changes {
-        ensure!(text.matches(from).count() == 1, "another script: {from:?} is not there once");
-        text = text.replace(from, to);
-    }
+    let text = text.with_context(|| format!("cannot read {}", original.display()))?;
+    let text = replaced(text, changes)?;
     fs::write(&script, text).with_context(|| format!("cannot write {}", script.display()))?;
     lab.stop("nova-scheduler")?;
     lab.up()

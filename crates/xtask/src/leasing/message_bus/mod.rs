@@ -86,7 +86,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
         broker.kill()?;
         let ids =
             ["a", "b", "c"].map(|name| lease(caller, name, 0)).into_iter().collect::<Result<Vec<_>>>()?;
-        until("the failure is counted", || Ok(pushes(&server, "failed")? > 0))?;
+        until("the failure is counted", || Ok(pushes(&server, "failed")? > 0.0))?;
         broker.restart()?;
         let told: Vec<Value> = ids.iter().map(|_| listener.next_of("lease.create")).collect::<Result<_>>()?;
         let told: Vec<&Value> = told.iter().map(|told| &told["payload"]["lease_id"]).collect();
@@ -165,11 +165,9 @@ fn lease(caller: &Caller, name: &str, hosts: usize) -> Result<String> {
 }
 
 /// How often the bus was told, with that outcome.
-fn pushes(server: &Server, outcome: &str) -> Result<u64> {
-    let text = server.caller().metrics()?;
-    let name = format!("allot_notification_pushes_total{{listener=\"message_bus\",outcome=\"{outcome}\"}} ");
-    let line = text.lines().find_map(|line| line.strip_prefix(&name));
-    line.context("it is not counted")?.parse().context("no number")
+fn pushes(server: &Server, outcome: &str) -> Result<f64> {
+    let labels = format!("{{listener=\"message_bus\",outcome=\"{outcome}\"}}");
+    server.caller().figure(&format!("allot_notification_pushes_total{labels}"))
 }
 
 fn until(what: &str, mut is: impl FnMut() -> Result<bool>) -> Result<()> {
