@@ -42,11 +42,12 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
+    /// Refuses a host with servers that may not run in the free pool.
     async fn refuse_servers(&self, look: &Look) -> Result<(), FleetError> {
         if self.settings.fence.opens_pool() {
             return Ok(());
         }
-        let found = self.strangers(look, None).await?;
+        let found = self.others(look, |owner| owner == GuestOwner::Preemptible).await?;
         let Some(first) = found.first() else { return Ok(()) };
         Err(FleetError::Refused(format!(
             "{} servers are on host {}, the first is {first}",
@@ -245,9 +246,13 @@ impl OpenStackFleet {
         self.join(&kept, look).await
     }
 
-    /// Servers on a host that are not of that lease, listed by Nova or, before it does so, known to Placement.
+    /// [Servers on a host](Self::others) that are not of that lease.
     async fn strangers(&self, look: &Look, lease: Option<LeaseId>) -> Result<Vec<String>, FleetError> {
-        let own = |owner| lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));
+        self.others(look, |owner| lease.is_some_and(|lease| owner == GuestOwner::Lease(lease))).await
+    }
+
+    /// Servers on a host that are not of such an owner, listed by Nova or, before it does so, known to Placement.
+    async fn others(&self, look: &Look, own: impl Fn(GuestOwner) -> bool) -> Result<Vec<String>, FleetError> {
         let servers = look.sight.on(look.host());
         let (own, others): (Vec<_>, Vec<_>) =
             servers.iter().partition(|server| own(look.sight.owner(server, &self.settings.fence)));

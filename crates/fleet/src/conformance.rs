@@ -66,6 +66,7 @@ pub async fn all<S: Subject, F: Future<Output = S>>(make: impl Fn() -> F) {
     only_hosts_that_were_taken_on_are_observed(&make().await).await;
     taking_a_host_on_and_giving_it_back_twice_is_doing_it_once(&make().await).await;
     a_host_with_a_guest_is_not_taken_on(&make().await).await;
+    a_host_that_left_with_guests_of_the_free_pool_is_taken_on_again(&make().await).await;
     a_host_that_a_lease_has_is_not_given_back(&make().await).await;
     each_step_done_twice_is_done_once(&make().await).await;
     a_host_is_held_only_after_it_was_verified_for_that_reservation(&make().await).await;
@@ -187,6 +188,16 @@ async fn a_host_with_a_guest_is_not_taken_on(subject: &impl Subject) {
     assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
     subject.guest_ends(guest).await;
     assert_eq!(subject.fleet().adopt(ONE).await, Ok(Outcome::Done));
+}
+
+async fn a_host_that_left_with_guests_of_the_free_pool_is_taken_on_again(subject: &impl Subject) {
+    let steps = Steps::adopted(subject).await;
+    let guest = subject.guest_appears(ONE, GuestOwner::Preemptible).await;
+    for call in [subject.fleet().abandon(ONE).await, subject.fleet().adopt(ONE).await] {
+        assert_eq!(call, Ok(Outcome::Done));
+    }
+    let host = steps.host(ONE).await;
+    assert_eq!((host.place, host.guests.len(), host.guests[0].id), (Place::FreePool, 1, guest));
 }
 
 async fn a_host_that_a_lease_has_is_not_given_back(subject: &impl Subject) {

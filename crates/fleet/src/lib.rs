@@ -272,7 +272,8 @@ pub trait Isolation: Send + Sync {
         false
     }
     /// The host is to be in the free pool from now on, for [`Inventory::observe`] to be asked about. Refused if
-    /// a guest runs there, unless hosts are [taken on with guests](Self::adopts_with_guests).
+    /// a guest runs there that may not run in the free pool, unless hosts are
+    /// [taken on with guests](Self::adopts_with_guests).
     async fn adopt(&self, host: HostId) -> Result<Outcome, FleetError>;
     /// The host is none of the service's business any more. Refused unless it is in the free pool.
     async fn abandon(&self, host: HostId) -> Result<Outcome, FleetError>;

@@ -87,7 +87,7 @@ impl Service {
         commit.audit.push(audit(caller, now, "host.create", &machine.id));
         match writer.commit(commit).await {
             Ok(()) => {
-                self.progress().look_at(machine.id, None);
+                self.progress().take_on(machine.id);
                 self.wake.notify_one();
                 Ok(Arc::new(record))
             }
@@ -282,31 +282,6 @@ impl Service {
                 "It is still being taken back from a lease that is over; try again later.".to_owned()
             };
             return Err(ServiceError::Conflict(format!("Can't delete host {id}. {why}")));
-        }
-    }
-
-    /// Hosts that were removed and that the fleet is still to have back.
-    pub(crate) fn left_hosts(&self) -> Vec<HostId> {
-        let (state, mut progress) = (self.state(), self.progress());
-        // What was added again is ours again.
-        progress.left.retain(|host| !state.hosts.contains_key(host));
-        progress.left.iter().copied().collect()
-    }
-
-    /// Has the fleet have a host back, for as long as a step may take.
-    pub(crate) async fn abandon(&self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.now() + self.settings.claim_time;
-        self.until(limit, self.parts.fleet.abandon(host)).await
-    }
-
-    /// Notes whether the fleet has a host back that was removed. If not, the loop tries again.
-    pub(crate) fn note_abandoned(&self, host: HostId, answer: Result<Outcome, FleetError>) {
-        match answer {
-            Ok(Outcome::Done) => {
-                self.progress().left.remove(&host);
-            }
-            Ok(Outcome::Pending) => {}
-            Err(error) => tracing::warn!(%host, %error, "removed host not given back, retrying"),
         }
     }
 

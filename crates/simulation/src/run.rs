@@ -339,7 +339,7 @@ impl Simulation {
                     }
                 }
             }
-            Happened::Noted(Done::Look(_) | Done::Abandoned(..)) | Happened::Waited => {}
+            Happened::Noted(Done::Look(_) | Done::Abandoned(..) | Done::Adopted(..)) | Happened::Waited => {}
         }
         Ok(())
     }

@@ -130,7 +130,8 @@ impl Isolation for HooksFleet {
             return Ok(Outcome::Done);
         }
         let seen = self.check(host).await?;
-        if let Some(machine) = self.machines.get(&host).filter(|_| !seen.guests.is_empty()) {
+        let occupied = seen.guests.values().any(|guest| guest.owner != GuestOwner::Preemptible);
+        if let Some(machine) = self.machines.get(&host).filter(|_| occupied) {
             return Err(FleetError::Refused(seen.on(machine).occupied()));
         }
         self.write_host(&turn, |record| record.begun_adopt = true).await?;

@@ -47,12 +47,17 @@ impl State {
 
     fn adopt(&mut self, id: HostId) -> Result<Outcome, FleetError> {
         let host = self.known(id)?;
-        if host.site == Site::Elsewhere {
-            if host.in_flight > 0 || !host.guests.is_empty() {
-                return Err(FleetError::Refused(format!("a guest runs on host {id}")));
-            }
-            host.site = Site::FreePool;
+        if host.site != Site::Elsewhere {
+            return Ok(Outcome::Done);
         }
+        let alone = host.in_flight == 0;
+        let guests: Vec<_> = host.guests.iter().map(|(id, guest)| (*id, guest.owner)).collect();
+        // What was started for an instance was started while the host was in the free pool.
+        let may_stay = |(id, owner)| owner == GuestOwner::Preemptible || self.instances.contains_key(&id);
+        if !alone || !guests.into_iter().all(may_stay) {
+            return Err(FleetError::Refused(format!("a guest runs on host {id}")));
+        }
+        self.known(id)?.site = Site::FreePool;
         Ok(Outcome::Done)
     }
 

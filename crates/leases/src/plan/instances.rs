@@ -183,6 +183,12 @@ fn plan_steps(
     seen: Option<(HostId, &Guest)>,
 ) {
     let host = effort.world.observed.hosts.get(&instance.host);
+    let lease = instance.kind.lease();
+    if host.is_none() && instance.status == InstanceStatus::Building {
+        // It may never be seen again. The fleet says so, and after some tries its owner knows.
+        effort.step(Action::StartGuest(instance.host, instance.id), lease);
+        return;
+    }
     // Nothing runs on a host that is switched off, and what is kept of an instance is not there: it can be destroyed.
     let destroys = || {
         instance.status == InstanceStatus::Deleting
@@ -197,7 +203,6 @@ fn plan_steps(
         }
         InstanceKind::Preemptible => false,
     };
-    let lease = instance.kind.lease();
     match (instance.status, seen) {
         // It is started once those have gone that are preempted for it.
         (InstanceStatus::Building, None) if in_the_way() => {}

@@ -133,9 +133,11 @@ impl Service {
         let claimed = self.claim(&steps, now).await?;
         drop(writer);
         let wake_at = self.wake_at(now, wake_at, healed || moved || changed, &claimed);
-        let abandoned = if machines.is_some() { self.left_hosts() } else { Vec::new() };
-        let tasks = claimed.into_iter().map(Task::Step).chain(abandoned.into_iter().map(Task::Abandon));
-        Ok(Cycle { tasks: tasks.collect(), wake_at, failed: false })
+        let (left, lost) = machines
+            .map_or_else(Default::default, |machines| (self.left_hosts(), self.lost_hosts(&machines)));
+        let tasks = claimed.into_iter().map(Task::Step).chain(left.into_iter().map(Task::Abandon));
+        let tasks = tasks.chain(lost.into_iter().map(Task::Adopt)).collect();
+        Ok(Cycle { tasks, wake_at, failed: false })
     }
 
     /// Whether there is anything to try in the passes that decide without the write lock. It is kept otherwise: who

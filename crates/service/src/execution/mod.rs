@@ -6,6 +6,7 @@
 //! else (W3), and whoever drives the cycles, the loop or a simulation, has every task in its hands. Nothing
 //! here remembers what must happen next: a crash at any point costs nothing (W4).
 
+mod adoption;
 mod cycle;
 mod hasten;
 mod hearing;
@@ -46,6 +47,8 @@ pub enum Task {
     Look(Look),
     /// Have a host back that was removed.
     Abandon(HostId),
+    /// Hand a host to the service again that it does not have any more.
+    Adopt(HostId),
 }
 
 /// A task that was carried out, or not.
@@ -57,6 +60,8 @@ pub enum Done {
     Look(Looked),
     /// A host that was removed was to be had back.
     Abandoned(HostId, Result<Outcome, FleetError>),
+    /// A host was to be taken on again.
+    Adopted(HostId, Result<Outcome, FleetError>),
 }
 
 /// What came of a cycle.
@@ -156,6 +161,7 @@ impl Service {
             Task::Step(step) => Done::Step(self.perform_step(step).await),
             Task::Look(look) => Done::Look(self.look(look).await),
             Task::Abandon(host) => Done::Abandoned(host, self.abandon(host).await),
+            Task::Adopt(host) => Done::Adopted(host, self.adopt_again(host).await),
         }
     }
 
@@ -170,6 +176,7 @@ impl Service {
             Done::Step(performed) => self.note_step(performed),
             Done::Look(looked) => self.note_look(looked),
             Done::Abandoned(host, answer) => self.note_abandoned(host, answer),
+            Done::Adopted(host, answer) => self.note_adopted(host, answer),
         }
     }
 

@@ -151,6 +151,10 @@ pub(crate) struct Progress {
     lost_sight: bool,
     /// Hosts that were removed and that the fleet is still to have back.
     pub left: BTreeSet<HostId>,
+    /// Hosts that were taken on, or seen to be, since the service started, and were not removed since.
+    pub taken_on: BTreeSet<HostId>,
+    /// The last host that was to be taken on again.
+    pub taken_on_again: Option<HostId>,
     /// What the last plan has done, now or as soon as it can be; none before there is a plan. What failed and is not
     /// among it nobody wants any more.
     pub wanted: Option<BTreeSet<Action>>,
@@ -446,7 +450,10 @@ impl Progress {
             *last = look.number;
             self.unrecorded.insert(host);
             match seen.hosts.remove(&host) {
-                Some(observed) => known.hosts.insert(host, observed),
+                Some(observed) => {
+                    self.taken_on.insert(host);
+                    known.hosts.insert(host, observed)
+                }
                 None => known.hosts.remove(&host),
             };
         }
@@ -463,6 +470,7 @@ impl Progress {
             // A host that is known since the look began is not among what it saw; nor is one that has left.
             known.hosts.retain(|host, _| ours(*host));
             self.seen_by.retain(|host, _| ours(*host));
+            self.taken_on.retain(|host| ours(*host));
             self.touched.hosts.retain(|host, _| ours(*host));
         }
         changed
@@ -498,8 +506,20 @@ impl Progress {
         }
     }
 
+    /// The host was taken on.
+    pub fn take_on(&mut self, host: HostId) {
+        self.taken_on.insert(host);
+        self.look_at(host, None);
+    }
+
+    /// Whether the host was looked at, and is not in the service's hands.
+    pub fn is_out(&self, host: HostId) -> bool {
+        self.seen_by.contains_key(&host) && !self.observed.hosts.contains_key(&host)
+    }
+
     /// The host was removed; the fleet is to have it back.
     pub fn leave(&mut self, host: HostId) {
+        self.taken_on.remove(&host);
         Arc::make_mut(&mut self.observed).hosts.remove(&host);
         self.seen_by.remove(&host);
         self.touched.hosts.remove(&host);

@@ -2,6 +2,7 @@
 //!
 //! Tests named `w1_...` hold it to what Blazar was seen to do wrong (W).
 
+mod adoption;
 mod backfill;
 mod changing;
 mod creating;
