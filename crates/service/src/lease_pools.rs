@@ -105,6 +105,18 @@ impl Service {
         Ok(changed)
     }
 
+    /// Deletes the lease of a pool. Refused if it has other reservations beside the pool.
+    pub async fn delete_lease_pool(&self, caller: &Caller, id: ReservationId) -> Result<(), ServiceError> {
+        let record = self.lease_of_pool(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?;
+        let lease = &record.lease;
+        if lease.reservations.len() > 1 {
+            let text =
+                format!("Lease {} has other reservations beside this pool: delete the lease.", lease.id);
+            return Err(ServiceError::Conflict(text));
+        }
+        self.delete_lease(caller, lease.id).await
+    }
+
     /// Adds hosts to a pool that match these extra specs, until its lease ends (LP-5).
     pub async fn grow_lease_pool(
         &self,

@@ -8,7 +8,7 @@ use api::v1::{
     lease_id,
 };
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use leases::host::Health;
@@ -19,6 +19,7 @@ use store::InstanceRecord;
 
 use super::paging::{Paging, Part, unknown_marker};
 use super::project_to_list;
+use super::visible::{Find, Visible};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
@@ -128,9 +129,8 @@ fn placing_of(request: PlacingRequest) -> Placing {
 pub(crate) async fn show(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<InstanceRecord>,
 ) -> Result<Json<InstanceBody>, ApiError> {
-    let record = visible(&app, &session, &id)?;
     Ok(Json(InstanceBody { instance: shown(&app, &session, &record) }))
 }
 
@@ -147,9 +147,8 @@ pub(crate) async fn show(
 pub(crate) async fn start(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<InstanceRecord>,
 ) -> Result<Response, ApiError> {
-    let record = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::InstancesStart, &target(&record))?;
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.instance.id);
     let record = session.change(async move { service.start_instance(&caller, id).await }).await??;
@@ -166,23 +165,25 @@ pub(crate) async fn start(
 pub(crate) async fn delete(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<InstanceRecord>,
 ) -> Result<StatusCode, ApiError> {
-    let record = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::InstancesDelete, &target(&record))?;
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.instance.id);
     session.change(async move { service.delete_instance(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The instance, if there is one and the caller may see it. As with leases, one of somebody else is forbidden rather
-/// than not found.
-fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<InstanceRecord>, ApiError> {
-    let record = instance_id(id).and_then(|id| app.service().instance(id));
-    let missing = || ApiError::new(StatusCode::NOT_FOUND, format!("Instance {} not found", Quoted(id)));
-    let record = record.ok_or_else(missing)?;
-    session.allow_on(app, Rule::InstancesGet, &target(&record))?;
-    Ok(record)
+impl Find for InstanceRecord {
+    type Found = Arc<Self>;
+
+    /// As with leases, one of somebody else is forbidden rather than not found.
+    fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
+        let record = instance_id(id).and_then(|id| app.service().instance(id));
+        let missing = || ApiError::new(StatusCode::NOT_FOUND, format!("Instance {} not found", Quoted(id)));
+        let record = record.ok_or_else(missing)?;
+        session.allow_on(app, Rule::InstancesGet, &target(&record))?;
+        Ok(record)
+    }
 }
 
 fn target(record: &InstanceRecord) -> Target<'_> {

@@ -14,13 +14,14 @@ use api::v1::{
     swapped_host,
 };
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use store::LeaseRecord;
 
 use super::lease_view::{target, unknown_properties};
 use super::paging::{Paging, Part};
+use super::visible::{Find, Visible};
 use super::{leases, project_to_list};
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -99,13 +100,8 @@ pub(crate) async fn create(
     params(("leasepool_id" = String, Path, description = "The lease pool: the identifier of its reservation")),
     responses((status = 200, body = LeasePoolBody), (status = 404, body = api::v1::ErrorBody))
 )]
-pub(crate) async fn show(
-    State(app): State<App>,
-    session: Session,
-    Path(id): Path<String>,
-) -> Result<Json<LeasePoolBody>, ApiError> {
-    let (record, id) = visible(&app, &session, &id)?;
-    body(&record, id)
+pub(crate) async fn show(Visible(pool): Visible<Pool>) -> Result<Json<LeasePoolBody>, ApiError> {
+    body(&pool.lease, pool.id)
 }
 
 /// Renames a lease pool, or says how far its hosts are over-committed while its lease runs.
@@ -122,17 +118,14 @@ pub(crate) async fn show(
 pub(crate) async fn update(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(pool): Visible<PoolToChange>,
     request: Body,
 ) -> Result<Json<LeasePoolBody>, ApiError> {
-    session.allow(&app, Rule::LeasePoolsPut)?;
-    let (record, id) = visible(&app, &session, &id)?;
-    session.allow_on(&app, Rule::LeasePoolsPut, &target(&record))?;
     let LeasePoolRequest { name, cpu_ratio, ram_ratio } = LeasePoolRequest::read(&request.json()?)?;
     let change = service::LeasePoolChange { name, cpu_ratio, ram_ratio };
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let changed = async move { service.update_lease_pool(&caller, id, change).await };
-    body(&*session.change(changed).await??, id)
+    let changed = async move { service.update_lease_pool(&caller, pool.id, change).await };
+    body(&*session.change(changed).await??, pool.id)
 }
 
 /// Ends the lease of a lease pool: its hosts go back to the free pools that they came from.
@@ -148,18 +141,10 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(pool): Visible<PoolToDelete>,
 ) -> Result<StatusCode, ApiError> {
-    session.allow(&app, Rule::LeasePoolsDelete)?;
-    let (record, _) = visible(&app, &session, &id)?;
-    session.allow_on(&app, Rule::LeasePoolsDelete, &target(&record))?;
-    let lease = record.lease.id;
-    if record.lease.reservations.len() > 1 {
-        let text = format!("Lease {lease} has other reservations beside this pool: delete the lease.");
-        return Err(ApiError::new(StatusCode::CONFLICT, text));
-    }
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    session.change(async move { service.delete_lease(&caller, lease).await }).await??;
+    session.change(async move { service.delete_lease_pool(&caller, pool.id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -172,11 +157,9 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn list_hosts(
     State(app): State<App>,
-    session: Session,
-    Path(id): Path<String>,
+    Visible(pool): Visible<Pool>,
 ) -> Result<Json<LeasePoolHostsBody>, ApiError> {
-    let (_, id) = visible(&app, &session, &id)?;
-    let hosts = app.service().lease_pool_hosts(id);
+    let hosts = app.service().lease_pool_hosts(pool.id);
     let shown = |host: &service::LeasePoolHost| LeasePoolHost {
         id: host.host.host.id.to_string(),
         name: host.host.host.name.clone(),
@@ -206,22 +189,19 @@ pub(crate) async fn list_hosts(
 pub(crate) async fn add_hosts(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(pool): Visible<PoolToChange>,
     request: Body,
 ) -> Result<Json<LeasePoolBody>, ApiError> {
-    session.allow(&app, Rule::LeasePoolsPut)?;
-    let (record, id) = visible(&app, &session, &id)?;
-    session.allow_on(&app, Rule::LeasePoolsPut, &target(&record))?;
     let MoreHosts { count, extra_specs } = MoreHosts::read(&request.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let specs = extra_specs.clone();
-    let grown = async move { service.grow_lease_pool(&caller, id, count, specs).await };
+    let grown = async move { service.grow_lease_pool(&caller, pool.id, count, specs).await };
     let grown = session.change(grown).await?.map_err(|error| {
         let asked = || extra_specs.capabilities().collect();
         let unknown = unknown_properties(&app, &session, &error, asked);
         ApiError::from(error).adding_hint(unknown)
     });
-    body(&*grown?, id)
+    body(&*grown?, pool.id)
 }
 
 /// Exchanges a host that is bad: another that is like it takes its place, until the lease ends. Nothing of the lease may
@@ -239,27 +219,67 @@ pub(crate) async fn add_hosts(
 pub(crate) async fn swap_host(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(pool): Visible<PoolToChange>,
     request: Body,
 ) -> Result<Json<LeasePoolBody>, ApiError> {
-    session.allow(&app, Rule::LeasePoolsPut)?;
-    let (record, id) = visible(&app, &session, &id)?;
-    session.allow_on(&app, Rule::LeasePoolsPut, &target(&record))?;
     let host = swapped_host(&request.json()?)?;
     let limited = !session.is_admin(&app);
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let swapped = async move { service.swap_host(&caller, id, host, limited).await };
-    body(&*session.change(swapped).await??, id)
+    let swapped = async move { service.swap_host(&caller, pool.id, host, limited).await };
+    body(&*session.change(swapped).await??, pool.id)
 }
 
-/// The lease of the pool, if there is one and the caller may see it. Of others' it is not said that they are there.
-fn visible(app: &App, session: &Session, id: &str) -> Result<(Arc<LeaseRecord>, ReservationId), ApiError> {
-    session.allow(app, Rule::LeasePoolsGet)?;
-    let missing = || ApiError::not_found("leasepool_id", id);
-    let id = reservation_id(id).ok_or_else(missing)?;
-    let record = app.service().lease_of_pool(id).ok_or_else(missing)?;
-    session.allow_on(app, Rule::LeasePoolsGet, &target(&record)).map_err(|_| missing())?;
-    Ok((record, id))
+/// A lease pool.
+pub(crate) struct Pool {
+    /// Its lease.
+    lease: Arc<LeaseRecord>,
+    /// Its reservation.
+    id: ReservationId,
+}
+
+impl Find for Pool {
+    type Found = Self;
+
+    /// Of others' it is not said that they are there.
+    fn find(app: &App, session: &Session, id: &str) -> Result<Self, ApiError> {
+        session.allow(app, Rule::LeasePoolsGet)?;
+        let missing = || ApiError::not_found("leasepool_id", id);
+        let id = reservation_id(id).ok_or_else(missing)?;
+        let lease = app.service().lease_of_pool(id).ok_or_else(missing)?;
+        session.allow_on(app, Rule::LeasePoolsGet, &target(&lease)).map_err(|_| missing())?;
+        Ok(Self { lease, id })
+    }
+}
+
+/// A lease pool that the caller may change. Whoever may change none is told so whatever there is.
+pub(crate) struct PoolToChange;
+
+impl Find for PoolToChange {
+    type Found = Pool;
+
+    fn find(app: &App, session: &Session, id: &str) -> Result<Pool, ApiError> {
+        Pool::allowed(app, session, id, Rule::LeasePoolsPut)
+    }
+}
+
+/// The same of one that the caller may delete.
+pub(crate) struct PoolToDelete;
+
+impl Find for PoolToDelete {
+    type Found = Pool;
+
+    fn find(app: &App, session: &Session, id: &str) -> Result<Pool, ApiError> {
+        Pool::allowed(app, session, id, Rule::LeasePoolsDelete)
+    }
+}
+
+impl Pool {
+    fn allowed(app: &App, session: &Session, id: &str, rule: Rule) -> Result<Self, ApiError> {
+        session.allow(app, rule)?;
+        let pool = Self::find(app, session, id)?;
+        session.allow_on(app, rule, &target(&pool.lease))?;
+        Ok(pool)
+    }
 }
 
 fn shown(record: &LeaseRecord, id: ReservationId) -> Option<LeasePool> {

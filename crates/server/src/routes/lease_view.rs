@@ -12,6 +12,7 @@ use service::ServiceError;
 use store::{FlavorRecord, LeaseRecord};
 
 use super::hosts::may_know;
+use super::visible::Find;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::{Rule, Target};
@@ -49,13 +50,16 @@ pub(super) async fn usable_flavors(
     Ok(usable)
 }
 
-/// The lease, if there is one and the caller may see it. A lease of somebody else is forbidden rather than not
-/// found, as in Blazar (API-policy).
-pub(super) fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, ApiError> {
-    let record = lease_id(id).and_then(|id| app.service().lease(id));
-    let record = record.ok_or_else(|| ApiError::not_found("lease_id", id))?;
-    session.allow_on(app, Rule::LeasesGet, &target(&record))?;
-    Ok(record)
+impl Find for LeaseRecord {
+    type Found = Arc<Self>;
+
+    /// A lease of somebody else is forbidden rather than not found, as in Blazar (API-policy).
+    fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
+        let record = lease_id(id).and_then(|id| app.service().lease(id));
+        let record = record.ok_or_else(|| ApiError::not_found("lease_id", id))?;
+        session.allow_on(app, Rule::LeasesGet, &target(&record))?;
+        Ok(record)
+    }
 }
 
 /// The lease with its usage (requirement CLS-12).

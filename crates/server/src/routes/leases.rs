@@ -7,7 +7,7 @@ use api::v1::body::{
 };
 use api::v1::{LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, Repeat, lease_id, series_id};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -24,9 +24,10 @@ use service::{
 };
 use store::LeaseRecord;
 
-use super::lease_view::{foreseen, target, unknown_properties, usable_flavors, viewed, visible, with_usage};
+use super::lease_view::{foreseen, target, unknown_properties, usable_flavors, viewed, with_usage};
 use super::offers::said;
 use super::paging::{Paging, Part, unknown_marker};
+use super::visible::Visible;
 use super::waitlist::entry;
 use super::{project_to_list, series};
 use crate::app::{App, Session};
@@ -309,10 +310,9 @@ fn idempotency_key(
 pub(crate) async fn show(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<LeaseRecord>,
     options: Options,
 ) -> Result<Json<LeaseBody>, ApiError> {
-    let record = visible(&app, &session, &id)?;
     // Stock clients print all fields that there are.
     let detailed = options.is_set("detail");
     let lease =
@@ -329,9 +329,8 @@ pub(crate) async fn show(
 pub(crate) async fn plan(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<LeaseRecord>,
 ) -> Result<Json<PlanBody>, ApiError> {
-    let record = visible(&app, &session, &id)?;
     let states = app.service().moves(&record.lease);
     let count = |state| states.iter().filter(|(_, other)| *other == state).count() as u64;
     let (moved, gone) = (count(MoveState::Moved), count(MoveState::Gone));
@@ -371,11 +370,10 @@ pub(crate) async fn plan(
 pub(crate) async fn update(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<LeaseRecord>,
     options: Options,
     body: Body,
 ) -> Result<Json<LeaseBody>, ApiError> {
-    let record = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::LeasesPut, &target(&record))?;
     let (asked_at, id) = (app.service().now(), record.lease.id);
     let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease, &app.inner.config.limits.parts)?;
@@ -407,9 +405,8 @@ pub(crate) async fn update(
 pub(crate) async fn delete(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<LeaseRecord>,
 ) -> Result<StatusCode, ApiError> {
-    let record = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::LeasesDelete, &target(&record))?;
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
     session.change(async move { service.delete_lease(&caller, id).await }).await??;

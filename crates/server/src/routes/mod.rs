@@ -36,6 +36,7 @@ pub(crate) mod settings;
 pub(crate) mod usage;
 pub(crate) mod vendordata;
 pub(crate) mod versions;
+mod visible;
 pub(crate) mod waitlist;
 
 /// Whose things are listed: those of the caller's project; for an administrator all, or those of the project that the

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::v1::body::{LeaseBody, OfferBody, OffersBody};
 use api::v1::{Offer, lease_id};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use leases::standing::Standing;
 use service::Offers;
@@ -13,6 +13,7 @@ use store::LeaseRecord;
 
 use super::lease_view::{target, viewed};
 use super::project_to_list;
+use super::visible::{Find, Visible};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::Options;
@@ -47,11 +48,10 @@ pub(crate) async fn list(
 pub(crate) async fn show(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<Offered>,
 ) -> Result<Json<OfferBody>, ApiError> {
-    let record = visible(&app, &session, &id)?;
     let offer = Offer::new(&record, true, shows_hosts(&app, &session))
-        .ok_or_else(|| ApiError::not_found("offer_id", &id))?;
+        .ok_or_else(|| ApiError::not_found("offer_id", &record.lease.id.to_string()))?;
     Ok(Json(OfferBody { offer }))
 }
 
@@ -67,9 +67,8 @@ pub(crate) async fn show(
 pub(crate) async fn accept(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(offer): Visible<Offered>,
 ) -> Result<Json<LeaseBody>, ApiError> {
-    let offer = visible(&app, &session, &id)?;
     match offer.lease.standing {
         Standing::Offered { of: Some(lease), .. } => {
             let record = app.service().lease(lease);
@@ -93,21 +92,26 @@ pub(crate) async fn accept(
 pub(crate) async fn decline(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(offer): Visible<Offered>,
 ) -> Result<StatusCode, ApiError> {
-    let offer = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::LeasesDelete, &target(&offer))?;
     let (service, id) = (Arc::clone(app.service()), offer.lease.id);
     session.change(async move { service.withdraw_offers(id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The offer, if it holds and the caller may see it.
-fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, ApiError> {
-    let record = lease_id(id).and_then(|id| app.service().offer(id));
-    let record = record.ok_or_else(|| ApiError::not_found("offer_id", id))?;
-    session.allow_on(app, Rule::LeasesGet, &target(&record))?;
-    Ok(record)
+/// An offer that holds.
+pub(crate) struct Offered;
+
+impl Find for Offered {
+    type Found = Arc<LeaseRecord>;
+
+    fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
+        let record = lease_id(id).and_then(|id| app.service().offer(id));
+        let record = record.ok_or_else(|| ApiError::not_found("offer_id", id))?;
+        session.allow_on(app, Rule::LeasesGet, &target(&record))?;
+        Ok(record)
+    }
 }
 
 /// Offers as answers have them.

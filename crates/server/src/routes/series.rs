@@ -5,15 +5,14 @@ use std::sync::Arc;
 use api::v1::body::{LeaseMadeBody, SeriesBody};
 use api::v1::{Lease, Repeat, Skipped, date, series_id};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use leases::ids::SeriesId;
-use leases::status::LeaseStatus;
 use service::{IdempotencyKey, Missing, NewLease, NewSeries, properties_of_terms};
-use store::LeaseRecord;
 
 use super::lease_view::{target, unknown_properties};
+use super::visible::{Find, Visible};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::Rule;
@@ -93,13 +92,8 @@ fn said(series: &service::Series) -> api::v1::Series {
     params(("series_id" = String, Path, description = "The leases that recur together")),
     responses((status = 200, body = SeriesBody), (status = 404, body = api::v1::ErrorBody))
 )]
-pub(crate) async fn show(
-    State(app): State<App>,
-    session: Session,
-    Path(id): Path<String>,
-) -> Result<Json<SeriesBody>, ApiError> {
-    let (id, leases) = visible(&app, &session, &id)?;
-    Ok(Json(SeriesBody { series: said(&service::Series { id, leases, skipped: Vec::new() }) }))
+pub(crate) async fn show(Visible(series): Visible<service::Series>) -> Result<Json<SeriesBody>, ApiError> {
+    Ok(Json(SeriesBody { series: said(&series) }))
 }
 
 /// Deletes those of leases that recur together which have not started.
@@ -111,32 +105,26 @@ pub(crate) async fn show(
 pub(crate) async fn delete(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(series): Visible<service::Series>,
 ) -> Result<StatusCode, ApiError> {
-    let (_, leases) = visible(&app, &session, &id)?;
-    for record in &leases {
+    for record in &series.leases {
         session.allow_on(&app, Rule::LeasesDelete, &target(record))?;
     }
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let pending = leases.into_iter().filter(|record| record.lease.status == LeaseStatus::Pending);
-    let pending: Vec<_> = pending.map(|record| record.lease.id).collect();
-    let deleted = session.change(async move {
-        for id in pending {
-            service.delete_lease(&caller, id).await?;
-        }
-        Ok::<(), service::ServiceError>(())
-    });
-    deleted.await??;
+    session.change(async move { service.delete_series(&caller, series.id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The leases, if there are any and the caller may see them.
-fn visible(app: &App, session: &Session, id: &str) -> Result<(SeriesId, Vec<Arc<LeaseRecord>>), ApiError> {
-    let found = series_id(id).map(|id| (id, app.service().series(id)));
-    let found = found.filter(|(_, leases)| !leases.is_empty());
-    let (id, leases) = found.ok_or_else(|| ApiError::not_found("series_id", id))?;
-    for record in &leases {
-        session.allow_on(app, Rule::LeasesGet, &target(record))?;
+impl Find for service::Series {
+    type Found = Self;
+
+    fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
+        let found = series_id(id).map(|id| (id, app.service().series(id)));
+        let found = found.filter(|(_, leases)| !leases.is_empty());
+        let (id, leases) = found.ok_or_else(|| ApiError::not_found("series_id", id))?;
+        for record in &leases {
+            session.allow_on(app, Rule::LeasesGet, &target(record))?;
+        }
+        Ok(Self { id, leases, skipped: Vec::new() })
     }
-    Ok((id, leases))
 }

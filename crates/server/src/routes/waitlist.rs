@@ -5,13 +5,14 @@ use std::sync::Arc;
 use api::v1::body::{WaitlistBody, WaitlistEntryBody};
 use api::v1::{WaitlistEntry, lease_id};
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use leases::ids::LeaseId;
 use store::LeaseRecord;
 
 use super::lease_view::target;
 use super::project_to_list;
+use super::visible::{Find, Visible};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::Options;
@@ -46,10 +47,8 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn show(
     State(app): State<App>,
-    session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<Waiting>,
 ) -> Result<Json<WaitlistEntryBody>, ApiError> {
-    let record = visible(&app, &session, &id)?;
     Ok(Json(WaitlistEntryBody { waitlist_entry: entry(&app, record.lease.id)? }))
 }
 
@@ -62,21 +61,26 @@ pub(crate) async fn show(
 pub(crate) async fn delete(
     State(app): State<App>,
     session: Session,
-    Path(id): Path<String>,
+    Visible(record): Visible<Waiting>,
 ) -> Result<StatusCode, ApiError> {
-    let record = visible(&app, &session, &id)?;
     session.allow_on(&app, Rule::LeasesDelete, &target(&record))?;
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
     session.change(async move { service.stop_waiting(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The request, if it waits and the caller may see it.
-fn visible(app: &App, session: &Session, id: &str) -> Result<Arc<LeaseRecord>, ApiError> {
-    let record = lease_id(id).and_then(|id| app.service().waiting(id));
-    let record = record.ok_or_else(|| ApiError::not_found("waitlist_entry_id", id))?;
-    session.allow_on(app, Rule::LeasesGet, &target(&record))?;
-    Ok(record)
+/// A request that waits.
+pub(crate) struct Waiting;
+
+impl Find for Waiting {
+    type Found = Arc<LeaseRecord>;
+
+    fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
+        let record = lease_id(id).and_then(|id| app.service().waiting(id));
+        let record = record.ok_or_else(|| ApiError::not_found("waitlist_entry_id", id))?;
+        session.allow_on(app, Rule::LeasesGet, &target(&record))?;
+        Ok(record)
+    }
 }
 
 /// The request with its place in the line.

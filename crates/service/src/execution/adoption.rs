@@ -83,7 +83,7 @@ impl Service {
             }
             Ok(Outcome::Pending) => {}
             Err(error) => {
-                tracing::warn!(%host, %error, "host has left the free pool, not taken on again, retrying")
+                tracing::warn!(%host, %error, "host has left the free pool, not taken on again, retrying");
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::ids::LeaseId;
+use leases::ids::{LeaseId, SeriesId};
 use leases::lease::Lease;
 use leases::plan::{self, LeaseChange, World};
 use leases::status::{EventStatus, LeaseStatus};
@@ -19,20 +19,53 @@ impl Service {
     /// Deletes a lease. It is gone when this returns, unless taking its hosts back takes longer than
     /// [`crate::Settings::delete_wait`]; then it is DELETING, and goes by itself.
     pub async fn delete_lease(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
-        self.accept_deletion(caller, id).await?;
-        let limit = self.settings.delete_wait;
-        if !limit.is_zero() && self.lease(id).is_some() {
-            // Whether it is gone by then makes no difference to the answer.
-            let _ = tokio::time::timeout(limit, self.gone(id)).await;
-        }
+        self.accept_deletion(caller, id, |_| true).await?;
+        self.wait_until_gone(&[id]).await;
         Ok(())
     }
 
+    /// Deletes those leases of a series that have not started, as [one](Self::delete_lease). One that starts meanwhile
+    /// goes on.
+    pub async fn delete_series(&self, caller: &Caller, id: SeriesId) -> Result<(), ServiceError> {
+        let waits = |lease: &Lease| lease.status == LeaseStatus::Pending;
+        let pending = self.series(id).into_iter().filter(|record| waits(&record.lease));
+        let pending: Vec<LeaseId> = pending.map(|record| record.lease.id).collect();
+        for id in &pending {
+            match self.accept_deletion(caller, *id, waits).await {
+                // Somebody else has deleted it just now.
+                Ok(()) | Err(ServiceError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.wait_until_gone(&pending).await;
+        Ok(())
+    }
+
+    /// Waits until leases are gone that are deleted, or DELETING for as long as anybody waits for that.
+    async fn wait_until_gone(&self, ids: &[LeaseId]) {
+        let limit = self.settings.delete_wait;
+        if limit.is_zero() {
+            return;
+        }
+        let all_gone = async {
+            for id in ids {
+                self.gone(*id).await;
+            }
+        };
+        // Whether they are gone by then makes no difference to the answer.
+        let _ = tokio::time::timeout(limit, all_gone).await;
+    }
+
     /// From here on the lease is gone, or DELETING.
-    pub(super) async fn accept_deletion(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
+    pub(super) async fn accept_deletion(
+        &self,
+        caller: &Caller,
+        id: LeaseId,
+        is_meant: impl Fn(&Lease) -> bool,
+    ) -> Result<(), ServiceError> {
         let delete = |state: &State, now| {
             let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-            if before.lease.status == LeaseStatus::Deleting {
+            if before.lease.status == LeaseStatus::Deleting || !is_meant(&before.lease) {
                 return Ok(Transaction::none(()));
             }
             let commit = self.deletion(caller, before, now);

@@ -45,7 +45,7 @@ impl Service {
             Ok(Some(failed)) => failed,
         };
         tracing::warn!(lease = %record.lease.id, reason = failed, "lease withdrawn");
-        self.accept_deletion(caller, record.lease.id).await?;
+        self.accept_deletion(caller, record.lease.id, |_| true).await?;
         Err(ServiceError::Fleet(failed))
     }
 

@@ -64,3 +64,22 @@ async fn cls_10_h_a_repeated_request_for_a_series_makes_no_second_one() {
     assert_eq!((once.id, once.leases.len()), (again.id, again.leases.len()));
     assert_eq!(world.service.leases(&service::LeaseFilter::default()).len(), 2);
 }
+
+#[tokio::test]
+async fn cls_10_h_who_gives_up_a_series_keeps_what_has_started() {
+    let mut world = world(1).await;
+    let made = series(&mut world, &[10, 60, 110], false).await.expect("free");
+    let ids: Vec<_> = made.leases.iter().map(|record| record.lease.id).collect();
+    world.run_until(at(11)).await;
+    world.service.delete_lease(&caller("p"), ids[1]).await.expect("there");
+    for _ in 0..2 {
+        // The second time there is nothing to give up.
+        world.service.delete_series(&caller("p"), made.id).await.expect("there");
+        world.touched();
+        world.settle().await;
+        let left: Vec<_> = world.service.series(made.id).iter().map(|record| record.lease.id).collect();
+        assert_eq!((left, status(&world, ids[0])), (vec![ids[0]], "ACTIVE"));
+    }
+    world.run_until(at(41)).await;
+    assert_eq!(status(&world, ids[0]), "TERMINATED");
+}
