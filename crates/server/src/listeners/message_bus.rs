@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 use super::{Listener, TellError};
 use crate::config::{ConfigError, MessageBusConfig};
-use crate::message_bus::{MessageBus, Publishing, Queues, Route, check_names};
+use crate::message_bus::{MessageBus, Publishing, Queues, Route, check_names, wrong};
 
 /// Its name.
 pub(super) const NAME: &str = "message_bus";
@@ -52,11 +52,13 @@ impl fmt::Debug for Publisher {
 }
 
 impl Publisher {
-    /// With these settings; none if nothing is to be published. Nothing is connected to yet.
+    /// With these settings; none if the message bus is there only to hear Nova. Nothing is connected to yet.
     pub fn new(config: &MessageBusConfig) -> Result<Option<Self>, ConfigError> {
         let queues: Vec<String> = config.topics.iter().map(|topic| format!("{topic}.{PRIORITY}")).collect();
         if queues.is_empty() {
-            return Ok(None);
+            // A wrong address would be noticed by nobody.
+            let heard = !config.nova_topics.is_empty();
+            return if heard { Ok(None) } else { Err(wrong(&"it has neither topics nor nova_topics")) };
         }
         check_names(queues.iter().chain([&config.exchange]))?;
         Ok(Some(Self {
@@ -237,6 +239,7 @@ mod tests {
             (bus("http://u:hush@h/"), "begin with rabbit://"),
             (MessageBusConfig { exchange: String::new(), ..bus(url) }, "may have 1 to 255 bytes"),
             (MessageBusConfig { topics: vec!["t".repeat(251)], ..bus(url) }, "may have 1 to 255 bytes"),
+            (MessageBusConfig { topics: Vec::new(), ..bus(url) }, "neither topics nor nova_topics"),
             (
                 MessageBusConfig { tls: true, ca_file: Some("/nowhere".into()), ..bus(url) },
                 "ca_file /nowhere",
