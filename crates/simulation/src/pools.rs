@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use leases::free_pool::DEFAULT_NAME;
+use leases::free_pool::{DEFAULT_NAME, FreePool};
 use leases::ids::{FreePoolId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, Lease};
 use leases::requirement::{Operator, Requirement, RequirementError};
@@ -85,6 +85,8 @@ pub(crate) struct PoolWatch {
     /// Numbers of its own, so that the rest of a simulation depends on pools only as far as they have an effect.
     pub rng: SmallRng,
     given: Given,
+    /// What pools were called when it was last looked.
+    called: BTreeMap<FreePoolId, String>,
     counted: PoolSchedule,
 }
 
@@ -92,7 +94,12 @@ impl PoolWatch {
     /// Whether there are more pools than one in the simulation of that seed: in a part of them.
     pub fn of(seed: u64) -> Option<Self> {
         let rng = SmallRng::seed_from_u64(seed ^ 0x70_6f_6f_6c);
-        (seed % 4 == 3).then(|| Self { rng, given: Given::new(), counted: PoolSchedule::default() })
+        (seed % 4 == 3).then(|| Self {
+            rng,
+            given: Given::new(),
+            called: BTreeMap::new(),
+            counted: PoolSchedule::default(),
+        })
     }
 
     /// When something is done about pools next.
@@ -151,7 +158,12 @@ impl PoolWatch {
                     return Err(format!("host {host} of lease {} has gone to another pool", lease.id));
                 }
                 match wish {
-                    Some(Wish::Name(name)) if known.is_none() && pools.name(pool) != name => {
+                    // The pool may have been renamed since the host was given, and before anybody looked.
+                    Some(Wish::Name(name))
+                        if known.is_none()
+                            && pools.name(pool) != name
+                            && self.called_before(pool) != Some(name) =>
+                    {
                         let is = pools.name(pool);
                         return Err(format!(
                             "lease {} wants hosts of {name}, and has {host} of {is}",
@@ -168,8 +180,16 @@ impl PoolWatch {
             }
         }
         self.given = given;
+        self.called = pools.names.iter().map(|(pool, (name, _))| (*pool, (*name).to_owned())).collect();
         self.counted.follow(contents, &pools);
         Ok(())
+    }
+
+    /// What the pool was called when it was last looked.
+    fn called_before(&self, pool: FreePoolId) -> Option<&str> {
+        // It has no record before it is renamed.
+        let always_there = (pool == FreePool::DEFAULT).then_some(DEFAULT_NAME);
+        self.called.get(&pool).map(String::as_str).or(always_there)
     }
 
     /// Whether usage by pool is what leases had of their hosts.
@@ -291,7 +311,6 @@ impl PoolSchedule {
 mod tests {
     use super::*;
 
-    use leases::free_pool::FreePool;
     use leases::host::Host;
     use leases::terms::HostsTerms;
     use store::{FreePoolRecord, LeaseRecord, Version};
@@ -346,6 +365,12 @@ mod tests {
         let mut pools = watch();
         assert_eq!(pools.check(&contents(name, &[(1, "p1", None)]), AT), Ok(()));
         assert_eq!(pools.check(&contents(name, &[(1, "p2", None)]), AT), Ok(()), "it is only a name");
+        let mut none = contents(name, &[(1, "p1", None)]);
+        none.leases.clear();
+        let mut renamed = watch();
+        assert_eq!(renamed.check(&none, AT), Ok(()));
+        let given = contents(name, &[(1, "p2", None)]);
+        assert_eq!(renamed.check(&given, AT), Ok(()), "it was renamed after the host was given");
         let elsewhere = contents(name, &[(2, "p2", None), (1, "p1", None)]);
         assert!(pools.check(&elsewhere, AT).expect_err("wrong").contains("has gone to another pool"));
         let mut pools = watch();

@@ -1,5 +1,7 @@
 //! Carrying steps out.
 
+use std::collections::BTreeMap;
+
 use fleet::{FleetError, LeaseFacts, OperationKey, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::LeaseId;
@@ -170,13 +172,20 @@ impl Service {
         Ok(())
     }
 
-    /// Steps that the fleet is at and is to be asked about again. Claims that are over are given up: the step
-    /// is planned again if it is still wanted. So are those of steps that are not wanted any more: to ask about a guest
-    /// that is moving would be to have it moved, although it may be meant to go elsewhere by now.
+    /// Steps that the fleet is at and is to be asked about again, for whom they are wanted now. Claims that are over are
+    /// given up: the step is planned again if it is still wanted. So are those of steps that are not wanted any more: to
+    /// ask about a guest that is moving would be to have it moved, although it may be meant to go elsewhere by now.
     fn ask_again(&self, planned: &[Step], now: Timestamp) -> Vec<ClaimedStep> {
         let mut progress = self.progress();
-        let wanted = |own: &InFlight| {
-            own.ask_again_at.is_none() || planned.iter().any(|step| step.action == own.claim.action)
+        let planned: BTreeMap<Action, Option<LeaseId>> =
+            planned.iter().map(|step| (step.action, step.lease)).collect();
+        let wanted = |own: &mut InFlight| {
+            if own.ask_again_at.is_none() {
+                return true;
+            }
+            let lease = planned.get(&own.claim.action);
+            own.lease = lease.copied().flatten();
+            lease.is_some()
         };
         let under_way = progress.in_flight.len();
         progress.in_flight.retain(|_, own| wanted(own));

@@ -1,11 +1,15 @@
 //! Faults of the fleet and of the store.
 
-use fleet::simulated::{Fault, Faults, Happening, PlannedFault, Verb};
+use fleet::simulated::{Between, Fault, Faults, Happening, PlannedFault, Timing, Verb};
 use leases::host::Health;
-use leases::plan::Place;
-use simulation::{StoreFault, caller};
+use leases::ids::HostId;
+use leases::plan::{Action, GuestOwner, Place};
+use service::Task;
+use simulation::{Happened, StoreFault, caller};
 
-use crate::terms::{asking, at, between, hosts, hosts_of, make, minutes, status, world};
+use crate::terms::{
+    asking, at, between, hosts, hosts_of, make, minutes, settings, status, world, world_with,
+};
 
 #[tokio::test]
 async fn w22_a_failed_step_is_tried_again_and_the_lease_says_why_it_waits() {
@@ -171,4 +175,29 @@ async fn the_clock_may_be_set_back_and_forth() {
     assert_eq!(status(&world, lease.lease.id), "TERMINATED");
     world.clock.set(at(100) - minutes(1));
     world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("deleted");
+}
+
+#[tokio::test]
+async fn what_takes_long_is_asked_about_for_the_lease_that_wants_it_now() {
+    let minutes = |minutes: i64| Between::secs(minutes * 60, minutes * 60);
+    let timing = Timing { shut_down: minutes(60), deletion: minutes(10), ..Timing::IMMEDIATE };
+    let mut world = world_with(1, settings(), None, |fleet| fleet.with_timing(timing)).await;
+    world.run_until(at(1)).await;
+    world.fleet.start_guest(HostId(1), GuestOwner::Preemptible, None).expect("in the free pool");
+    let first = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(11)).await;
+    assert_eq!(status(&world, first.lease.id), "STARTING", "the guest is being deleted");
+    world.service.delete_lease(&caller("p"), first.lease.id).await.expect("there");
+    let second = make(&mut world, asking(12, 60, vec![hosts(1)])).await.expect("free again");
+    let mut asked = Vec::new();
+    while let Some(happened) = world.next(at(15)).await {
+        let Happened::Cycled(tasks) = happened else { continue };
+        let steps =
+            tasks.into_iter().filter_map(|task| if let Task::Step(step) = task { Some(step) } else { None });
+        let deletions = steps.filter(|step| matches!(step.claim.action, Action::DeleteGuest(..)));
+        asked.extend(deletions.map(|step| step.lease));
+    }
+    assert!(asked.contains(&Some(second.lease.id)), "{asked:?}");
+    let wrong = asked.iter().filter(|lease| **lease == Some(first.lease.id)).count();
+    assert_eq!(wrong, 0, "{asked:?}");
 }
