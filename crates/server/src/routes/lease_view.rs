@@ -55,11 +55,21 @@ impl Find for LeaseRecord {
 
     /// A lease of somebody else is forbidden rather than not found, as in Blazar (API-policy).
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
-        let record = lease_id(id).and_then(|id| app.service().lease(id));
-        let record = record.ok_or_else(|| ApiError::not_found("lease_id", id))?;
-        session.allow_on(app, Rule::LeasesGet, &target(&record))?;
-        Ok(record)
+        let found = lease_id(id).and_then(|id| app.service().lease(id));
+        seen(app, session, found, ("lease_id", id))
     }
+}
+
+/// What was found by an identifier of that name, if it was and the caller may see it: a lease, or what may become one.
+pub(super) fn seen(
+    app: &App,
+    session: &Session,
+    found: Option<Arc<LeaseRecord>>,
+    (name, id): (&str, &str),
+) -> Result<Arc<LeaseRecord>, ApiError> {
+    let record = found.ok_or_else(|| ApiError::not_found(name, id))?;
+    session.allow_on(app, Rule::LeasesGet, &target(&record))?;
+    Ok(record)
 }
 
 /// The lease with its usage (requirement CLS-12).

@@ -11,7 +11,7 @@ use leases::standing::Standing;
 use service::Offers;
 use store::LeaseRecord;
 
-use super::lease_view::{target, viewed};
+use super::lease_view::{seen, target, viewed};
 use super::project_to_list;
 use super::visible::{Find, Visible};
 use crate::app::{App, Session};
@@ -107,10 +107,8 @@ impl Find for Offered {
     type Found = Arc<LeaseRecord>;
 
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
-        let record = lease_id(id).and_then(|id| app.service().offer(id));
-        let record = record.ok_or_else(|| ApiError::not_found("offer_id", id))?;
-        session.allow_on(app, Rule::LeasesGet, &target(&record))?;
-        Ok(record)
+        let found = lease_id(id).and_then(|id| app.service().offer(id));
+        seen(app, session, found, ("offer_id", id))
     }
 }
 

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use leases::ids::LeaseId;
 use store::LeaseRecord;
 
-use super::lease_view::target;
+use super::lease_view::{seen, target};
 use super::project_to_list;
 use super::visible::{Find, Visible};
 use crate::app::{App, Session};
@@ -76,10 +76,8 @@ impl Find for Waiting {
     type Found = Arc<LeaseRecord>;
 
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
-        let record = lease_id(id).and_then(|id| app.service().waiting(id));
-        let record = record.ok_or_else(|| ApiError::not_found("waitlist_entry_id", id))?;
-        session.allow_on(app, Rule::LeasesGet, &target(&record))?;
-        Ok(record)
+        let found = lease_id(id).and_then(|id| app.service().waiting(id));
+        seen(app, session, found, ("waitlist_entry_id", id))
     }
 }
 

@@ -5,7 +5,6 @@
 //! call came last.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use fleet::{FleetError, Machine, Outcome};
 use leases::host::Health;
@@ -49,11 +48,10 @@ impl Service {
         let (state, mut progress) = (self.state(), self.progress());
         let works = |host: &HostId| machines.get(host).is_some_and(|machine| machine.health == Health::Up);
         let lost = |host: &&HostId| progress.is_out(**host) && state.hosts.contains_key(*host) && works(host);
-        let after = progress.taken_on_again.map_or(Bound::Unbounded, Bound::Excluded);
-        let until = progress.taken_on_again.map_or(Bound::Excluded(HostId(0)), Bound::Included);
-        let taken_on = &progress.taken_on;
-        let turns =
-            taken_on.range((after, Bound::Unbounded)).chain(taken_on.range((Bound::Unbounded, until)));
+        let last = progress.taken_on_again;
+        let (after, before): (Vec<&HostId>, _) =
+            progress.taken_on.iter().partition(|host| Some(**host) > last);
+        let turns = after.into_iter().chain(before);
         let lost: Vec<HostId> = turns.filter(lost).take(self.settings.steps_at_once).copied().collect();
         progress.taken_on_again = lost.last().copied();
         lost
