@@ -423,7 +423,7 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
     if (start !== was.start) change.start_date = rfc3339(start);
     if (end !== was.end) change.end_date = rfc3339(end);
     if (hosts && count !== hosts.max)
-      change.reservations = [{ id: hosts.id, min: count, max: count }] as NonNullable<LeaseChange["reservations"]>;
+      change.reservations = [{ id: hosts.id, min: count, max: count }];
     if (endAction !== lease.end_action) change.end_action = endAction;
     return Object.keys(change).length > 0 ? change : null;
   }, [name, start, end, count, endAction, lease.name, was.start, was.end, hosts?.max, hosts?.id, lease.end_action]);

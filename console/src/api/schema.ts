@@ -1209,10 +1209,8 @@ export interface components {
             end_date?: string | null;
             /** @description A new name. */
             name?: string;
-            /** @description New terms of reservations: `id`, and those fields that change. */
-            reservations?: {
-                [key: string]: unknown;
-            }[];
+            /** @description New terms of reservations. */
+            reservations?: components["schemas"]["ReservationChange"][];
             /** @description A new start: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. */
             start_date?: string | null;
         };
@@ -1768,6 +1766,86 @@ export interface components {
             /** @description When it was last changed. */
             updated_at?: string | null;
         };
+        /**
+         * @description New terms of a reservation: which one it is, and those fields that change. What is absent or empty stays; null takes
+         *     back what was said of hosts beside expressions. Only fields of its own type may be there.
+         */
+        ReservationChange: {
+            /** @description Instances: true on one host, false on distinct hosts, null anywhere. */
+            affinity?: boolean | null;
+            /**
+             * Format: int32
+             * @description Instances or addresses: so many.
+             */
+            amount?: number | null;
+            /** @description The availability zone that they are to be in. Not in Blazar. */
+            availability_zone?: string | null;
+            /** @description What is done before the end with what runs on hosts: `default`, `snapshot` or nothing. */
+            before_end?: string | null;
+            /**
+             * Format: int32
+             * @description Disk of each instance, GiB.
+             */
+            disk_gb?: number | null;
+            /**
+             * Format: int32
+             * @description Disk of each host, at least, GiB. Not in Blazar.
+             */
+            disk_gib?: number | null;
+            /** @description What hosts must be like in Nova's words: all of it. Not in Blazar. */
+            extra_specs?: {
+                [key: string]: string;
+            } | null;
+            /** @description The flavor of instances, which stays as it is. */
+            flavor_id?: string | null;
+            /** @description Whether all hosts must have the same CPUs and hypervisor. Not in Blazar. */
+            homogeneous?: boolean | null;
+            /** @description What hosts must be like, as in a new lease. */
+            hypervisor_properties?: string | null;
+            /** @description The reservation's identifier. */
+            id: string;
+            /** @description Properties of the image that guests are to run: all of them. Not in Blazar. */
+            image_properties?: {
+                [key: string]: string;
+            } | null;
+            /**
+             * Format: int32
+             * @description Hosts: at most so many.
+             */
+            max?: number | null;
+            /**
+             * Format: int32
+             * @description Memory of each instance, MiB.
+             */
+            memory_mb?: number | null;
+            /**
+             * Format: int32
+             * @description Memory of each host, at least, MiB. Not in Blazar.
+             */
+            memory_mib?: number | null;
+            /**
+             * Format: int32
+             * @description Hosts: at least so many.
+             */
+            min?: number | null;
+            /** @description The network of addresses. */
+            network_id?: string | null;
+            /** @description The region that hosts are to be in. Not in Blazar. */
+            region?: string | null;
+            /** @description These addresses among them. */
+            required_floatingips?: string[] | null;
+            /** @description The same, of hosts and of those of instances; both must hold. */
+            resource_properties?: string | null;
+            /** @description Its type, which stays as it is. */
+            resource_type?: string | null;
+            /** @description What may fail without the lease having fewer hosts than it asks for. Not in Blazar. */
+            survives?: string | null;
+            /**
+             * Format: int32
+             * @description Virtual CPUs of each instance; of each host, at least, which is not in Blazar.
+             */
+            vcpus?: number | null;
+        };
         /** @description What is to be reserved. */
         ReservationCreate: {
             /** @description The availability zone that they are to be in. */
@@ -1806,6 +1884,8 @@ export interface components {
              * @description At least so many.
              */
             min: number;
+            /** @description The name of the pool that its hosts are while the lease runs; without one, the reservation's identifier. */
+            pool_name?: string | null;
             /** @description The region that hosts are to be in. This and what follows is not in Blazar. */
             region?: string | null;
             /** @description The same; both must hold. */

@@ -32,10 +32,10 @@ pub(crate) struct Arguments {
     vcpus: Option<u32>,
     /// Memory of each: 4096, 512M, 4G
     #[arg(long, value_name = "MIB", value_parser = mebibytes, requires = "vcpus")]
-    memory: Option<u64>,
+    memory: Option<u32>,
     /// Disk of each: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "vcpus")]
-    disk: Option<u64>,
+    disk: Option<u32>,
     /// Floating IPs of this network
     #[arg(long, value_name = "NETWORK")]
     network: Option<String>,

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::failure::{innermost, refusal};
@@ -105,25 +106,34 @@ impl Connection {
     }
 
     /// Makes something.
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        self.send(&|| json(self.request(Method::POST, path), body), 1).await
+    pub(crate) async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
+        let body = json(body)?;
+        self.send(&|| with_body(self.request(Method::POST, path), &body), 1).await
     }
 
     /// Makes something once, however often the request has to be sent: the key tells the service that it is
     /// the same request.
-    pub(crate) async fn post_once(&self, path: &str, body: &Value, key: &str) -> Result<Value, ClientError> {
-        let request = || json(self.request(Method::POST, path), body).header("Idempotency-Key", key);
+    pub(crate) async fn post_once(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        key: &str,
+    ) -> Result<Value, ClientError> {
+        let body = json(body)?;
+        let request = || with_body(self.request(Method::POST, path), &body).header("Idempotency-Key", key);
         self.send(&request, ATTEMPTS).await
     }
 
     /// Changes something.
-    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        self.send(&|| json(self.request(Method::PUT, path), body), 1).await
+    pub(crate) async fn put(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
+        let body = json(body)?;
+        self.send(&|| with_body(self.request(Method::PUT, path), &body), 1).await
     }
 
     /// Changes a part of something.
-    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        self.send(&|| json(self.request(Method::PATCH, path), body), 1).await
+    pub(crate) async fn patch(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
+        let body = json(body)?;
+        self.send(&|| with_body(self.request(Method::PATCH, path), &body), 1).await
     }
 
     /// Takes something away.
@@ -217,8 +227,13 @@ fn client(authorities: Option<&Path>, certificate: Option<&Path>) -> Result<Clie
     builder.build().map_err(|error| ClientError::Usage(innermost(&error)))
 }
 
-fn json(request: RequestBuilder, body: &Value) -> RequestBuilder {
-    request.header(CONTENT_TYPE, "application/json").body(body.to_string())
+/// A body as it is sent.
+fn json(body: &impl Serialize) -> Result<String, ClientError> {
+    serde_json::to_string(body).map_err(|error| ClientError::Usage(format!("that is no request: {error}")))
+}
+
+fn with_body(request: RequestBuilder, body: &str) -> RequestBuilder {
+    request.header(CONTENT_TYPE, "application/json").body(body.to_owned())
 }
 
 fn http_date(text: &str) -> Option<Timestamp> {

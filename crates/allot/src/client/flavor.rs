@@ -1,7 +1,10 @@
 //! `allot flavor`.
 
+use std::collections::BTreeMap;
+
+use api::v1::body::FlavorCreate;
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::sizes::{gibibytes, mebibytes};
 use super::table::text;
@@ -31,10 +34,10 @@ pub(crate) struct Create {
     vcpus: u32,
     /// Memory: 4096, 512M, 4G
     #[arg(long, value_name = "MIB", value_parser = mebibytes)]
-    memory: u64,
+    memory: u32,
     /// Disk: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes)]
-    disk: u64,
+    disk: u32,
     /// What else it needs, as Nova's extra specs; may be repeated
     #[arg(long = "spec", value_name = "NAME=VALUE")]
     specs: Vec<String>,
@@ -73,21 +76,22 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     }
 }
 
-fn body(arguments: &Create) -> Result<Value, ClientError> {
-    let mut specs = Map::new();
+fn body(arguments: &Create) -> Result<FlavorCreate, ClientError> {
+    let mut extra_specs = BTreeMap::new();
     for spec in &arguments.specs {
         let wrong = || ClientError::Usage(format!("--spec {spec}: write NAME=VALUE"));
         let (name, value) = spec.split_once('=').ok_or_else(wrong)?;
-        specs.insert(name.to_owned(), json!(value));
+        extra_specs.insert(name.to_owned(), value.to_owned());
     }
-    Ok(json!({
-        "id": arguments.id.as_ref().unwrap_or(&arguments.name),
-        "name": arguments.name,
-        "vcpus": arguments.vcpus,
-        "ram": arguments.memory,
-        "disk": arguments.disk,
-        "extra_specs": specs,
-    }))
+    Ok(FlavorCreate {
+        id: Some(arguments.id.as_ref().unwrap_or(&arguments.name).clone()),
+        name: arguments.name.clone(),
+        vcpus: arguments.vcpus,
+        ram: arguments.memory,
+        disk: arguments.disk,
+        extra_specs,
+        ..FlavorCreate::default()
+    })
 }
 
 fn print(answer: &Value, found: &Vec<Value>, session: &mut Session<'_>) -> Result<(), ClientError> {

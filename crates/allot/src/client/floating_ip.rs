@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
+use api::v1::body::FloatingIpCreate;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::table::text;
 use super::wire::{FloatingIp, read};
@@ -76,7 +77,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
 async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), ClientError> {
     let addresses: Vec<String> = arguments.addresses.iter().map(ToString::to_string).collect();
     with_each(&addresses, session, async |address, session: &mut Session<'_>| {
-        let body = json!({ "floating_network_id": arguments.network, "floating_ip_address": address });
+        let network = arguments.network.clone();
+        let body = FloatingIpCreate { floating_network_id: network, floating_ip_address: address.to_owned() };
         let answer = session.connection.post("/v1/floatingips", &body).await?;
         if session.json {
             session.print_json(&answer)

@@ -1,14 +1,15 @@
 //! `allot freepool`.
 
 use api::v1::FreePool;
+use api::v1::body::{FreePoolChange, FreePoolCreate};
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::host::{all, table_of};
+use super::host::{all, new_host, table_of};
 use super::lease::EndAction;
 use super::table::text;
 use super::wire::{Host, read};
-use super::{ClientError, Session, object, pair, segment, with_each};
+use super::{ClientError, Session, pair, segment, with_each};
 
 /// What to do with free pools.
 #[derive(Debug, Subcommand)]
@@ -122,15 +123,16 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Show(arguments) => show(&arguments.pool, session).await,
         Command::Create(arguments) => {
-            let mut body = json!({"name": arguments.name, "extra_specs": object(arguments.specs)});
-            if let Some(action) = arguments.end_action {
-                body["end_action"] = json!(action.name());
-            }
+            let body = FreePoolCreate {
+                name: arguments.name,
+                extra_specs: arguments.specs.into_iter().collect(),
+                end_action: arguments.end_action.map(|action| action.name().to_owned()),
+            };
             let answer = session.connection.post("/v1/freepools", &body).await?;
             print_one(&answer, session)
         }
         Command::Rename(arguments) => {
-            let body = json!({ "name": arguments.name });
+            let body = FreePoolChange { name: Some(arguments.name), ..FreePoolChange::default() };
             let answer = session.connection.put(&path(&arguments.pool), &body).await?;
             print_one(&answer, session)
         }
@@ -162,9 +164,7 @@ async fn add_hosts(arguments: &AddHost, session: &mut Session<'_>) -> Result<(),
         let answer = if known.iter().any(|known| known.hypervisor_hostname == host || known.id == host) {
             session.connection.put(&format!("{address}/{}", segment(host)), &json!({})).await?
         } else {
-            let mut body = object(arguments.set.clone());
-            body.insert("name".to_owned(), json!(host));
-            session.connection.post(&address, &Value::Object(body)).await?
+            session.connection.post(&address, &new_host(host, &arguments.set)).await?
         };
         if session.json {
             session.print_json(&answer)
@@ -189,23 +189,23 @@ async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> 
 }
 
 async fn update(arguments: Update, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let mut body = Map::new();
+    let mut change = FreePoolChange::default();
     if !arguments.specs.is_empty() || !arguments.unset.is_empty() {
         let known: FreePool = read(&session.connection.get(&path(&arguments.pool), &[]).await?, "freepool")?;
         let mut specs = known.extra_specs;
         specs.retain(|name, _| !arguments.unset.contains(name));
         specs.extend(arguments.specs);
-        body.insert("extra_specs".to_owned(), json!(specs));
+        change.extra_specs = Some(specs);
     }
     if arguments.end_action.is_some() || arguments.default_end_action {
-        body.insert("end_action".to_owned(), json!(arguments.end_action.map(EndAction::name)));
+        change.end_action = Some(arguments.end_action.map(|action| action.name().to_owned()));
     }
-    if body.is_empty() {
+    if change == FreePoolChange::default() {
         return Err(ClientError::Usage(
             "say what is to be different: --spec, --unset or --end-action".into(),
         ));
     }
-    let answer = session.connection.put(&path(&arguments.pool), &Value::Object(body)).await?;
+    let answer = session.connection.put(&path(&arguments.pool), &change).await?;
     print_one(&answer, session)
 }
 

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use api::v1::body::{HostChange, HostCreate, PropertyChange};
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::dates::{shown, zone_name};
 use super::table::{Style, text};
 use super::wire::{Allocation, Host, Lease, plain, read};
-use super::{ClientError, Session, object, pair, with_each};
+use super::{ClientError, Session, pair, with_each};
 
 /// What to do with hosts.
 #[derive(Debug, Subcommand)]
@@ -133,11 +134,17 @@ fn print_host(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientErr
     session.print(&one(&host))
 }
 
+/// A machine of that name that is to be a host with these capabilities.
+pub(super) fn new_host(name: &str, capabilities: &[(String, String)]) -> HostCreate {
+    let mut capabilities: BTreeMap<_, _> = capabilities.iter().cloned().collect();
+    // It is what the machine is called.
+    capabilities.remove("name");
+    HostCreate { name: Some(name.to_owned()), id: None, capabilities }
+}
+
 async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), ClientError> {
     with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
-        let mut body = object(arguments.set.clone());
-        body.insert("name".to_owned(), json!(host));
-        let answer = session.connection.post("/v1/os-hosts", &Value::Object(body)).await?;
+        let answer = session.connection.post("/v1/os-hosts", &new_host(host, &arguments.set)).await?;
         if arguments.hosts.len() == 1 || session.json {
             print_host(&answer, session)
         } else {
@@ -155,7 +162,7 @@ async fn set_reservable(
 ) -> Result<(), ClientError> {
     with_each(hosts, session, async |host, session: &mut Session<'_>| {
         let id = identify(host, session).await?;
-        let body = json!({ "reservable": reservable });
+        let body = HostChange { reservable: Some(reservable), ..HostChange::default() };
         let answer = session.connection.put(&format!("/v1/os-hosts/{id}"), &body).await?;
         if session.json {
             return session.print_json(&answer);
@@ -168,9 +175,9 @@ async fn set_reservable(
 
 async fn update(arguments: &Update, session: &mut Session<'_>) -> Result<(), ClientError> {
     let id = identify(&arguments.host, session).await?;
-    let set = arguments.set.iter().map(|(name, value)| (name.clone(), json!(value)));
-    let unset = arguments.unset.iter().map(|name| (name.clone(), Value::Null));
-    let body = Value::Object(set.chain(unset).collect());
+    let set = arguments.set.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
+    let unset = arguments.unset.iter().map(|name| (name.clone(), None));
+    let body = HostChange { reservable: None, capabilities: set.chain(unset).collect() };
     let answer = session.connection.put(&format!("/v1/os-hosts/{id}"), &body).await?;
     print_host(&answer, session)
 }
@@ -188,7 +195,7 @@ async fn properties(arguments: &Properties, session: &mut Session<'_>) -> Result
     let hide = arguments.hide.as_ref().map(|name| (name, true));
     if let Some((name, private)) = hide.or_else(|| arguments.unhide.as_ref().map(|name| (name, false))) {
         let path = format!("/v1/os-hosts/properties/{}", super::segment(name));
-        let answer = session.connection.patch(&path, &json!({ "private": private })).await?;
+        let answer = session.connection.patch(&path, &PropertyChange { private }).await?;
         if session.json {
             return session.print_json(&answer);
         }
@@ -331,6 +338,8 @@ fn allocated(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn hosts() -> Vec<Host> {

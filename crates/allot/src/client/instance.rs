@@ -1,9 +1,11 @@
 //! `allot instance`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use api::v1::body::{HostsQuestion, InstanceCreate, LeaseHints};
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::dates::shown;
 use super::lease::{identify as identify_lease, is_uuid};
@@ -109,10 +111,10 @@ struct Placing {
     vcpus: Option<u32>,
     /// Memory: 4096, 512M, 4G
     #[arg(long, value_name = "MIB", value_parser = mebibytes, requires = "vcpus")]
-    memory: Option<u64>,
+    memory: Option<u32>,
     /// Disk: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "vcpus")]
-    disk: Option<u64>,
+    disk: Option<u32>,
 }
 
 #[derive(Args, Debug)]
@@ -148,10 +150,19 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print(&answer, &found, session)
         }
         Command::Create(arguments) => {
-            let mut body = body(&arguments.placing, session).await?;
-            body.insert("name".to_owned(), json!(arguments.name));
-            body.extend(arguments.requeue.then(|| ("requeue".to_owned(), json!(true))));
-            let mut answer = session.connection.post("/v1/instances", &Value::Object(body)).await?;
+            let Asked { hints, flavor, image, volumes } = Asked::of(&arguments.placing, session).await?;
+            let body = InstanceCreate {
+                name: arguments.name,
+                vcpus: arguments.placing.vcpus,
+                memory_mb: arguments.placing.memory,
+                disk_gb: arguments.placing.disk,
+                scheduler_hints: hints,
+                flavor_properties: flavor,
+                image_properties: image,
+                volume_properties: volumes,
+                requeue: arguments.requeue,
+            };
+            let mut answer = session.connection.post("/v1/instances", &body).await?;
             if arguments.wait {
                 answer = built(answer, session).await?;
             }
@@ -171,11 +182,20 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             .await
         }
         Command::Filter(arguments) => {
-            let mut body = body(&arguments.placing, session).await?;
-            let hosts = (!arguments.host.is_empty()).then(|| json!(arguments.host));
-            body.extend(hosts.map(|hosts| ("hosts".to_owned(), hosts)));
-            body.extend(arguments.project.map(|project| ("project_id".to_owned(), json!(project))));
-            let answer = session.connection.post("/v1/instances/filter", &Value::Object(body)).await?;
+            let Asked { hints, flavor, image, volumes } = Asked::of(&arguments.placing, session).await?;
+            let body = HostsQuestion {
+                hosts: (!arguments.host.is_empty()).then_some(arguments.host),
+                instance_id: None,
+                project_id: arguments.project,
+                vcpus: arguments.placing.vcpus,
+                memory_mb: arguments.placing.memory,
+                disk_gb: arguments.placing.disk,
+                scheduler_hints: hints,
+                flavor_properties: flavor,
+                image_properties: image,
+                volume_properties: volumes,
+            };
+            let answer = session.connection.post("/v1/instances/filter", &body).await?;
             print_hosts(&answer, session)
         }
     }
@@ -200,42 +220,44 @@ async fn built(mut answer: Value, session: &Session<'_>) -> Result<Value, Client
     }
 }
 
-async fn body(arguments: &Placing, session: &Session<'_>) -> Result<Map<String, Value>, ClientError> {
-    let mut body = Map::new();
-    let mut set = |name: &str, value: Option<u64>| {
-        body.extend(value.map(|value| (name.to_owned(), json!(value))));
-    };
-    set("vcpus", arguments.vcpus.map(u64::from));
-    set("memory_mb", arguments.memory);
-    set("disk_gb", arguments.disk);
-    let mut hints = Map::new();
-    if let Some(lease) = &arguments.lease {
-        hints.insert("lease".to_owned(), json!(identify_lease(lease, session).await?));
+/// What is asked for beside a size, as requests have it.
+struct Asked {
+    hints: Option<LeaseHints>,
+    flavor: BTreeMap<String, String>,
+    image: BTreeMap<String, String>,
+    volumes: Vec<BTreeMap<String, String>>,
+}
+
+impl Asked {
+    /// With the identifiers of the lease and of the instances that are named.
+    async fn of(arguments: &Placing, session: &Session<'_>) -> Result<Self, ClientError> {
+        let lease = match &arguments.lease {
+            Some(lease) => Some(identify_lease(lease, session).await?),
+            None => None,
+        };
+        let hints = LeaseHints {
+            lease,
+            reservation: arguments.reservation.clone(),
+            preemptible: arguments.preemptible,
+            preemptible_class: arguments.preemptible_class.clone(),
+            same_host: identify_all(&arguments.same_host, session).await?,
+            different_host: identify_all(&arguments.different_host, session).await?,
+        };
+        Ok(Self {
+            hints: (hints != LeaseHints::default()).then_some(hints),
+            flavor: arguments.flavor_property.iter().cloned().collect(),
+            image: arguments.image_property.iter().cloned().collect(),
+            volumes: arguments.volume_property.iter().cloned().map(|property| [property].into()).collect(),
+        })
     }
-    hints.extend(arguments.preemptible.map(|said| ("preemptible".to_owned(), json!(said))));
-    let class = arguments.preemptible_class.as_ref();
-    hints.extend(class.map(|class| ("preemptible_class".to_owned(), json!(class))));
-    hints.extend(arguments.reservation.as_ref().map(|id| ("reservation".to_owned(), json!(id))));
-    for (name, instances) in
-        [("same_host", &arguments.same_host), ("different_host", &arguments.different_host)]
-    {
-        let mut ids = Vec::new();
-        for instance in instances {
-            ids.push(identify(instance, session).await?);
-        }
-        hints.extend((!ids.is_empty()).then(|| (name.to_owned(), json!(ids))));
+}
+
+async fn identify_all(instances: &[String], session: &Session<'_>) -> Result<Vec<String>, ClientError> {
+    let mut ids = Vec::new();
+    for instance in instances {
+        ids.push(identify(instance, session).await?);
     }
-    body.extend((!hints.is_empty()).then(|| ("scheduler_hints".to_owned(), Value::Object(hints))));
-    let object = |properties: &[(String, String)]| {
-        Value::Object(properties.iter().map(|(name, value)| (name.clone(), json!(value))).collect())
-    };
-    let (flavor, image) = (&arguments.flavor_property, &arguments.image_property);
-    body.extend((!flavor.is_empty()).then(|| ("flavor_properties".to_owned(), object(flavor))));
-    body.extend((!image.is_empty()).then(|| ("image_properties".to_owned(), object(image))));
-    let volumes: Vec<Value> =
-        arguments.volume_property.iter().map(|property| object(std::slice::from_ref(property))).collect();
-    body.extend((!volumes.is_empty()).then(|| ("volume_properties".to_owned(), json!(volumes))));
-    Ok(body)
+    Ok(ids)
 }
 
 /// The identifier of the instance that is called so.

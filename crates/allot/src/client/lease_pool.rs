@@ -1,13 +1,14 @@
 //! `allot leasepool`.
 
+use api::v1::body::{LeasePoolChange, LeasePoolCreate, LeasePoolGrowth, LeasePoolSwap};
 use api::v1::{LeasePool, LeasePoolHost};
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::lease::EndAction;
 use super::table::text;
 use super::wire::read;
-use super::{ClientError, Session, object, pair, segment, with_each};
+use super::{ClientError, Session, pair, segment, with_each};
 
 /// What to do with lease pools.
 #[derive(Debug, Subcommand)]
@@ -83,10 +84,41 @@ pub(crate) struct Set {
     pool: String,
     /// How many virtual CPUs for each there is; "default" for what hosts say
     #[arg(long, value_name = "RATIO", required_unless_present = "ram_ratio")]
-    cpu_ratio: Option<String>,
+    cpu_ratio: Option<Ratio>,
     /// The same of memory
     #[arg(long, value_name = "RATIO")]
-    ram_ratio: Option<String>,
+    ram_ratio: Option<Ratio>,
+}
+
+/// How far something is over-committed.
+#[derive(Clone, Copy, Debug)]
+enum Ratio {
+    /// As hosts say.
+    Default,
+    /// So far.
+    Of(f64),
+}
+
+impl Ratio {
+    /// As the service has it: null for what hosts say.
+    fn wire(self) -> Option<f64> {
+        match self {
+            Self::Default => None,
+            Self::Of(ratio) => Some(ratio),
+        }
+    }
+}
+
+impl std::str::FromStr for Ratio {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "default" => Ok(Self::Default),
+            // Whether it is one that there can be is up to the service.
+            number => number.parse().map(Self::Of).map_err(|_| "write a number, as 1.5, or default"),
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -129,31 +161,34 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Show(arguments) => show(&arguments.pool, session).await,
         Command::Create(arguments) => {
-            let mut body = json!({"name": arguments.name, "host_count": arguments.hosts,
-                "duration": arguments.duration, "extra_specs": object(arguments.specs)});
-            if let Some(action) = arguments.end_action {
-                body["end_action"] = json!(action.name());
-            }
-            if let Some(project) = arguments.project {
-                body["project_id"] = json!(project);
-            }
+            let body = LeasePoolCreate {
+                host_count: arguments.hosts,
+                name: Some(arguments.name),
+                extra_specs: arguments.specs.into_iter().collect(),
+                duration: Some(arguments.duration),
+                end_action: arguments.end_action.map(|action| action.name().to_owned()),
+                project_id: arguments.project,
+                ..LeasePoolCreate::default()
+            };
             let answer = session.connection.post("/v1/leasepools", &body).await?;
             print_one(&answer, session)
         }
-        Command::Rename(arguments) => change(&arguments.pool, json!({"name": arguments.name}), session).await,
+        Command::Rename(Rename { pool, name }) => {
+            let renamed = LeasePoolChange { name: Some(Some(name)), ..LeasePoolChange::default() };
+            change(&pool, &renamed, session).await
+        }
         Command::Set(arguments) => {
-            let mut body = Map::new();
-            for (name, ratio) in
-                [("cpu_allocation_ratio", arguments.cpu_ratio), ("ram_allocation_ratio", arguments.ram_ratio)]
-            {
-                let value = |ratio: String| if ratio == "default" { Value::Null } else { json!(ratio) };
-                body.extend(ratio.map(|ratio| (name.to_owned(), value(ratio))));
-            }
-            change(&arguments.pool, Value::Object(body), session).await
+            let ratios = LeasePoolChange {
+                name: None,
+                cpu_allocation_ratio: arguments.cpu_ratio.map(Ratio::wire),
+                ram_allocation_ratio: arguments.ram_ratio.map(Ratio::wire),
+            };
+            change(&arguments.pool, &ratios, session).await
         }
         Command::AddHost(arguments) => {
             let address = format!("{}/hosts", path(&arguments.pool, session).await?);
-            let body = json!({"host_count": arguments.count, "extra_specs": object(arguments.specs)});
+            let extra_specs = arguments.specs.into_iter().collect();
+            let body = LeasePoolGrowth { host_count: Some(arguments.count), extra_specs };
             let answer = session.connection.post(&address, &body).await?;
             print_one(&answer, session)
         }
@@ -164,7 +199,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             let found = hosts.into_iter().find(|one| one.id == host || one.name == host);
             let message = || format!("there is no host {host:?} in the pool");
             let refused = || ClientError::Refused { status: 404, message: message(), hint: None };
-            let body = json!({"host_id": found.ok_or_else(refused)?.id});
+            let body = LeasePoolSwap { host_id: found.ok_or_else(refused)?.id };
             let answer = session.connection.post(&format!("{address}/swap"), &body).await?;
             print_one(&answer, session)
         }
@@ -182,8 +217,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     }
 }
 
-async fn change(pool: &str, body: Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let answer = session.connection.put(&path(pool, session).await?, &body).await?;
+async fn change(pool: &str, to: &LeasePoolChange, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let answer = session.connection.put(&path(pool, session).await?, to).await?;
     print_one(&answer, session)
 }
 

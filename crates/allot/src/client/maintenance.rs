@@ -1,10 +1,10 @@
 //! `allot maintenance`.
 
 use api::v1::Maintenance;
+use api::v1::body::MaintenanceCreate;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
 
 use super::dates::{When, duration, shown, zone_name};
 use super::table::text;
@@ -70,18 +70,17 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     session.print(&text)
 }
 
-fn body(wanted: &Wanted, now: Timestamp, zone: &TimeZone) -> Result<Value, ClientError> {
-    let mut body = json!({"hosts": wanted.hosts, "duration": format!("{}", duration(&wanted.length)?)});
-    if let Some(pool) = &wanted.freepool {
-        body["freepool"] = json!(pool);
-    }
-    if let Some(margin) = &wanted.margin {
-        body["margin"] = json!(format!("{}", duration(margin)?));
-    }
-    for (name, when) in [("not_before", &wanted.not_before), ("before", &wanted.before)] {
-        if let Some(when) = when {
-            body[name] = json!(When::parse(when, now, zone)?.wire());
-        }
-    }
-    Ok(body)
+fn body(wanted: &Wanted, now: Timestamp, zone: &TimeZone) -> Result<MaintenanceCreate, ClientError> {
+    let date = |when: &Option<String>| {
+        when.as_ref().map(|when| When::parse(when, now, zone).map(When::wire)).transpose()
+    };
+    let margin = wanted.margin.as_ref().map(|margin| duration(margin)).transpose()?;
+    Ok(MaintenanceCreate {
+        hosts: wanted.hosts.clone(),
+        freepool: wanted.freepool.clone(),
+        duration: duration(&wanted.length)?.to_string(),
+        margin: margin.map(|margin| margin.to_string()),
+        not_before: date(&wanted.not_before)?,
+        before: date(&wanted.before)?,
+    })
 }

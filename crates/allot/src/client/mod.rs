@@ -411,8 +411,3 @@ fn pair(text: &str) -> Result<(String, String), &'static str> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     if name.is_empty() { Err("write NAME=VALUE") } else { Ok((name.to_owned(), value.to_owned())) }
 }
-
-/// Such pairs as an object.
-fn object(pairs: Vec<(String, String)>) -> serde_json::Map<String, Value> {
-    pairs.into_iter().map(|(name, value)| (name, Value::String(value))).collect()
-}

@@ -1,7 +1,7 @@
 //! Sizes of memory and disk as people write them.
 
 /// Memory, MiB: `4096`, `512M`, `4G`.
-pub(crate) fn mebibytes(text: &str) -> Result<u64, String> {
+pub(crate) fn mebibytes(text: &str) -> Result<u32, String> {
     scaled(
         text,
         &[('M', 1), ('G', 1024), ('T', 1024 * 1024)],
@@ -10,15 +10,16 @@ pub(crate) fn mebibytes(text: &str) -> Result<u64, String> {
 }
 
 /// Disk, GiB: `20`, `20G`, `1T`.
-pub(crate) fn gibibytes(text: &str) -> Result<u64, String> {
+pub(crate) fn gibibytes(text: &str) -> Result<u32, String> {
     scaled(text, &[('G', 1), ('T', 1024)], "write GiB as 20, or with a unit as 20G, 1T")
 }
 
-fn scaled(text: &str, units: &[(char, u64)], wrong: &str) -> Result<u64, String> {
+fn scaled(text: &str, units: &[(char, u32)], wrong: &str) -> Result<u32, String> {
     let (number, factor) = units
         .iter()
         .find_map(|(unit, factor)| Some((text.to_uppercase().strip_suffix(*unit)?.to_owned(), *factor)))
         .unwrap_or((text.to_owned(), 1));
-    let number: Option<u64> = number.parse().ok();
-    number.and_then(|number| number.checked_mul(factor)).ok_or_else(|| wrong.to_owned())
+    let number: u64 = number.parse().map_err(|_| wrong.to_owned())?;
+    let size = number.checked_mul(u64::from(factor)).and_then(|size| u32::try_from(size).ok());
+    size.ok_or_else(|| format!("that is more than there can be: {} at most", u32::MAX))
 }

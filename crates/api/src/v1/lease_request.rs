@@ -259,6 +259,7 @@ mod tests {
             survives: Some("rack".to_owned()),
             extra_specs: [("capabilities:cpu_info:arch".to_owned(), "x86_64".to_owned())].into(),
             image_properties: BTreeMap::new(),
+            pool_name: None,
         };
         let ips = ReservationCreate::FloatingIps {
             network_id: "n".to_owned(),

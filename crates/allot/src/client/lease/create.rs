@@ -1,8 +1,11 @@
 //! `allot lease create`.
 
+use api::v1::body::{LeaseCreate, RepeatCreate, ReservationCreate};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
+use super::amount::Amount;
 use super::end_action::EndAction;
 use super::hints;
 use super::offers;
@@ -85,10 +88,10 @@ struct Reservations {
     vcpus: Option<u32>,
     /// Memory of each instance: 4096, 512M, 4G
     #[arg(long, value_name = "MIB", value_parser = mebibytes, requires = "instances", conflicts_with = "flavor")]
-    memory: Option<u64>,
+    memory: Option<u32>,
     /// Disk of each instance: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "instances", conflicts_with = "flavor")]
-    disk: Option<u64>,
+    disk: Option<u32>,
     /// Where instances are to be
     #[arg(long, value_enum, value_name = "WHERE", requires = "instances", conflicts_with = "flavor")]
     affinity: Option<Affinity>,
@@ -129,19 +132,20 @@ struct Recurring {
 
 impl Recurring {
     /// As the service has it; nothing of a lease that does not recur.
-    fn wire(&self, now: jiff::Timestamp, zone: &jiff::tz::TimeZone) -> Result<Option<Value>, ClientError> {
+    fn wire(
+        &self,
+        now: jiff::Timestamp,
+        zone: &jiff::tz::TimeZone,
+    ) -> Result<Option<RepeatCreate>, ClientError> {
         let Some(every) = &self.every else { return Ok(None) };
-        let mut repeat = json!({"every": every, "skip_unavailable": self.skip_unavailable});
-        if let Some(times) = self.times {
-            repeat["times"] = json!(times);
-        }
-        if let Some(until) = &self.until {
-            repeat["until"] = json!(When::parse(until, now, zone)?.wire());
-        }
-        if let Some(name) = zone.iana_name() {
-            repeat["time_zone"] = json!(name);
-        }
-        Ok(Some(repeat))
+        let until = self.until.as_ref().map(|until| When::parse(until, now, zone)).transpose()?;
+        Ok(Some(RepeatCreate {
+            every: every.clone(),
+            times: self.times,
+            until: until.map(When::wire),
+            time_zone: zone.iana_name().map(str::to_owned),
+            skip_unavailable: self.skip_unavailable,
+        }))
     }
 }
 
@@ -173,25 +177,6 @@ enum Affinity {
     Together,
     /// Each on a host of its own
     Apart,
-}
-
-/// At least and at most so many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Amount {
-    pub(super) min: u32,
-    pub(super) max: u32,
-}
-
-impl std::str::FromStr for Amount {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WRONG: &str = "write a number, as 2, or the least and the most, as 2-4";
-        let (min, max) = text.split_once('-').unwrap_or((text, text));
-        let min = min.trim().parse().map_err(|_| WRONG)?;
-        let max = max.trim().parse().map_err(|_| WRONG)?;
-        if min == 0 || max < min { Err(WRONG) } else { Ok(Self { min, max }) }
-    }
 }
 
 fn document(text: &str) -> Result<Value, String> {
@@ -233,11 +218,24 @@ fn new_key() -> String {
     format!("allot-{:032x}", ambient::RandomIds.uuid())
 }
 
-fn body(
-    arguments: &Arguments,
-    now: jiff::Timestamp,
-    zone: &jiff::tz::TimeZone,
-) -> Result<Value, ClientError> {
+/// A request with reservations of both kinds: those that options describe, and those that are given as JSON.
+#[derive(Serialize)]
+struct Body {
+    /// All but its reservations.
+    #[serde(flatten)]
+    lease: LeaseCreate,
+    reservations: Vec<Reserved>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Reserved {
+    Described(Box<ReservationCreate>),
+    /// As the user wrote it: what it may be is up to the service.
+    Given(Value),
+}
+
+fn body(arguments: &Arguments, now: jiff::Timestamp, zone: &jiff::tz::TimeZone) -> Result<Body, ClientError> {
     let start = When::parse(&arguments.start, now, zone)?;
     let end = match (&arguments.end, &arguments.length) {
         (Some(end), _) => When::parse_end(end, now, start.instant(now), zone)?,
@@ -253,63 +251,58 @@ fn body(
             "nothing is asked for: say --hosts, --instances, --floating-ips or --reservation".to_owned(),
         ));
     }
-    let mut body = json!({
-        "name": arguments.name,
-        "start_date": start.wire(),
-        "end_date": end.wire(),
-        "reservations": reservations,
-    });
-    if let (Some(_), Some(length)) = (&arguments.end, &arguments.length) {
-        body["duration"] = json!(format!("{}", duration(length)?));
-    }
-    if let Some(repeat) = arguments.recurring.wire(now, zone)? {
-        body["repeat"] = repeat;
-    }
-    if arguments.waitlist {
-        body["waitlist"] = json!(true);
-    }
-    if arguments.backfill {
-        body["backfill"] = json!(true);
-    }
-    if let Some(before) = &arguments.before_end_at {
-        body["before_end_date"] = json!(When::parse(before, now, zone)?.wire());
-    }
-    if let Some(action) = arguments.end_action {
-        body["end_action"] = json!(action.name());
-    }
-    if !arguments.hint.is_empty() {
-        body["scheduler_hints"] = hints::body(&arguments.hint);
-    }
-    say_type(&mut body, arguments, now, zone)?;
-    Ok(body)
+    let length = arguments.length.as_ref().filter(|_| arguments.end.is_some());
+    let before_end = arguments.before_end_at.as_ref().map(|before| When::parse(before, now, zone));
+    let (timeout, timeout_date) = timeout(arguments, now, zone)?;
+    let hints = &arguments.hint;
+    let lease = LeaseCreate {
+        name: arguments.name.clone(),
+        lease_type: arguments.lease_type.wire().map(str::to_owned),
+        start_date: Some(start.wire()),
+        end_date: Some(end.wire()),
+        duration: length.map(|length| duration(length)).transpose()?.map(|length| length.to_string()),
+        timeout,
+        timeout_date,
+        before_end_date: before_end.transpose()?.map(When::wire),
+        end_action: arguments.end_action.map(|action| action.name().to_owned()),
+        backfill: arguments.backfill,
+        waitlist: arguments.waitlist,
+        repeat: arguments.recurring.wire(now, zone)?,
+        scheduler_hints: (!hints.is_empty()).then(|| hints::body(hints)).transpose()?,
+        reservations: Vec::new(),
+        events: Vec::new(),
+    };
+    Ok(Body { lease, reservations })
 }
 
-fn say_type(
-    body: &mut Value,
+impl LeaseType {
+    /// As the service has it; nothing for what it takes a lease to be anyway.
+    fn wire(self) -> Option<&'static str> {
+        match self {
+            Self::Schedule => None,
+            Self::Immediate => Some("IMMEDIATE"),
+            Self::BestEffort => Some("BEST-EFFORT"),
+        }
+    }
+}
+
+/// How long a lease may wait for its start, or until when.
+fn timeout(
     arguments: &Arguments,
     now: jiff::Timestamp,
     zone: &jiff::tz::TimeZone,
-) -> Result<(), ClientError> {
-    let name = match arguments.lease_type {
-        LeaseType::Schedule => None,
-        LeaseType::Immediate => Some("IMMEDIATE"),
-        LeaseType::BestEffort => Some("BEST-EFFORT"),
-    };
-    if let Some(name) = name {
-        body["lease_type"] = json!(name);
-    }
-    let Some(timeout) = &arguments.timeout else { return Ok(()) };
+) -> Result<(Option<String>, Option<String>), ClientError> {
+    let Some(timeout) = &arguments.timeout else { return Ok((None, None)) };
     if arguments.lease_type != LeaseType::BestEffort {
         return Err(ClientError::Usage("--timeout needs --type best-effort".to_owned()));
     }
     match duration(timeout) {
-        Ok(length) => body["timeout"] = json!(format!("{length}")),
-        Err(_) => body["timeout_date"] = json!(When::parse(timeout, now, zone)?.wire()),
+        Ok(length) => Ok((Some(length.to_string()), None)),
+        Err(_) => Ok((None, Some(When::parse(timeout, now, zone)?.wire()))),
     }
-    Ok(())
 }
 
-fn reservations(wanted: &Reservations, suiting: &Suiting) -> Result<Vec<Value>, ClientError> {
+fn reservations(wanted: &Reservations, suiting: &Suiting) -> Result<Vec<Reserved>, ClientError> {
     let requirement = requirement::parse(&wanted.requirement)?;
     let heeded = wanted.hosts.is_some() || (wanted.instances.is_some() && wanted.flavor.is_none());
     if !requirement.is_empty() && !heeded {
@@ -317,87 +310,75 @@ fn reservations(wanted: &Reservations, suiting: &Suiting) -> Result<Vec<Value>, 
             "--where needs --hosts, or --instances without a --flavor".to_owned(),
         ));
     }
-    let (survives, suiting) = (suiting.survives(), suiting.fields());
-    if !survives.is_empty() && wanted.hosts.is_none() && wanted.instances.is_none() {
+    if suiting.survive.is_some() && wanted.hosts.is_none() && wanted.instances.is_none() {
         return Err(ClientError::Usage("--survive needs --hosts or --instances".to_owned()));
     }
-    if !suiting.is_empty() && wanted.hosts.is_none() {
+    if suiting.is_of_hosts() && wanted.hosts.is_none() {
         return Err(ClientError::Usage("what whole hosts must be like needs --hosts".to_owned()));
     }
-    let mut reservations = Vec::new();
-    if let Some(amount) = wanted.hosts {
-        let mut hosts = json!({
-            "resource_type": "physical:host",
-            "min": amount.min,
-            "max": amount.max,
-            "hypervisor_properties": "",
-            "resource_properties": requirement,
-        });
-        if let Value::Object(fields) = &mut hosts {
-            fields.extend(suiting);
-            fields.extend(survives.clone());
-        }
-        if let Some(action) = wanted.before_end {
-            hosts["before_end"] = json!(match action {
-                BeforeEnd::Default => "default",
-                BeforeEnd::Snapshot => "snapshot",
-                BeforeEnd::Nothing => "",
-            });
-        }
-        reservations.push(hosts);
-    }
-    if let Some(amount) = wanted.instances {
-        let mut instances = instances(wanted, amount, &requirement)?;
-        if let Value::Object(fields) = &mut instances {
-            fields.extend(survives);
-        }
-        reservations.push(instances);
-    }
-    if let (Some(amount), Some(network)) = (wanted.floating_ips, &wanted.network) {
-        reservations.push(json!({
-            "resource_type": "virtual:floatingip",
-            "network_id": network,
-            "amount": amount,
-            "required_floatingips": wanted.address,
-        }));
-    }
-    reservations.extend(wanted.reservation.iter().cloned());
-    Ok(reservations)
+    let hosts = wanted.hosts.map(|amount| {
+        let before_end = wanted.before_end.map(BeforeEnd::wire);
+        suiting.hosts(amount, requirement.clone(), before_end.map(str::to_owned))
+    });
+    let instances =
+        wanted.instances.map(|amount| instances(wanted, amount, &requirement, suiting)).transpose()?;
+    let addresses = wanted.floating_ips.zip(wanted.network.as_ref()).map(|(amount, network)| {
+        let required_floatingips = wanted.address.iter().map(ToString::to_string).collect();
+        ReservationCreate::FloatingIps { network_id: network.clone(), amount, required_floatingips }
+    });
+    let described = [hosts, instances, addresses].into_iter().flatten();
+    let described = described.map(|one| Reserved::Described(Box::new(one)));
+    Ok(described.chain(wanted.reservation.iter().cloned().map(Reserved::Given)).collect())
 }
 
-fn instances(wanted: &Reservations, amount: u32, requirement: &str) -> Result<Value, ClientError> {
-    if let Some(flavor) = &wanted.flavor {
-        return Ok(json!({
-            "resource_type": "flavor:instance",
-            "flavor_id": flavor,
-            "amount": amount,
-            "affinity": null,
-        }));
+impl BeforeEnd {
+    /// As the service has it.
+    fn wire(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Snapshot => "snapshot",
+            Self::Nothing => "",
+        }
     }
-    let (Some(vcpus), Some(memory), Some(disk)) = (wanted.vcpus, wanted.memory, wanted.disk) else {
+}
+
+fn instances(
+    wanted: &Reservations,
+    amount: u32,
+    requirement: &str,
+    suiting: &Suiting,
+) -> Result<ReservationCreate, ClientError> {
+    let survives = suiting.survive.clone();
+    if let Some(flavor_id) = wanted.flavor.clone() {
+        return Ok(ReservationCreate::Flavor { flavor_id, amount, affinity: None, survives });
+    }
+    let (Some(vcpus), Some(memory_mb), Some(disk_gb)) = (wanted.vcpus, wanted.memory, wanted.disk) else {
         return Err(ClientError::Usage(
             "--instances needs --vcpus, --memory and --disk, or a --flavor".to_owned(),
         ));
     };
-    Ok(json!({
-        "resource_type": "virtual:instance",
-        "vcpus": vcpus,
-        "memory_mb": memory,
-        "disk_gb": disk,
-        "amount": amount,
-        "affinity": match wanted.affinity {
-            None | Some(Affinity::Any) => Value::Null,
-            Some(Affinity::Together) => json!(true),
-            Some(Affinity::Apart) => json!(false),
-        },
-        "resource_properties": requirement,
-    }))
+    let affinity = match wanted.affinity {
+        None | Some(Affinity::Any) => None,
+        Some(Affinity::Together) => Some(true),
+        Some(Affinity::Apart) => Some(false),
+    };
+    let resource_properties = Some(requirement.to_owned());
+    Ok(ReservationCreate::Instances {
+        vcpus,
+        memory_mb,
+        disk_gb,
+        amount,
+        affinity,
+        resource_properties,
+        survives,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
     use jiff::tz::TimeZone;
+    use serde_json::json;
 
     use super::*;
 
@@ -411,7 +392,8 @@ mod tests {
         let words = std::iter::once("create").chain(words.split_whitespace());
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
         let now = "2030-01-02T10:20:30Z".parse().expect("a timestamp");
-        body(&line.arguments, now, &TimeZone::UTC).map_err(|error| error.to_string())
+        let body = body(&line.arguments, now, &TimeZone::UTC);
+        body.map(|body| json!(body)).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -2,25 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use api::v1::SchedulerHints;
+use serde_json::Value;
 
 use crate::client::table::text;
 use crate::client::wire::{plain, read};
 use crate::client::{ClientError, Session};
 
-/// Hints as requests have them: what is given once is one value, what is given repeatedly a list.
-pub(super) fn body(given: &[(String, String)]) -> Value {
-    let mut hints: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+/// Hints as requests have them.
+pub(super) fn body(given: &[(String, String)]) -> Result<SchedulerHints, ClientError> {
+    let mut hints = SchedulerHints::default();
     for (name, value) in given {
-        hints.entry(name).or_default().push(value);
+        let value = value.clone();
+        match name.as_str() {
+            "host" => hints.host.push(value),
+            "same_host" => hints.same_host.push(value),
+            "different_host" => hints.different_host.push(value),
+            "query" => set(&mut hints.query, name, value)?,
+            "location" => set(&mut hints.location, name, value)?,
+            "group" => set(&mut hints.group, name, value)?,
+            _ => {
+                let unknown = "there is none of that name; `allot lease hints` lists what there is";
+                return Err(ClientError::Usage(format!("--hint {name}: {unknown}")));
+            }
+        }
     }
-    let value = |values: Vec<&str>| match values[..] {
-        [one] => json!(one),
-        _ => json!(values),
-    };
-    Value::Object(
-        hints.into_iter().map(|(name, values)| (name.to_owned(), value(values))).collect::<Map<_, _>>(),
-    )
+    Ok(hints)
+}
+
+fn set(hint: &mut Option<String>, name: &str, value: String) -> Result<(), ClientError> {
+    match hint.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(ClientError::Usage(format!("--hint {name}: it may be given once"))),
+    }
 }
 
 /// The hints of a lease in a few words.

@@ -1,5 +1,6 @@
 //! `allot lease`.
 
+mod amount;
 mod create;
 mod end_action;
 mod hints;

@@ -1,8 +1,12 @@
 //! What hosts must be like beside an expression: the options for it, and how it is shown.
 
-use clap::Args;
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
+use api::v1::body::{ReservationChange, ReservationCreate};
+use clap::Args;
+use serde_json::Value;
+
+use super::amount::Amount;
 use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::wire::{Reservation, plain};
 
@@ -21,16 +25,16 @@ pub(super) struct Suiting {
     host_vcpus: Option<u32>,
     /// Memory of each host, at least: 4096, 512M, 4G
     #[arg(long, value_name = "MIB", value_parser = mebibytes)]
-    host_memory: Option<u64>,
+    host_memory: Option<u32>,
     /// Disk of each host, at least: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes)]
-    host_disk: Option<u64>,
+    host_disk: Option<u32>,
     /// All of them have the same CPUs and hypervisor
     #[arg(long)]
     alike: bool,
     /// What may fail without less being left than is asked for: `host`, or what says where hosts are, as `rack`
     #[arg(long, value_name = "DOMAIN", help_heading = "What is reserved")]
-    survive: Option<String>,
+    pub(super) survive: Option<String>,
     /// Something in Nova's words, as `capabilities:cpu_info:arch=x86_64` or `vcpus=>= 16`; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     extra_spec: Vec<(String, String)>,
@@ -45,32 +49,71 @@ pub(super) fn pair(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl Suiting {
-    /// Fields of a reservation of hosts, as the service has them.
-    pub(super) fn fields(&self) -> Map<String, Value> {
-        let mut fields = Map::new();
-        let mut put = |name: &str, value: Option<Value>| {
-            fields.extend(value.map(|value| (name.to_owned(), value)));
-        };
-        put("region", self.region.as_ref().map(|name| json!(name)));
-        put("availability_zone", self.zone.as_ref().map(|name| json!(name)));
-        put("vcpus", self.host_vcpus.map(|number| json!(number)));
-        put("memory_mib", self.host_memory.map(|number| json!(number)));
-        put("disk_gib", self.host_disk.map(|number| json!(number)));
-        put("homogeneous", self.alike.then_some(Value::Bool(true)));
-        put("extra_specs", texts(&self.extra_spec));
-        put("image_properties", texts(&self.image_property));
-        fields
+    /// Whether anything is said that only whole hosts can be asked for.
+    pub(super) fn is_of_hosts(&self) -> bool {
+        let Self {
+            region,
+            zone,
+            host_vcpus,
+            host_memory,
+            host_disk,
+            alike,
+            survive: _,
+            extra_spec,
+            image_property,
+        } = self;
+        let names = region.is_some() || zone.is_some();
+        let sizes = host_vcpus.is_some() || host_memory.is_some() || host_disk.is_some();
+        names || sizes || *alike || !extra_spec.is_empty() || !image_property.is_empty()
     }
 
-    /// What is to be survived, as a field of any reservation of hosts or of room for instances.
-    pub(super) fn survives(&self) -> Map<String, Value> {
-        self.survive.iter().map(|domain| ("survives".to_owned(), json!(domain))).collect()
+    /// So many such hosts.
+    pub(super) fn hosts(
+        &self,
+        amount: Amount,
+        requirement: String,
+        before_end: Option<String>,
+    ) -> ReservationCreate {
+        ReservationCreate::Hosts {
+            min: amount.min,
+            max: amount.max,
+            hypervisor_properties: Some(String::new()),
+            resource_properties: Some(requirement),
+            before_end,
+            region: self.region.clone(),
+            availability_zone: self.zone.clone(),
+            vcpus: self.host_vcpus,
+            memory_mib: self.host_memory,
+            disk_gib: self.host_disk,
+            homogeneous: self.alike,
+            survives: self.survive.clone(),
+            extra_specs: texts(&self.extra_spec),
+            image_properties: texts(&self.image_property),
+            pool_name: None,
+        }
+    }
+
+    /// New terms of a reservation of whole hosts: what is said of them is to be different.
+    pub(super) fn change(&self, id: String) -> ReservationChange {
+        let said = |pairs: &[(String, String)]| (!pairs.is_empty()).then(|| texts(pairs));
+        ReservationChange {
+            id,
+            region: self.region.clone(),
+            availability_zone: self.zone.clone(),
+            vcpus: self.host_vcpus,
+            memory_mib: self.host_memory,
+            disk_gib: self.host_disk,
+            homogeneous: self.alike.then_some(true),
+            survives: self.survive.clone(),
+            extra_specs: said(&self.extra_spec),
+            image_properties: said(&self.image_property),
+            ..ReservationChange::default()
+        }
     }
 }
 
-fn texts(pairs: &[(String, String)]) -> Option<Value> {
-    let texts: Map<String, Value> = pairs.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-    (!texts.is_empty()).then_some(Value::Object(texts))
+fn texts(pairs: &[(String, String)]) -> BTreeMap<String, String> {
+    pairs.iter().cloned().collect()
 }
 
 /// What a reservation asks for beside an expression, in a few words.
@@ -108,6 +151,8 @@ fn of_hosts(reservation: &Reservation) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

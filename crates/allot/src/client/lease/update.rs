@@ -1,10 +1,10 @@
 //! `allot lease update`.
 
+use api::v1::body::{LeaseChange, ReservationChange};
 use clap::{ArgGroup, Args};
 use jiff::SignedDuration;
-use serde_json::{Map, Value, json};
 
-use super::create::Amount;
+use super::amount::Amount;
 use super::end_action::EndAction;
 use super::offers;
 use super::suiting::Suiting;
@@ -83,41 +83,33 @@ fn body(
     present: &Lease,
     now: jiff::Timestamp,
     zone: &jiff::tz::TimeZone,
-) -> Result<Value, ClientError> {
-    let mut body = Map::new();
-    if let Some(name) = &arguments.name {
-        body.insert("name".to_owned(), json!(name));
-    }
-    for (key, when) in [
-        ("start_date", &arguments.start),
-        ("end_date", &arguments.end),
-        ("before_end_date", &arguments.before_end_at),
-    ] {
-        if let Some(when) = when {
-            let read = match (key, of_answer(&present.start_date)) {
-                ("end_date", Some(start)) => When::parse_end(when, now, start.max(now), zone)?,
-                _ => When::parse(when, now, zone)?,
-            };
-            body.insert(key.to_owned(), json!(read.wire()));
-        }
-    }
-    body.extend(arguments.backfill.map(|backfill| ("backfill".to_owned(), json!(backfill))));
-    body.extend(arguments.end_action.map(|action| ("end_action".to_owned(), json!(action.name()))));
+) -> Result<LeaseChange, ClientError> {
+    let date = |when: &Option<String>| {
+        when.as_ref().map(|when| When::parse(when, now, zone).map(When::wire)).transpose()
+    };
     let by = match (&arguments.extend_by, &arguments.shorten_by) {
         (Some(later), _) => Some(duration(later)?),
         (None, Some(earlier)) => Some(-duration(earlier)?),
         (None, None) => None,
     };
-    if let Some(by) = by {
-        body.insert("end_date".to_owned(), json!(moved(&present.end_date, by)?.wire()));
-    }
-    if let Some(reservation) = reservation(arguments, present)? {
-        body.insert("reservations".to_owned(), json!([reservation]));
-    }
-    if body.is_empty() {
+    let end = match (&arguments.end, by, of_answer(&present.start_date)) {
+        (_, Some(by), _) => Some(moved(&present.end_date, by)?.wire()),
+        (Some(end), None, Some(start)) => Some(When::parse_end(end, now, start.max(now), zone)?.wire()),
+        (end, None, _) => date(end)?,
+    };
+    let change = LeaseChange {
+        name: arguments.name.clone(),
+        start_date: date(&arguments.start)?,
+        end_date: end,
+        before_end_date: date(&arguments.before_end_at)?,
+        backfill: arguments.backfill,
+        end_action: arguments.end_action.map(|action| action.name().to_owned()),
+        reservations: reservation(arguments, present)?.into_iter().collect(),
+    };
+    if change == LeaseChange::default() {
         return Err(ClientError::Usage("no change is asked for: see `allot lease update --help`".to_owned()));
     }
-    Ok(Value::Object(body))
+    Ok(change)
 }
 
 fn moved(date: &str, by: SignedDuration) -> Result<When, ClientError> {
@@ -125,11 +117,10 @@ fn moved(date: &str, by: SignedDuration) -> Result<When, ClientError> {
     end.map(When::At).ok_or_else(|| ClientError::Usage("the end cannot be moved that far".to_owned()))
 }
 
-fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Value>, ClientError> {
-    let mut suiting = arguments.suiting.fields();
-    suiting.extend(arguments.suiting.survives());
-    let others = arguments.requirement.is_some() || arguments.amount.is_some();
-    if arguments.hosts.is_none() && suiting.is_empty() && !others {
+fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<ReservationChange>, ClientError> {
+    let suiting = &arguments.suiting;
+    let of_hosts = arguments.hosts.is_some() || suiting.is_of_hosts() || suiting.survive.is_some();
+    if !of_hosts && arguments.requirement.is_none() && arguments.amount.is_none() {
         return match &arguments.reservation {
             None => Ok(None),
             Some(_) => Err(ClientError::Usage(
@@ -137,7 +128,6 @@ fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Value>, 
             )),
         };
     }
-    let of_hosts = arguments.hosts.is_some() || !suiting.is_empty();
     let fits = |reservation: &&Reservation| !of_hosts || reservation.resource_type == "physical:host";
     let mut fitting = present.reservations.iter().filter(fits);
     let id = match (&arguments.reservation, fitting.next(), fitting.next()) {
@@ -150,27 +140,21 @@ fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Value>, 
             ));
         }
     };
-    let mut change = json!({ "id": id });
-    if let Value::Object(fields) = &mut change {
-        fields.extend(suiting);
-    }
-    if let Some(amount) = arguments.hosts {
-        change["min"] = json!(amount.min);
-        change["max"] = json!(amount.max);
-    }
-    if let Some(expression) = &arguments.requirement {
-        change["resource_properties"] = json!(requirement::parse(expression)?);
-    }
-    if let Some(amount) = arguments.amount {
-        change["amount"] = json!(amount);
-    }
-    Ok(Some(change))
+    let requirement = arguments.requirement.as_ref().map(|text| requirement::parse(text)).transpose()?;
+    Ok(Some(ReservationChange {
+        min: arguments.hosts.map(|hosts| hosts.min),
+        max: arguments.hosts.map(|hosts| hosts.max),
+        resource_properties: requirement,
+        amount: arguments.amount,
+        ..suiting.change(id.to_owned())
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
     use jiff::tz::TimeZone;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -190,7 +174,8 @@ mod tests {
         let words = ["update", "web"].into_iter().chain(words.split_whitespace());
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
         let now = "2030-01-02T10:20:30Z".parse().expect("a timestamp");
-        body(&line.arguments, &present(reservations), now, &TimeZone::UTC).map_err(|error| error.to_string())
+        let change = body(&line.arguments, &present(reservations), now, &TimeZone::UTC);
+        change.map(|change| json!(change)).map_err(|error| error.to_string())
     }
 
     #[test]

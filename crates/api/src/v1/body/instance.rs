@@ -80,7 +80,7 @@ pub struct HostsQuestion {
 }
 
 /// The lease that an instance is to be part of, or a reservation of it: one of the two; and where it is to run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseHints {
     /// The lease, which is active: the instance runs on its first reservation of hosts, or of room on them.

@@ -1,0 +1,20 @@
+//! So many hosts, or from so many to so many.
+
+/// At least and at most so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub(super) min: u32,
+    pub(super) max: u32,
+}
+
+impl std::str::FromStr for Amount {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "write a number, as 2, or the least and the most, as 2-4";
+        let (min, max) = text.split_once('-').unwrap_or((text, text));
+        let min = min.trim().parse().map_err(|_| WRONG)?;
+        let max = max.trim().parse().map_err(|_| WRONG)?;
+        if min == 0 || max < min { Err(WRONG) } else { Ok(Self { min, max }) }
+    }
+}
