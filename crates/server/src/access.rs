@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::auth::{Authentication, Permanent};
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
+use crate::config_error::ConfigError;
 use crate::policy::Policy;
 
 /// All that is read from files of users, tokens and rules. A request goes by one of these from its beginning to its

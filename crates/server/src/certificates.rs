@@ -13,7 +13,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 
 use crate::auth::fingerprint;
-use crate::config::{ConfigError, TlsConfig};
+use crate::config::TlsConfig;
+use crate::config_error::ConfigError;
 
 /// The authorities in a file, PEM; or the file and what is wrong with it.
 pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, String> {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use service::Service;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::config::{ConfigError, MessageBusConfig};
+use crate::config::MessageBusConfig;
+use crate::config_error::ConfigError;
 use crate::message_bus::{MessageBus, check_names};
 use crate::metrics::Metrics;
 

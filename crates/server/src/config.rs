@@ -1,6 +1,6 @@
 //! Settings of the server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,19 +11,12 @@ use leases::enforcement::Enforcement;
 use leases::project::ProjectId;
 use leases::quota::LeaseQuota;
 use secrecy::SecretString;
-use serde::Deserialize;
-use thiserror::Error;
-
-use crate::auth::AuthFileError;
-use crate::placement::PlacementConfig;
-use crate::policy::PolicyError;
 
 /// The longest time that a listener, or a broker of a message bus, is given to answer.
 pub(crate) const LONGEST_ANSWER: Duration = Duration::from_mins(1);
 
 /// Settings of the server.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Where requests are taken.
     pub listen: SocketAddr,
@@ -42,22 +35,18 @@ pub struct Config {
     /// Who is told of everything that happens.
     pub webhook: Option<WebhookConfig>,
     /// The message bus of a cloud, where everything that happens is told.
-    #[serde(skip)]
     pub message_bus: Option<Box<MessageBusConfig>>,
     /// Questions about clusters.
-    #[serde(skip)]
     pub placement: PlacementConfig,
     /// The status of answers that say that there is not enough of what is asked for.
     pub shortage_status: ShortageStatus,
     /// What is shown to administrators of all settings.
-    #[serde(skip)]
     pub settings: Vec<api::v1::SettingOf>,
 }
 
 /// The status of answers that say that there is not enough of what is asked for: 400, 409 or 500. Azimuth's operator
 /// takes 400 and 500 as final and asks again forever after any other; Blazar answers 500.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "u16")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortageStatus(pub(crate) StatusCode);
 
 impl Default for ShortageStatus {
@@ -99,21 +88,18 @@ impl Default for Config {
 }
 
 /// Where certificate and key are.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct TlsConfig {
     /// The certificate and those that vouch for it, PEM.
     pub certificate: PathBuf,
     /// Its private key, PEM.
     pub key: PathBuf,
     /// Authorities, PEM: clients have to have a certificate of one of them. Without it they need none.
-    #[serde(default)]
     pub client_ca: Option<PathBuf>,
 }
 
 /// Who may come in.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct AuthConfig {
     /// How requests are authenticated; the first method that knows the caller counts.
     pub methods: Vec<AuthMethod>,
@@ -129,7 +115,6 @@ pub struct AuthConfig {
     /// How long a session of the console lasts.
     pub session_lifetime_seconds: u32,
     /// A cloud's Keystone, for the method `keystone`.
-    #[serde(skip)]
     pub keystone: Option<KeystoneConfig>,
 }
 
@@ -165,8 +150,7 @@ impl Default for AuthConfig {
 }
 
 /// How requests are authenticated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMethod {
     /// Not at all: everybody is the administrator. Loopback addresses only.
     None,
@@ -181,8 +165,7 @@ pub enum AuthMethod {
 }
 
 /// Limits on leases (API-enforcement).
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub struct EnforcementConfig {
     /// The longest lease; no limit if absent.
     pub max_lease_duration_seconds: Option<u32>,
@@ -193,7 +176,6 @@ pub struct EnforcementConfig {
     /// How long leases of a project may last together, one after another; no limit if absent.
     pub max_stack_seconds: Option<u32>,
     /// What the leases of a project may take together.
-    #[serde(skip)]
     pub quota: LeaseQuota,
     /// A service that is asked about every lease.
     pub external_service: Option<ExternalServiceConfig>,
@@ -214,49 +196,53 @@ impl EnforcementConfig {
 }
 
 /// A service that is asked about every lease, with Blazar's protocol.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct ExternalServiceConfig {
     /// Its address. `check-create`, `check-update` and `on-end` are joined to it as links are: without a slash
     /// at the end, its last part is replaced.
     pub base_endpoint: String,
     /// Where to ask about new leases, if not there.
-    #[serde(default)]
     pub check_create_endpoint: Option<String>,
     /// Where to ask about changes, if not there.
-    #[serde(default)]
     pub check_update_endpoint: Option<String>,
     /// Where to tell of ends, if not there.
-    #[serde(default)]
     pub on_end_endpoint: Option<String>,
     /// Sent as `X-Auth-Token`, if there is one.
-    #[serde(default)]
     pub token: Option<SecretString>,
     /// How long it may take to answer; then it counts as a refusal.
-    #[serde(default = "ten")]
     pub timeout_seconds: u32,
     /// The `auth_url` of the context that it is told.
-    #[serde(default)]
     pub auth_url: Option<String>,
     /// The `region_name` of the context that it is told.
-    #[serde(default)]
     pub region_name: Option<String>,
 }
 
+impl ExternalServiceConfig {
+    /// A service that is asked without a token, and told no context.
+    pub fn new(base_endpoint: String) -> Self {
+        Self {
+            base_endpoint,
+            check_create_endpoint: None,
+            check_update_endpoint: None,
+            on_end_endpoint: None,
+            token: None,
+            timeout_seconds: ten(),
+            auth_url: None,
+            region_name: None,
+        }
+    }
+}
+
 /// A listener that notifications are pushed to.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct WebhookConfig {
     /// Its address.
     pub url: String,
     /// The secret that requests are signed with; without one they are not. After `whsec_` it is base64.
-    #[serde(default)]
     pub secret: Option<SecretString>,
     /// How long it may take to answer; then it is told again.
-    #[serde(default = "ten")]
     pub timeout_seconds: u32,
     /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
-    #[serde(default = "a_second")]
     pub retry_milliseconds: u32,
 }
 
@@ -334,9 +320,38 @@ fn a_second() -> u32 {
     1000
 }
 
+/// Questions about clusters: what is allowed, and which clusters have names.
+#[derive(Clone, Debug)]
+pub struct PlacementConfig {
+    /// The program that has the commands; without it no question is answered.
+    pub program: Option<PathBuf>,
+    /// The options of the commands that say where each cluster is, by its name.
+    pub clusters: BTreeMap<String, String>,
+    /// The longest body with a cluster.
+    pub cluster_bytes: usize,
+    /// Processor time of a question.
+    pub compute_seconds: u32,
+    /// Memory of a question.
+    pub memory_mib: u32,
+    /// How many questions are computed at once.
+    pub at_once: usize,
+}
+
+impl Default for PlacementConfig {
+    fn default() -> Self {
+        Self {
+            program: None,
+            clusters: BTreeMap::new(),
+            cluster_bytes: 8 << 20,
+            compute_seconds: 20,
+            memory_mib: 1024,
+            at_once: 1,
+        }
+    }
+}
+
 /// Limits on requests.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The longest body of a request.
     pub body_bytes: usize,
@@ -366,7 +381,6 @@ pub struct Limits {
     /// How many of them from one address.
     pub connections_per_address: usize,
     /// How large the parts of a request may be.
-    #[serde(skip)]
     pub parts: api::v1::Limits,
     /// How many passwords of a user may be wrong at once from one address; then one every ten seconds. 0 for no
     /// limit. Of all users of an address, ten times as many.
@@ -377,13 +391,18 @@ pub struct Limits {
 ///
 /// There is no limit unless one is set: what is too much depends on how many clients share a user, and a wrong guess
 /// refuses work that could be done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// Requests per second; 0 for no limit.
     pub per_second: u32,
     /// So many at once, after a silence.
     pub burst: u32,
+}
+
+impl Default for RateLimit {
+    fn default() -> Self {
+        Self { per_second: 0, burst: 100 }
+    }
 }
 
 impl Default for Limits {
@@ -406,78 +425,4 @@ impl Default for Limits {
             failed_logins: 10,
         }
     }
-}
-
-/// Why a server cannot be made from its settings.
-#[derive(Debug, Error)]
-pub enum ConfigError {
-    /// Everybody would be the administrator.
-    #[error(
-        "`auth` is none, so everybody is the administrator: listen on a loopback address instead of {0}, \
-         or choose other methods"
-    )]
-    OpenToTheWorld(SocketAddr),
-    /// A method beside `none`.
-    #[error("`auth` has none beside other methods: leave it out")]
-    NoneAmongOthers,
-    /// Nobody could come in.
-    #[error("`auth` is empty: name at least one of none, tokens, basic, local-keystone, keystone")]
-    NoMethod,
-    /// The method `keystone` without Keystone.
-    #[error(
-        "`auth` has keystone, which needs the section keystone of the settings: keystone.auth_url and others"
-    )]
-    KeystoneNotNamed,
-    /// Tokens of a cloud and those that the service issues.
-    #[error(
-        "`auth` has both keystone and local-keystone, whose logins would be taken for each other: choose one of them"
-    )]
-    TwoKeystones,
-    /// What is said of Keystone cannot be.
-    #[error("keystone: {0}")]
-    Keystone(String),
-    /// A method needs a file that is not named.
-    #[error("`auth` has {method}, which needs auth.{setting}")]
-    FileNotNamed {
-        /// The method.
-        method: &'static str,
-        /// The setting.
-        setting: &'static str,
-    },
-    /// A file of tokens or users.
-    #[error(transparent)]
-    AuthFile(#[from] AuthFileError),
-    /// The policy file cannot be read.
-    #[error("cannot read the policy file {path}: {error}")]
-    PolicyFile {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// The policy makes no sense.
-    #[error("policy: {0}")]
-    Policy(#[from] PolicyError),
-    /// The policy file makes no sense.
-    #[error("{path}{}: {error}", line.map(|line| format!(", line {line}")).unwrap_or_default())]
-    PolicyIn {
-        /// The file.
-        path: PathBuf,
-        /// Where, counted from 1; none if the error says so itself.
-        line: Option<usize>,
-        /// What.
-        error: PolicyError,
-    },
-    /// The external service's address is none.
-    #[error("enforcement.external_service: {0}")]
-    ExternalService(String),
-    /// The listener that notifications are pushed to.
-    #[error("notifications: {0}")]
-    Webhook(String),
-    /// The message bus that notifications are published on.
-    #[error("message_bus: {0}")]
-    MessageBus(String),
-    /// Certificate or key.
-    #[error("tls: {0}")]
-    Tls(String),
 }

@@ -10,7 +10,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 use service::{Caller, Enforcer, EnforcerVerdict, GrantedLease};
 
-use crate::config::{ConfigError, ExternalServiceConfig};
+use crate::config::ExternalServiceConfig;
+use crate::config_error::ConfigError;
 
 /// What is answered when the service has no words of its own, or none at all.
 const DENIED: &str = "External service enforcement filter denied the request.";

@@ -19,6 +19,7 @@ mod background;
 mod certificates;
 mod cloud_news;
 mod config;
+mod config_error;
 mod connections;
 mod console;
 mod console_session;
@@ -51,11 +52,11 @@ pub use auth::{
 };
 pub use background::{hear_the_cloud, push_notifications};
 pub use config::{
-    AuthConfig, AuthMethod, Config, ConfigError, EnforcementConfig, ExternalServiceConfig, KeystoneConfig,
-    Limits, MessageBusConfig, RateLimit, ShortageStatus, TlsConfig, WebhookConfig,
+    AuthConfig, AuthMethod, Config, EnforcementConfig, ExternalServiceConfig, KeystoneConfig, Limits,
+    MessageBusConfig, PlacementConfig, RateLimit, ShortageStatus, TlsConfig, WebhookConfig,
 };
+pub use config_error::ConfigError;
 pub use enforcement::ExternalService;
-pub use placement::PlacementConfig;
 pub use policy::{Policy, PolicyError, Rule, Target};
 pub use router::{openapi, router};
 pub use serve::{ServeError, bind, serve};

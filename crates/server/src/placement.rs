@@ -4,8 +4,7 @@
 
 pub(crate) mod fleet;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::config::PlacementConfig;
 use crate::error::ApiError;
 use crate::rate::Client;
 use crate::unanswered::{Asked, Unanswered};
@@ -37,36 +37,6 @@ const NICENESS: i32 = 10;
 
 /// How long a process may take beyond its processor time: a named cluster is asked over the network.
 const PATIENCE: Duration = Duration::from_secs(90);
-
-/// What is allowed, and which clusters have names.
-#[derive(Clone, Debug)]
-pub struct PlacementConfig {
-    /// The program that has the commands; without it no question is answered.
-    pub program: Option<PathBuf>,
-    /// The options of the commands that say where each cluster is, by its name.
-    pub clusters: BTreeMap<String, String>,
-    /// The longest body with a cluster.
-    pub cluster_bytes: usize,
-    /// Processor time of a question.
-    pub compute_seconds: u32,
-    /// Memory of a question.
-    pub memory_mib: u32,
-    /// How many questions are computed at once.
-    pub at_once: usize,
-}
-
-impl Default for PlacementConfig {
-    fn default() -> Self {
-        Self {
-            program: None,
-            clusters: BTreeMap::new(),
-            cluster_bytes: 8 << 20,
-            compute_seconds: 20,
-            memory_mib: 1024,
-            at_once: 1,
-        }
-    }
-}
 
 /// Who may ask now, and what is computed.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use crate::access::{Access, Difference, Reloaded};
 use crate::app::App;
 use crate::certificates::{Certificates, tls_config};
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 
 impl App {
     /// Reads users, tokens, rules and certificates again. If any of it cannot be used, all stays as it was. Reads

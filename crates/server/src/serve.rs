@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::certificates::{Certificates, tls_config};
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 use crate::connections::{Greet, Seat};
 use crate::router::router;
 

@@ -210,7 +210,7 @@ fn machine() -> String {
 }
 
 /// Rules of leasing.
-fn settings(configuration: &Configuration, server: &server::Config) -> Settings {
+pub(super) fn settings(configuration: &Configuration, server: &server::Config) -> Settings {
     let some = |span: Span| (!span.0.is_zero()).then_some(span.0);
     let in_cloud = matches!(configuration.fleet, FleetChoice::OpenStack);
     Settings {
@@ -381,7 +381,7 @@ fn steps_at_once(configuration: &Configuration) -> usize {
     })
 }
 
-fn server_config(configuration: &Configuration) -> Result<server::Config, AssemblyError> {
+pub(super) fn server_config(configuration: &Configuration) -> Result<server::Config, AssemblyError> {
     let tls = match (&configuration.tls_certificate, &configuration.tls_key) {
         (Some(certificate), Some(key)) => {
             let client_ca = configuration.tls_client_ca.clone();

@@ -1,6 +1,7 @@
 //! `allot serve`: the leasing service, put together as the configuration says.
 
 mod assembly;
+mod defaults;
 mod error;
 mod files;
 mod fleet;

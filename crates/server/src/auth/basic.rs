@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::credentials::Credentials;
+use super::identity::{Authenticator, Denial, Identity};
 use super::passwords::Passwords;
-use super::{Authenticator, Credentials, Denial, Identity};
 
 /// Names and passwords.
 #[derive(Debug)]

@@ -23,6 +23,34 @@ pub struct Credentials {
     pub asked: Option<Asked>,
 }
 
+/// With what somebody tries to log in to the console.
+#[derive(Clone, Debug)]
+pub(crate) enum Attempt {
+    /// With a token.
+    Token(SecretString),
+    /// With a password, for the project that is named or the usual one.
+    Password {
+        /// The user's name, unless the identifier is given.
+        name: Option<String>,
+        /// The user's identifier.
+        id: Option<String>,
+        /// The password.
+        password: SecretString,
+        /// The project.
+        project: Option<String>,
+    },
+}
+
+impl Attempt {
+    /// The name or identifier that was given.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Token(_) => None,
+            Self::Password { name, id, .. } => id.as_deref().or(name.as_deref()),
+        }
+    }
+}
+
 /// What a request asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {

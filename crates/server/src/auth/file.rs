@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
-use super::Roles;
 use super::failures::shown;
 use super::hash::HashError;
+use super::identity::Roles;
 
 /// Why such a file is of no use.
 #[derive(Debug, Error)]

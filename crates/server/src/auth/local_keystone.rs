@@ -19,10 +19,11 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use service::ServiceError;
 
+use super::credentials::{Attempt, Credentials};
+use super::identity::{Authenticator, Denial, Identity};
 use super::key_file::FileKey;
 use super::keyring::Keyring;
 use super::passwords::Passwords;
-use super::{Attempt, Authenticator, Credentials, Denial, Identity};
 
 /// What tokens begin with. Another form of them has another number.
 const PREFIX: &str = "allot1.";

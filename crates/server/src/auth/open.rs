@@ -5,7 +5,8 @@ use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 use leases::project::{ProjectId, UserId};
 
-use super::{Authenticator, Credentials, Denial, Identity, Names, Roles};
+use super::credentials::Credentials;
+use super::identity::{Authenticator, Denial, Identity, Names, Roles};
 
 /// Everybody is the administrator of the project `admin`.
 #[derive(Clone, Copy, Debug)]

@@ -14,11 +14,12 @@ use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 
+use super::credentials::Credentials;
 use super::failures::Failures;
 use super::file::AuthFileError;
 use super::hash::{Memory, digest, hash_password, verify_password};
+use super::identity::Denial;
 use super::users::{User, Users};
-use super::{Credentials, Denial};
 
 /// How many passwords are hashed at once.
 const AT_ONCE: usize = 2;

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use service::ServiceError;
 use thiserror::Error;
 
-use super::Identity;
 use super::hash::digest;
+use super::identity::Identity;
 use super::key_file::FileKey;
 use super::keyring::Keyring;
 

@@ -9,10 +9,11 @@ use secrecy::ExposeSecret;
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
+use super::credentials::Credentials;
 use super::failures::shown;
 use super::file::{self, AuthFileError, Form};
 use super::hash::{digest, read_digest};
-use super::{Authenticator, Credentials, Denial, Identity, Names, Roles};
+use super::identity::{Authenticator, Denial, Identity, Names, Roles};
 
 const FORM: Form = Form { list: "tokens", required: &["sha256", "user", "project", "roles"], optional: &[] };
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::failures::shown;
 use super::file::{self, AuthFileError, Form};
 use super::hash::{Strength, fingerprint, strength};
-use super::{Identity, Names, Roles};
+use super::identity::{Identity, Names, Roles};
 
 /// What is said of a hash that is weak.
 const WEAK: &str = "the password_hash is weak: replace it by one that `allot hash password` prints";

@@ -15,7 +15,8 @@ use store::Notification;
 use tokio::sync::Mutex;
 
 use super::{Listener, TellError};
-use crate::config::{ConfigError, MessageBusConfig};
+use crate::config::MessageBusConfig;
+use crate::config_error::ConfigError;
 use crate::message_bus::{MessageBus, Publishing, Queues, Route, check_names, wrong};
 
 /// Its name.

@@ -22,7 +22,8 @@ use tokio::sync::watch;
 
 use self::message_bus::Publisher;
 use self::webhook::Webhook;
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
+use crate::config_error::ConfigError;
 use crate::metrics::Metrics;
 
 /// What listeners are called in the store and in metrics.

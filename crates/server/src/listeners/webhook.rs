@@ -18,7 +18,8 @@ use secrecy::{ExposeSecret, SecretString};
 use store::Notification;
 
 use super::{Listener, TellError};
-use crate::config::{ConfigError, LONGEST_ANSWER, WebhookConfig};
+use crate::config::{LONGEST_ANSWER, WebhookConfig};
+use crate::config_error::ConfigError;
 
 /// Its name.
 pub(super) const NAME: &str = "webhook";

@@ -19,7 +19,8 @@ pub(crate) use self::hearing::Hearing;
 pub(crate) use self::publishing::{Publishing, Queues, Route};
 use self::transport_url::{Broker, LONGEST_NAME, TransportUrl};
 use crate::certificates::authorities;
-use crate::config::{ConfigError, MessageBusConfig};
+use crate::config::MessageBusConfig;
+use crate::config_error::ConfigError;
 
 /// A message bus, by the addresses of its brokers.
 pub(crate) struct MessageBus {

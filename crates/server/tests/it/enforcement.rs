@@ -44,10 +44,12 @@ async fn answer(
 }
 
 fn external(base: &str) -> ExternalServiceConfig {
-    serde_json::from_value(json!({
-        "base_endpoint": base, "token": "secret", "auth_url": "http://keystone", "region_name": "r",
-    }))
-    .expect("settings")
+    ExternalServiceConfig {
+        token: Some("secret".into()),
+        auth_url: Some("http://keystone".to_owned()),
+        region_name: Some("r".to_owned()),
+        ..ExternalServiceConfig::new(base.to_owned())
+    }
 }
 
 /// A site that asks a service of the test.
