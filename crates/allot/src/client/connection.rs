@@ -11,9 +11,8 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::failure::{innermost, refusal};
+use super::failure::{ClientError, innermost, refusal};
 use super::login::Login;
-use super::{ClientError, segment};
 use crate::shown;
 
 /// Until the connection stands.
@@ -234,6 +233,13 @@ fn json(body: &impl Serialize) -> Result<String, ClientError> {
 
 fn with_body(request: RequestBuilder, body: &str) -> RequestBuilder {
     request.header(CONTENT_TYPE, "application/json").body(body.to_owned())
+}
+
+/// A name as a part of an address.
+pub(crate) fn segment(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let escaped = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    name.bytes().map(escaped).collect()
 }
 
 fn http_date(text: &str) -> Option<Timestamp> {

@@ -1,11 +1,88 @@
-//! What is said of a request that failed.
+//! Why commands fail, and what is said of a request that did.
+
+use std::io;
 
 use leases::text::escaped;
 use reqwest::StatusCode;
 use serde_json::Value;
+use thiserror::Error;
 
-use super::ClientError;
 use crate::shown;
+
+/// Exit status: the service says no.
+pub(super) const REFUSED: u8 = 1;
+/// Exit status: the command line is wrong.
+const USAGE: u8 = 2;
+/// Exit status: the service cannot be reached, or what it answers makes no sense.
+const UNREACHABLE: u8 = 3;
+
+/// Why a command has no result.
+#[derive(Debug, Error)]
+pub(crate) enum ClientError {
+    /// The service says no.
+    #[error("{message}")]
+    Refused { status: u16, message: String, hint: Option<String> },
+    /// The service says no, and what could be had instead.
+    #[error("{message}")]
+    Offered { message: String, hint: Option<String>, offers: Vec<Value> },
+    /// Nothing was done, and that is known.
+    #[error("cannot reach the service at {url}: {reason}")]
+    Unreachable { url: String, reason: String },
+    /// A question got no answer; it changes nothing.
+    #[error("no answer from the service at {url}: {reason}")]
+    Silent { url: String, reason: String },
+    /// Whether something was done is not known.
+    #[error("the answer of the service at {url} was lost, so look whether it was done: {reason}")]
+    Lost { url: String, reason: String },
+    /// Whatever answers there is no leasing service.
+    #[error("the answer from {url} makes no sense: {reason}")]
+    Nonsense { url: String, reason: String },
+    /// An argument cannot be.
+    #[error("{0}")]
+    Usage(String),
+    /// Waiting has failed.
+    #[error("{0}")]
+    WithoutResult(String),
+    /// Of several things that were to be done some could not be.
+    #[error("{} of {of} could not be done", .failed.len())]
+    Several { of: usize, failed: Vec<(String, ClientError)> },
+    /// The results cannot be written.
+    #[error("cannot write the results: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl ClientError {
+    /// The exit status that says it.
+    pub(super) fn status(&self) -> u8 {
+        match self {
+            Self::Refused { .. } | Self::Offered { .. } | Self::WithoutResult(_) | Self::Output(_) => REFUSED,
+            Self::Usage(_) => USAGE,
+            Self::Several { failed, .. } => {
+                failed.iter().map(|(_, error)| error.status()).max().unwrap_or(REFUSED)
+            }
+            Self::Unreachable { .. } | Self::Silent { .. } | Self::Lost { .. } | Self::Nonsense { .. } => {
+                UNREACHABLE
+            }
+        }
+    }
+
+    /// What may help, where something is known to.
+    pub(super) fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Refused { hint: Some(hint), .. } | Self::Offered { hint: Some(hint), .. } => Some(hint),
+            Self::Refused { status: 401, .. } => {
+                Some("log in with --token, with --user and --password, or at Keystone with --os-auth-url")
+            }
+            Self::Silent { reason, .. } | Self::Lost { reason, .. }
+                if reason.contains("CertificateRequired") =>
+            {
+                Some("the service wants a certificate of its clients: name one with --client-certificate")
+            }
+            Self::Unreachable { .. } => Some("start one with `allot serve`, or name another with --url"),
+            _ => None,
+        }
+    }
+}
 
 /// What the service says when it says no. Three shapes of errors are known (API-requests, API-errors).
 /// Its words are for a person in any case, the offers for a program if they are to be `raw`.

@@ -15,8 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ClientError;
-use super::failure::{innermost, refusal};
+use super::failure::{ClientError, innermost, refusal};
 
 /// Until a token is there.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -41,20 +41,14 @@ use htools::io::{Io, SUCCESS};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
-use thiserror::Error;
 
+use connection::segment;
 pub(crate) use connection::{Connection, Target};
+pub(crate) use failure::ClientError;
 pub(crate) use login::{Arguments as LoginArguments, Login};
 use table::Style;
 
 use crate::shown;
-
-/// Exit status: the service says no.
-const REFUSED: u8 = 1;
-/// Exit status: the command line is wrong.
-const USAGE: u8 = 2;
-/// Exit status: the service cannot be reached, or what it answers makes no sense.
-const UNREACHABLE: u8 = 3;
 
 /// The words that begin such a command.
 pub(crate) const NAMES: [&str; 17] = [
@@ -183,73 +177,6 @@ enum Command {
     Doctor(doctor::Arguments),
 }
 
-/// Why a command has no result.
-#[derive(Debug, Error)]
-pub(crate) enum ClientError {
-    /// The service says no.
-    #[error("{message}")]
-    Refused { status: u16, message: String, hint: Option<String> },
-    /// The service says no, and what could be had instead.
-    #[error("{message}")]
-    Offered { message: String, hint: Option<String>, offers: Vec<Value> },
-    /// Nothing was done, and that is known.
-    #[error("cannot reach the service at {url}: {reason}")]
-    Unreachable { url: String, reason: String },
-    /// A question got no answer; it changes nothing.
-    #[error("no answer from the service at {url}: {reason}")]
-    Silent { url: String, reason: String },
-    /// Whether something was done is not known.
-    #[error("the answer of the service at {url} was lost, so look whether it was done: {reason}")]
-    Lost { url: String, reason: String },
-    /// Whatever answers there is no leasing service.
-    #[error("the answer from {url} makes no sense: {reason}")]
-    Nonsense { url: String, reason: String },
-    /// An argument cannot be.
-    #[error("{0}")]
-    Usage(String),
-    /// Waiting has failed.
-    #[error("{0}")]
-    WithoutResult(String),
-    /// Of several things that were to be done some could not be.
-    #[error("{} of {of} could not be done", .failed.len())]
-    Several { of: usize, failed: Vec<(String, ClientError)> },
-    /// The results cannot be written.
-    #[error("cannot write the results: {0}")]
-    Output(#[from] io::Error),
-}
-
-impl ClientError {
-    fn status(&self) -> u8 {
-        match self {
-            Self::Refused { .. } | Self::Offered { .. } | Self::WithoutResult(_) | Self::Output(_) => REFUSED,
-            Self::Usage(_) => USAGE,
-            Self::Several { failed, .. } => {
-                failed.iter().map(|(_, error)| error.status()).max().unwrap_or(REFUSED)
-            }
-            Self::Unreachable { .. } | Self::Silent { .. } | Self::Lost { .. } | Self::Nonsense { .. } => {
-                UNREACHABLE
-            }
-        }
-    }
-
-    /// What may help, where something is known to.
-    fn hint(&self) -> Option<&str> {
-        match self {
-            Self::Refused { hint: Some(hint), .. } | Self::Offered { hint: Some(hint), .. } => Some(hint),
-            Self::Refused { status: 401, .. } => {
-                Some("log in with --token, with --user and --password, or at Keystone with --os-auth-url")
-            }
-            Self::Silent { reason, .. } | Self::Lost { reason, .. }
-                if reason.contains("CertificateRequired") =>
-            {
-                Some("the service wants a certificate of its clients: name one with --client-certificate")
-            }
-            Self::Unreachable { .. } => Some("start one with `allot serve`, or name another with --url"),
-            _ => None,
-        }
-    }
-}
-
 /// What every command needs.
 pub(crate) struct Session<'a> {
     connection: Connection,
@@ -296,7 +223,7 @@ async fn with_each(
             Ok(()) => {}
             Err(error @ ClientError::Output(_)) => return Err(error),
             Err(error) => {
-                let goes_on = error.status() == REFUSED;
+                let goes_on = error.status() == failure::REFUSED;
                 failed.push((name.clone(), error));
                 if !goes_on {
                     break;
@@ -309,13 +236,6 @@ async fn with_each(
         1 if names.len() == 1 => failed.pop().map_or(Ok(()), |(_, error)| Err(error)),
         _ => Err(ClientError::Several { of: names.len(), failed }),
     }
-}
-
-/// A name as a part of an address.
-fn segment(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let escaped = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    name.bytes().map(escaped).collect()
 }
 
 /// Carries out a command (its name first); returns the exit status, or what is wrong with the words.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use comfy_table::presets::{NOTHING, UTF8_FULL_CONDENSED};
 use comfy_table::{ContentArrangement, Table as Drawn};
 
-use super::ClientError;
+use super::failure::ClientError;
 
 /// Columns that may be broken between words.
 const PROSE: [&str; 11] = [

@@ -5,7 +5,8 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{ConfigError, TABLE};
+use super::error::ConfigError;
+use super::table::TABLE;
 use crate::nearest::nearest;
 
 /// A value of the file.

@@ -5,94 +5,30 @@
 //! and an error names the place where the value was written.
 
 pub(crate) mod document;
+mod error;
 mod file;
+mod setting;
 mod table;
 mod value;
+mod values;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use api::v1::SettingOf;
 use clap::{Arg, ArgMatches, Command};
-use thiserror::Error;
 
+use error::Origin;
 use file::FileValue;
 use value::Value;
 
-pub(crate) use table::{Configuration, Setting, TABLE};
+pub(crate) use error::ConfigError;
+pub(crate) use setting::Setting;
+pub(crate) use table::{Configuration, TABLE};
 pub(crate) use value::{AuthChoice, DatabaseChoice, FenceChoice, FleetChoice, LogFormat, Span, TimingChoice};
-
-/// Where a value was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// On the command line.
-    Flag(String),
-    /// In a variable of the environment.
-    Variable(String),
-    /// In the file, in a line.
-    File { path: PathBuf, line: usize, key: String },
-    /// Nowhere.
-    Default(&'static str),
-}
-
-impl Origin {
-    /// What kind of place that is, as answers call it.
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Flag(_) => "flag",
-            Self::Variable(_) => "environment",
-            Self::File { .. } => "file",
-            Self::Default(_) => "default",
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flag(flag) => write!(f, "--{flag}"),
-            Self::Variable(name) => write!(f, "environment variable {name}"),
-            Self::File { path, line, key } => write!(f, "{}, line {line}, {key}", path.display()),
-            Self::Default(key) => write!(f, "{key}"),
-        }
-    }
-}
-
-/// Why there is no configuration.
-#[derive(Debug, Error)]
-pub(crate) enum ConfigError {
-    #[error("cannot read the configuration {path}: {error}")]
-    Unreadable { path: PathBuf, error: std::io::Error },
-    #[error("{path}, line {line}: {reason}")]
-    Syntax { path: PathBuf, line: usize, reason: String },
-    #[error("{path}, line {line}: there is no setting {key}{}", meant(*.nearest))]
-    Unknown { path: PathBuf, line: usize, key: String, nearest: Option<&'static str> },
-    #[error("{path}, line {line}, {key}: {reason}")]
-    Kind { path: PathBuf, line: usize, key: String, reason: &'static str },
-    #[error("{origin}: {value:?} will not do: {reason}")]
-    Value { origin: Origin, value: String, reason: String },
-    #[error("environment variable {0} is not text")]
-    NotText(String),
-}
-
-fn meant(nearest: Option<&'static str>) -> String {
-    nearest.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
-}
-
-/// Text for each setting that was given, and where it was found.
-#[derive(Debug, Default)]
-pub(crate) struct Values(BTreeMap<&'static str, (String, Origin)>);
+pub(crate) use values::Values;
 
 impl Values {
-    /// The file that the database's password is in, if it is in one.
-    pub(crate) fn file_with_password(&self) -> Option<&Path> {
-        match self.0.get("database")? {
-            (text, Origin::File { path, .. }) if value::without_passwords(text) != *text => Some(path),
-            _ => None,
-        }
-    }
-
     /// The settings that are others in those.
     pub(crate) fn changed(&self, new: &Self) -> Vec<&'static str> {
         let text = |values: &Self, setting: &Setting| values.0.get(setting.key).map(|(text, _)| text.clone());
@@ -119,16 +55,6 @@ impl Values {
             }
         };
         TABLE.iter().map(shown).collect()
-    }
-
-    fn get<T: Value>(&self, key: &'static str, default: &'static str) -> Result<T, ConfigError> {
-        let standard = (default.to_owned(), Origin::Default(key));
-        let (text, origin) = self.0.get(key).unwrap_or(&standard);
-        T::parse(text).map_err(|reason| ConfigError::Value {
-            origin: origin.clone(),
-            value: value::without_passwords(text),
-            reason,
-        })
     }
 }
 
@@ -203,12 +129,12 @@ impl Configuration {
         let settings: BTreeMap<&str, String> = settings.into_iter().collect();
         let flag = |setting: &Setting| Some((setting.key, settings.get(setting.key)?.clone()));
         let flags = TABLE.iter().filter_map(flag).collect();
-        Self::read(&merge(&flags, &|_| None, Path::new(""), "")?)
+        Self::of(&merge(&flags, &|_| None, Path::new(""), "")?)
     }
 
     /// What that text means.
     pub(crate) fn of(values: &Values) -> Result<Self, ConfigError> {
-        Self::read(values)
+        Self::read(values, values.shown())
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Deserializer, Value as Json};
 use server::ShortageStatus;
 use store_postgres::{AddressError, Servers};
 
-use super::Setting;
+use super::setting::Setting;
 
 /// A kind of value.
 pub(super) trait Value: Sized {

@@ -10,7 +10,7 @@ mod credentials;
 mod failures;
 mod file;
 mod hash;
-mod identity;
+pub(crate) mod identity;
 mod key_file;
 mod keyring;
 pub(crate) mod keystone;

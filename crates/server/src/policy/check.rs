@@ -1,7 +1,7 @@
 //! Checks, and whether they hold.
 
 use super::Target;
-use crate::auth::Identity;
+use crate::auth::identity::Identity;
 
 /// A check.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use self::check::Check;
 pub use self::defaults::Rule;
-use crate::auth::Identity;
+use crate::auth::identity::Identity;
 
 /// What a call is about: the owner of the lease, or the caller where it is about nothing in particular.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +177,7 @@ fn read_file(file: &str) -> Result<BTreeMap<String, String>, PolicyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::{Names, Roles};
+    use crate::auth::identity::{Names, Roles};
 
     fn caller(roles: &[&str], project: &str) -> Identity {
         Identity {

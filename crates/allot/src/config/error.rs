@@ -1,0 +1,63 @@
+//! What can be wrong with a setting, and where it was written.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// On the command line.
+    Flag(String),
+    /// In a variable of the environment.
+    Variable(String),
+    /// In the file, in a line.
+    File { path: PathBuf, line: usize, key: String },
+    /// Nowhere.
+    Default(&'static str),
+}
+
+impl Origin {
+    /// What kind of place that is, as answers call it.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Flag(_) => "flag",
+            Self::Variable(_) => "environment",
+            Self::File { .. } => "file",
+            Self::Default(_) => "default",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => write!(f, "--{flag}"),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+            Self::File { path, line, key } => write!(f, "{}, line {line}, {key}", path.display()),
+            Self::Default(key) => write!(f, "{key}"),
+        }
+    }
+}
+
+/// Why there is no configuration.
+#[derive(Debug, Error)]
+pub(crate) enum ConfigError {
+    #[error("cannot read the configuration {path}: {error}")]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("{path}, line {line}: {reason}")]
+    Syntax { path: PathBuf, line: usize, reason: String },
+    #[error("{path}, line {line}: there is no setting {key}{}", meant(*.nearest))]
+    Unknown { path: PathBuf, line: usize, key: String, nearest: Option<&'static str> },
+    #[error("{path}, line {line}, {key}: {reason}")]
+    Kind { path: PathBuf, line: usize, key: String, reason: &'static str },
+    #[error("{origin}: {value:?} will not do: {reason}")]
+    Value { origin: Origin, value: String, reason: String },
+    #[error("environment variable {0} is not text")]
+    NotText(String),
+}
+
+fn meant(nearest: Option<&'static str>) -> String {
+    nearest.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
+}
