@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::RequestError;
+use super::error::RequestError;
 use super::lease_dates::read_duration;
 
 /// Milliwatt-seconds of a kilowatt-hour.

@@ -4,7 +4,9 @@ use leases::text::is_control;
 use serde_json::{Map, Value};
 
 use super::error::RequestError;
-use super::limits::LARGEST;
+
+/// Largest whole number of a request, where no smaller one is said: what 32 bits with a sign hold.
+pub const LARGEST: u32 = i32::MAX as u32;
 
 /// An object that is being read.
 #[derive(Debug)]

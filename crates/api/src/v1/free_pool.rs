@@ -9,10 +9,10 @@ use store::FreePoolRecord;
 use utoipa::ToSchema;
 
 use super::date::created_at;
+use super::end_action::{end_action, end_action_name};
 use super::error::RequestError;
 use super::fields::{Fields, read_name, strict_text};
 use super::host::capability;
-use super::lease_request::{end_action, end_action_name};
 use super::limits::NAME;
 
 /// A free pool.

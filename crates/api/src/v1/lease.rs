@@ -13,8 +13,8 @@ use store::LeaseRecord;
 use utoipa::ToSchema;
 
 use super::date::{created_at, date};
+use super::end_action::end_action_name;
 use super::hints::SchedulerHints;
-use super::lease_request::end_action_name;
 use super::plan::PlanSummary;
 use super::usage::{Cost, LeaseUsage};
 

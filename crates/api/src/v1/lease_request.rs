@@ -12,6 +12,7 @@ use serde_json::Value;
 use store::Wording;
 
 use super::date::{Dates, read_date, read_date_beside};
+use super::end_action::end_action;
 use super::error::RequestError;
 use super::fields::{Fields, boolean, list, read_name, text};
 use super::hints::read_hints;
@@ -194,28 +195,6 @@ fn check_whole_hosts<'a>(
         return Err(RequestError::malformed("end_action", expected));
     }
     Ok(())
-}
-
-/// What becomes of guests at the end, as requests and answers call it.
-const END_ACTIONS: [(&str, EndAction); 4] = [
-    ("delete", EndAction::DeleteGuests),
-    ("keep", EndAction::KeepGuests),
-    ("snapshot", EndAction::SnapshotGuests),
-    ("migrate", EndAction::MoveGuests),
-];
-
-/// What becomes of guests at the end, by what it is called.
-pub fn end_action_from_name(name: &str) -> Option<EndAction> {
-    END_ACTIONS.into_iter().find(|(known, _)| *known == name).map(|(_, action)| action)
-}
-
-pub(crate) fn end_action(value: &Value) -> Result<EndAction, RequestError> {
-    let wrong = || RequestError::malformed("end_action", "delete, keep, snapshot or migrate");
-    value.as_str().and_then(end_action_from_name).ok_or_else(wrong)
-}
-
-pub(crate) fn end_action_name(action: EndAction) -> &'static str {
-    END_ACTIONS.into_iter().find(|(_, known)| *known == action).map_or("delete", |(name, _)| name)
 }
 
 #[cfg(test)]

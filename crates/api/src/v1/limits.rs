@@ -8,6 +8,7 @@ use leases::text::is_control;
 use serde_json::Value;
 
 use super::error::RequestError;
+pub use super::fields::LARGEST;
 use super::fields::integer;
 
 /// Longest name of a lease, in characters, as in Blazar's database.
@@ -18,9 +19,6 @@ pub const CAPABILITY_NAME: usize = 64;
 
 /// Longest name of everything else, in characters, as in Nova.
 pub const NAME: usize = 255;
-
-/// Largest whole number of a request, where no smaller one is said: what 32 bits with a sign hold.
-pub const LARGEST: u32 = i32::MAX as u32;
 
 /// How large the parts of a request may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,10 @@ pub mod body;
 mod calendar;
 mod date;
 mod drift;
+mod end_action;
 mod energy;
 mod error;
+mod error_body;
 mod fields;
 mod flavor;
 mod floating_ip;
@@ -42,8 +44,10 @@ pub use availability::{Availability, FlavorAvailability, FlavorStep, FreeStep, S
 pub use calendar::{Calendar, CalendarBar, CalendarChange, CalendarHost, CalendarLease};
 pub use date::{Written, created_at, date, minute, read_written};
 pub use drift::DriftEntry;
+pub use end_action::end_action_from_name;
 pub use energy::{EnergyHost, EnergyNeed, EnergyPool, EnergyPoolReport, EnergyRest, horizon};
-pub use error::{ErrorBody, RequestError};
+pub use error::RequestError;
+pub use error_body::ErrorBody;
 pub use flavor::{Flavor, FlavorRequest};
 pub use floating_ip::{FloatingIp, FloatingIpRequest};
 pub use free_pool::{FreePool, FreePoolRequest};
@@ -61,7 +65,7 @@ pub use lease_dates::read_length;
 pub use lease_pool::{
     LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool, swapped_host,
 };
-pub use lease_request::{LeaseRequest, LeaseUpdate, end_action_from_name};
+pub use lease_request::{LeaseRequest, LeaseUpdate};
 pub use limits::Limits;
 pub use maintenance::{Maintenance, MaintenanceRequest};
 pub use notification::Notification;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use store::LeaseRecord;
 use utoipa::ToSchema;
 
-use super::Lease;
 use super::date::date;
+use super::lease::Lease;
 
 /// What could be had instead of what was refused.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

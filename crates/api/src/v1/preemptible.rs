@@ -5,7 +5,7 @@ use leases::preemption::ProjectPattern;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::created_at;
+use super::date::created_at;
 
 const US_PER_HOUR: f64 = 3.6e9;
 

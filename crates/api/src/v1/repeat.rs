@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::Lease;
 use super::date::{Dates, read_date};
 use super::error::RequestError;
 use super::fields::{Fields, boolean, count, text};
+use super::lease::Lease;
 
 /// How a lease recurs.
 #[derive(Clone, Debug, PartialEq, Eq)]

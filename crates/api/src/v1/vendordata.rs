@@ -7,6 +7,7 @@ use store::LeaseRecord;
 use utoipa::ToSchema;
 
 use super::date::date;
+use super::end_action::end_action_name;
 use super::error::RequestError;
 use super::id::instance_id;
 
@@ -58,7 +59,7 @@ impl VendordataLease {
             status: lease.status.name().to_owned(),
             start_date: date(lease.window.start()),
             end_date: date(lease.window.end()),
-            end_action: super::lease_request::end_action_name(lease.end_action).to_owned(),
+            end_action: end_action_name(lease.end_action).to_owned(),
             reservation_id: reservation.map(|id| id.to_string()),
         }
     }
