@@ -6,7 +6,7 @@
 
 use thiserror::Error;
 
-use crate::Node;
+use crate::node::Node;
 
 /// Why an instance cannot be put on a node. The order is that of statistics and tie-breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]

@@ -1,6 +1,6 @@
 //! Node groups.
 
-use crate::Policy;
+use crate::policy::Policy;
 
 /// Whether new instances may be placed in a group; the order is the order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

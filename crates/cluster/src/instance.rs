@@ -1,6 +1,7 @@
 //! Instances: what they ask of a node, and where they are.
 
-use crate::{Demand, NodeIdx, TagId};
+use crate::figures::Demand;
+use crate::ids::{NodeIdx, TagId};
 
 /// How an instance's disks are stored (HT-model).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 
 use thiserror::Error;
 
-use crate::{
-    Cluster, DiskTemplate, Group, Instance, InstanceIdx, MirrorClass, Node, NodeIdx, Policy, TagRules,
-    Utilisation,
-};
+use crate::group::Group;
+use crate::ids::{InstanceIdx, NodeIdx};
+use crate::instance::{DiskTemplate, Instance, MirrorClass, Utilisation};
+use crate::node::Node;
+use crate::policy::Policy;
+use crate::state::Cluster;
+use crate::tags::TagRules;
 
 /// Which nodes count as failing N+1 before anything moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

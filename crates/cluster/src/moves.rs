@@ -1,6 +1,8 @@
 //! The six moves of an instance, judged without applying them (HT-moves).
 
-use crate::{Cluster, Demand, FailMode, Figures, InstanceIdx, NodeIdx, TagEffect};
+use crate::figures::{Demand, FailMode, Figures, TagEffect};
+use crate::ids::{InstanceIdx, NodeIdx};
+use crate::state::Cluster;
 
 /// A way to change an instance's nodes. For an instance on primary p and secondary s:
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,7 @@
 //! Nodes: what they are. What is on them is in [`crate::Figures`] and [`crate::NodeState`].
 
-use crate::{GroupIdx, Migration, TagId};
+use crate::ids::{GroupIdx, TagId};
+use crate::tags::Migration;
 
 /// Why a node is offline in the sense of [`Node::offline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -1,6 +1,7 @@
 //! Instance policies: what sizes an instance may have, and how far nodes may be over-committed.
 
-use crate::{DiskTemplate, FailMode, Instance};
+use crate::figures::FailMode;
+use crate::instance::{DiskTemplate, Instance};
 
 /// One point of an instance policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,15 @@
 //! A cluster and what is on its nodes; placements are applied and undone here.
 
 use crate::figures::{Figures, TagEffect};
+use crate::group::Group;
+use crate::ids::{GroupIdx, InstanceIdx, NodeIdx, TagId};
+use crate::instance::Instance;
+use crate::moves::Outcome;
+use crate::names::{LookupError, common_suffix};
+use crate::node::Node;
+use crate::policy::Policy;
+use crate::tags::TagRules;
 use crate::tags::{TagTable, common};
-use crate::{
-    Group, GroupIdx, Instance, InstanceIdx, LookupError, Node, NodeIdx, Outcome, Policy, TagId, TagRules,
-    common_suffix,
-};
 
 /// A location tag together with an exclusion tag.
 type LocatedTag = (TagId, TagId);

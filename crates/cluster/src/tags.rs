@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::TagId;
+use crate::ids::TagId;
 
 /// Interns tag strings.
 #[derive(Clone, Debug, Default)]

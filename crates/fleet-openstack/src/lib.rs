@@ -26,13 +26,13 @@ mod memory;
 mod notifications;
 mod pools;
 mod reservations;
+mod settings;
 mod sight;
 mod slots;
 mod take_over;
 mod wire;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use ambient::Clock;
 use fleet::FleetError;
@@ -47,26 +47,13 @@ pub use self::fence::Fence;
 use self::memory::{Memory, Turn};
 pub use self::notifications::Notifications;
 use self::pools::Membership;
+pub use self::settings::Settings;
 use self::sight::{Details, Names, Sight};
 pub use self::take_over::{BlazarReservation, BlazarTraces};
 use self::wire::{Aggregate, ComputeService, Hypervisor};
 
 /// How many providers Placement is asked about at once when their hosts are seen for the first time.
 const DETAILS_AT_ONCE: usize = 8;
-
-/// What the operator decides.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// What keeps others off the hosts of a lease.
-    pub fence: Fence,
-    /// Whether scheduler hints mark servers as preemptible. They are asked for with each server then, which needs Nova's
-    /// microversion 2.100.
-    pub hints: bool,
-    /// The name of the free pool's aggregate: `aggregate_freepool_name` of blazar-nova. It is made if there is none.
-    pub free_pool: String,
-    /// How long Nova's schedulers may go by what they have read before a change.
-    pub settle: Duration,
-}
 
 /// The fleet.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered, Prepared};
 use leases::project::ProjectId;
 
-use crate::fence::OUR_TRAITS;
+use crate::fence::{Fence, OUR_TRAITS};
 use crate::ids::{FLAVOR, parse_uuid};
 use crate::pools::{self, Membership, Pool};
+use crate::settings::Settings;
 use crate::wire::{Aggregate, ComputeService, Hypervisor, Inventory, Migration, Server};
-use crate::{Fence, Settings};
 
 /// The zone of hosts that are in none: Nova's default.
 const DEFAULT_ZONE: &str = "nova";

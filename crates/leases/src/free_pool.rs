@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::end_action::EndAction;
 use crate::host::Host;
 use crate::ids::FreePoolId;
-use crate::lease::EndAction;
 
 /// The property of a host that has the name of its pool.
 pub const POOL_PROPERTY: &str = "free_pool";

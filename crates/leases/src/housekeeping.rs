@@ -4,8 +4,11 @@
 //! What was done is kept with the lease ([`Marks`]) and committed with what follows from it, so that nothing is done
 //! twice, and nothing is left out, wherever a service stops. [`crate::maintenance`] finds times for maintenance.
 
+pub(crate) mod marks;
+
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::marks::Marks;
 use crate::lease::Lease;
 use crate::lease_type::LeaseType;
 use crate::project::ProjectId;
@@ -30,25 +33,6 @@ pub struct HousekeepingRules {
     pub default_properties: Requirement,
     /// The project that maintenance is booked for; none if it is not to be booked.
     pub maintenance_project: Option<ProjectId>,
-}
-
-/// What housekeeping has done about a lease.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
-    /// An instance was seen in it.
-    pub used: bool,
-    /// When its owner was warned that nobody uses it.
-    pub unused_warned_at: Option<Timestamp>,
-    /// When it was ended because nobody used it.
-    pub reclaimed_at: Option<Timestamp>,
-    /// The start that its owner was reminded of.
-    pub start_reminded: Option<Timestamp>,
-    /// The end that its owner was reminded of.
-    pub end_reminded: Option<Timestamp>,
-    /// How many of its hosts were exchanged because its owner wanted it so.
-    pub swaps: u32,
-    /// When it was last given other hosts that draw less.
-    pub repacked_at: Option<Timestamp>,
 }
 
 /// Whether any instance is in a lease.

@@ -48,6 +48,7 @@
 pub mod admission;
 pub mod attributes;
 pub mod calendar;
+mod end_action;
 pub mod energy;
 pub mod enforcement;
 pub mod extra_specs;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::ids::{LeaseId, OffersId};
-use crate::offer::OfferKind;
+use crate::offer::kind::OfferKind;
 use crate::window::Window;
 
 /// How firm a lease is. Only a firm one is a lease to its owner and to the planner; the others are kept like leases, so

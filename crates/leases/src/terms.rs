@@ -16,7 +16,7 @@ use crate::failure_domain::FailureDomain;
 use crate::free_pool::POOL_PROPERTY;
 use crate::hints::Hints;
 use crate::host::NetworkId;
-use crate::lease_pool::LeasePool;
+use crate::lease_pool::record::LeasePool;
 use crate::lease_type::LeaseType;
 use crate::properties::HostProperties;
 use crate::requirement::Requirement;

@@ -28,6 +28,7 @@ use self::bookings::check_bookings;
 use self::closed::ClosedWatch;
 use self::elsewhere::ElsewhereWatch;
 use self::told::same_terms;
+use crate::verdict::Verdict;
 
 /// What is known of a lease from the answers to calls.
 #[derive(Clone, Debug)]
@@ -78,8 +79,6 @@ pub(crate) struct Checker {
     /// How many were forgotten after that.
     forgotten: u64,
 }
-
-type Verdict = Result<(), String>;
 
 impl Checker {
     pub fn new(

@@ -24,6 +24,7 @@ mod schedule;
 #[cfg(test)]
 mod testing;
 mod traffic;
+mod verdict;
 pub mod workload;
 mod world;
 

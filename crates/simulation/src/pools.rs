@@ -19,6 +19,8 @@ use rand::{Rng, SeedableRng};
 use service::NewLease;
 use store::{HostRecord, Snapshot};
 
+use crate::verdict::Verdict;
+
 /// The names that pools are given.
 pub(crate) const NAMES: [&str; 4] = ["p1", "p2", "p3", DEFAULT_NAME];
 /// What pools say of their hosts, and nobody else does.
@@ -28,8 +30,6 @@ pub(crate) const TIERS: [&str; 2] = ["fast", "slow"];
 
 /// So often something is done about pools, on average.
 const CHORE_EVERY_S: i64 = 4 * 3600;
-
-type Verdict = Result<(), String>;
 
 /// What somebody wants of the pool that a host is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,12 +15,12 @@ use rand::{Rng, SeedableRng};
 use service::{EnergyMode, EnergySettings};
 use store::Snapshot;
 
+use crate::verdict::Verdict;
+
 /// So long before a lease starts nothing must have gone wrong that could make it late.
 const QUIET: SignedDuration = SignedDuration::from_hours(3);
 /// A lease that is noticed so long after its start is not judged: nobody was there.
 const NOTICED: SignedDuration = SignedDuration::from_mins(2);
-
-type Verdict = Result<(), String>;
 
 /// How power is saved in the simulation of that seed: in every third, and not always alike. It is drawn from numbers of its
 /// own, so that the others are as they would be without.

@@ -1,11 +1,10 @@
 //! What can happen to simulated machines without anybody in the service having asked for it.
 
 use jiff::SignedDuration;
-use leases::ids::{GuestId, HostId};
+use leases::ids::{GuestId, HostId, LeaseId};
 use leases::plan::GuestOwner;
 use serde::{Deserialize, Serialize};
 
-use super::state::SavedOwner;
 use crate::saved::id;
 
 /// Something that happens, by [`super::SimulatedFleet::schedule`] at a time, or at once.
@@ -36,4 +35,12 @@ pub enum Happening {
     },
     /// A guest ends by itself.
     GuestEnds(#[serde(with = "id")] GuestId),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "GuestOwner", rename_all = "snake_case")]
+pub(super) enum SavedOwner {
+    Preemptible,
+    Lease(#[serde(with = "id")] LeaseId),
+    Other,
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::background_load::{BackgroundLoad, Talker};
 use super::power::Supply;
-use super::script::Happening;
+use super::script::{Happening, SavedOwner};
 use super::timing::Timing;
 use super::violation::Violation;
 use crate::Keeper;
@@ -153,14 +153,6 @@ pub(super) struct Guest {
     /// Where it is moving to.
     #[serde(with = "id_or_none")]
     pub(super) moving_to: Option<HostId>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "GuestOwner", rename_all = "snake_case")]
-pub(super) enum SavedOwner {
-    Preemptible,
-    Lease(#[serde(with = "id")] LeaseId),
-    Other,
 }
 
 #[derive(Serialize, Deserialize)]

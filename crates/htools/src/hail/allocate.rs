@@ -1,41 +1,16 @@
 //! Requests for new instances (HT-allocate).
 
-use cluster::{AllocPolicy, Cluster, GroupIdx, Instance, NodeIdx, TagRules};
+use cluster::{Cluster, GroupIdx, Instance, NodeIdx, TagRules};
 use placement::allocate::{Allocator, NoTargets, Scope, Targets, Trials};
 use placement::dedicated;
 use placement::groups::{self, GroupChoice};
 
-use super::decide::alloc_options;
 use super::explain;
 use super::sentence::{self, Metric};
+use super::wanted::{Strategy, Wanted, alloc_options};
 use crate::iallocator::{AllocateRequest, Response, ResultValue, failure, success};
 use crate::io::Io;
 use crate::options::Options;
-
-/// How placements are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strategy {
-    /// By the cluster's score.
-    Balance,
-    /// By what is lost for later instances.
-    Dedicated,
-}
-
-impl Strategy {
-    /// Dedicated if all nodes that could be chosen have exclusive storage. Groups are compared by *name* only,
-    /// so a group given by UUID selects none, and then nothing speaks against it.
-    pub(super) fn of(cluster: &Cluster, group_name: Option<&str>) -> Self {
-        let relevant = |group: GroupIdx| {
-            let group = cluster.group(group);
-            match group_name {
-                Some(name) => group.name == name,
-                None => group.alloc_policy != AllocPolicy::Unallocable,
-            }
-        };
-        let dedicated = cluster.nodes.iter().all(|node| node.exclusive_storage || !relevant(node.group));
-        if dedicated { Self::Dedicated } else { Self::Balance }
-    }
-}
 
 /// A decision: the text for `info`, and where the instance goes, if anywhere.
 struct Decision {
@@ -144,15 +119,6 @@ pub(super) fn several(
         allocated.len()
     );
     success(&detail, ResultValue::MultiAllocate { allocated, failed })
-}
-
-/// What is to be placed.
-pub(super) struct Wanted<'a> {
-    pub instance: &'a Instance,
-    /// On how many nodes.
-    pub nodes: i64,
-    /// The names of the only nodes that may be used.
-    pub allowed: Option<&'a Vec<String>>,
 }
 
 fn names(cluster: &Cluster, outcome: &cluster::Outcome) -> Vec<String> {

@@ -1,12 +1,12 @@
 //! From a request to its answer.
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, TagRules};
-use placement::allocate::{AllocOptions, Allocator, PairTargets, Scope, Targets};
+use placement::allocate::{Allocator, PairTargets, Scope, Targets};
 use placement::change_group::{self, ChangeGroupError};
 use placement::evacuate::{self, Destination, EvacuateMode};
 
-use super::allocate::{self, Strategy};
-use super::{explain, sentence};
+use super::wanted::{Strategy, alloc_options};
+use super::{allocate, explain, sentence};
 use crate::iallocator::{self, Evacuation, Moved, Request, Response, ResultValue, failure, success};
 use crate::io::Io;
 use crate::opcode;
@@ -113,13 +113,6 @@ fn mode_of(mode: iallocator::EvacuateMode) -> EvacuateMode {
         iallocator::EvacuateMode::PrimaryOnly => EvacuateMode::PrimaryOnly,
         iallocator::EvacuateMode::SecondaryOnly => EvacuateMode::SecondaryOnly,
         iallocator::EvacuateMode::All => EvacuateMode::All,
-    }
-}
-
-pub(super) fn alloc_options(options: &Options) -> AllocOptions {
-    AllocOptions {
-        ignore_soft_errors: options.ignore_soft_errors,
-        capacity_checks: !options.no_capacity_checks,
     }
 }
 

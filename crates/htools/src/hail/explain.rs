@@ -14,9 +14,8 @@ use placement::objection::Objection;
 use placement::redundancy::stuck_instances;
 use placement::score::Values;
 
-use super::allocate::{Strategy, Wanted};
-use super::decide::alloc_options;
 use super::sentence;
+use super::wanted::{Strategy, Wanted, alloc_options};
 use crate::io::Io;
 use crate::number::fixed;
 use crate::options::Options;

@@ -5,6 +5,7 @@ mod decide;
 mod dump;
 mod explain;
 mod sentence;
+mod wanted;
 
 use std::fs;
 

@@ -158,7 +158,7 @@ fn repairs(tags: &[String]) -> Vec<Record> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PREFIX;
+    use super::super::policy::PREFIX;
     use super::super::policy::RepairType;
     use super::*;
 

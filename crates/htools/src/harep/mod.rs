@@ -31,9 +31,6 @@ use crate::options::{LuxiSocket, Options, Program};
 use crate::report::shown;
 use crate::source::{self, SourceError};
 
-/// What all tags of repairs begin with.
-const PREFIX: &str = "ganeti:watcher:autorepair:";
-
 /// Why a run ends early.
 #[derive(Debug, Error)]
 enum HarepError {

@@ -1,7 +1,9 @@
 //! Which repairs the tags of an instance, its group and the cluster allow (HT-harep).
 
-use super::PREFIX;
 use crate::number::read_int;
+
+/// What all tags of repairs begin with.
+pub(super) const PREFIX: &str = "ganeti:watcher:autorepair:";
 
 /// Kinds of repairs, the least destructive first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

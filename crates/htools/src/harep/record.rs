@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use super::PREFIX;
-use super::policy::RepairType;
+use super::policy::{PREFIX, RepairType};
 use crate::execute::JobId;
 use crate::number::read_int;
 

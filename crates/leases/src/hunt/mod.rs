@@ -13,6 +13,7 @@
 //!
 //! Which hosts and destinations are best is decided by [`placement::clear`].
 
+pub(crate) mod record;
 mod refusal;
 mod scene;
 
@@ -21,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use placement::clear::CostWeights;
 
+pub use self::record::{Cost, Hunt, Move};
 pub use self::refusal::HuntRefusal;
 pub(crate) use self::scene::{Moving, Scene};
 use crate::host::{Health, Inventory};
@@ -74,17 +76,6 @@ impl Hunting {
     }
 }
 
-/// A guest goes to another host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Move {
-    /// Who.
-    pub guest: GuestId,
-    /// From where.
-    pub from: HostId,
-    /// Where to.
-    pub to: HostId,
-}
-
 impl Move {
     /// The step that carries it out.
     pub fn action(&self) -> Action {
@@ -107,41 +98,7 @@ pub enum MoveState {
     Gone,
 }
 
-/// What the moves of a hunt come to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Memory copied, MiB.
-    pub memory_mib: u64,
-    /// Disk copied, GiB.
-    pub disk_gib: u64,
-    /// Downtime of all guests together, milliseconds.
-    pub downtime_ms: u64,
-    /// All of it weighed, in points of [`CostWeights`].
-    pub points: u64,
-}
-
-/// Whose guests are moved out of a lease's way.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hunt {
-    /// The moves, in the order in which they are begun. Some may be done.
-    pub moves: Vec<Move>,
-    /// What they cost when they were planned.
-    pub cost: Cost,
-    /// How much of the lease's window is for the hunt: the lease has the rest.
-    pub allowance: SignedDuration,
-}
-
 impl Hunt {
-    /// The move of a guest on that host.
-    pub fn move_of(&self, guest: GuestId, on: HostId) -> Option<&Move> {
-        self.moves.iter().find(|mov| mov.guest == guest && mov.from == on)
-    }
-
-    /// The hosts that it clears.
-    pub fn cleared(&self) -> BTreeSet<HostId> {
-        self.moves.iter().map(|mov| mov.from).collect()
-    }
-
     /// How far a move is.
     pub fn state(mov: &Move, observed: &Observed, history: &History) -> MoveState {
         match guest_on(observed, mov.guest, mov.from) {

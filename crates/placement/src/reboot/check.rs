@@ -3,7 +3,8 @@
 use cluster::{Cluster, DiskTemplate, Figures, Instance, InstanceIdx, NodeIdx};
 use thiserror::Error;
 
-use super::{Evacuation, RebootGroup, Relocation};
+use super::group::{RebootGroup, Relocation};
+use super::partition::Evacuation;
 
 /// What is wrong with groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -2,8 +2,8 @@
 
 use cluster::NodeIdx;
 
+use super::group::{RebootError, RebootGroup};
 use super::workbench::{Role, Workbench};
-use super::{RebootError, RebootGroup};
 
 /// What must be moved off the nodes before they go down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

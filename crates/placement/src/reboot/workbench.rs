@@ -5,7 +5,7 @@
 
 use cluster::{Cluster, DiskTemplate, Figures, InstanceIdx, NodeIdx, TagEffect};
 
-use super::Relocation;
+use super::group::Relocation;
 
 /// What is stored under a node's index.
 #[derive(Clone, Debug)]

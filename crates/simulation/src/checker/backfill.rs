@@ -12,7 +12,7 @@ use leases::plan::{GuestOwner, ObservedHost};
 use leases::status::LeaseStatus;
 use store::{LeaseRecord, Snapshot};
 
-use super::Verdict;
+use crate::verdict::Verdict;
 
 /// Beside its notice a guest is still there for so long after it was noticed that it has to leave: calls and deletion take their
 /// time.

@@ -10,7 +10,7 @@ use leases::terms::ReservationTerms;
 use leases::window::Window;
 use store::Snapshot;
 
-use super::Verdict;
+use crate::verdict::Verdict;
 
 /// What one reservation takes of a host.
 struct Use<'a> {

@@ -7,7 +7,7 @@ use leases::ids::{HostId, LeaseId};
 use leases::standing::Standing;
 use store::{LeaseRecord, Snapshot};
 
-use super::Verdict;
+use crate::verdict::Verdict;
 
 /// Services that share a store know within that time what another has changed.
 const KNOWN_WITHIN: SignedDuration = SignedDuration::from_mins(2);

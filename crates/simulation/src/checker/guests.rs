@@ -8,7 +8,8 @@ use leases::plan::{Action, Guest, GuestOwner, Place};
 use leases::status::LeaseStatus;
 use service::ClaimedStep;
 
-use super::{Checker, Verdict};
+use super::Checker;
+use crate::verdict::Verdict;
 
 impl Checker {
     /// A step was claimed, and is about to be carried out.

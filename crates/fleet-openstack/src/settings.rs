@@ -1,0 +1,19 @@
+//! Settings of the driver.
+
+use std::time::Duration;
+
+use crate::fence::Fence;
+
+/// What the operator decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What keeps others off the hosts of a lease.
+    pub fence: Fence,
+    /// Whether scheduler hints mark servers as preemptible. They are asked for with each server then, which needs Nova's
+    /// microversion 2.100.
+    pub hints: bool,
+    /// The name of the free pool's aggregate: `aggregate_freepool_name` of blazar-nova. It is made if there is none.
+    pub free_pool: String,
+    /// How long Nova's schedulers may go by what they have read before a change.
+    pub settle: Duration,
+}
