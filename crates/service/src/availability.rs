@@ -6,7 +6,8 @@ use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
 use leases::window::Window;
 
-use crate::{Service, ServiceError};
+use crate::service::Service;
+use crate::types::ServiceError;
 
 /// So many times are proposed at most.
 const PROPOSED: usize = 3;

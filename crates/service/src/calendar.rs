@@ -18,8 +18,9 @@ use leases::window::Window;
 use leases::work::Budget;
 use store::{InstanceRecord, LeaseRecord};
 
+use crate::service::Service;
 use crate::state::State;
-use crate::{Service, ServiceError};
+use crate::types::ServiceError;
 
 /// What it costs to look at a host in a list, at a booking, and at a lease that may be over.
 const HOST: u64 = 10;

@@ -7,7 +7,6 @@
 //! thread only, as in simulations, it runs on that, in the order in which it came.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use leases::work::{Budget, Stop};
 use store::{Revision, StoreError};
@@ -15,37 +14,16 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::client::{Client, Gone};
 use crate::places::{Kind, Place, Who};
+use crate::service::Service;
 use crate::state::State;
+use crate::types::ServiceError;
 use crate::writing::Writer;
-use crate::{Service, ServiceError};
 
 /// Of the work that a decision may cost, the part that it may cost with the write lock.
 pub(crate) const QUICK: u64 = 20;
 /// How often a decision that costs more is made without the write lock. If others have spoiled it each time, it is made
 /// with it: otherwise nothing would ever come of it.
 const AHEAD: usize = 3;
-
-/// How many decisions ended early.
-#[derive(Debug, Default)]
-pub(crate) struct Ended {
-    too_costly: AtomicU64,
-    canceled: AtomicU64,
-}
-
-impl Ended {
-    /// Because they cost more than they may, and because nobody waited for them any more.
-    pub fn counts(&self) -> (u64, u64) {
-        (self.too_costly.load(Ordering::Relaxed), self.canceled.load(Ordering::Relaxed))
-    }
-
-    fn count(&self, why: Stop) {
-        let counter = match why {
-            Stop::Exhausted => &self.too_costly,
-            Stop::Canceled => &self.canceled,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-}
 
 impl Service {
     /// Waits for a place of that kind, until the client has gone.
@@ -184,6 +162,7 @@ pub(crate) fn beside_requests<T>(compute: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use ambient::{RandomIds, SystemClock};

@@ -10,31 +10,15 @@ use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, ObservedHost};
 use leases::preemption::Class;
-use store::{Commit, InstanceRecord, Revision, StoreError, Write};
+use store::{Commit, InstanceRecord, StoreError, Write};
 
-use crate::Service;
 use crate::deciding::beside_requests;
+use crate::execution::memos::{Announced, StartedElsewhere};
 use crate::instances::change;
 use crate::notices;
+use crate::service::Service;
 use crate::state::State;
 use crate::writing::Writer;
-
-/// What it was decided from who is preempted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Announced {
-    /// What is committed.
-    pub revision: Revision,
-    /// What is seen of guests that others have started.
-    elsewhere: BTreeMap<HostId, StartedElsewhere>,
-}
-
-/// Preemptible guests on a host that others have started: there are no instances on record for them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct StartedElsewhere {
-    guests: Vec<Guest>,
-    /// Leases that have room on the host now or soon.
-    leases: BTreeSet<LeaseId>,
-}
 
 impl Service {
     /// When an instance of that class is preempted for a lease of its host that starts then.

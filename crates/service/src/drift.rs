@@ -13,9 +13,10 @@ use leases::plan::{GuestOwner, Observed, Place};
 use leases::project::ProjectId;
 use store::{Commit, HostRecord};
 
+use crate::service::Service;
 use crate::state::State;
+use crate::types::{Caller, ServiceError};
 use crate::writing::audit;
-use crate::{Caller, Service, ServiceError};
 
 /// A difference.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! What is decided is written into the record of the host, and only then done to the machine, by steps like all
 //! others. So of several services that share a store one switches a host, and after a crash the next one goes on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,15 +18,18 @@ use leases::lease::Lease;
 use leases::plan::{Action, Step};
 use leases::window::{Window, next_minute};
 use leases::work::Budget;
-use store::{Commit, HostRecord, LeaseRecord, Revision, StoreError, Write};
+use store::{Commit, HostRecord, LeaseRecord, StoreError, Write};
 
 use crate::deciding::beside_requests;
+use crate::execution::memos::Planned;
 use crate::leasing::create::{enter_reallocated, reallocated};
 use crate::notices::boot_failed;
 use crate::places::Kind;
+use crate::service::Service;
+use crate::settings::{EnergyMode, EnergySettings};
 use crate::state::State;
+use crate::types::{HostPower, ServiceError};
 use crate::writing::Writer;
-use crate::{HostPower, Service, ServiceError};
 
 /// After a change it is not planned again before that: changes come in swarms.
 const PLAN_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
@@ -38,49 +41,6 @@ const REPACK_EVERY: SignedDuration = SignedDuration::from_mins(1);
 const MILLIWATT_SECONDS: u128 = 3_600_000;
 /// Hosts that boot or shut down are looked at so often.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
-
-/// How power is saved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EnergySettings {
-    /// Whether and how.
-    pub mode: EnergyMode,
-    /// By which rules.
-    pub rules: PowerRules,
-    /// Leases that have not started are given hosts that draw less, if that saves at least so many watt-hours; none if
-    /// they keep theirs.
-    pub repack_watt_hours: Option<u32>,
-}
-
-/// Whether power is saved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EnergyMode {
-    /// It is not. Hosts that are off are switched on.
-    #[default]
-    Off,
-    /// It is only planned; nothing is switched off.
-    DryRun,
-    /// It is.
-    On,
-}
-
-impl EnergyMode {
-    /// The name: `off`, `dry_run`, `on`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::DryRun => "dry_run",
-            Self::On => "on",
-        }
-    }
-}
-
-/// When it was last planned, and on what.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Planned {
-    at: Timestamp,
-    revision: Revision,
-    next_at: Option<Timestamp>,
-}
 
 /// A host whose power becomes another.
 struct Change {
@@ -401,9 +361,4 @@ fn slept_by(host: &Host, slept: Slept) -> Sleep {
         boot: slept.boot,
         failed: slept.failed,
     }
-}
-
-/// Hosts that are not on.
-pub(crate) fn not_on<'a>(hosts: impl Iterator<Item = &'a Host>) -> BTreeSet<HostId> {
-    hosts.filter(|host| !host.power.is_on()).map(|host| host.id).collect()
 }

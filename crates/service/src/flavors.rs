@@ -6,7 +6,8 @@ use leases::project::ProjectId;
 use leases::terms::{Flavor, FlavorSize, InstanceSize};
 use store::{FlavorRecord, Write};
 
-use crate::{Caller, NotFound, Service, ServiceError};
+use crate::service::Service;
+use crate::types::{Caller, NotFound, ServiceError};
 
 impl Service {
     /// All flavors.

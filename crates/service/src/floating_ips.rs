@@ -10,10 +10,11 @@ use leases::ids::FloatingIpId;
 use leases::text::Quoted;
 use store::{Commit, CommitError, FloatingIpRecord, Write};
 
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
+use crate::types::{Caller, NewFloatingIp, NotFound, ServiceError};
 use crate::writing::{audit, decide_again, overtaken};
-use crate::{Caller, NewFloatingIp, NotFound, Service, ServiceError};
 
 impl Service {
     /// All floating IPs.

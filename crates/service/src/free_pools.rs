@@ -15,10 +15,11 @@ use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Version, Write};
 
 use crate::hosts::{check_keys, relied_on};
 use crate::notices::{self, notice};
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
+use crate::types::{Caller, FreePoolChange, NewFreePool, NotFound, ServiceError};
 use crate::writing::audit;
-use crate::{Caller, FreePoolChange, NewFreePool, NotFound, Service, ServiceError};
 
 impl Service {
     /// All free pools, by identifier; the first is the one that is always there.

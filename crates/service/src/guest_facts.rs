@@ -10,7 +10,8 @@ use leases::plan::{GuestOwner, Observed, ObservedHost, Place};
 use store::LeaseRecord;
 
 use crate::deciding::beside_requests;
-use crate::{Service, ServiceError};
+use crate::service::Service;
+use crate::types::ServiceError;
 
 /// What is known of a guest that runs, or is being started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

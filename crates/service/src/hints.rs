@@ -7,8 +7,9 @@ use leases::ids::{GuestId, HostId};
 use leases::project::ProjectId;
 use leases::text::Quoted;
 
+use crate::service::Service;
 use crate::state::State;
-use crate::{OtherInstances, Service, ServiceError};
+use crate::types::{OtherInstances, ServiceError};
 
 impl Service {
     /// What hints may be given.

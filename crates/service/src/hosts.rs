@@ -21,10 +21,11 @@ use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, Proper
 
 use crate::deciding::beside_requests;
 use crate::free_pools::{elsewhere, enter_moved, without_host};
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::{ATTEMPTS, Transaction};
+use crate::types::{Caller, HostSelector, HostUpdate, NotFound, Property, ServiceError};
 use crate::writing::{Writer, audit, decide_again, overtaken};
-use crate::{Caller, HostSelector, HostUpdate, NotFound, Property, Service, ServiceError};
 
 /// Longer names of capabilities are refused, as in Blazar.
 const LONGEST_KEY: usize = 64;

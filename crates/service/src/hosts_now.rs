@@ -9,8 +9,9 @@ use leases::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost, Place};
 use leases::resources::Resources;
 use leases::window::Window;
 
+use crate::service::Service;
 use crate::state::State;
-use crate::{Service, ServiceError};
+use crate::types::ServiceError;
 
 /// What it costs to look at a host, and at a guest or a booking.
 const HOST: u64 = 100;

@@ -23,10 +23,11 @@ use crate::deciding::never;
 use crate::free_pools::end_action;
 use crate::leasing::update::{Decided, Ground};
 use crate::notices::{self, notice};
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
+use crate::types::{Caller, NewMaintenance, NotFound, PlannedMaintenance, ServiceError};
 use crate::writing::audit;
-use crate::{Caller, NewMaintenance, NotFound, PlannedMaintenance, Service, ServiceError};
 
 impl Service {
     /// Finds a time for maintenance of each host.

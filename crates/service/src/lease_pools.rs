@@ -12,8 +12,10 @@ use leases::terms::ReservationTerms;
 use store::{HostRecord, InstanceRecord, LeaseRecord};
 
 use crate::leasing::update::{Decided, Ground};
+use crate::listing::{Page, Position};
+use crate::service::Service;
 use crate::state::State;
-use crate::{Caller, LeaseFilter, LeasePoolChange, NotFound, Page, Position, Service, ServiceError};
+use crate::types::{Caller, LeaseFilter, LeasePoolChange, NotFound, ServiceError};
 
 /// A host of a lease pool, and which guests are on it.
 #[derive(Clone, Debug)]

@@ -13,8 +13,8 @@ use leases::project::ProjectId;
 use leases::status::LeaseStatus;
 use store::{InstanceRecord, LeaseRecord};
 
-use crate::LeaseFilter;
 use crate::sorted::Sorted;
+use crate::types::LeaseFilter;
 
 /// How many records a page looks at, at most. A filter by one field has an index; one that combines several may reject
 /// most of what it looks at.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use leases::admission::{Grant, Offer};
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::{Allocation, Lease, NewLease as Identity};
@@ -23,12 +23,11 @@ use crate::deciding::never;
 use crate::leasing::create::Proposed;
 use crate::leasing::update::{Decided, Ground};
 use crate::proposals::forget;
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
+use crate::types::{Caller, LeaseChanges, NewLease, NotFound, ServiceError};
 use crate::writing::{Writer, as_stored};
-use crate::{Caller, LeaseChanges, NewLease, NotFound, Service, ServiceError};
-
-const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 /// What could be had.
 #[derive(Clone, Debug, Default)]
@@ -37,46 +36,6 @@ pub struct Offers {
     pub offers: Vec<Arc<LeaseRecord>>,
     /// Whether they can be accepted: what they need is kept free until they end. If not, they are only said.
     pub held: bool,
-}
-
-/// How many offers may be held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OfferLimits {
-    /// For one project at once: refusals whose offers are held.
-    pub at_once: usize,
-    /// For one project in an hour.
-    pub hourly: usize,
-}
-
-impl Default for OfferLimits {
-    fn default() -> Self {
-        Self { at_once: 5, hourly: 60 }
-    }
-}
-
-/// How many refusals of each project had offers that were held, in the hour that goes on. In memory: each service counts its
-/// own.
-#[derive(Debug, Default)]
-pub(crate) struct HeldOffers {
-    since: Option<Timestamp>,
-    of: BTreeMap<ProjectId, usize>,
-}
-
-impl HeldOffers {
-    /// How many there were.
-    fn count(&mut self, project: &ProjectId, now: Timestamp) -> usize {
-        let passed = |since: Timestamp| now.duration_since(since).abs() >= HOUR;
-        if self.since.is_none_or(passed) {
-            *self = Self { since: Some(now), of: BTreeMap::new() };
-        }
-        self.of.get(project).copied().unwrap_or(0)
-    }
-
-    /// Counts one more.
-    fn note(&mut self, project: &ProjectId, now: Timestamp) {
-        let before = self.count(project, now);
-        self.of.insert(project.clone(), before + 1);
-    }
 }
 
 impl Service {

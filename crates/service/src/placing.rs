@@ -16,8 +16,9 @@ use leases::work::Budget;
 use store::LeaseRecord;
 
 use crate::hints::places;
+use crate::service::Service;
 use crate::state::State;
-use crate::{HostAnswer, HostQuestion, HostRefusal, NotFound, Placing, Service, ServiceError};
+use crate::types::{HostAnswer, HostQuestion, HostRefusal, NotFound, Placing, ServiceError};
 
 /// What kind of instance it is, and where it may be.
 pub(crate) struct Place<'a> {

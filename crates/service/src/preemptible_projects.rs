@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use leases::preemption::ProjectPattern;
 use store::{PreemptibleProjectRecord, Write};
 
-use crate::{Caller, NotFound, Service, ServiceError};
+use crate::service::Service;
+use crate::types::{Caller, NotFound, ServiceError};
 
 /// Longer than that no pattern needs to be, in characters.
 const MOST_CHARACTERS: usize = 255;

@@ -8,7 +8,8 @@ use leases::properties::PropertyChange;
 use leases::terms::{ReservationTerms, Terms};
 use leases::text::{Quoted, quoted_list};
 
-use crate::{Property, Service};
+use crate::service::Service;
+use crate::types::Property;
 
 /// How many of the names of a request are looked at: each is looked for on each host.
 const MOST_ASKED: usize = 20;

@@ -14,10 +14,10 @@ use leases::plan::{Guest, Observed};
 use leases::work::Budget;
 use store::{Commit, InstanceRecord, StoreError, Version, Write};
 
-use crate::Service;
 use crate::deciding::{QUICK, beside_requests};
 use crate::instances::{change, seize};
 use crate::notices;
+use crate::service::Service;
 use crate::state::State;
 use crate::writing::Writer;
 

@@ -19,10 +19,10 @@ use leases::work::Budget;
 use store::{AuditFilter, AuditRecord, LeaseRecord, Notification};
 
 use crate::listing::whole;
+use crate::listing::{Page, Position};
+use crate::service::Service;
 use crate::state::State;
-use crate::{
-    AllocationFilter, HostAllocation, LeaseFilter, Page, Position, Service, ServiceError, Statistics,
-};
+use crate::types::{AllocationFilter, HostAllocation, LeaseFilter, ServiceError, Statistics};
 
 /// After so many reservations, a part of the list of allocations ends with the host that it is at.
 const MOST_RESERVATIONS: usize = 1024;

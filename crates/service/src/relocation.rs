@@ -11,16 +11,13 @@ use leases::ids::GuestId;
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, Observed};
 use leases::work::Budget;
-use store::{Commit, InstanceRecord, Revision, StoreError, Write};
+use store::{Commit, InstanceRecord, StoreError, Write};
 
-use crate::Service;
 use crate::deciding::{QUICK, beside_requests};
 use crate::instances::{change, seize};
+use crate::service::Service;
 use crate::state::State;
 use crate::writing::Writer;
-
-/// Instances for which there was no other gap when the store was at that revision.
-pub(crate) type Tried = (Revision, BTreeSet<GuestId>);
 
 /// One that goes elsewhere, or does not any more: as it was, and what is written.
 type Relocation = (Arc<InstanceRecord>, Vec<Write>);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
+use leases::energy::PowerRules;
 use leases::housekeeping::HousekeepingRules;
 use leases::lease::EndAction;
 use leases::plan::PlanRules;
@@ -12,7 +13,7 @@ use leases::quota::Quotas;
 use leases::usage::Prices;
 use store::Holder;
 
-use crate::{EnergySettings, OfferLimits};
+use crate::held_offers::OfferLimits;
 
 /// Settings of the service.
 #[derive(Clone, Debug)]
@@ -126,6 +127,41 @@ impl Default for Settings {
             quotas: Quotas::default(),
             open_pool: true,
             preemptible_by_project: true,
+        }
+    }
+}
+
+/// How power is saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EnergySettings {
+    /// Whether and how.
+    pub mode: EnergyMode,
+    /// By which rules.
+    pub rules: PowerRules,
+    /// Leases that have not started are given hosts that draw less, if that saves at least so many watt-hours; none if
+    /// they keep theirs.
+    pub repack_watt_hours: Option<u32>,
+}
+
+/// Whether power is saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EnergyMode {
+    /// It is not. Hosts that are off are switched on.
+    #[default]
+    Off,
+    /// It is only planned; nothing is switched off.
+    DryRun,
+    /// It is.
+    On,
+}
+
+impl EnergyMode {
+    /// The name: `off`, `dry_run`, `on`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::DryRun => "dry_run",
+            Self::On => "on",
         }
     }
 }

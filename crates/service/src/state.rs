@@ -26,19 +26,23 @@ use store::{
     PropertyRecord, Revision, Snapshot, Version, Write,
 };
 
-use crate::LeaseFilter;
 use crate::attributes::attributes_of;
-use crate::energy::not_on;
-use crate::instances::Instances;
+use crate::instance_index::Instances;
 use crate::listing::{Order, Page, Position};
 use crate::proposals::{Proposals, forget};
 use crate::sorted::Sorted;
 use crate::traces::Traces;
+use crate::types::LeaseFilter;
 
 /// The host as decisions see it.
 fn described(host: &Host, pool: &FreePool) -> Host {
     let host = pool.describe(host.clone());
     Host { attributes: attributes_of(&host), ..host }
+}
+
+/// Hosts that are not on.
+pub(crate) fn not_on<'a>(hosts: impl Iterator<Item = &'a Host>) -> BTreeSet<HostId> {
+    hosts.filter(|host| !host.power.is_on()).map(|host| host.id).collect()
 }
 
 /// The free pool that is always there, as long as nobody has changed it: no version of it is stored.

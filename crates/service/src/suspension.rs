@@ -10,14 +10,14 @@ use fleet::{FleetError, Keeper, Machine};
 use jiff::SignedDuration;
 use leases::ids::HostId;
 use leases::plan::{GuestOwner, Observed, ObservedHost, Place};
-use store::{ClockMark, Commit, Origin, StoreError};
+use store::{Commit, Origin, StoreError};
 
+use crate::clock_watch::{Belonging, Watch};
+use crate::service::Service;
 use crate::state::State;
+use crate::types::{Caller, ServiceError};
 use crate::writing::audit;
-use crate::{Caller, Service, ServiceError};
 
-/// How often what the clock shows is written down.
-const MARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// After so long without a service it is said how long it was.
 const LONG: SignedDuration = SignedDuration::from_hours(24);
 /// How many names of hosts are said.
@@ -34,29 +34,6 @@ pub enum Acceptable {
     Clock,
     /// That the fleet belongs to this store: what is held for leases that it does not know is a difference like others.
     Fleet,
-}
-
-/// The clock, watched.
-#[derive(Debug)]
-pub(crate) struct Watch {
-    trust: Trust,
-    boot: String,
-    /// What is wrong with it, if it is known.
-    wrong: Option<String>,
-    /// Up to when it is written down, in steady time.
-    marked: Option<SignedDuration>,
-}
-
-/// Whether the fleet belongs to the store.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Belonging {
-    /// It was not looked at yet.
-    #[default]
-    Unknown,
-    /// It does.
-    Belongs,
-    /// It does not, as far as can be seen: why.
-    Foreign(String),
 }
 
 impl Service {
@@ -103,7 +80,7 @@ impl Service {
         {
             tracing::warn!(%newest, "store long unused, doing what was due");
         }
-        Ok(Watch { trust, boot, wrong: None, marked: None })
+        Ok(Watch::new(trust, boot))
     }
 
     /// Refuses changes while the clock is wrong or the fleet is somebody else's.
@@ -126,7 +103,7 @@ impl Service {
     /// What keeps everything from being changed, in words.
     pub(crate) fn suspensions(&self) -> (Option<String>, Option<String>) {
         let progress = self.progress();
-        let clock = progress.clock.as_ref().and_then(|watch| watch.wrong.clone());
+        let clock = progress.clock.as_ref().and_then(Watch::wrong).map(str::to_owned);
         let fleet = match &progress.belonging {
             Belonging::Foreign(why) => Some(why.clone()),
             Belonging::Unknown | Belonging::Belongs => None,
@@ -202,8 +179,7 @@ impl Service {
                 let now = self.reading();
                 let mut progress = self.progress();
                 if let (Some(watch), Some(now)) = (&mut progress.clock, now) {
-                    watch.trust.accept(now);
-                    (watch.wrong, watch.marked) = (None, None);
+                    watch.accept(now);
                 }
                 drop(progress);
                 tracing::warn!(user = caller.user.0, "clock accepted");
@@ -234,40 +210,6 @@ impl Service {
         }
         self.wake.notify_one();
         Ok(())
-    }
-}
-
-impl Watch {
-    fn judge(&mut self, now: Reading) -> Result<(), StoreError> {
-        match self.trust.judge(now) {
-            Ok(()) => {
-                if self.wrong.take().is_some() {
-                    tracing::info!("clock right again");
-                }
-                Ok(())
-            }
-            Err(wrong) => {
-                let why = format!(
-                    "{wrong}; nothing starts, ends or is changed before it is right, or an operator says that it is \
-                     (`allot doctor --accept clock`)"
-                );
-                if self.wrong.is_none() {
-                    tracing::error!(%why, "clock wrong");
-                }
-                self.wrong = Some(why.clone());
-                Err(StoreError::Suspended(why))
-            }
-        }
-    }
-
-    /// What is to be written down now.
-    fn due_mark(&mut self) -> Option<ClockMark> {
-        let followed = self.trust.followed()?;
-        if self.marked.is_some_and(|marked| followed.steady.saturating_sub(marked) < MARK_EVERY) {
-            return None;
-        }
-        self.marked = Some(followed.steady);
-        Some(ClockMark { at: followed.wall, steady: followed.steady, boot: self.boot.clone() })
     }
 }
 

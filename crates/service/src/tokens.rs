@@ -3,8 +3,9 @@
 
 use store::{Commit, Revocation, TokenKey, TokenState};
 
+use crate::service::Service;
+use crate::types::{Caller, ServiceError};
 use crate::writing::{audit, decide_again, overtaken};
-use crate::{Caller, Service, ServiceError};
 
 impl Service {
     /// Enters into the audit log something that changed nothing.

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use leases::work::Budget;
 use store::{Commit, CommitError};
 
+use crate::service::Service;
 use crate::state::State;
+use crate::types::ServiceError;
 use crate::writing::{Writer, decide_again, overtaken};
-use crate::{Service, ServiceError};
 
 /// How often a decision is taken again when the store has it that somebody else was first. Of three services that
 /// are asked for as much as they can do, each is overtaken twice out of three times.

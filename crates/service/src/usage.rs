@@ -21,8 +21,9 @@ use store::{Commit, InstanceRecord, LeaseRecord, StoreError, UsageFilter, Write,
 
 use crate::deciding::beside_requests;
 use crate::places::Kind;
+use crate::service::Service;
 use crate::state::State;
-use crate::{LeaseUsage, PreemptibleUsage, Service, ServiceError};
+use crate::types::{LeaseUsage, PreemptibleUsage, ServiceError};
 
 /// So many events are read at once.
 const EVENTS_AT_ONCE: u32 = 1000;

@@ -19,10 +19,11 @@ use crate::free_pools::end_action;
 use crate::leasing::create::Proposed;
 use crate::notices::{self, notice};
 use crate::proposals::{asked_by, forget};
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
+use crate::types::{Caller, NewLease, NotFound, ServiceError};
 use crate::writing::audit;
-use crate::{Caller, NewLease, NotFound, Service, ServiceError};
 
 impl Service {
     /// The request as it would wait. An error if it cannot.

@@ -16,8 +16,9 @@ use tokio::sync::MutexGuard;
 
 use crate::client::{Client, Gone};
 use crate::places::{Kind, Place, Who};
+use crate::service::Service;
 use crate::state::State;
-use crate::{Caller, Service, ServiceError};
+use crate::types::{Caller, ServiceError};
 
 /// What is charged for each record, host, instance or address that a commit writes, in units of work: some tens of
 /// microseconds.

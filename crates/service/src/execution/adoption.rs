@@ -10,7 +10,7 @@ use fleet::{FleetError, Machine, Outcome};
 use leases::host::Health;
 use leases::ids::HostId;
 
-use crate::Service;
+use crate::service::Service;
 
 impl Service {
     /// Hosts that were removed and that the fleet is still to have back.

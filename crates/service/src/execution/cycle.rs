@@ -9,25 +9,16 @@ use store::{LeaseRecord, StoreError};
 
 use super::plan::planned_for;
 use super::{ClaimedStep, Cycle, Task};
-use crate::Service;
 use crate::deciding::beside_requests;
+use crate::service::Service;
 use crate::writing::Writer;
 
-/// How long a cycle that failed waits the first time; then twice as long each time.
-pub(super) const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
-/// But never longer: so much later than the store come back leases that are due. To ask costs little.
-pub(super) const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(4);
 /// If nothing was done although something was due, not earlier than this it is looked at again.
 const SOON: SignedDuration = SignedDuration::from_secs(1);
 /// In so many cycles in a row passes are left out.
 const MOST_LEFT_OUT: u32 = 3;
 /// When a pass goes on that has come to no end: clients are served meanwhile.
 const PASS_AGAIN_AFTER: SignedDuration = SignedDuration::from_millis(50);
-
-/// How long to wait after so many failures before this one.
-pub(super) fn backoff(first: SignedDuration, longest: SignedDuration, failures: u32) -> SignedDuration {
-    first.checked_mul(1 << failures.min(16)).unwrap_or(longest).min(longest)
-}
 
 impl Service {
     /// Goes through one cycle: records what became of steps, hands out looks at the fleet, heals, plans, commits,

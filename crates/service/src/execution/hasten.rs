@@ -14,8 +14,8 @@ use store::{LeaseRecord, StoreError};
 use super::plan::Change;
 use super::progress::Progress;
 use super::tour::{ANYTHING, Found, Known, Tour};
-use crate::Service;
 use crate::deciding::beside_requests;
+use crate::service::Service;
 use crate::writing::Writer;
 
 /// If no hunt could be planned again, none is tried before that.

@@ -1,48 +1,8 @@
 //! Hosts of which somebody says that something has happened there: they are looked at before it is their time.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
 
-use leases::ids::HostId;
-
-use crate::Service;
-
-/// So many of them are looked at together: one by one, at little cost.
-const AT_ONCE: usize = 4;
-
-/// What was heard, and not looked at since.
-#[derive(Debug, Default)]
-pub(crate) struct Heard {
-    hosts: BTreeSet<HostId>,
-    /// The last of those whose turn it was.
-    last: Option<HostId>,
-    /// Whether it is time for some of them.
-    due: bool,
-}
-
-impl Heard {
-    /// Adds hosts, and makes it time for some of all. Says whether there are more.
-    fn add(&mut self, hosts: impl Iterator<Item = HostId>) -> bool {
-        self.hosts.extend(hosts);
-        self.due = !self.hosts.is_empty();
-        self.hosts.len() > AT_ONCE
-    }
-
-    /// Those whose turn it is, if it is time for any. Hosts take turns, so that one of which something is heard once is
-    /// not behind those of which something is heard all the time.
-    pub fn take_turn(&mut self) -> Option<BTreeSet<HostId>> {
-        if !std::mem::take(&mut self.due) {
-            return None;
-        }
-        let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
-        let later = self.hosts.range((after, Bound::Unbounded));
-        let in_turn: Vec<HostId> = later.chain(&self.hosts).copied().take(AT_ONCE).collect();
-        self.last = in_turn.last().copied();
-        let hosts: BTreeSet<HostId> = in_turn.into_iter().collect();
-        self.hosts.retain(|host| !hosts.contains(host));
-        Some(hosts)
-    }
-}
+use crate::service::Service;
 
 impl Service {
     /// Has the hosts of these compute services looked at: somebody says that something has happened there. Names that
@@ -58,27 +18,5 @@ impl Service {
             self.wake.notify_one();
         }
         more
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_take_turns_however_often_others_are_heard_of() {
-        let mut heard = Heard::default();
-        assert!(!heard.add([].into_iter()) && heard.take_turn().is_none(), "there is nothing to look at");
-        let often = || (1..=4).map(HostId);
-        let (mut more, mut turns) = (heard.add((1..=9).map(HostId)), Vec::new());
-        while let Some(turn) = heard.take_turn() {
-            turns.push(turn.into_iter().map(|host| host.0).collect::<Vec<_>>());
-            assert!(heard.take_turn().is_none(), "not before it is time");
-            if turns.len() < 4 {
-                assert!(more, "{turns:?}");
-                more = heard.add(often());
-            }
-        }
-        assert_eq!(turns, [vec![1, 2, 3, 4], vec![5, 6, 7, 8], vec![1, 2, 3, 9], vec![1, 2, 3, 4]]);
     }
 }

@@ -11,7 +11,7 @@ use store::StoreError;
 
 use super::plan::Change;
 use super::progress::Progress;
-use crate::Service;
+use crate::service::Service;
 use crate::state::State;
 use crate::writing::Writer;
 

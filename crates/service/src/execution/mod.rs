@@ -7,13 +7,17 @@
 //! here remembers what must happen next: a crash at any point costs nothing (W4).
 
 mod adoption;
+mod backoff;
 mod cycle;
 mod hasten;
+mod heard;
 mod hearing;
 mod housekeeping;
+mod look;
+pub(crate) mod memos;
 mod observe;
 mod plan;
-mod progress;
+pub(crate) mod progress;
 mod steps;
 mod tidying;
 mod tour;
@@ -29,10 +33,10 @@ use store::StoreError;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
-pub use self::observe::{Look, Looked};
-pub(crate) use self::progress::Progress;
+pub use self::look::Look;
+pub use self::observe::Looked;
 pub use self::steps::{ClaimedStep, Performed};
-use crate::Service;
+use crate::service::Service;
 use crate::writing::Writer;
 
 /// How long the loop waits for more after others have committed something.

@@ -1,6 +1,6 @@
 //! Looking at the fleet: at all of it now and then, and at what was touched at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fleet::{FleetError, Machine};
 use jiff::{SignedDuration, Timestamp};
@@ -9,30 +9,19 @@ use leases::ids::HostId;
 use leases::plan::{Observed, ObservedHost};
 use store::{Commit, HostRecord, StoreError, Write};
 
-use super::cycle::backoff;
+use super::backoff::backoff;
+use super::look::Look;
 use crate::energy::recorded_health;
 use crate::hosts::refreshed;
+use crate::service::Service;
 use crate::state::State;
+use crate::types::ServiceError;
 use crate::writing::{Writer, decide_again};
-use crate::{Service, ServiceError};
 
 /// Not more often than this a fleet is asked again that does not answer.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
 /// But at least so often.
 const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
-
-/// A look at the fleet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// Looks are numbered as they begin: of two, the one with the higher number saw what is newer.
-    pub(super) number: u64,
-    /// All machines are asked for, and what is on all hosts.
-    pub(super) all: bool,
-    /// Hosts that are looked at.
-    pub(super) hosts: BTreeSet<HostId>,
-    /// The end of our patience.
-    pub(super) until: Timestamp,
-}
 
 /// What was seen.
 #[derive(Clone, Debug)]

@@ -16,9 +16,9 @@ use leases::work::Budget;
 use store::{Commit, LeaseRecord, StoreError, Write};
 
 use super::progress::Progress;
-use crate::Service;
 use crate::deciding::beside_requests;
 use crate::notices::{self, notice};
+use crate::service::Service;
 use crate::state::State;
 use crate::writing::Writer;
 

@@ -14,16 +14,14 @@ use leases::lease::Lease;
 use leases::plan::{Action, Guest, Observed};
 use store::{Claim, Finished, InstanceRecord, Revision, Sizes, Version};
 
-use super::cycle::{FIRST_RETRY, LONGEST_RETRY, backoff};
-use super::hearing::Heard;
-use super::observe::Look;
+use super::backoff::{FIRST_RETRY, LONGEST_RETRY, backoff};
+use super::heard::Heard;
+use super::look::Look;
+use super::memos::{Announced, Planned, Tried};
 use super::tour::Tour;
-use crate::Statistics;
-use crate::departures::Announced;
-use crate::energy::Planned;
-use crate::offers::HeldOffers;
-use crate::relocation::Tried;
-use crate::suspension::{Belonging, Watch};
+use crate::clock_watch::{Belonging, Watch};
+use crate::held_offers::HeldOffers;
+use crate::types::Statistics;
 
 /// A step that was claimed and not given up.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use leases::plan::{Action, Step};
 use store::{Claim, Finished, StoreError};
 
 use super::progress::InFlight;
-use crate::Service;
+use crate::service::Service;
 use crate::writing::Writer;
 
 /// How long it is between two questions whether the fleet is done.

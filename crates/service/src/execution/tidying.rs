@@ -7,9 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use leases::plan::{Action, Step};
 use store::{Commit, LeaseRecord, StoreError};
 
-use crate::Service;
 use crate::notices::{self, notice};
 use crate::proposals::forget;
+use crate::service::Service;
 use crate::traces::Traces;
 use crate::writing::Writer;
 

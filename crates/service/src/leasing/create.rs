@@ -14,10 +14,11 @@ use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use crate::free_pools::end_action;
 use crate::notices::{self, notice};
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
+use crate::types::{Caller, Created, IdempotencyKey, NewLease, NotFound, ServiceError};
 use crate::writing::{as_stored, audit, decide_again, overtaken};
-use crate::{Caller, Created, IdempotencyKey, NewLease, NotFound, Service, ServiceError};
 
 impl Service {
     /// Makes a lease. A request with a key that was served before gets the same answer. If the lease cannot be had, and

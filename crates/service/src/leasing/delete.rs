@@ -10,10 +10,11 @@ use leases::status::{EventStatus, LeaseStatus};
 use store::{Commit, LeaseRecord, Write};
 
 use crate::notices::{self, notice};
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
+use crate::types::{Caller, NotFound, ServiceError};
 use crate::writing::audit;
-use crate::{Caller, NotFound, Service, ServiceError};
 
 impl Service {
     /// Deletes a lease. It is gone when this returns, unless taking its hosts back takes longer than

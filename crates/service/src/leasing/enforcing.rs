@@ -5,8 +5,9 @@ use std::sync::Arc;
 use leases::lease::{Allocation, Lease};
 use store::LeaseRecord;
 
+use crate::service::Service;
 use crate::state::State;
-use crate::{Caller, Enforcer, EnforcerVerdict, GrantedLease, Service, ServiceError};
+use crate::types::{Caller, Enforcer, EnforcerVerdict, GrantedLease, ServiceError};
 
 /// What is said when the external service says nothing, or nothing that makes sense. Blazar's words.
 const NO_ANSWER: &str = "External service enforcement filter denied the request.";

@@ -10,7 +10,7 @@ use leases::admission::still_fit;
 use leases::lease::Lease;
 use store::LeaseRecord;
 
-use crate::Service;
+use crate::service::Service;
 use crate::state::State;
 
 /// A lease that is to be made or changed: as it was when it was decided, and as it is to be.

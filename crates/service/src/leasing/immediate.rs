@@ -8,7 +8,8 @@ use leases::reason::for_owner;
 use leases::status::LeaseStatus;
 use store::LeaseRecord;
 
-use crate::{Service, ServiceError};
+use crate::service::Service;
+use crate::types::ServiceError;
 
 /// How much longer than it may take an answer waits for what became of a lease: the store may be slow to say.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -22,7 +22,7 @@ use leases::plan::{History, Observed};
 use leases::resources::Resources;
 use leases::work::Budget;
 
-use crate::Service;
+use crate::service::Service;
 use crate::state::State;
 
 impl Service {

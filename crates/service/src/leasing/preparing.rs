@@ -9,7 +9,8 @@ use leases::status::LeaseStatus;
 use leases::terms::ReservationTerms;
 use store::LeaseRecord;
 
-use crate::{Caller, NotFound, Service, ServiceError};
+use crate::service::Service;
+use crate::types::{Caller, NotFound, ServiceError};
 
 impl Service {
     /// What the fleet has for a reservation as a whole; none if the fleet prepares nothing.

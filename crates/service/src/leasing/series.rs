@@ -15,10 +15,11 @@ use store::{Commit, LeaseRecord, Write};
 use super::create::{enter, remembered};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
+use crate::types::{Caller, IdempotencyKey, LeaseFilter, NewLease, ServiceError};
 use crate::writing::{as_stored, decide_again, overtaken};
-use crate::{Caller, IdempotencyKey, LeaseFilter, NewLease, Service, ServiceError};
 
 /// A lease that is asked for several times.
 #[derive(Clone, Debug)]

@@ -15,10 +15,11 @@ use super::create::{enter_reallocated, reallocated};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use crate::notices::{self, notice};
+use crate::service::Service;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
+use crate::types::{Caller, LeaseChanges, NotFound, ServiceError};
 use crate::writing::{as_stored, audit, decide_again, overtaken};
-use crate::{Caller, LeaseChanges, NotFound, Service, ServiceError};
 
 /// The words of reservations.
 pub(crate) type Words = BTreeMap<ReservationId, Wording>;

@@ -1,0 +1,48 @@
+//! How many offers are held.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::project::ProjectId;
+
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+/// How many offers may be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfferLimits {
+    /// For one project at once: refusals whose offers are held.
+    pub at_once: usize,
+    /// For one project in an hour.
+    pub hourly: usize,
+}
+
+impl Default for OfferLimits {
+    fn default() -> Self {
+        Self { at_once: 5, hourly: 60 }
+    }
+}
+
+/// How many refusals of each project had offers that were held, in the hour that goes on. In memory: each service counts its
+/// own.
+#[derive(Debug, Default)]
+pub(crate) struct HeldOffers {
+    since: Option<Timestamp>,
+    of: BTreeMap<ProjectId, usize>,
+}
+
+impl HeldOffers {
+    /// How many there were.
+    pub fn count(&mut self, project: &ProjectId, now: Timestamp) -> usize {
+        let passed = |since: Timestamp| now.duration_since(since).abs() >= HOUR;
+        if self.since.is_none_or(passed) {
+            *self = Self { since: Some(now), of: BTreeMap::new() };
+        }
+        self.of.get(project).copied().unwrap_or(0)
+    }
+
+    /// Counts one more.
+    pub fn note(&mut self, project: &ProjectId, now: Timestamp) {
+        let before = self.count(project, now);
+        self.of.insert(project.clone(), before + 1);
+    }
+}
