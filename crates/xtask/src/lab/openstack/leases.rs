@@ -148,6 +148,7 @@ fn with_blazar_filter(
         site.client("alice", "physics", &["reservation", "lease", "delete", "late"])?;
         until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
+    hosts_that_leave_the_free_pool(cases, site);
     cases.check("a lease of instances has a flavor that starts as many servers as were leased", || {
         let wanted = "resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,amount=2,affinity=None";
         let reservation = site.lease("alice", "physics", "room", wanted)?;
@@ -164,6 +165,29 @@ fn with_blazar_filter(
     what_nova_has_for_reservations(cases, site);
     staying::at_the_end(cases, site);
     Ok(server)
+}
+
+/// An administrator takes a host out of the free pool at Nova, and tells the service nothing.
+fn hosts_that_leave_the_free_pool(cases: &mut Cases, site: &Site<'_>) {
+    let take_out = || site.admin_client(&["aggregate", "remove", "host", FREE_POOL, "host2"]);
+    let is_in = || Ok(site.members(FREE_POOL)?.contains(&"host2".to_owned()));
+    cases.check("a host that leaves the free pool at Nova is taken on again, and leased", || {
+        take_out()?;
+        until("the host stays out", is_in)?;
+        site.lease("alice", "physics", "whole", "resource_type=physical:host,min=3,max=3")?;
+        site.client("alice", "physics", &["reservation", "lease", "delete", "whole"])?;
+        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+    });
+    cases.check("one that is disabled at Nova stays out until it is enabled", || {
+        let service = |word| site.admin_client(&["compute", "service", "set", word, "host2", "nova-compute"]);
+        service("--disable")?;
+        take_out()?;
+        // Longer than from one round to the next.
+        sleep(Duration::from_secs(45));
+        ensure!(!is_in()?, "it was taken on again");
+        service("--enable")?;
+        until("the host stays out", is_in)
+    });
 }
 
 /// Aggregates, flavors and server groups, as answers name them.
