@@ -91,7 +91,7 @@ pub(crate) struct Set {
 }
 
 /// How far something is over-committed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Ratio {
     /// As hosts say.
     Default,
@@ -113,11 +113,12 @@ impl std::str::FromStr for Ratio {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "default" => Ok(Self::Default),
-            // Whether it is one that there can be is up to the service.
-            number => number.parse().map(Self::Of).map_err(|_| "write a number, as 1.5, or default"),
+        if text == "default" {
+            return Ok(Self::Default);
         }
+        // How large it may be is up to the service.
+        let ratio = text.parse().ok().filter(|ratio: &f64| ratio.is_finite());
+        ratio.map(Self::Of).ok_or("write a number, as 1.5, or default")
     }
 }
 
@@ -284,4 +285,18 @@ fn print(answer: &Value, found: &[LeasePool], session: &mut Session<'_>) -> Resu
         ]);
     }
     session.print(&text(&table)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_a_number_or_what_hosts_say() {
+        assert_eq!("default".parse(), Ok(Ratio::Default));
+        assert_eq!("1.5".parse(), Ok(Ratio::Of(1.5)));
+        for wrong in ["", "much", "NaN", "inf", "1.5x"] {
+            assert!(wrong.parse::<Ratio>().is_err(), "{wrong}");
+        }
+    }
 }

@@ -457,7 +457,14 @@ mod tests {
         let words = "web --hosts 1 --for 1h --hint location=same --hint host=n1 --hint host=n2 --hint query=[\"=\",1]";
         let wanted = json!({"location": "same", "host": ["n1", "n2"], "query": "[\"=\",1]"});
         assert_eq!(body_of(words).expect("a request")["scheduler_hints"], wanted);
-        assert!(body_of("web --hosts 1 --for 1h --hint location").is_err());
+        for (hints, wrong) in [
+            ("--hint location", "write KEY=VALUE"),
+            ("--hint locatio=same", "there is none of that name"),
+            ("--hint location=same --hint location=different", "may be given once"),
+        ] {
+            let refused = body_of(&format!("web --hosts 1 --for 1h {hints}")).expect_err(hints);
+            assert!(refused.contains(wrong), "{refused}");
+        }
     }
 
     #[test]
