@@ -46,7 +46,7 @@ pub struct Service {
     pub(crate) places: Arc<Places>,
     /// Decisions that ended early.
     pub(crate) ended: Ended,
-    /// Who has it brings `state` up to date. See [`writing::Memory`].
+    /// Who has it brings `state` up to date. See [`crate::writing::Memory`].
     pub(crate) memory: tokio::sync::Mutex<()>,
     /// `state` contradicts what the store holds, and is to be loaded again.
     pub(crate) contradicted: AtomicBool,

@@ -106,8 +106,7 @@ impl Connection {
 
     /// Makes something.
     pub(crate) async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
-        let body = json(body)?;
-        self.send(&|| with_body(self.request(Method::POST, path), &body), 1).await
+        self.send_body(Method::POST, path, body).await
     }
 
     /// Makes something once, however often the request has to be sent: the key tells the service that it is
@@ -125,19 +124,27 @@ impl Connection {
 
     /// Changes something.
     pub(crate) async fn put(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
-        let body = json(body)?;
-        self.send(&|| with_body(self.request(Method::PUT, path), &body), 1).await
+        self.send_body(Method::PUT, path, body).await
     }
 
     /// Changes a part of something.
     pub(crate) async fn patch(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
-        let body = json(body)?;
-        self.send(&|| with_body(self.request(Method::PATCH, path), &body), 1).await
+        self.send_body(Method::PATCH, path, body).await
     }
 
     /// Takes something away.
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ClientError> {
         self.send(&|| self.request(Method::DELETE, path), 1).await.map(drop)
+    }
+
+    async fn send_body(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Value, ClientError> {
+        let body = json(body)?;
+        self.send(&|| with_body(self.request(method.clone(), path), &body), 1).await
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
