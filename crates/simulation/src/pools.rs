@@ -144,8 +144,12 @@ impl PoolWatch {
         let pools = Pools::of(contents);
         let mut given = Given::new();
         // One that ends is given nothing any more; it may have failed, and given its hosts back, before that. One whose
-        // end came while no service ran is only to be taken back.
-        let has = |lease: &&Lease| lease.keeps_resources() && !lease.ending() && lease.window.end() > now;
+        // end came while no service ran is only to be taken back. One that was changed to end when it starts has its
+        // hosts at no time: whoever moves them need not mind.
+        let has = |lease: &&Lease| {
+            let has_time = !lease.window.is_empty() && lease.window.end() > now;
+            lease.keeps_resources() && !lease.ending() && has_time
+        };
         for lease in contents.leases.iter().map(|record| &record.lease).filter(has) {
             for (reservation, host) in hosts_of(lease) {
                 let (id, known) = ((lease.id, host), self.given.get(&(lease.id, host)));
@@ -378,6 +382,20 @@ mod tests {
         let as_good = contents(tier, &[(2, "p1", Some("fast")), (1, "p2", Some("fast"))]);
         assert_eq!(pools.check(&as_good, AT), Ok(()), "it is what was asked for there as well");
         assert!(pools.check(&contents(tier, &[(1, "p1", Some("slow"))]), AT).is_err());
+    }
+
+    #[test]
+    fn hosts_of_a_lease_that_ends_when_it_starts_go_where_they_like() {
+        let empty = |pools: &[_]| {
+            let mut contents = contents(Wish::Name("p1"), pools);
+            let start = AT + SignedDuration::from_mins(10);
+            contents.leases[0].lease.window = Window::starting(start, SignedDuration::ZERO);
+            contents
+        };
+        let mut pools = watch();
+        assert_eq!(pools.check(&contents(Wish::Name("p1"), &[(1, "p1", None)]), AT), Ok(()));
+        assert_eq!(pools.check(&empty(&[(1, "p2", None), (2, "p1", None)]), AT), Ok(()));
+        assert_eq!(pools.check(&empty(&[(2, "p2", None)]), AT), Ok(()));
     }
 
     #[test]
