@@ -28,6 +28,10 @@ use htools::options::Program;
 
 use output::Output;
 
+/// Gives memory back that many threads have used for a while.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let mut arguments = env::args_os();
     let invoked = arguments.next().unwrap_or_default();

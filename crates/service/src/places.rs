@@ -1,12 +1,15 @@
 //! The order in which requests get the write lock, and places to decide without it.
 //!
-//! The loop goes before all clients, since it starts and ends leases. Clients share what is left by start-time fair
-//! queuing (Goyal, Vin and Cheng, 1996): each client has a level, which rises by the work of its requests, and the client
-//! with the lowest level goes first. So a client with costly requests waits for the others, and they do not wait for it.
+//! The loop goes before all clients, since it starts and ends leases. Clients share what is left by fair queuing: each has a
+//! level, which rises by the work of its requests, and who would have the lowest level once it was served goes first
+//! (weighted fair queuing: Demers, Keshav and Shenker, 1989). What a request costs is known only when it was served, so
+//! what the client's requests usually cost is taken. So a client with costly requests waits for the others, and they do not
+//! wait for it.
 //!
-//! A client that arrives, or comes back, begins at the highest level that was let in, less a small [lead](LEAD). So nobody
-//! saves up more than the lead, and nobody pays for work that was done while no other client waited. Without the lead, a
-//! client with cheap requests would wait for one costly request of each client that is at the same level.
+//! A client that arrives, or comes back, begins at the highest level that was let in (start-time fair queuing: Goyal, Vin
+//! and Cheng, 1996), less a small [lead](LEAD). So nobody saves up more than the lead, and nobody pays for work that was
+//! done while no other client waited. Without the lead, a client with cheap requests would wait for one request of each
+//! client that is at the same level and of which nothing is known.
 //!
 //! Requests of one client go in the order in which they came. A request that stops waiting leaves nothing behind. How many
 //! requests a client may have under way is limited by the server.
@@ -19,8 +22,9 @@ use tokio::sync::oneshot;
 
 /// What is charged for a place beside the work: even who decides little keeps others waiting.
 const FOR_A_PLACE: u64 = 1000;
-/// How far below the request that was let in last a client begins: the work of some tens of ordinary requests.
-const LEAD: u64 = 100 * FOR_A_PLACE;
+/// How far below the request that was let in last a client begins: the work of ten ordinary requests among 1,000 hosts.
+/// Those who come with a costly one have used it up before they commit.
+const LEAD: u64 = 1_000_000;
 /// From so many levels on, those are forgotten that do not matter any more.
 const MANY_LEVELS: usize = 1024;
 
@@ -52,14 +56,23 @@ pub(crate) struct Places {
 struct Queues {
     write: Queue,
     read: Queue,
-    /// The levels of clients, in units of work. Who has none, or a lower one, is at the floor.
-    levels: HashMap<Owner, u64>,
+    /// What clients have used. Who has no level, or a lower one, is at the floor.
+    used: HashMap<Owner, Used>,
     /// The highest level of a request that was let in.
     reached: u64,
     /// When so many levels are known, it is time to forget some.
     most_levels: usize,
     /// The number of the next who comes.
     next: u64,
+}
+
+/// What a client has used, in units of work.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    level: u64,
+    /// What its requests cost: the last one, or half of what it was before, whichever is more. So cheap requests do not
+    /// hide that costly ones come between them.
+    usual: u64,
 }
 
 #[derive(Debug)]
@@ -90,7 +103,7 @@ impl Places {
         let queues = Queues {
             write: queue(1),
             read: queue(readers.max(1)),
-            levels: HashMap::new(),
+            used: HashMap::new(),
             reached: 0,
             most_levels: MANY_LEVELS,
             next: 0,
@@ -178,11 +191,14 @@ impl Queues {
             Kind::Write => &self.write,
             Kind::Read => &self.read,
         };
-        // The loop before clients, who has the lowest level first, and those who came first.
+        // The loop before clients, who will have the lowest level first, and those who came first.
         let rank = |waiting: &Waiting| match &waiting.who {
             Who::Loop => (false, 0, waiting.number),
             Who::Client(None) => (true, self.floor(), waiting.number),
-            Who::Client(Some(owner)) => (true, self.level(owner), waiting.number),
+            Who::Client(Some(owner)) => {
+                let used = self.used(owner);
+                (true, used.level.saturating_add(used.usual), waiting.number)
+            }
         };
         let next = queue.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting))?.0;
         let next = self.of(kind).waiting.remove(next);
@@ -196,25 +212,32 @@ impl Queues {
     }
 
     /// Where a client stands.
-    fn level(&self, owner: &Owner) -> u64 {
-        self.levels.get(owner).copied().unwrap_or(0).max(self.floor())
+    fn used(&self, owner: &Owner) -> Used {
+        let used = self.used.get(owner).copied().unwrap_or_default();
+        Used { level: used.level.max(self.floor()), ..used }
     }
 
     fn let_in(&mut self, who: &Who) {
         if let Who::Client(Some(owner)) = who {
-            self.reached = self.reached.max(self.level(owner));
+            let used = self.used(owner);
+            self.reached = self.reached.max(used.level);
+            self.put(owner, Used { level: used.level.saturating_add(FOR_A_PLACE), ..used });
         }
-        self.charge(who, FOR_A_PLACE);
     }
 
     fn charge(&mut self, who: &Who, work: u64) {
-        let Who::Client(Some(owner)) = who else { return };
-        let level = self.level(owner).saturating_add(work);
-        self.levels.insert(owner.clone(), level);
-        if self.levels.len() >= self.most_levels {
+        if let Who::Client(Some(owner)) = who {
+            let Used { level, usual } = self.used(owner);
+            self.put(owner, Used { level: level.saturating_add(work), usual: work.max(usual / 2) });
+        }
+    }
+
+    fn put(&mut self, owner: &Owner, used: Used) {
+        self.used.insert(owner.clone(), used);
+        if self.used.len() >= self.most_levels {
             let floor = self.floor();
-            self.levels.retain(|_, level| *level > floor);
-            self.most_levels = MANY_LEVELS.max(2 * self.levels.len());
+            self.used.retain(|_, used| used.level > floor);
+            self.most_levels = MANY_LEVELS.max(2 * self.used.len());
         }
     }
 }
@@ -334,9 +357,9 @@ mod tests {
         let mut waiting = vec![wait(&places, Kind::Write, user("early"))];
         waiting.extend((0..LED + 100).map(|_| wait(&places, Kind::Write, user("late"))));
         let order = order(held, waiting);
-        // The lead, and as much as the last request of the one has the other now, and no more.
+        // The lead, and as much as the last request of the one and its next one has the other now, and no more.
         let turn = order.iter().position(|who| *who == 0).expect("they had it");
-        assert!((LED + 10..=LED + 12).contains(&turn), "{turn}");
+        assert!((LED + 20..=LED + 22).contains(&turn), "{turn}");
     }
 
     #[test]
@@ -376,6 +399,36 @@ mod tests {
         }
     }
 
+    /// The position of a client that is here all the time and asks for little, when eight come back who ask for this, one
+    /// after the other.
+    fn turn_of_little(asked: &[u64]) -> usize {
+        let places = Places::new(1);
+        let costly = |number: usize| user(&format!("costly {number}"));
+        for number in 0..8 {
+            asked.iter().for_each(|work| places.charge(&costly(number), *work));
+        }
+        // Meanwhile all have come down to the floor.
+        for _ in 0..10_000 {
+            places.queues().let_in(&user("little"));
+            places.charge(&user("little"), LEAD / 10);
+        }
+        let held = taken(&places, Kind::Write);
+        let mut waiting: Vec<Wait> =
+            (0..8).map(|number| wait(&places, Kind::Write, costly(number))).collect();
+        waiting.push(wait(&places, Kind::Write, user("little")));
+        order(held, waiting).iter().position(|who| *who == 8).expect("it had it")
+    }
+
+    #[test]
+    fn who_asks_for_little_does_not_wait_for_all_who_come_back_and_ask_for_much() {
+        assert_eq!(turn_of_little(&[10 * LEAD]), 0);
+        assert_eq!(turn_of_little(&[10 * LEAD, 1, 1]), 0, "cheap requests do not hide a costly one");
+        assert_eq!(turn_of_little(&[10 * LEAD; 100]), 0);
+        let mut better = vec![10 * LEAD];
+        better.extend([1; 10]);
+        assert_eq!(turn_of_little(&better), 8, "who has long asked for little is like all who do");
+    }
+
     #[test]
     fn levels_that_do_not_matter_are_forgotten() {
         let places = Places::new(1);
@@ -383,7 +436,7 @@ mod tests {
             places.charge(&user(&number.to_string()), 10);
             places.queues().let_in(&user("busy"));
         }
-        assert!(places.queues().levels.len() <= 2 * MANY_LEVELS);
+        assert!(places.queues().used.len() <= 2 * MANY_LEVELS);
     }
 
     #[test]

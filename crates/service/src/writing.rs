@@ -20,9 +20,9 @@ use crate::service::Service;
 use crate::state::State;
 use crate::types::{Caller, ServiceError};
 
-/// What is charged for each record, host, instance or address that a commit writes, in units of work: some tens of
-/// microseconds.
-const FOR_A_ROW: u64 = 1000;
+/// What is charged for each record, host, instance or address that a commit writes, in units of work: a tenth of a
+/// millisecond, with what it takes to find out whether there is room.
+const FOR_A_ROW: u64 = 10_000;
 /// How often the clock is compared with the store's.
 const COMPARE_CLOCKS_EVERY: SignedDuration = SignedDuration::from_secs(10);
 

@@ -115,7 +115,7 @@ Measurements
       --console
   bench hostile [--json]        what others wait for while members ask for all that is costly:
       --hosts N --leases N        (default 1,000 and 3,000), a minute for each scenario;
-      --only TEXT                 only those whose name contains TEXT
+      --only TEXT,...             only those whose names contain one of these
       --rounds N                  all of them so many times: what does the memory come to?
   bench hunts [CASES]           plans of hunts beside the cheapest ones (builds a solver: minutes)
   bench quality [balancing|rolling] [--large] [--json]

@@ -34,9 +34,10 @@ pub struct Outcome {
 }
 
 impl Executable {
-    /// The executable at `path`.
+    /// The executable at `path`, which may be relative: it is run in other directories.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), extra: Vec::new() }
+        let given = path.into();
+        Self { path: std::path::absolute(&given).unwrap_or(given), extra: Vec::new() }
     }
 
     /// Where it is.

@@ -186,9 +186,17 @@ pub fn worst(times: &[Duration]) -> [Duration; 2] {
 
 /// How many requests wait, as the figures say.
 pub fn waiting(figures: &str) -> u64 {
+    sum(figures, &["allot_waiting_writers ", "allot_waiting_decisions "])
+}
+
+/// How many leases there are, ended ones too, as the figures say.
+pub fn leases(figures: &str) -> u64 {
+    sum(figures, &["allot_records{kind=\"leases\"} "])
+}
+
+fn sum(figures: &str, names: &[&str]) -> u64 {
     let figure = |line: &str| {
-        let value =
-            line.strip_prefix("allot_waiting_writers ").or(line.strip_prefix("allot_waiting_decisions "))?;
+        let value = names.iter().find_map(|name| line.strip_prefix(name))?;
         value.trim().parse::<f64>().ok()
     };
     figures.lines().filter_map(figure).sum::<f64>() as u64

@@ -61,14 +61,16 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let file = directory.path().join("tokens.toml");
     fs::write(&file, tokens())?;
     let launch = Launch::new(&ours, directory.path()).with_machines(hosts);
-    let server = launch.with_auth(&format!("tokens:{}", file.display())).start()?;
+    let launch = launch.with_auth(&format!("tokens:{}", file.display()));
+    let server = launch.start()?;
     let operator = Caller::impatient(server.url(), LIMIT)?.with_token("operator");
     let mut cloud = Cloud::new(hosts);
     eprintln!("taking on {hosts} hosts, and asking for {leases} leases");
     cloud.take_on_hosts(&operator)?;
     cloud.fill(&Caller::impatient(server.url(), LIMIT)?.with_token("plain"), leases)?;
-    let wanted =
-        |scenario: &&Scenario| only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str()));
+    let wanted = |scenario: &&Scenario| {
+        only.as_ref().is_none_or(|only| only.split(',').any(|some| scenario.name.contains(some)))
+    };
     let mut rows = Vec::new();
     // What memory a second round takes is what grows without end; the first also fills what is kept and used again.
     let all = (0..rounds).flat_map(|_| &scenarios::ALL);
@@ -86,7 +88,11 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     if json {
         println!("{}", Value::Array(rows.iter().map(Row::json).collect()));
     }
+    // What it takes to remember all that is left, and nothing of what was asked for.
     server.stop()?;
+    let again = launch.start()?;
+    eprintln!("started again: {:.0} MiB", memory_mib(&again)?);
+    again.stop()?;
     Ok(())
 }
 
@@ -105,6 +111,8 @@ struct Row {
     measured: Measured,
     /// Resident memory before, and after it was quiet again; MiB.
     memory: [f64; 2],
+    /// Leases before and after: what is kept of them is no waste.
+    leases: [u64; 2],
     /// Requests that waited when it was quiet again.
     left: u64,
 }
@@ -115,22 +123,36 @@ fn measure(server: &Server, operator: &Caller, scenario: &Scenario) -> Result<Ro
     let left = u64::try_from(Minute::seconds_left())?;
     let start = if left > BEFORE + 2 { Minute::now().plus(1) } else { Minute::now().plus(2) };
     let wait = if left > BEFORE + 2 { left - BEFORE } else { left + 60 - BEFORE };
-    let before = memory_mib(server)?;
+    let before = (memory_mib(server)?, load::leases(&operator.metrics()?));
     sleep(Duration::from_secs(wait.saturating_sub(1)));
     let load = Load { url: server.url(), scenario, start, lasts: Duration::from_secs(BEFORE + AFTER) };
     let measured = load.run(&TOKENS.map(|(user, _, _)| user)[2..])?;
     sleep(QUIET);
-    let left = load::waiting(&operator.metrics()?);
-    let after = memory_mib(server)?;
-    Ok(Row { name: scenario.name, measured, memory: [before, after], left })
+    let figures = operator.metrics()?;
+    let left = load::waiting(&figures);
+    let after = (memory_mib(server)?, load::leases(&figures));
+    let (memory, leases) = ([before.0, after.0], [before.1, after.1]);
+    Ok(Row { name: scenario.name, measured, memory, leases, left })
 }
 
 impl Row {
     fn heading() -> String {
         let (of, times) = ("ms: 99 %, worst", "create");
         format!(
-            "{:<34} {:>17} {:>17} {:>9} {:>15} {:>12}  answers to members\n{:<34} {times:>17} {:>17} {:>9} {:>15} {:>12}",
-            "", of, of, "", "MiB", "waiting", "", "readyz", "due start", "before, after", "most, left",
+            "{:<34} {:>17} {:>17} {:>9} {:>15} {:>15} {:>12}  answers to members\n{:<34} {times:>17} {:>17} {:>9} {:>15} {:>15} {:>12}",
+            "",
+            of,
+            of,
+            "",
+            "MiB",
+            "leases",
+            "waiting",
+            "",
+            "readyz",
+            "due start",
+            "before, after",
+            "before, after",
+            "most, left",
         )
     }
 
@@ -146,13 +168,14 @@ impl Row {
         };
         let answers: Vec<String> =
             answers.iter().map(|(status, count)| format!("{status}: {count}")).collect();
-        let [before, after] = self.memory;
+        let ([before, after], [leases_before, leases_after]) = (self.memory, self.leases);
         format!(
-            "{:<34} {:>17} {:>17} {late:>9} {:>15} {:>12}  {}",
+            "{:<34} {:>17} {:>17} {late:>9} {:>15} {:>15} {:>12}  {}",
             self.name,
             pair(load::worst(created)),
             pair(load::worst(ready)),
             format!("{before:.0}, {after:.0}"),
+            format!("{leases_before}, {leases_after}"),
             format!("{most_waiting}, {}", self.left),
             answers.join(", "),
         )
@@ -170,6 +193,7 @@ impl Row {
             "readyz": milliseconds(ready),
             "due_start_late_ms": late.map(|late| late.as_secs_f64() * 1e3),
             "memory_mib": {"before": self.memory[0], "after": self.memory[1]},
+            "leases": {"before": self.leases[0], "after": self.leases[1]},
             "waiting": {"most": most_waiting, "left": self.left},
             "answers": answers.iter().map(|(status, count)| (status.clone(), json!(count))).collect::<serde_json::Map<_, _>>(),
         })
