@@ -116,6 +116,8 @@ impl Placement {
         }
         // No setting of the service is one of the question, and the directory has no path of the client's.
         command.env_clear().current_dir(directory.path()).kill_on_drop(true);
+        // Otherwise the program's allocator has a gigabyte from the beginning, which the bound of its memory counts.
+        command.env("MIMALLOC_ARENA_EAGER_COMMIT", "0");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|error| {
             tracing::error!(%error, program = %program.display(), "a question about a cluster was not begun");

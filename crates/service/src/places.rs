@@ -405,7 +405,9 @@ mod tests {
         let places = Places::new(1);
         let costly = |number: usize| user(&format!("costly {number}"));
         for number in 0..8 {
-            asked.iter().for_each(|work| places.charge(&costly(number), *work));
+            for work in asked {
+                places.charge(&costly(number), *work);
+            }
         }
         // Meanwhile all have come down to the floor.
         for _ in 0..10_000 {

@@ -1,11 +1,10 @@
 //! `allot flavor`.
 
-use std::collections::BTreeMap;
-
 use api::v1::body::FlavorCreate;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
 use super::table::text;
 use super::wire::{plain, read};
@@ -39,8 +38,8 @@ pub(crate) struct Create {
     #[arg(long, value_name = "GIB", value_parser = gibibytes)]
     disk: u32,
     /// What else it needs, as Nova's extra specs; may be repeated
-    #[arg(long = "spec", value_name = "NAME=VALUE")]
-    specs: Vec<String>,
+    #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = name_value)]
+    specs: Vec<(String, String)>,
 }
 
 #[derive(Args, Debug)]
@@ -58,7 +57,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print(&answer, &found, session)
         }
         Command::Create(arguments) => {
-            let answer = session.connection.post("/v1/flavors", &body(&arguments)?).await?;
+            let answer = session.connection.post("/v1/flavors", &body(&arguments)).await?;
             let found = vec![read(&answer, "flavor")?];
             print(&answer, &found, session)
         }
@@ -76,22 +75,16 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     }
 }
 
-fn body(arguments: &Create) -> Result<FlavorCreate, ClientError> {
-    let mut extra_specs = BTreeMap::new();
-    for spec in &arguments.specs {
-        let wrong = || ClientError::Usage(format!("--spec {spec}: write NAME=VALUE"));
-        let (name, value) = spec.split_once('=').ok_or_else(wrong)?;
-        extra_specs.insert(name.to_owned(), value.to_owned());
-    }
-    Ok(FlavorCreate {
+fn body(arguments: &Create) -> FlavorCreate {
+    FlavorCreate {
         id: Some(arguments.id.as_ref().unwrap_or(&arguments.name).clone()),
         name: arguments.name.clone(),
         vcpus: arguments.vcpus,
         ram: arguments.memory,
         disk: arguments.disk,
-        extra_specs,
+        extra_specs: arguments.specs.iter().cloned().collect(),
         ..FlavorCreate::default()
-    })
+    }
 }
 
 fn print(answer: &Value, found: &Vec<Value>, session: &mut Session<'_>) -> Result<(), ClientError> {

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::host::{all, new_host, table_of};
 use super::lease::EndAction;
+use super::name_value::name_value;
 use super::table::text;
 use super::wire::{Host, read};
-use super::{ClientError, Session, pair, segment, with_each};
+use super::{ClientError, Session, segment, with_each};
 
 /// What to do with free pools.
 #[derive(Debug, Subcommand)]
@@ -46,7 +47,7 @@ pub(crate) struct Create {
     /// The pool's name
     name: String,
     /// What its hosts are like, unless they say otherwise themselves; may be repeated
-    #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
     /// What becomes of instances at the end of leases of its hosts that do not say
     #[arg(long, value_name = "ACTION")]
@@ -68,7 +69,7 @@ pub(crate) struct Update {
     #[arg(value_name = "POOL")]
     pool: String,
     /// What its hosts are like, beside what is said already; may be repeated
-    #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
     /// What is not said of them any more; may be repeated
     #[arg(long, value_name = "NAME")]
@@ -97,7 +98,7 @@ pub(crate) struct AddHost {
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
     /// A capability to set of each; may be repeated
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_value)]
     set: Vec<(String, String)>,
     /// Move those that are in another free pool: they keep their number, capabilities and leases
     #[arg(long = "move", conflicts_with = "set")]

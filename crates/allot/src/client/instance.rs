@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::dates::shown;
 use super::lease::{identify as identify_lease, is_uuid};
+use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
 use super::table::text;
 use super::wire::{plain, read};
@@ -92,13 +93,13 @@ struct Placing {
     #[arg(long, value_name = "CLASS")]
     preemptible_class: Option<String>,
     /// A property of its flavor, as blazar:preemptible=true; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = property)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     flavor_property: Vec<(String, String)>,
     /// A property of its image; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = property)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     image_property: Vec<(String, String)>,
     /// A property of a volume; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = property)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     volume_property: Vec<(String, String)>,
     /// An instance on whose host it is to run: its identifier or name; may be repeated
     #[arg(long, value_name = "INSTANCE")]
@@ -199,12 +200,6 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print_hosts(&answer, session)
         }
     }
-}
-
-/// NAME=VALUE.
-fn property(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// The instance, once it is not being started any more.

@@ -6,9 +6,10 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::lease::EndAction;
+use super::name_value::name_value;
 use super::table::text;
 use super::wire::read;
-use super::{ClientError, Session, pair, segment, with_each};
+use super::{ClientError, Session, segment, with_each};
 
 /// What to do with lease pools.
 #[derive(Debug, Subcommand)]
@@ -58,7 +59,7 @@ pub(crate) struct Create {
     #[arg(long = "for", value_name = "DURATION")]
     duration: String,
     /// What hosts must match; may be repeated
-    #[arg(long = "extra-spec", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "extra-spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
     /// The project that it is for; another than one's own for administrators
     #[arg(long, value_name = "PROJECT")]
@@ -131,7 +132,7 @@ pub(crate) struct AddHost {
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u32,
     /// What they must match, beside what the others do; may be repeated
-    #[arg(long = "extra-spec", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "extra-spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
 }
 

@@ -23,6 +23,7 @@ mod lease;
 mod lease_pool;
 mod login;
 mod maintenance;
+mod name_value;
 mod period;
 mod preemptible;
 mod requirement;
@@ -324,10 +325,4 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }
     })
-}
-
-/// A name and a value.
-fn pair(text: &str) -> Result<(String, String), &'static str> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    if name.is_empty() { Err("write NAME=VALUE") } else { Ok((name.to_owned(), value.to_owned())) }
 }

@@ -32,7 +32,7 @@ const PATH: &str = "/v1/placement/drain";
 #[tokio::test]
 async fn the_program_is_told_of_a_file_and_of_options_and_of_nothing_else() {
     let (config, _script) = answering(
-        r#"for word; do words="$words\"$word\", "; done; echo "{\"words\": [$words\"\"], \"text\": \"$(cat cluster.data)\", \"env\": $(env | grep -c -v -E '^(PWD|SHLVL|_|OLDPWD)=')}""#,
+        r#"for word; do words="$words\"$word\", "; done; echo "{\"words\": [$words\"\"], \"text\": \"$(cat cluster.data)\", \"env\": $(env | grep -c -v -E '^(PWD|SHLVL|_|OLDPWD|MIMALLOC_ARENA_EAGER_COMMIT)=')}""#,
     );
     let site = site(config).await;
     let body = json!({"text": "a cluster", "nodes": ["--save=x"], "offline": ["n2"]});

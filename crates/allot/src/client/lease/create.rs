@@ -9,8 +9,9 @@ use super::amount::Amount;
 use super::end_action::EndAction;
 use super::hints;
 use super::offers;
-use super::suiting::{Suiting, pair};
+use super::suiting::Suiting;
 use crate::client::dates::{When, duration};
+use crate::client::name_value::name_value;
 use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::{ClientError, Session, requirement};
 
@@ -46,7 +47,7 @@ pub(crate) struct Arguments {
     backfill: bool,
     /// Where its hosts are to be, or how its instances are spread, as `location=same`; may be repeated. `allot lease
     /// hints` lists what there is
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     hint: Vec<(String, String)>,
     /// Say what the lease would be, and make none
     #[arg(long, conflicts_with_all = ["wait", "key"])]
@@ -458,7 +459,7 @@ mod tests {
         let wanted = json!({"location": "same", "host": ["n1", "n2"], "query": "[\"=\",1]"});
         assert_eq!(body_of(words).expect("a request")["scheduler_hints"], wanted);
         for (hints, wrong) in [
-            ("--hint location", "write KEY=VALUE"),
+            ("--hint location", "write NAME=VALUE"),
             ("--hint locatio=same", "there is none of that name"),
             ("--hint location=same --hint location=different", "may be given once"),
         ] {

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::amount::Amount;
+use crate::client::name_value::name_value;
 use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::wire::{Reservation, plain};
 
@@ -36,16 +37,11 @@ pub(super) struct Suiting {
     #[arg(long, value_name = "DOMAIN", help_heading = "What is reserved")]
     pub(super) survive: Option<String>,
     /// Something in Nova's words, as `capabilities:cpu_info:arch=x86_64` or `vcpus=>= 16`; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     extra_spec: Vec<(String, String)>,
     /// A property of the image that they are to run, as `hw_architecture=x86_64`; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     image_property: Vec<(String, String)>,
-}
-
-pub(super) fn pair(text: &str) -> Result<(String, String), &'static str> {
-    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
-    if key.is_empty() { Err("write KEY=VALUE") } else { Ok((key.to_owned(), value.to_owned())) }
 }
 
 impl Suiting {
