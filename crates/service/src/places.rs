@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 /// What is charged for a place beside the work: even who decides little keeps others waiting.
 const FOR_A_PLACE: u64 = 1000;
 /// How far below the request that was let in last a client begins: the work of ten ordinary requests among 1,000 hosts.
-/// Those who come with a costly one have used it up before they commit.
+/// A decision that costs more has used it up before its commit waits for the write lock.
 const LEAD: u64 = 1_000_000;
 /// From so many levels on, those are forgotten that do not matter any more.
 const MANY_LEVELS: usize = 1024;
@@ -70,8 +70,8 @@ struct Queues {
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     level: u64,
-    /// What its requests cost: the last one, or half of what it was before, whichever is more. So cheap requests do not
-    /// hide that costly ones come between them.
+    /// What a decision or a commit of its costs: the last one, or half of what was said before, whichever is more. So
+    /// cheap requests do not hide that costly ones come between them.
     usual: u64,
 }
 
