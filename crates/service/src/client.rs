@@ -30,6 +30,8 @@ struct Shared {
 struct Progress {
     /// Something is being committed, or was.
     committed: bool,
+    /// What the request costs at least, in units of work, as far as that is known before it is served.
+    expected: u64,
     /// What is being decided.
     running: Vec<Arc<Budget>>,
 }
@@ -70,6 +72,16 @@ impl Client {
     /// Whose request it is.
     pub(crate) fn owner(&self) -> &Owner {
         &self.0.owner
+    }
+
+    /// Says what the request costs at least, in units of work.
+    pub(crate) fn expects(&self, work: u64) {
+        self.progress().expected = work;
+    }
+
+    /// What the request costs at least, in units of work, as far as that is known.
+    pub(crate) fn expected(&self) -> u64 {
+        self.progress().expected
     }
 
     /// Returns when the client has gone.

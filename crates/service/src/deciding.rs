@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use leases::work::{Budget, Stop};
-use store::{Revision, StoreError};
+use store::Revision;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::client::{Client, Gone};
@@ -17,7 +17,7 @@ use crate::places::{Kind, Place, Who};
 use crate::service::Service;
 use crate::state::State;
 use crate::types::ServiceError;
-use crate::writing::Writer;
+use crate::writing::{NoWriter, Writer};
 
 /// Of the work that a decision may cost, the part that it may cost with the write lock.
 pub(crate) const QUICK: u64 = 20;
@@ -30,7 +30,9 @@ impl Service {
     pub(crate) async fn place(&self, kind: Kind) -> Result<Place, Gone> {
         let client = Client::current();
         let who = Who::Client(client.as_ref().map(|client| client.owner().clone()));
-        let enter = self.places.enter(kind, who);
+        // What is written is no part of what is decided or read.
+        let expected = client.as_ref().filter(|_| kind == Kind::Write).map_or(0, Client::expected);
+        let enter = self.places.enter(kind, who, expected);
         let Some(client) = client else { return Ok(enter.await) };
         tokio::select! {
             biased;
@@ -61,30 +63,42 @@ impl Service {
         decide: impl Fn(&Budget) -> Result<T, ServiceError>,
         holds: impl Fn(&State, &T) -> bool,
     ) -> Result<(Writer<'_>, T), ServiceError> {
-        let mut writer = self.writer().await?;
+        let writer = self.writer().await?;
         let quick = Budget::new((self.settings.decision_work / QUICK).max(1));
         let decided = beside_requests(|| decide(&quick));
         self.charge(&quick);
         if !quick.exhausted() {
             return Ok((writer, decided?));
         }
-        for _ in 0..AHEAD {
-            drop(writer);
-            let place = self.place(Kind::Read).await?;
+        drop(writer);
+        self.decided_ahead(decide, holds).await
+    }
+
+    /// The same for what is known to cost more: it is decided without the write lock from the start.
+    pub(crate) async fn decided_ahead<T, E: From<NoWriter>>(
+        &self,
+        decide: impl Fn(&Budget) -> Result<T, E>,
+        holds: impl Fn(&State, &T) -> bool,
+    ) -> Result<(Writer<'_>, T), E> {
+        let mut attempts = 0;
+        loop {
+            let place = self.place(Kind::Read).await.map_err(NoWriter::from)?;
             // Only now: what others commit while this waits for its place is known to the decision.
             let (revision, ground) = self.decided_on();
             let decided = self.decide(&decide)?;
             drop(place);
-            writer = self.writer().await?;
+            let writer = self.writer().await?;
             let now = self.decided_on();
             if now == (revision, ground)
                 || now.1 == ground && beside_requests(|| holds(&self.snapshot(), &decided))
             {
                 return Ok((writer, decided));
             }
+            attempts += 1;
+            if attempts == AHEAD {
+                return Ok((writer, self.decide(&decide)?));
+            }
         }
-        let decided = self.decide(&decide)?;
-        Ok((writer, decided))
     }
 
     /// What decisions are made on, for comparison: the revision, and what it has beside leases.
@@ -93,34 +107,8 @@ impl Service {
         (state.revision, state.ground)
     }
 
-    /// Decides for the loop, which goes before all clients: without the write lock, so that clients commit meanwhile.
-    /// The write lock comes with what is found. If somebody has committed by then, nothing counts as found yet; after
-    /// so many times in a row it is decided with the write lock.
-    pub(crate) async fn decided_by_loop<T>(
-        &self,
-        find: impl Fn(&Budget) -> Option<T>,
-    ) -> Result<Option<(Writer<'_>, T)>, StoreError> {
-        let find = || find(&Budget::new(self.settings.decision_work));
-        let known = self.state().revision;
-        let Some(found) = beside_requests(find) else { return Ok(None) };
-        let writer = self.loop_writer().await?;
-        if self.state().revision == known {
-            self.progress().conflicts = 0;
-            return Ok(Some((writer, found)));
-        }
-        let conflicts = {
-            let mut progress = self.progress();
-            (progress.conflicts, progress.unfinished) = (progress.conflicts + 1, true);
-            progress.conflicts
-        };
-        if conflicts < AHEAD {
-            return Ok(None);
-        }
-        Ok(beside_requests(find).map(|found| (writer, found)))
-    }
-
     /// Decides here and now, with the budget of a decision, until the client leaves. For who has a place.
-    fn decide<T>(&self, decide: impl FnOnce(&Budget) -> Result<T, ServiceError>) -> Result<T, ServiceError> {
+    fn decide<T, E: From<NoWriter>>(&self, decide: impl FnOnce(&Budget) -> Result<T, E>) -> Result<T, E> {
         let client = Client::current();
         let budget = Arc::new(Budget::new(self.settings.decision_work));
         let deciding = client.as_ref().map(|client| client.decides(&budget));
@@ -131,7 +119,7 @@ impl Service {
         if let Some(why) = stopped {
             self.ended.count(why);
         }
-        if stopped == Some(Stop::Canceled) { Err(Gone.into()) } else { decided }
+        if stopped == Some(Stop::Canceled) { Err(NoWriter::Gone.into()) } else { decided }
     }
 
     /// Charges the client for the work of a decision.
@@ -170,12 +158,14 @@ mod tests {
     use futures::FutureExt;
     use jiff::Timestamp;
     use leases::project::{Owner, ProjectId, UserId};
+    use leases::terms::{HostsTerms, ReservationTerms, Terms};
+    use leases::window::Window;
     use store::memory::MemoryStore;
-    use store::{Commit, PreemptibleProjectRecord, Write};
+    use store::{Commit, PreemptibleProjectRecord, Wording, Write};
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::{Parts, Settings};
+    use crate::{Caller, NewLease, Parts, Settings};
 
     /// More than a decision may cost with the write lock, and less than it may cost at all.
     const COSTLY: u64 = Settings::DECISION_WORK / 2;
@@ -338,6 +328,39 @@ mod tests {
         drop(held);
         assert!(much.as_mut().now_or_never().is_none(), "it came first");
         assert!(little.as_mut().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn who_asks_for_much_waits_for_who_asks_for_little() {
+        let service = service().await;
+        let create = async |number: u32| {
+            let start = service.now() + jiff::SignedDuration::from_hours(1);
+            let window = Window::new(start, start + jiff::SignedDuration::from_hours(1)).expect("in order");
+            let hosts = ReservationTerms::Hosts(HostsTerms::new(number, number).expect("a range"));
+            let new = NewLease {
+                asked_at: service.now(),
+                name: String::new(),
+                terms: Terms::new(window, None, vec![hosts]).expect("terms"),
+                wording: vec![Wording::default()],
+                end_action: None,
+                waits: false,
+            };
+            let caller = Caller {
+                user: UserId("u".into()),
+                project: ProjectId("p".into()),
+                request_id: String::new(),
+            };
+            // There are no hosts.
+            service.create_lease(&caller, new, None).await.expect_err("refused")
+        };
+        let held = service.loop_writer().await.expect("the store works");
+        let mut much = Box::pin(client("much").scope(create(100)));
+        let mut little = Box::pin(client("little").scope(create(1)));
+        assert!(much.as_mut().now_or_never().is_none() && little.as_mut().now_or_never().is_none());
+        drop(held);
+        assert!(much.as_mut().now_or_never().is_none(), "it came first");
+        assert!(little.as_mut().now_or_never().is_some());
+        assert!(much.as_mut().now_or_never().is_some());
     }
 
     #[tokio::test]

@@ -211,7 +211,11 @@ impl Service {
             let moved = self.repacked(&state, now, budget)?;
             Some(reallocated(&state, vec![moved], now))
         };
-        let Some((writer, moved)) = self.decided_by_loop(find).await? else { return Ok(false) };
+        let holds = |state: &State, moved: &Vec<(Arc<LeaseRecord>, LeaseRecord)>| {
+            let decisions: Vec<_> = moved.iter().map(|(before, after)| (Some(&**before), after)).collect();
+            self.still_hold(state, &decisions, now)
+        };
+        let Some((writer, moved)) = self.decided_by_pass(find, holds).await? else { return Ok(false) };
         let commit_of = |moved: &[(Arc<LeaseRecord>, LeaseRecord)]| {
             let mut commit = Commit::new(now);
             enter_reallocated(&mut commit, moved.to_vec());
@@ -223,14 +227,19 @@ impl Service {
         writer.commit_all_or_each(&moved, commit_of, tell).await
     }
 
-    fn repacked(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Lease> {
+    /// From how many watt-hours on a lease is worth to be given other hosts, if any is to be looked for now.
+    pub(crate) fn repack_due(&self, now: Timestamp) -> Option<u32> {
         let EnergySettings { mode, repack_watt_hours, .. } = self.settings.energy;
         let watt_hours = repack_watt_hours.filter(|_| mode == EnergyMode::On)?;
-        let (looked_at, after) = self.progress().repacked.unzip();
+        let looked_at = self.progress().repacked.map(|(at, _)| at);
         // Later than that it can only be because the clock was set back.
-        if looked_at.is_some_and(|at| at <= now && now < at + REPACK_EVERY) {
-            return None;
-        }
+        let lately = looked_at.is_some_and(|at| at <= now && now < at + REPACK_EVERY);
+        (!lately).then_some(watt_hours)
+    }
+
+    fn repacked(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Lease> {
+        let watt_hours = self.repack_due(now)?;
+        let after = self.progress().repacked.and_then(|(_, after)| after);
         let hosts = self.known_hosts(state, now);
         let occupied = state.occupied(&self.observed());
         // Guests beside leases may stay forever.
@@ -240,7 +249,7 @@ impl Service {
         let rules =
             RepackRules { settled, least_milliwatt_seconds: u128::from(watt_hours) * MILLIWATT_SECONDS };
         let pending = state.leases.pending().map(|record| &record.lease);
-        let found = admission.repack(pending, after.flatten(), &rules);
+        let found = admission.repack(pending, after, &rules);
         self.progress().repacked = Some((now, found.looked_at));
         found.repacked.map(|(lease, _)| lease)
     }

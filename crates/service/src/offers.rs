@@ -248,6 +248,7 @@ impl Service {
         self.refresh().await?;
         let now = self.now();
         let offer = held_offer(&self.state(), id, now)?;
+        self.expect_rows(offer.lease.reservations.iter().map(|reservation| &reservation.terms), 1);
         let Standing::Offered { of: Some(lease), group, .. } = offer.lease.standing else {
             let decide = |budget: &Budget| self.accepted(caller, id, now, budget);
             return Ok(self.enter_lease(caller, now, None, decide).await?.lease);

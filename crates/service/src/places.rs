@@ -2,9 +2,9 @@
 //!
 //! The loop goes before all clients, since it starts and ends leases. Clients share what is left by fair queuing: each has a
 //! level, which rises by the work of its requests, and who would have the lowest level once it was served goes first
-//! (weighted fair queuing: Demers, Keshav and Shenker, 1989). What a request costs is known only when it was served, so
-//! what the client's requests usually cost is taken. So a client with costly requests waits for the others, and they do not
-//! wait for it.
+//! (weighted fair queuing: Demers, Keshav and Shenker, 1989). What a request costs is known only when it was served. Until
+//! then it is what the client's requests usually cost, or what it takes to write what this one asks for, if that is more.
+//! So a client with costly requests waits for the others, and they do not wait for it.
 //!
 //! A client that arrives, or comes back, begins at the highest level that was let in (start-time fair queuing: Goyal, Vin
 //! and Cheng, 1996), less a small [lead](LEAD). So nobody saves up more than the lead, and nobody pays for work that was
@@ -85,6 +85,8 @@ struct Queue {
 struct Waiting {
     number: u64,
     who: Who,
+    /// What the request costs at least, as far as that is known.
+    expected: u64,
     granted: oneshot::Sender<Place>,
 }
 
@@ -111,8 +113,9 @@ impl Places {
         Arc::new(Self { queues: Mutex::new(queues) })
     }
 
-    /// Waits for a place. Whoever stops waiting is not in the queue any more.
-    pub async fn enter(self: &Arc<Self>, kind: Kind, who: Who) -> Place {
+    /// Waits for a place, for a request that is expected to cost so much at least. Whoever stops waiting is not in the
+    /// queue any more.
+    pub async fn enter(self: &Arc<Self>, kind: Kind, who: Who, expected: u64) -> Place {
         let (entry, granted) = {
             let mut queues = self.queues();
             // Where a place is free nobody waits.
@@ -125,7 +128,7 @@ impl Places {
             queues.next += 1;
             let queue = queues.of(kind);
             let (sender, granted) = oneshot::channel();
-            queue.waiting.push(Waiting { number, who, granted: sender });
+            queue.waiting.push(Waiting { number, who, expected, granted: sender });
             (Entry { places: self, kind, number }, granted)
         };
         let place = granted.await;
@@ -197,7 +200,7 @@ impl Queues {
             Who::Client(None) => (true, self.floor(), waiting.number),
             Who::Client(Some(owner)) => {
                 let used = self.used(owner);
-                (true, used.level.saturating_add(used.usual), waiting.number)
+                (true, used.level.saturating_add(used.usual.max(waiting.expected)), waiting.number)
             }
         };
         let next = queue.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting))?.0;
@@ -279,8 +282,12 @@ mod tests {
     }
 
     fn wait(places: &Arc<Places>, kind: Kind, who: Who) -> Wait {
+        wait_with(places, kind, who, 0)
+    }
+
+    fn wait_with(places: &Arc<Places>, kind: Kind, who: Who, expected: u64) -> Wait {
         let places = Arc::clone(places);
-        let mut wait: Wait = Box::pin(async move { places.enter(kind, who).await });
+        let mut wait: Wait = Box::pin(async move { places.enter(kind, who, expected).await });
         assert!(poll(&mut wait).is_none(), "the place is taken");
         wait
     }
@@ -294,7 +301,8 @@ mod tests {
 
     fn taken(places: &Arc<Places>, kind: Kind) -> Place {
         let places = Arc::clone(places);
-        poll(&mut (Box::pin(async move { places.enter(kind, Who::Loop).await }) as Wait)).expect("it is free")
+        poll(&mut (Box::pin(async move { places.enter(kind, Who::Loop, 0).await }) as Wait))
+            .expect("it is free")
     }
 
     /// The order in which they get the place, by position.
@@ -429,6 +437,18 @@ mod tests {
         let mut better = vec![10 * LEAD];
         better.extend([1; 10]);
         assert_eq!(turn_of_little(&better), 8, "who has long asked for little is like all who do");
+    }
+
+    #[test]
+    fn what_is_known_to_cost_much_does_not_go_first_though_its_client_is_new() {
+        let places = Places::new(1);
+        let held = taken(&places, Kind::Write);
+        places.charge(&user("here"), 5 * FOR_A_PLACE);
+        let mut waiting: Vec<Wait> = (0..8)
+            .map(|number| wait_with(&places, Kind::Write, user(&format!("new {number}")), LEAD))
+            .collect();
+        waiting.push(wait(&places, Kind::Write, user("here")));
+        assert_eq!(order(held, waiting)[0], 8);
     }
 
     #[test]

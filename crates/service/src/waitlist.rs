@@ -15,6 +15,7 @@ use leases::terms::ReservationTerms;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, NewNotification, StoreError, Write};
 
+use crate::execution::Known;
 use crate::free_pools::end_action;
 use crate::leasing::create::Proposed;
 use crate::notices::{self, notice};
@@ -95,14 +96,11 @@ impl Service {
 
     /// Makes a lease of the first request that waits and can be had. Says whether there was any.
     pub(crate) async fn serve(&self, now: Timestamp) -> Result<bool, StoreError> {
-        let found = self.decided_by_loop(|budget| self.servable(now, budget)).await?;
-        let Some((writer, (before, lease))) = found else { return Ok(false) };
-        let served = LeaseRecord {
-            lease,
-            version: before.version.next(),
-            updated_at: Some(now),
-            ..LeaseRecord::clone(&before)
+        let holds = |state: &State, (before, served): &(Arc<LeaseRecord>, LeaseRecord)| {
+            waiting(state, before.lease.id).is_some() && self.still_hold(state, &[(None, served)], now)
         };
+        let found = self.decided_by_pass(|budget| self.servable(now, budget), holds).await?;
+        let Some((writer, (before, served))) = found else { return Ok(false) };
         let id = served.lease.id;
         let mut commit = Commit::new(now);
         commit.notifications.push(notice(notices::CREATE, &served));
@@ -119,12 +117,10 @@ impl Service {
         }
     }
 
-    fn servable(&self, now: Timestamp, budget: &Budget) -> Option<(Arc<LeaseRecord>, Lease)> {
+    fn servable(&self, now: Timestamp, budget: &Budget) -> Option<(Arc<LeaseRecord>, LeaseRecord)> {
         let state = self.snapshot();
-        state.proposals.waiting().next()?;
-        let occupied = state.occupied(&self.observed());
-        let known = (state.revision, occupied);
-        if self.progress().to_serve.is_without_result(&known) {
+        let known = (state.revision, state.occupied(&self.observed()));
+        if !self.any_waiting_to_try(&state, &known) {
             return None;
         }
         let hosts = self.known_hosts(&state, now);
@@ -147,10 +143,21 @@ impl Service {
             let lead = self.settings.rules.before_end_lead;
             let served = Lease::new(identity, grant.terms, grant.allocations, lead);
             self.check_stack_of(&state, None, &served).ok()?;
+            let served = LeaseRecord {
+                lease: served,
+                version: record.version.next(),
+                updated_at: Some(now),
+                ..LeaseRecord::clone(record)
+            };
             Some((Arc::clone(record), served))
         };
         let found = self.go_on(|progress| &mut progress.to_serve, &waiting, known, budget, serve);
-        self.found(found)
+        found.any()
+    }
+
+    /// Whether there is a request that waits of which something may come by what is known.
+    pub(crate) fn any_waiting_to_try(&self, state: &State, known: &Known) -> bool {
+        state.proposals.waiting().next().is_some() && !self.progress().to_serve.is_without_result(known)
     }
 }
 

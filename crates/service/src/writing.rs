@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId};
 use leases::lease::Reservation;
+use leases::terms::ReservationTerms;
 use store::{
     Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, InstanceRecord, StoreError, Write,
 };
@@ -87,6 +88,21 @@ impl Drop for Doubt<'_> {
 }
 
 impl Service {
+    /// Says of the client's request that it may write that, so many times, so that it is known what it costs before it is
+    /// served.
+    pub(crate) fn expect_rows<'a>(
+        &self,
+        reservations: impl IntoIterator<Item = &'a ReservationTerms>,
+        times: usize,
+    ) {
+        if let Some(client) = Client::current() {
+            let rows: u64 = reservations.into_iter().map(|terms| u64::from(terms.number())).sum();
+            let rows = rows.saturating_mul(times as u64);
+            // More is refused before it is written.
+            client.expects(FOR_A_ROW.saturating_mul(rows).min(self.settings.decision_work));
+        }
+    }
+
     /// Waits for the write lock on behalf of a client, and learns what others have committed.
     pub(crate) async fn writer(&self) -> Result<Writer<'_>, NoWriter> {
         let place = self.place(Kind::Write).await?;
@@ -97,7 +113,7 @@ impl Service {
 
     /// The same for the loop, which goes before all clients.
     pub(crate) async fn loop_writer(&self) -> Result<Writer<'_>, StoreError> {
-        let place = self.places.enter(Kind::Write, Who::Loop).await;
+        let place = self.places.enter(Kind::Write, Who::Loop, 0).await;
         self.refuse_suspended().await?;
         self.update().await?;
         Ok(Writer { service: self, _place: place })

@@ -339,7 +339,8 @@ impl Simulation {
                     }
                 }
             }
-            Happened::Noted(Done::Look(_) | Done::Abandoned(..) | Done::Adopted(..)) | Happened::Waited => {}
+            Happened::Noted(Done::Look(_) | Done::Abandoned(..) | Done::Adopted(..) | Done::Passed(_))
+            | Happened::Waited => {}
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::writing::Writer;
 
 /// If nothing was done although something was due, not earlier than this it is looked at again.
 const SOON: SignedDuration = SignedDuration::from_secs(1);
-/// In so many cycles in a row passes are left out.
+/// In so many cycles in a row nobody who waits to be started again is tried.
 const MOST_LEFT_OUT: u32 = 3;
 /// When a pass goes on that has come to no end: clients are served meanwhile.
 const PASS_AGAIN_AFTER: SignedDuration = SignedDuration::from_millis(50);
@@ -29,7 +29,7 @@ impl Service {
         // First, and not only if the store works: they count as under way from here on.
         let looks = self.looks(self.now());
         let writer = self.writer_for_cycle().await;
-        let mut cycle = self.cycle_with(writer).await;
+        let mut cycle = self.cycle_with(writer.as_ref()).await;
         cycle.tasks.extend(looks.into_iter().map(Task::Look));
         cycle
     }
@@ -44,11 +44,11 @@ impl Service {
     }
 
     /// Goes through one cycle with the write lock, if it could be had. Looks are begun elsewhere.
-    pub(super) async fn cycle_with(&self, writer: Result<Writer<'_>, StoreError>) -> Cycle {
+    pub(super) async fn cycle_with(&self, writer: Result<&Writer<'_>, &StoreError>) -> Cycle {
         let now = self.now();
         let cycle = match writer {
             Ok(writer) => self.try_cycle(writer, now).await,
-            Err(error) => Err(error),
+            Err(error) => return self.failed_cycle(error, now),
         };
         match cycle {
             Ok(cycle) => {
@@ -58,22 +58,24 @@ impl Service {
                 progress.cycles += 1;
                 cycle
             }
-            Err(error) => {
-                // What suspends everything was said when it began.
-                if !matches!(error, StoreError::Suspended(_)) {
-                    tracing::error!(%error, "store failed, retrying");
-                }
-                Cycle { tasks: Vec::new(), wake_at: self.progress().retry_at(now), failed: true }
-            }
+            Err(error) => self.failed_cycle(&error, now),
         }
     }
 
-    async fn try_cycle<'a>(&'a self, mut writer: Writer<'a>, now: Timestamp) -> Result<Cycle, StoreError> {
+    fn failed_cycle(&self, error: &StoreError, now: Timestamp) -> Cycle {
+        // What suspends everything was said when it began.
+        if !matches!(error, StoreError::Suspended(_)) {
+            tracing::error!(%error, "store failed, retrying");
+        }
+        Cycle { tasks: Vec::new(), wake_at: self.progress().retry_at(now), failed: true }
+    }
+
+    async fn try_cycle(&self, writer: &Writer<'_>, now: Timestamp) -> Result<Cycle, StoreError> {
         {
             let mut progress = self.progress();
             (progress.others_committed, progress.unfinished) = (false, false);
         }
-        let recorded = self.record_outcomes(&writer).await?;
+        let recorded = self.record_outcomes(writer).await?;
         if self.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
             let wake_at = self.wake_at(now, None, false, &[]);
@@ -85,64 +87,47 @@ impl Service {
             let mut progress = self.progress();
             (progress.queue_tried, progress.relocations_tried) = (None, None);
         }
-        self.refresh_hosts(&writer, machines.as_ref(), now).await?;
-        let settled = self.settle_power(&writer, now).await?;
-        let healed = self.heal(&writer, now).await?;
-        let mut moved = self.expire(&writer, now).await?;
+        self.refresh_hosts(writer, machines.as_ref(), now).await?;
+        let settled = self.settle_power(writer, now).await?;
+        let healed = self.heal(writer, now).await?;
+        let mut moved = self.expire(writer, now).await?;
+        moved |= self.replan_hunt(writer, now).await? | self.depart(writer, now).await?;
+        moved |= self.withdraw_moves(writer, now).await?;
         // What starts or ends now does not wait for what may as well be done in the next cycle.
-        let may_wait = self.passes_may_wait(recorded, now);
-        if !may_wait && self.passes_have_entries() {
-            drop(writer);
-            moved |= self.serve(now).await? | self.hasten(now).await? | self.repack(now).await?;
-            writer = self.loop_writer().await?;
+        if !self.queue_may_wait(recorded, now) {
+            moved |= self.start_queued(writer, now).await?;
         }
-        // After these, since whoever was given a host may have been given one that a guest is to go to.
-        moved |= self.replan_hunt(&writer, now).await? | self.depart(&writer, now).await?;
-        moved |= self.withdraw_moves(&writer, now).await?;
-        if !may_wait {
-            moved |= self.start_queued(&writer, now).await?;
-        }
-        moved |= self.announce(&writer, now).await? | self.relocate(&writer, now).await?;
+        moved |= self.announce(writer, now).await? | self.relocate(writer, now).await?;
         let state = self.snapshot();
         let Plan { mut steps, changes, instances, wake_at, .. } = beside_requests(|| self.plan(&state, now));
         let changes = planned_for(&state, changes);
         let instances = self.instances_planned_for(&state, instances, now);
         drop(state);
-        let mut changed = settled | self.commit_changes(&writer, changes, now).await?;
-        changed |= self.commit_instances(&writer, instances, now).await?;
-        let (switched, decide_at) = self.switch_hosts(&writer, now).await?;
+        let mut changed = settled | self.commit_changes(writer, changes, now).await?;
+        changed |= self.commit_instances(writer, instances, now).await?;
+        let (switched, decide_at) = self.switch_hosts(writer, now).await?;
         let (power_steps, given_up_at) = self.power_steps(now);
         let retry_at = power_steps.iter().map(|step| step.not_before).filter(|at| *at > now).min();
         steps.extend(power_steps);
-        let (kept_house, tend_at) = self.keep_house(&writer, now).await?;
+        let (kept_house, tend_at) = self.keep_house(writer, now).await?;
         // Looks begin with the next cycle.
         changed |= switched | kept_house | self.watch_power(now);
         let wake_at = [wake_at, decide_at, given_up_at, retry_at, tend_at].into_iter().flatten().min();
         self.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
-        changed |= self.tidy(&writer, &steps, machines.is_some(), now).await?;
+        changed |= self.tidy(writer, &steps, machines.is_some(), now).await?;
         // With the write lock: what is due does not wait for what clients would commit first.
         let claimed = self.claim(&steps, now).await?;
-        drop(writer);
         let wake_at = self.wake_at(now, wake_at, healed || moved || changed, &claimed);
         let (left, lost) = machines
             .map_or_else(Default::default, |machines| (self.left_hosts(), self.lost_hosts(&machines)));
         let tasks = claimed.into_iter().map(Task::Step).chain(left.into_iter().map(Task::Abandon));
-        let tasks = tasks.chain(lost.into_iter().map(Task::Adopt)).collect();
+        let tasks = tasks.chain(lost.into_iter().map(Task::Adopt)).chain(self.begin_pass(now)).collect();
         Ok(Cycle { tasks, wake_at, failed: false })
     }
 
-    /// Whether there is anything to try in the passes that decide without the write lock. It is kept otherwise: who
-    /// asks for it again may have to wait for a long commit.
-    fn passes_have_entries(&self) -> bool {
-        let state = self.state();
-        state.proposals.waiting().next().is_some()
-            || state.leases.waiting_for_hosts().next().is_some()
-            || self.settings.energy.repack_watt_hours.is_some()
-    }
-
-    /// Whether passes that are not needed for what is due are left out of this cycle: if a lease starts or ends now, or
-    /// a step has ended that one may have waited for; but not for long, since there may always be some.
-    fn passes_may_wait(&self, recorded: bool, now: Timestamp) -> bool {
+    /// Whether nobody who waits to be started again is tried in this cycle: if a lease starts or ends now, or a step has
+    /// ended that one may have waited for; but not for long, since there may always be some.
+    fn queue_may_wait(&self, recorded: bool, now: Timestamp) -> bool {
         let state = self.state();
         let starts = state.leases.pending().next().is_some_and(|record| record.lease.window.start() <= now);
         let ends = |record: &Arc<LeaseRecord>| {
@@ -150,8 +135,8 @@ impl Service {
         };
         let due = recorded || starts || state.leases.going().any(ends);
         let mut progress = self.progress();
-        let left_out = due && progress.passes_left_out < MOST_LEFT_OUT;
-        progress.passes_left_out = if left_out { progress.passes_left_out + 1 } else { 0 };
+        let left_out = due && progress.queue_left_out < MOST_LEFT_OUT;
+        progress.queue_left_out = if left_out { progress.queue_left_out + 1 } else { 0 };
         progress.unfinished |= left_out;
         left_out
     }
@@ -175,6 +160,7 @@ impl Service {
         if changed {
             return now;
         }
+        let waiting_at = self.next_pass(now).filter(|at| *at > now);
         let (next_start, expiry) = {
             let state = self.state();
             let rules = &self.settings.plan_rules;
@@ -191,7 +177,9 @@ impl Service {
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
         let pass_at = progress.unfinished.then(|| now + PASS_AGAIN_AFTER);
-        let others = [progress.hunt_again_at, progress.watch_power_at, expiry, pass_at].into_iter().flatten();
+        let others = [progress.hunt_again_at, progress.watch_power_at, expiry, pass_at, waiting_at]
+            .into_iter()
+            .flatten();
         let next =
             questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }

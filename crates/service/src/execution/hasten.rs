@@ -16,26 +16,35 @@ use super::progress::Progress;
 use super::tour::{ANYTHING, Found, Known, Tour};
 use crate::deciding::beside_requests;
 use crate::service::Service;
+use crate::state::State;
 use crate::writing::Writer;
 
 /// If no hunt could be planned again, none is tried before that.
 const HUNT_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 impl Service {
-    /// Moves a lease that waits to an earlier time, if there is one: in each cycle the one that was asked for first.
-    /// Says whether there was any.
+    /// Moves a lease that waits to an earlier time, if there is one: the one that was asked for first. Says whether there
+    /// was any.
     pub(super) async fn hasten(&self, now: Timestamp) -> Result<bool, StoreError> {
-        let found = self.decided_by_loop(|budget| self.hastened(now, budget)).await?;
+        let holds = |state: &State, change: &Change| {
+            let after = change.after_record(now);
+            after.is_some_and(|after| self.still_hold(state, &[(Some(&change.before), &after)], now))
+        };
+        let found = self.decided_by_pass(|budget| self.hastened(now, budget), holds).await?;
         let Some((writer, change)) = found else { return Ok(false) };
         self.commit_changes(&writer, vec![change], now).await
     }
 
+    /// Whether there is a lease that waits of which something may come by what is known.
+    pub(super) fn any_to_hasten(&self, state: &State, known: &Known) -> bool {
+        state.leases.waiting_for_hosts().next().is_some()
+            && !self.progress().to_hasten.is_without_result(known)
+    }
+
     fn hastened(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
         let state = self.snapshot();
-        state.leases.waiting_for_hosts().next()?;
-        let occupied = state.occupied(&self.observed());
-        let known = (state.revision, occupied);
-        if self.progress().to_hasten.is_without_result(&known) {
+        let known = (state.revision, state.occupied(&self.observed()));
+        if !self.any_to_hasten(&state, &known) {
             return None;
         }
         let hosts = self.known_hosts(&state, now);
@@ -46,8 +55,7 @@ impl Service {
             let after = admission.sooner(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })
         };
-        let found = self.go_on(|progress| &mut progress.to_hasten, &waiting, known, budget, sooner);
-        self.found(found)
+        self.go_on(|progress| &mut progress.to_hasten, &waiting, known, budget, sooner).any()
     }
 
     /// Goes on with a pass over leases. Nobody waits for what is locked while they are tried.
@@ -66,7 +74,7 @@ impl Service {
         found
     }
 
-    /// What a pass has found, if anything. One that has come to no end goes on in the next cycle.
+    /// What a pass of a cycle has found, if anything. One that has come to no end goes on in the next cycle.
     pub(crate) fn found<T>(&self, found: Found<T>) -> Option<T> {
         match found {
             Found::One(found) => Some(found),

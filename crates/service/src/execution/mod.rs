@@ -1,10 +1,10 @@
 //! The loop: observe, heal, plan, commit, carry out, and again.
 //!
-//! A cycle ([`Service::cycle`]) decides and hands out tasks: steps, and looks at the fleet. Each is carried out
-//! on its own ([`Service::perform`]) and what came of it is noted ([`Service::note`]) for the next cycle. A cycle
-//! itself never waits for the fleet. So a slow step, or a fleet that is slow to say what is there, delays nobody
-//! else (W3), and whoever drives the cycles, the loop or a simulation, has every task in its hands. Nothing
-//! here remembers what must happen next: a crash at any point costs nothing (W4).
+//! A cycle ([`Service::cycle`]) decides and hands out tasks: steps, looks at the fleet, and what may take long. Each is
+//! carried out on its own ([`Service::perform`]) and what came of it is noted ([`Service::note`]) for the next cycle. A
+//! cycle itself never waits for the fleet. So a slow step, or a fleet that is slow to say what is there, delays nobody
+//! else (W3), and whoever drives the cycles, the loop or a simulation, has every task in its hands. Nothing here remembers
+//! what must happen next: a crash at any point costs nothing (W4).
 
 mod adoption;
 mod backoff;
@@ -16,6 +16,7 @@ mod housekeeping;
 mod look;
 pub(crate) mod memos;
 mod observe;
+mod passes;
 mod plan;
 pub(crate) mod progress;
 mod steps;
@@ -36,13 +37,17 @@ use tokio::task::{JoinError, JoinSet};
 pub use self::look::Look;
 pub use self::observe::Looked;
 pub use self::steps::{ClaimedStep, Performed};
+pub(crate) use self::tour::Known;
 use crate::service::Service;
 use crate::writing::Writer;
 
 /// How long the loop waits for more after others have committed something.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// Something that the fleet is to be asked for, on its own.
+/// So many cycles at most have the write lock before clients have it.
+const MOST_IN_A_ROW: usize = 3;
+
+/// Something that is done on its own, beside the cycles: what the fleet is asked for, and what may take long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Carry out a step.
@@ -53,6 +58,8 @@ pub enum Task {
     Abandon(HostId),
     /// Hand a host to the service again that it does not have any more.
     Adopt(HostId),
+    /// Go over what waits, whether it can be had by now.
+    Pass,
 }
 
 /// A task that was carried out, or not.
@@ -66,6 +73,8 @@ pub enum Done {
     Abandoned(HostId, Result<Outcome, FleetError>),
     /// A host was to be taken on again.
     Adopted(HostId, Result<Outcome, FleetError>),
+    /// It was gone over what waits; whether anything came of it.
+    Passed(bool),
 }
 
 /// What came of a cycle.
@@ -87,13 +96,7 @@ impl Service {
         // Apart, because nobody waits for the rest at the end.
         let (mut steps, mut others) = (JoinSet::new(), JoinSet::new());
         while !*stop.borrow_and_update() {
-            let writer = self.writer_meanwhile(&mut steps, &mut others).await;
-            let cycle = self.cycle_with(writer).await;
-            for task in cycle.tasks {
-                let tasks = if matches!(task, Task::Step(_)) { &mut steps } else { &mut others };
-                let service = self.clone();
-                tasks.spawn(async move { service.perform(task).await });
-            }
+            let cycle = self.cycles_in_a_row(&mut steps, &mut others).await;
             tokio::select! {
                 biased;
                 changed = stop.changed() => if changed.is_err() { break },
@@ -110,6 +113,29 @@ impl Service {
         }
         if let Err(error) = self.record_last_outcomes().await {
             tracing::warn!(%error, "step outcomes not recorded, repeating steps");
+        }
+    }
+
+    /// Goes through a cycle, and with the same write lock through those that follow from it at once: what starts now does
+    /// not wait for what clients commit in between. Begins what they hand out.
+    async fn cycles_in_a_row(
+        self: &Arc<Self>,
+        steps: &mut JoinSet<Done>,
+        others: &mut JoinSet<Done>,
+    ) -> Cycle {
+        let writer = self.writer_meanwhile(steps, others).await;
+        let mut in_a_row = 1;
+        loop {
+            let mut cycle = self.cycle_with(writer.as_ref()).await;
+            for task in std::mem::take(&mut cycle.tasks) {
+                let tasks = if matches!(task, Task::Step(_)) { &mut *steps } else { &mut *others };
+                let service = Arc::clone(self);
+                tasks.spawn(async move { service.perform(task).await });
+            }
+            if cycle.failed || cycle.wake_at > self.now() || in_a_row == MOST_IN_A_ROW {
+                return cycle;
+            }
+            in_a_row += 1;
         }
     }
 
@@ -166,6 +192,7 @@ impl Service {
             Task::Look(look) => Done::Look(self.look(look).await),
             Task::Abandon(host) => Done::Abandoned(host, self.abandon(host).await),
             Task::Adopt(host) => Done::Adopted(host, self.adopt_again(host).await),
+            Task::Pass => Done::Passed(self.pass().await),
         }
     }
 
@@ -181,6 +208,7 @@ impl Service {
             Done::Look(looked) => self.note_look(looked),
             Done::Abandoned(host, answer) => self.note_abandoned(host, answer),
             Done::Adopted(host, answer) => self.note_adopted(host, answer),
+            Done::Passed(moved) => self.note_pass(moved),
         }
     }
 

@@ -28,6 +28,15 @@ pub(super) struct Change {
     pub(super) after: Option<Lease>,
 }
 
+impl Change {
+    /// The record as it becomes; none if it is forgotten.
+    pub(super) fn after_record(&self, now: Timestamp) -> Option<LeaseRecord> {
+        let lease = self.after.clone()?;
+        let version = self.before.version.next();
+        Some(LeaseRecord { lease, version, updated_at: Some(now), ..LeaseRecord::clone(&self.before) })
+    }
+}
+
 impl Service {
     /// Exchanges failed hosts, and closed ones of leases that have not started, and fills in what is missing (W20): of
     /// as many leases in a cycle as there is work for.
@@ -215,19 +224,12 @@ fn changes_reason_only(change: &LeaseChange, state: &State) -> bool {
 
 fn commit_of(changes: &[Change], now: Timestamp) -> Commit {
     let mut commit = Commit::new(now);
-    for Change { before, after } in changes {
-        let expected = before.version;
-        let Some(lease) = after else {
+    for change in changes {
+        let (before, expected) = (&change.before, change.before.version);
+        let Some(record) = change.after_record(now) else {
             commit.notifications.push(notice(notices::DELETE, before));
             commit.writes.push(Write::ForgetLease { id: before.lease.id, expected });
             continue;
-        };
-        let record = LeaseRecord {
-            lease: lease.clone(),
-            wording: before.wording.clone(),
-            version: expected.next(),
-            created_at: before.created_at,
-            updated_at: Some(now),
         };
         commit.notifications.extend(notices::of_change(&before.lease, &record));
         commit.writes.push(Write::Lease { record: Box::new(record), expected: Some(expected) });

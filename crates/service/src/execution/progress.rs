@@ -177,10 +177,12 @@ pub(crate) struct Progress {
     pub to_serve: Tour,
     /// A pass of this cycle goes on in the next one.
     pub unfinished: bool,
-    /// Passes that may wait were left out of so many cycles in a row, since something was due.
-    pub passes_left_out: u32,
-    /// How often in a row somebody has committed while a pass decided.
-    pub conflicts: usize,
+    /// Who waits to be started again was left out of so many cycles in a row, since something was due.
+    pub queue_left_out: u32,
+    /// Whether it is gone over what waits, beside the cycles.
+    pub pass_under_way: bool,
+    /// When to do so again, if nothing came of it.
+    pub pass_again_at: Option<Timestamp>,
     /// Hunts that do not hold could not be planned again; when to try again.
     pub hunt_again_at: Option<Timestamp>,
     /// When hosts that boot or shut down are to be looked at again.

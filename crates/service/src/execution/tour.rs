@@ -39,6 +39,16 @@ pub(crate) enum Found<T> {
     Unfinished,
 }
 
+impl<T> Found<T> {
+    /// What was found, if anything was by now.
+    pub fn any(self) -> Option<T> {
+        match self {
+            Self::One(found) => Some(found),
+            Self::Nothing | Self::Unfinished => None,
+        }
+    }
+}
+
 impl Tour {
     /// Whether nothing came of any entry by what is known.
     pub fn is_without_result(&self, known: &Known) -> bool {

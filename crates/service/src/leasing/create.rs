@@ -31,6 +31,7 @@ impl Service {
     ) -> Result<Created, ServiceError> {
         let now = as_stored(new.asked_at);
         let identity = self.identify(caller, &new);
+        self.expect_rows(&new.terms.reservations, 1);
         let decide = |budget: &Budget| self.propose_or_wait(&identity, &new, now, budget);
         self.enter_lease(caller, now, key.as_ref(), decide).await
     }

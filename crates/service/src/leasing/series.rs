@@ -67,6 +67,7 @@ impl Service {
         let id = SeriesId(self.parts.ids.uuid());
         let identities = self.identities(caller, new);
         let now = as_stored(new.lease.asked_at);
+        self.expect_rows(&new.lease.terms.reservations, new.windows.len());
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
             proposed.as_ref().is_ok_and(|(leases, _, _)| {
                 let decisions: Vec<Decision<'_>> = leases.iter().map(|record| (None, &**record)).collect();

@@ -135,6 +135,10 @@ impl Service {
         decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let mut approved: Option<Lease> = None;
+        // If its dates change, all that it has is written again.
+        if let Some(record) = self.lease(id) {
+            self.expect_rows(record.lease.reservations.iter().map(|reservation| &reservation.terms), 1);
+        }
         for _ in 0..ATTEMPTS {
             let propose = |budget: &Budget| self.propose_change(caller, id, accepted, &decide, now, budget);
             let (writer, change) =

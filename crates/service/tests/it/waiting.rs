@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use service::{Created, IdempotencyKey, LeaseFilter, NewLease, ServiceError};
+use service::{Created, Done, IdempotencyKey, LeaseFilter, NewLease, ServiceError, Task};
 use simulation::{World, caller};
 use store::LeaseRecord;
 
@@ -42,6 +42,35 @@ async fn cls_10_g_a_refused_request_waits_its_turn_and_is_told_when_it_is_served
     world.run_until(at(41)).await;
     assert!(world.service.waiting(two.lease.id).is_none(), "it is too late for it");
     assert_eq!(told(&world, &two).await, ["lease.waitlist.added", "lease.waitlist.expired"]);
+}
+
+/// How long it takes is up to who waits.
+#[tokio::test]
+async fn w3_leases_start_while_it_is_gone_over_who_waits() {
+    let mut world = world(2).await;
+    let starts = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    let all = make(&mut world, asking(100, 160, vec![hosts(2)])).await.expect("free");
+    let waits = wait(&mut world, asking(100, 160, vec![hosts(1)])).await.expect("waits");
+    world.settle().await;
+    world.service.delete_lease(&caller("p"), all.lease.id).await.expect("deleted");
+    world.clock.set(at(10));
+    let mut passes = Vec::new();
+    for _ in 0..20 {
+        for task in world.service.cycle().await.tasks {
+            if task == Task::Pass {
+                passes.push(task);
+            } else {
+                let done = world.wait_for(world.service.perform(task)).await;
+                world.service.note(done);
+            }
+        }
+    }
+    assert_eq!(status(&world, starts.lease.id), "ACTIVE");
+    assert!(world.service.lease(waits.lease.id).is_none());
+    assert_eq!(passes, [Task::Pass], "there is one at a time");
+    let done = world.service.perform(Task::Pass).await;
+    assert!(matches!(done, Done::Passed(true)));
+    assert!(world.service.lease(waits.lease.id).is_some());
 }
 
 #[tokio::test]

@@ -1,0 +1,115 @@
+//! Passes over what waits: requests on the waitlist, leases that might start sooner, leases that might draw less power.
+//!
+//! How long they take is up to clients, and nothing that is due depends on them. So a pass is a task beside the cycles,
+//! which decides and commits as a client's request does, and goes after what the loop itself commits.
+
+use jiff::{SignedDuration, Timestamp};
+use leases::work::Budget;
+use store::StoreError;
+
+use super::{Known, Task};
+use crate::service::Service;
+use crate::state::State;
+use crate::writing::{NoWriter, Writer};
+
+/// When the next pass begins if one has come to no end, or others have committed meanwhile: clients are served in between.
+pub(super) const AGAIN_AFTER: SignedDuration = SignedDuration::from_millis(50);
+
+/// Why a pass commits nothing.
+enum Nothing {
+    /// Nothing was found.
+    Found,
+    /// The store does not work.
+    Store(StoreError),
+}
+
+impl From<NoWriter> for Nothing {
+    fn from(why: NoWriter) -> Self {
+        match why {
+            NoWriter::Store(error) => Self::Store(error),
+            NoWriter::Gone => Self::Found,
+        }
+    }
+}
+
+/// Shows that a pass is under way, until it ends in whatever way.
+struct UnderWay<'a>(&'a Service);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.progress().pass_under_way = false;
+    }
+}
+
+impl Service {
+    /// When the next pass begins; none if one is under way or nothing would come of it.
+    pub(super) fn next_pass(&self, now: Timestamp) -> Option<Timestamp> {
+        let again_at = {
+            let progress = self.progress();
+            if progress.pass_under_way {
+                return None;
+            }
+            // Later than that it can only be because the clock was set back.
+            progress.pass_again_at.filter(|at| *at <= now + AGAIN_AFTER)
+        };
+        self.anything_to_try(now).then(|| again_at.unwrap_or(now).max(now))
+    }
+
+    /// Begins the pass that is due, if one is.
+    pub(super) fn begin_pass(&self, now: Timestamp) -> Option<Task> {
+        let due = self.next_pass(now).is_some_and(|at| at <= now);
+        due.then(|| {
+            self.progress().pass_under_way = true;
+            Task::Pass
+        })
+    }
+
+    /// Goes over what waits. Says whether anything came of it.
+    pub(super) async fn pass(&self) -> bool {
+        let _under_way = UnderWay(self);
+        match self.try_pass(self.now()).await {
+            Ok(moved) => moved,
+            Err(error) => {
+                // What suspends everything was said when it began.
+                if !matches!(error, StoreError::Suspended(_)) {
+                    tracing::error!(%error, "store failed, retrying");
+                }
+                false
+            }
+        }
+    }
+
+    async fn try_pass(&self, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.serve(now).await? | self.hasten(now).await? | self.repack(now).await?)
+    }
+
+    /// Notes what came of a pass; the next cycle begins another one, if there is more to try.
+    pub(super) fn note_pass(&self, moved: bool) {
+        let now = self.now();
+        self.progress().pass_again_at = (!moved).then(|| now + AGAIN_AFTER);
+    }
+
+    /// Whether something may come of a pass.
+    fn anything_to_try(&self, now: Timestamp) -> bool {
+        if self.repack_due(now).is_some() {
+            return true;
+        }
+        let state = self.snapshot();
+        let known: Known = (state.revision, state.occupied(&self.observed()));
+        self.any_waiting_to_try(&state, &known) || self.any_to_hasten(&state, &known)
+    }
+
+    /// Decides for a pass. The write lock comes with what is found; `holds` says of that the same as of what is
+    /// [decided](Self::decided) for clients.
+    pub(crate) async fn decided_by_pass<T>(
+        &self,
+        find: impl Fn(&Budget) -> Option<T>,
+        holds: impl Fn(&State, &T) -> bool,
+    ) -> Result<Option<(Writer<'_>, T)>, StoreError> {
+        match self.decided_ahead(|budget| find(budget).ok_or(Nothing::Found), holds).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Nothing::Found) => Ok(None),
+            Err(Nothing::Store(error)) => Err(error),
+        }
+    }
+}
