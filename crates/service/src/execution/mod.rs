@@ -136,6 +136,14 @@ impl Service {
                 return cycle;
             }
             in_a_row += 1;
+            self.begin_looks(others);
+        }
+    }
+
+    fn begin_looks(self: &Arc<Self>, others: &mut JoinSet<Done>) {
+        for look in self.looks(self.now()) {
+            let service = Arc::clone(self);
+            others.spawn(async move { service.perform(Task::Look(look)).await });
         }
     }
 
@@ -148,10 +156,7 @@ impl Service {
     ) -> Result<Writer<'_>, StoreError> {
         let mut writer = std::pin::pin!(self.writer_for_cycle());
         loop {
-            for look in self.looks(self.now()) {
-                let service = Arc::clone(self);
-                others.spawn(async move { service.perform(Task::Look(look)).await });
-            }
+            self.begin_looks(others);
             tokio::select! {
                 biased;
                 Some(done) = steps.join_next() => self.note_all(done, steps),

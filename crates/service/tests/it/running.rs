@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
 use leases::ids::HostId;
 use simulation::{World, caller};
 use tokio::sync::watch;
@@ -36,6 +37,25 @@ async fn the_loop_wakes_at_the_start_and_for_every_change_and_stops_when_told() 
     stop.send_replace(true);
     running.await.expect("no panic");
     assert!(world.service.ready().await.is_err());
+}
+
+#[tokio::test]
+async fn a_host_goes_from_one_lease_to_the_next_in_the_same_instant() {
+    let mut world = world(1).await;
+    let (stop, stopped) = watch::channel(false);
+    let running = tokio::spawn(world.service.clone().run(stopped));
+    let first = make(&mut world, asking(0, 10, vec![hosts(1)])).await.expect("free");
+    let second = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    until(|| status(&world, first.lease.id) == "ACTIVE").await;
+    // All hosts are looked at just before, and not once more when it happens.
+    world.clock.set(at(10) - SignedDuration::from_secs(1));
+    let seen = world.service.statistics().cycles;
+    until(|| world.service.statistics().cycles > seen + 1).await;
+    world.clock.set(at(10));
+    until(|| status(&world, second.lease.id) == "ACTIVE").await;
+    assert_eq!(status(&world, first.lease.id), "TERMINATED");
+    drop(stop);
+    running.await.expect("no panic");
 }
 
 #[tokio::test]
