@@ -143,13 +143,7 @@ impl Service {
             let lead = self.settings.rules.before_end_lead;
             let served = Lease::new(identity, grant.terms, grant.allocations, lead);
             self.check_stack_of(&state, None, &served).ok()?;
-            let served = LeaseRecord {
-                lease: served,
-                version: record.version.next(),
-                updated_at: Some(now),
-                ..LeaseRecord::clone(record)
-            };
-            Some((Arc::clone(record), served))
+            Some((Arc::clone(record), record.becomes(served, now)))
         };
         let found = self.go_on(|progress| &mut progress.to_serve, &waiting, known, budget, serve);
         found.any()

@@ -84,6 +84,12 @@ impl LeaseRecord {
     pub fn new(lease: Lease, wording: BTreeMap<ReservationId, Wording>, created_at: Timestamp) -> Self {
         Self { lease, wording, version: Version::FIRST, created_at, updated_at: None }
     }
+
+    /// The record once the lease has become this one at that instant, with the same words.
+    #[must_use]
+    pub fn becomes(&self, lease: Lease, at: Timestamp) -> Self {
+        Self { lease, version: self.version.next(), updated_at: Some(at), ..self.clone() }
+    }
 }
 
 /// A host as it is kept.

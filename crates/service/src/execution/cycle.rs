@@ -8,7 +8,7 @@ use leases::status::LeaseStatus;
 use store::{LeaseRecord, StoreError};
 
 use super::plan::planned_for;
-use super::{ClaimedStep, Cycle, Task};
+use super::{ClaimedStep, Cycle, Task, passes};
 use crate::deciding::beside_requests;
 use crate::service::Service;
 use crate::writing::Writer;
@@ -17,8 +17,6 @@ use crate::writing::Writer;
 const SOON: SignedDuration = SignedDuration::from_secs(1);
 /// In so many cycles in a row nobody who waits to be started again is tried.
 const MOST_LEFT_OUT: u32 = 3;
-/// When a pass goes on that has come to no end: clients are served meanwhile.
-const PASS_AGAIN_AFTER: SignedDuration = SignedDuration::from_millis(50);
 
 impl Service {
     /// Goes through one cycle: records what became of steps, hands out looks at the fleet, heals, plans, commits,
@@ -112,16 +110,19 @@ impl Service {
         let (kept_house, tend_at) = self.keep_house(writer, now).await?;
         // Looks begin with the next cycle.
         changed |= switched | kept_house | self.watch_power(now);
-        let wake_at = [wake_at, decide_at, given_up_at, retry_at, tend_at].into_iter().flatten().min();
         self.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
         changed |= self.tidy(writer, &steps, machines.is_some(), now).await?;
         // With the write lock: what is due does not wait for what clients would commit first.
         let claimed = self.claim(&steps, now).await?;
+        let pass_at = self.next_pass(now);
+        let later = pass_at.filter(|at| *at > now);
+        let wake_at = [wake_at, decide_at, given_up_at, retry_at, tend_at, later].into_iter().flatten().min();
         let wake_at = self.wake_at(now, wake_at, healed || moved || changed, &claimed);
+        let pass = pass_at.filter(|at| *at <= now).map(|_| self.begin_pass());
         let (left, lost) = machines
             .map_or_else(Default::default, |machines| (self.left_hosts(), self.lost_hosts(&machines)));
         let tasks = claimed.into_iter().map(Task::Step).chain(left.into_iter().map(Task::Abandon));
-        let tasks = tasks.chain(lost.into_iter().map(Task::Adopt)).chain(self.begin_pass(now)).collect();
+        let tasks = tasks.chain(lost.into_iter().map(Task::Adopt)).chain(pass).collect();
         Ok(Cycle { tasks, wake_at, failed: false })
     }
 
@@ -160,7 +161,6 @@ impl Service {
         if changed {
             return now;
         }
-        let waiting_at = self.next_pass(now).filter(|at| *at > now);
         let (next_start, expiry) = {
             let state = self.state();
             let rules = &self.settings.plan_rules;
@@ -176,10 +176,8 @@ impl Service {
         let latest = now + self.settings.observe_interval;
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
-        let pass_at = progress.unfinished.then(|| now + PASS_AGAIN_AFTER);
-        let others = [progress.hunt_again_at, progress.watch_power_at, expiry, pass_at, waiting_at]
-            .into_iter()
-            .flatten();
+        let pass_at = progress.unfinished.then(|| now + passes::AGAIN_AFTER);
+        let others = [progress.hunt_again_at, progress.watch_power_at, expiry, pass_at].into_iter().flatten();
         let next =
             questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }

@@ -129,8 +129,7 @@ impl Service {
             let mut cycle = self.cycle_with(writer.as_ref()).await;
             for task in std::mem::take(&mut cycle.tasks) {
                 let tasks = if matches!(task, Task::Step(_)) { &mut *steps } else { &mut *others };
-                let service = Arc::clone(self);
-                tasks.spawn(async move { service.perform(task).await });
+                self.begin(task, tasks);
             }
             if cycle.failed || cycle.wake_at > self.now() || in_a_row == MOST_IN_A_ROW {
                 return cycle;
@@ -142,9 +141,13 @@ impl Service {
 
     fn begin_looks(self: &Arc<Self>, others: &mut JoinSet<Done>) {
         for look in self.looks(self.now()) {
-            let service = Arc::clone(self);
-            others.spawn(async move { service.perform(Task::Look(look)).await });
+            self.begin(Task::Look(look), others);
         }
+    }
+
+    fn begin(self: &Arc<Self>, task: Task, tasks: &mut JoinSet<Done>) {
+        let service = Arc::clone(self);
+        tasks.spawn(async move { service.perform(task).await });
     }
 
     /// Waits for the write lock for a cycle. Meanwhile looks are begun, and what comes of tasks is noted: a lease that

@@ -31,9 +31,7 @@ pub(super) struct Change {
 impl Change {
     /// The record as it becomes; none if it is forgotten.
     pub(super) fn after_record(&self, now: Timestamp) -> Option<LeaseRecord> {
-        let lease = self.after.clone()?;
-        let version = self.before.version.next();
-        Some(LeaseRecord { lease, version, updated_at: Some(now), ..LeaseRecord::clone(&self.before) })
+        Some(self.before.becomes(self.after.clone()?, now))
     }
 }
 

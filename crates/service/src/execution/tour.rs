@@ -1,4 +1,5 @@
-//! Passes of the loop over many entries: as many in each cycle as there is work for, and the next ones in the next.
+//! Passes over many entries, in cycles of the loop or beside them: as many each time as there is work for, and the next
+//! ones the next time.
 //!
 //! How many entries there are is up to clients. None of them may delay what is due, nor keep the others from being
 //! looked at: a pass begins no other entry once it has used its share, and goes on behind the last one next time.

@@ -247,12 +247,7 @@ pub(crate) fn reallocated(
 ) -> Vec<(Arc<LeaseRecord>, LeaseRecord)> {
     let record = |lease: Lease| {
         let before = state.leases.get(lease.id)?.clone();
-        let after = LeaseRecord {
-            lease,
-            version: before.version.next(),
-            updated_at: Some(now),
-            ..LeaseRecord::clone(&before)
-        };
+        let after = before.becomes(lease, now);
         Some((before, after))
     };
     moved.into_iter().filter_map(record).collect()

@@ -84,12 +84,7 @@ impl Service {
 
     /// What makes the lease DELETING; or forgets it, if nothing of it is left anywhere.
     fn deletion(&self, caller: &Caller, before: &Arc<LeaseRecord>, now: Timestamp) -> Commit {
-        let after = LeaseRecord {
-            lease: before.lease.deleted(now),
-            version: before.version.next(),
-            updated_at: Some(now),
-            ..LeaseRecord::clone(before)
-        };
+        let after = before.becomes(before.lease.deleted(now), now);
         let mut commit = Commit::new(now);
         commit.audit.push(audit(caller, now, notices::DELETE, &before.lease.id));
         let expected = before.version;

@@ -196,13 +196,7 @@ impl Service {
         let first = state.withdrawing_offers(&caller.owner(), accepted);
         let Decided { lease, wording, before_end_rearmed, moved } =
             decide(&Ground { state: &state, budget }, &before)?;
-        let after = LeaseRecord {
-            lease,
-            wording,
-            version: before.version.next(),
-            created_at: before.created_at,
-            updated_at: Some(now),
-        };
+        let after = LeaseRecord { wording, ..before.becomes(lease, now) };
         let moved = reallocated(&state, moved, now);
         Ok(Change { before, after: Arc::new(after), before_end_rearmed, first, moved })
     }
