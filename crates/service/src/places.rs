@@ -14,7 +14,7 @@
 //! Requests of one client go in the order in which they came. A request that stops waiting leaves nothing behind. How many
 //! requests a client may have under way is limited by the server.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leases::project::Owner;
@@ -203,7 +203,14 @@ impl Queues {
                 (true, used.level.saturating_add(used.usual.max(waiting.expected)), waiting.number)
             }
         };
-        let next = queue.waiting.iter().enumerate().min_by_key(|(_, waiting)| rank(waiting))?.0;
+        // Of each client only who came first: a costly request would wait for all cheaper ones of its own client
+        // otherwise, which do not get dearer by being served. They are in the order in which they came.
+        let mut clients = HashSet::new();
+        let first = queue.waiting.iter().enumerate().filter(|(_, waiting)| match &waiting.who {
+            Who::Client(Some(owner)) => clients.insert(owner),
+            Who::Loop | Who::Client(None) => true,
+        });
+        let next = first.min_by_key(|(_, waiting)| rank(waiting))?.0;
         let next = self.of(kind).waiting.remove(next);
         self.let_in(&next.who);
         Some(next)
@@ -268,6 +275,7 @@ impl Drop for Entry<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
     use std::pin::Pin;
     use std::task::{Context, Poll, Waker};
 
@@ -449,6 +457,23 @@ mod tests {
             .collect();
         waiting.push(wait(&places, Kind::Write, user("here")));
         assert_eq!(order(held, waiting)[0], 8);
+    }
+
+    #[test]
+    fn requests_of_one_client_go_in_the_order_in_which_they_came_whatever_they_ask_for() {
+        let places = Places::new(1);
+        let mut place = Some(taken(&places, Kind::Write));
+        let mut cheap: VecDeque<Wait> = (0..3).map(|_| wait(&places, Kind::Write, user("a"))).collect();
+        let mut costly = wait_with(&places, Kind::Write, user("a"), 2000);
+        // As of clients that ask again at once, there is always a cheap one.
+        for _ in 0..3 {
+            drop(place.take());
+            place = Some(poll(&mut cheap.pop_front().expect("one waits")).expect("it came first"));
+            places.charge(&user("a"), 200);
+            cheap.push_back(wait(&places, Kind::Write, user("a")));
+        }
+        drop(place.take());
+        assert!(poll(&mut costly).is_some(), "the others came later");
     }
 
     #[test]

@@ -102,8 +102,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// One more.
+    /// One more, which is said at once: the whole takes minutes.
     pub fn add(&mut self, row: Row) {
+        eprintln!("{}", row.line());
         self.rows.push(row);
     }
 
