@@ -1,5 +1,6 @@
-//! Nova's and Placement's calls, each as one function. Nothing is decided here.
+//! Calls of Nova, Placement and Neutron, each as one function. Nothing is decided here.
 
+mod neutron;
 mod nova;
 mod placement;
 
@@ -10,6 +11,15 @@ use std::sync::Arc;
 use fleet::FleetError;
 use openstack::{Answer, Call, Error, Session};
 use serde::de::DeserializeOwned;
+
+/// Entries of a page. Services may be set to give fewer.
+const PAGE: usize = 1000;
+
+/// More pages than a cloud has: a service that always has one more is not followed forever.
+const MOST_PAGES: usize = 1000;
+
+/// Longest page, bytes: a server with many addresses and tags takes some 10 KiB.
+const MOST_BYTES: usize = 64 << 20;
 
 /// The services of a cloud.
 #[derive(Debug)]
@@ -26,6 +36,31 @@ impl Cloud {
 
     async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, FleetError> {
         self.session.call(&call).await.and_then(|answer| answer.json()).map_err(failed)
+    }
+
+    /// All entries of a list that comes in pages. `entries` says what a page has and whether there is another one,
+    /// `marker` what the next one is asked for by.
+    async fn paged<P: DeserializeOwned, T>(
+        &self,
+        list: Call,
+        entries: impl Fn(P) -> (Vec<T>, bool),
+        marker: impl Fn(&T) -> String,
+    ) -> Result<Vec<T>, FleetError> {
+        let list = list.with_query("limit", PAGE.to_string()).at_most(MOST_BYTES);
+        let mut all: Vec<T> = Vec::new();
+        for _ in 0..MOST_PAGES {
+            let page = match all.last() {
+                Some(last) => list.clone().with_query("marker", marker(last)),
+                None => list.clone(),
+            };
+            let (page, more) = entries(self.ask(page).await?);
+            let last = page.is_empty() || !more;
+            all.extend(page);
+            if last {
+                return Ok(all);
+            }
+        }
+        Err(FleetError::Unavailable(format!("{}: a list has more than {MOST_PAGES} pages", list.service())))
     }
 
     async fn send(&self, call: Call) -> Result<Answer, FleetError> {

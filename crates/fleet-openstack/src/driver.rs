@@ -8,6 +8,7 @@ use fleet::{
     Power,
 };
 use futures::{future::try_join_all, try_join};
+use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::instance::Instance;
 use leases::plan::{Observed, Place};
@@ -26,7 +27,12 @@ type Answer = Result<Outcome, FleetError>;
 const FEW: usize = 4;
 
 impl OpenStackFleet {
-    fn observed(&self, sight: &Sight, hosts: &BTreeSet<HostId>) -> Observed {
+    fn observed(
+        &self,
+        sight: &Sight,
+        hosts: &BTreeSet<HostId>,
+        floating_ips: BTreeMap<FloatingIpId, ReservationId>,
+    ) -> Observed {
         let mut memory = self.memory();
         let named: Vec<(HostId, Names)> =
             hosts.iter().filter_map(|host| Some((*host, memory.names(*host)?))).collect();
@@ -37,11 +43,7 @@ impl OpenStackFleet {
             seen.values().flat_map(|host| &host.guests).map(|guest| guest.id).collect();
         let all = memory.hosts().len() <= hosts.len();
         memory.stopping.retain(|guest, _| !all || there.contains(guest));
-        Observed {
-            hosts: seen,
-            floating_ips: BTreeMap::new(),
-            reservations: sight.reservations(&self.settings.fence),
-        }
+        Observed { hosts: seen, floating_ips, reservations: sight.reservations(&self.settings.fence) }
     }
 
     async fn machines_in(
@@ -65,7 +67,7 @@ impl Inventory for OpenStackFleet {
     }
 
     async fn networks(&self) -> Result<Vec<Network>, FleetError> {
-        Ok(Vec::new())
+        self.external_networks().await
     }
 
     async fn flavor(&self, project: &ProjectId, id: &str) -> Result<Option<CloudFlavor>, FleetError> {
@@ -90,31 +92,33 @@ impl Inventory for OpenStackFleet {
         }))
     }
 
-    async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError> {
+    async fn observe(
+        &self,
+        hosts: &BTreeSet<HostId>,
+        addresses: &[FloatingIp],
+    ) -> Result<Observed, FleetError> {
         if hosts.is_empty() {
-            let aggregates = self.cloud.aggregates().await?;
+            let (aggregates, floating_ips) = try_join!(self.cloud.aggregates(), self.who_has(addresses))?;
             let sight = Sight { aggregates, ..Sight::default() };
-            return Ok(Observed {
-                reservations: sight.reservations(&self.settings.fence),
-                ..Observed::default()
-            });
+            let reservations = sight.reservations(&self.settings.fence);
+            return Ok(Observed { floating_ips, reservations, ..Observed::default() });
         }
         if hosts.iter().any(|host| self.memory().names(*host).is_none()) {
             self.hypervisors().await?;
         }
         if hosts.len() > FEW {
-            let (_, sight) = self.look_at_all().await?;
-            return Ok(self.observed(&sight, hosts));
+            let ((_, sight), floating_ips) = try_join!(self.look_at_all(), self.who_has(addresses))?;
+            return Ok(self.observed(&sight, hosts, floating_ips));
         }
         let names: Vec<Names> = hosts.iter().filter_map(|host| self.memory().names(*host)).collect();
         let servers = try_join_all(names.iter().map(|names| self.cloud.servers(Some(&names.service))));
-        let (services, aggregates, servers) =
-            try_join!(self.cloud.services(None), self.cloud.aggregates(), servers)?;
+        let (services, aggregates, servers, floating_ips) =
+            try_join!(self.cloud.services(None), self.cloud.aggregates(), servers, self.who_has(addresses))?;
         let servers: Vec<_> = servers.into_iter().flatten().collect();
         let moving = servers.iter().any(crate::wire::Server::is_moving);
         let migrations = if moving { self.cloud.migrations().await? } else { Vec::new() };
         let sight = Sight::new(services, aggregates, servers, migrations);
-        Ok(self.observed(&sight, hosts))
+        Ok(self.observed(&sight, hosts, floating_ips))
     }
 
     async fn locate(&self, guest: GuestId) -> Result<Option<HostId>, FleetError> {
@@ -128,10 +132,14 @@ impl Inventory for OpenStackFleet {
         Ok(known(self))
     }
 
-    async fn survey(&self, hosts: &BTreeSet<HostId>) -> Result<(Vec<Machine>, Observed), FleetError> {
-        let (hypervisors, sight) = self.look_at_all().await?;
+    async fn survey(
+        &self,
+        hosts: &BTreeSet<HostId>,
+        addresses: &[FloatingIp],
+    ) -> Result<(Vec<Machine>, Observed), FleetError> {
+        let ((hypervisors, sight), floating_ips) = try_join!(self.look_at_all(), self.who_has(addresses))?;
         let machines = self.machines_in(&hypervisors, &sight).await?;
-        Ok((machines, self.observed(&sight, hosts)))
+        Ok((machines, self.observed(&sight, hosts, floating_ips)))
     }
 
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
@@ -250,17 +258,21 @@ impl Isolation for OpenStackFleet {
         self.withdraw_slots(host, reservation).await
     }
 
-    async fn assign(&self, _: FloatingIpId, _: ReservationId, _: &OperationKey) -> Answer {
-        Err(no_addresses())
+    async fn assign(&self, ip: &FloatingIp, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.assign_address(ip, reservation, key).await
     }
 
-    async fn unassign(&self, _: FloatingIpId, _: ReservationId, _: &OperationKey) -> Answer {
-        Err(no_addresses())
+    async fn unassign(
+        &self,
+        _: FloatingIpId,
+        known: Option<&FloatingIp>,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Answer {
+        // One that may not be leased any more was not seen either.
+        let Some(ip) = known else { return Ok(Outcome::Done) };
+        self.unassign_address(ip, reservation, key).await
     }
-}
-
-fn no_addresses() -> FleetError {
-    FleetError::Refused("floating IPs of OpenStack cannot be leased yet".to_owned())
 }
 
 #[async_trait]

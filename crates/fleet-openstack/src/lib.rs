@@ -1,4 +1,5 @@
-//! The compute hosts of an `OpenStack` cloud as a fleet: Nova and Placement behind the traits of drivers.
+//! The compute hosts of an `OpenStack` cloud as a fleet: Nova, Placement and Neutron behind the traits
+//! of drivers.
 //!
 //! ```text
 //!            services, hypervisors, aggregates, servers      one round, by lists
@@ -14,6 +15,7 @@
 //! aggregates for a moment, so a host's compute service is disabled while it changes hands, and the driver lets them
 //! [settle](Settings::settle) and looks again before it believes that a host is empty or opens it.
 
+mod addresses;
 mod closure;
 mod cloud;
 mod driver;

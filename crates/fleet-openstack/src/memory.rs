@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use fleet::{Fences, OperationKey};
 use jiff::Timestamp;
-use leases::ids::{GuestId, HostId, ReservationId};
+use leases::host::FloatingIp;
+use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 
 use crate::sight::{Details, Names};
 use crate::wire::Hypervisor;
@@ -17,6 +18,8 @@ pub(crate) enum Turn {
     Host(HostId),
     /// A reservation as a whole.
     Reservation(ReservationId),
+    /// An address.
+    Address(FloatingIpId),
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +32,8 @@ pub(crate) struct Memory {
     fences: Fences,
     /// Since when servers are asked to shut down.
     pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
+    /// Who had which address when Neutron was asked last and answered; none if nobody had it.
+    addresses: BTreeMap<FloatingIpId, Option<ReservationId>>,
     turns: BTreeMap<Turn, Arc<tokio::sync::Mutex<()>>>,
     /// Hosts that cannot be told apart, which were said.
     said: BTreeSet<String>,
@@ -84,6 +89,24 @@ impl Memory {
 
     pub(crate) fn turn(&mut self, turn: Turn) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(self.turns.entry(turn).or_default())
+    }
+
+    /// Notes who has these addresses.
+    pub(crate) fn note_addresses(
+        &mut self,
+        all: &[FloatingIp],
+        seen: &BTreeMap<FloatingIpId, ReservationId>,
+    ) {
+        self.addresses.extend(all.iter().map(|ip| (ip.id, seen.get(&ip.id).copied())));
+    }
+
+    /// Who had these addresses when they were asked about last; none if one of them never was.
+    pub(crate) fn addresses(&self, all: &[FloatingIp]) -> Option<BTreeMap<FloatingIpId, ReservationId>> {
+        let mut seen = BTreeMap::new();
+        for ip in all {
+            seen.extend(self.addresses.get(&ip.id)?.map(|holder| (ip.id, holder)));
+        }
+        Some(seen)
     }
 
     pub(crate) fn is_late(&mut self, key: &OperationKey) -> bool {

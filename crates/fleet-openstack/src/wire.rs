@@ -1,6 +1,7 @@
-//! What Nova and Placement answer, as far as it is read. Fields that are not named here are ignored.
+//! What Nova, Placement and Neutron answer, as far as it is read. Fields that are not named here are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use leases::preemption::PROPERTY;
 use serde::Deserialize;
@@ -148,6 +149,34 @@ pub(crate) struct Inventory {
     pub(crate) reserved: u64,
     #[serde(default)]
     pub(crate) allocation_ratio: f64,
+}
+
+/// A subnet of Neutron.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Subnet {
+    pub(crate) id: String,
+    pub(crate) network_id: String,
+    pub(crate) cidr: String,
+    #[serde(default)]
+    pub(crate) gateway_ip: Option<IpAddr>,
+    #[serde(default)]
+    pub(crate) allocation_pools: Vec<AddressRange>,
+}
+
+/// The first and the last address of a range.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct AddressRange {
+    pub(crate) start: IpAddr,
+    pub(crate) end: IpAddr,
+}
+
+/// A floating IP of Neutron.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct FloatingAddress {
+    pub(crate) id: String,
+    pub(crate) floating_ip_address: IpAddr,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
 }
 
 impl Server {

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::future::Future;
 
 use async_trait::async_trait;
-use leases::host::Health;
+use leases::host::{FloatingIp, Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Action, GuestOwner, ObservedHost, Place, Powered};
 use leases::project::ProjectId;
 use leases::requirement::Requirement;
 use leases::terms::{Affinity, InstanceSize, InstancesTerms, ReservationTerms};
 
-use crate::{Fleet, FleetError, LeaseFacts, OperationKey, Outcome, perform};
+use crate::{About, Fleet, FleetError, LeaseFacts, OperationKey, Outcome, perform};
 
 /// A fleet under test, and a hand on its machines.
 #[async_trait]
@@ -35,14 +35,20 @@ pub trait Subject: Send + Sync {
     /// A while passes, in which what is pending is done.
     async fn wait(&self);
 
+    /// Has the fleet do it.
+    async fn perform(&self, action: Action, key: &OperationKey) -> Result<Outcome, FleetError> {
+        let address = self.address();
+        perform(self.fleet(), action, About { address: Some(&address), ..About::default() }, key).await
+    }
+
     /// The project that reservations of the suite are of.
     fn project(&self) -> ProjectId {
         ProjectId("project".to_owned())
     }
 
-    /// Whether the fleet hands out floating IPs. What it promises of them is not tried otherwise.
-    fn hands_out_addresses(&self) -> bool {
-        true
+    /// An address that the fleet can hand out.
+    fn address(&self) -> FloatingIp {
+        address()
     }
 }
 
@@ -52,6 +58,7 @@ const NOWHERE: HostId = HostId(999_999);
 const LEASE: LeaseId = LeaseId(0xa1);
 const MINE: ReservationId = ReservationId(0xb1);
 const THEIRS: ReservationId = ReservationId(0xb2);
+/// The identifier of [`Subject::address`].
 const ADDRESS: FloatingIpId = FloatingIpId(0xc1);
 
 /// So often a pending call is looked at again.
@@ -104,7 +111,7 @@ impl<'a, S: Subject> Steps<'a, S> {
         self.fence += 1;
         let key = key(self.subject, action, self.fence);
         for _ in 0..PATIENCE {
-            match perform(self.subject.fleet(), action, None, &key).await {
+            match self.subject.perform(action, &key).await {
                 Ok(Outcome::Done) => return,
                 Ok(Outcome::Pending) => self.subject.wait().await,
                 Err(error) => panic!("{action}: {error}"),
@@ -121,7 +128,7 @@ impl<'a, S: Subject> Steps<'a, S> {
     }
 
     async fn host(&self, host: HostId) -> ObservedHost {
-        let observed = self.subject.fleet().observe(&BTreeSet::from([host])).await;
+        let observed = self.subject.fleet().observe(&BTreeSet::from([host]), &[]).await;
         let seen = observed.expect("an answer").hosts.remove(&host);
         seen.unwrap_or_else(|| panic!("host {host} was taken on and must be observed"))
     }
@@ -131,7 +138,8 @@ impl<'a, S: Subject> Steps<'a, S> {
     }
 
     async fn holder(&self) -> Option<ReservationId> {
-        let observed = self.subject.fleet().observe(&BTreeSet::new()).await.expect("an answer");
+        let address = self.subject.address();
+        let observed = self.subject.fleet().observe(&BTreeSet::new(), &[address]).await.expect("an answer");
         observed.floating_ips.get(&ADDRESS).copied()
     }
 }
@@ -145,6 +153,12 @@ pub fn facts(action: Action, project: ProjectId, size: InstanceSize, affinity: A
     let asked = InstancesTerms { size, amount, affinity, requirement: Requirement::NONE, survives: None };
     let reservation = action.reservation().map(|id| (id, ReservationTerms::Instances(asked)));
     LeaseFacts { name: "of a test".to_owned(), project, reservation }
+}
+
+/// An address of the network of the simulated fleet, with the identifier that the suite knows it by.
+pub fn address() -> FloatingIp {
+    let network = NetworkId("public".to_owned());
+    FloatingIp { id: ADDRESS, network, address: [203, 0, 113, 200].into(), reservable: true }
 }
 
 fn key(subject: &impl Subject, action: Action, fence: u64) -> OperationKey {
@@ -163,7 +177,7 @@ async fn only_hosts_that_were_taken_on_are_observed(subject: &impl Subject) {
     let ids: Vec<HostId> = machines.iter().map(|machine| machine.id).collect();
     assert!(ids.contains(&ONE) && ids.contains(&TWO), "{ids:?}");
     assert_eq!(fleet.adopt(ONE).await, Ok(Outcome::Done));
-    let observed = fleet.observe(&BTreeSet::from([ONE, TWO, NOWHERE])).await.expect("an answer");
+    let observed = fleet.observe(&BTreeSet::from([ONE, TWO, NOWHERE]), &[]).await.expect("an answer");
     assert_eq!(observed.hosts.into_iter().collect::<Vec<_>>(), [(ONE, ObservedHost::free())]);
 }
 
@@ -175,7 +189,7 @@ async fn taking_a_host_on_and_giving_it_back_twice_is_doing_it_once(subject: &im
     for _ in 0..2 {
         assert_eq!(subject.fleet().abandon(TWO).await, Ok(Outcome::Done));
     }
-    let observed = subject.fleet().observe(&BTreeSet::from([TWO])).await.expect("an answer");
+    let observed = subject.fleet().observe(&BTreeSet::from([TWO]), &[]).await.expect("an answer");
     assert!(observed.hosts.is_empty());
     for call in [subject.fleet().adopt(NOWHERE).await, subject.fleet().abandon(NOWHERE).await] {
         assert!(matches!(call, Err(FleetError::Refused(_))), "{call:?}");
@@ -224,7 +238,7 @@ async fn each_step_done_twice_is_done_once(subject: &impl Subject) {
             assert_eq!(steps.place(ONE).await, place, "after: {action}");
         }
         // The same claim, as after a lost reply.
-        let repeated = perform(subject.fleet(), action, None, &key(subject, action, steps.fence)).await;
+        let repeated = subject.perform(action, &key(subject, action, steps.fence)).await;
         assert_eq!((repeated, steps.place(ONE).await), (Ok(Outcome::Done), place), "repeated: {action}");
     }
     assert_eq!(steps.place(TWO).await, Place::FreePool, "nobody asked for that");
@@ -280,8 +294,7 @@ async fn steps_that_come_late_have_no_effect(subject: &impl Subject) {
 
 async fn a_call_under_an_older_claim_has_no_effect(subject: &impl Subject) {
     let steps = Steps::adopted(subject).await;
-    let perform =
-        async |action, fence| perform(subject.fleet(), action, None, &key(subject, action, fence)).await;
+    let perform = async |action, fence| subject.perform(action, &key(subject, action, fence)).await;
     assert_eq!(perform(Action::Fence(ONE), 7).await, Ok(Outcome::Done));
     assert_eq!(perform(Action::Unfence(ONE), 1).await, Ok(Outcome::Done));
     assert_eq!(steps.place(ONE).await, Place::FreePool);
@@ -320,9 +333,6 @@ async fn slots_are_those_that_were_granted_last(subject: &impl Subject) {
 }
 
 async fn an_address_stays_with_whom_it_was_assigned_to(subject: &impl Subject) {
-    if !subject.hands_out_addresses() {
-        return;
-    }
     let mut steps = Steps::new(subject);
     for action in [Action::Assign(ADDRESS, MINE), Action::Assign(ADDRESS, MINE)] {
         steps.done(action).await;
@@ -342,7 +352,7 @@ async fn an_address_stays_with_whom_it_was_assigned_to(subject: &impl Subject) {
 
 async fn steps_for_a_host_that_is_not_there_are_refused(subject: &impl Subject) {
     for action in [Action::Fence(NOWHERE), Action::Hold(NOWHERE, MINE), Action::Grant(NOWHERE, MINE, 1)] {
-        let result = perform(subject.fleet(), action, None, &key(subject, action, 1)).await;
+        let result = subject.perform(action, &key(subject, action, 1)).await;
         assert!(matches!(result, Err(FleetError::Refused(_))), "{action}: {result:?}");
     }
 }
@@ -357,16 +367,14 @@ async fn a_host_is_switched_off_only_if_it_is_fenced_and_nobody_is_there(subject
     let guest = subject.guest_sets_out(ONE).await;
     steps.done(Action::Fence(ONE)).await;
     subject.guests_land().await;
-    let refused =
-        perform(subject.fleet(), Action::PowerOff(ONE), None, &key(subject, Action::PowerOff(ONE), 90)).await;
+    let refused = subject.perform(Action::PowerOff(ONE), &key(subject, Action::PowerOff(ONE), 90)).await;
     assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
     assert_eq!(steps.host(ONE).await.powered, Powered::On);
     subject.guest_ends(guest).await;
     steps.fence = 90;
     // A grant that comes late takes effect all the same.
     steps.done(Action::Grant(ONE, MINE, 1)).await;
-    let refused =
-        perform(subject.fleet(), Action::PowerOff(ONE), None, &key(subject, Action::PowerOff(ONE), 92)).await;
+    let refused = subject.perform(Action::PowerOff(ONE), &key(subject, Action::PowerOff(ONE), 92)).await;
     assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
     steps.done(Action::Withdraw(ONE, MINE)).await;
     steps.fence = 93;
@@ -388,8 +396,7 @@ async fn switching_a_host_twice_is_switching_it_once(subject: &impl Subject) {
             assert_eq!((seen.powered, seen.place), (powered, fenced(None)), "after: {action}");
         }
     }
-    let late =
-        perform(subject.fleet(), Action::PowerOff(ONE), None, &key(subject, Action::PowerOff(ONE), 1)).await;
+    let late = subject.perform(Action::PowerOff(ONE), &key(subject, Action::PowerOff(ONE), 1)).await;
     assert_eq!((late, steps.host(ONE).await.powered), (Ok(Outcome::Done), Powered::On), "it comes late");
     for _ in 0..1000 {
         if steps.host(ONE).await.health == Health::Up {

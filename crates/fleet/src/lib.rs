@@ -26,7 +26,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use leases::host::{Health, NetworkId};
+use leases::host::{FloatingIp, Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::Instance;
 use leases::plan::{Action, Observed};
@@ -179,6 +179,10 @@ pub struct Keeper {
     pub fence: u64,
 }
 
+/// Stands for a reservation where it is not known for which one an address was handed out, if it was: the planner,
+/// which does not know it, has the address taken back before it is handed out again.
+pub const UNCERTAIN: ReservationId = ReservationId(0);
+
 /// How a call that changes something went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -215,9 +219,13 @@ pub trait Inventory: Send + Sync {
         Ok(None)
     }
 
-    /// What is on these hosts, and which addresses are in use. A host that the fleet does not know, or that
-    /// was not adopted, is absent.
-    async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError>;
+    /// What is on these hosts, and who has which address. A host that the fleet does not know, or that was not
+    /// adopted, is absent. `addresses` are all that may be leased: a cloud knows them by nothing else.
+    async fn observe(
+        &self,
+        hosts: &BTreeSet<HostId>,
+        addresses: &[FloatingIp],
+    ) -> Result<Observed, FleetError>;
 
     /// The host that a guest is on or is being started on, if the driver knows guests that others start. It may be one that
     /// was not adopted.
@@ -227,8 +235,12 @@ pub trait Inventory: Send + Sync {
 
     /// All machines, and what is on these hosts: one round. For drivers that see both in the same answers; the
     /// others are asked for one after the other.
-    async fn survey(&self, hosts: &BTreeSet<HostId>) -> Result<(Vec<Machine>, Observed), FleetError> {
-        Ok((self.machines().await?, self.observe(hosts).await?))
+    async fn survey(
+        &self,
+        hosts: &BTreeSet<HostId>,
+        addresses: &[FloatingIp],
+    ) -> Result<(Vec<Machine>, Observed), FleetError> {
+        Ok((self.machines().await?, self.observe(hosts, addresses).await?))
     }
 
     /// For which store the fleet was changed last, if the driver keeps that where it keeps what it did.
@@ -320,14 +332,15 @@ pub trait Isolation: Send + Sync {
     /// [`Action::Assign`].
     async fn assign(
         &self,
-        ip: FloatingIpId,
+        ip: &FloatingIp,
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
-    /// [`Action::Unassign`].
+    /// [`Action::Unassign`]; with what is known of the address, which may be nothing any more.
     async fn unassign(
         &self,
         ip: FloatingIpId,
+        known: Option<&FloatingIp>,
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
@@ -400,14 +413,23 @@ pub trait Fleet: Inventory + Isolation + Guests + Power + fmt::Debug {}
 
 impl<T: Inventory + Isolation + Guests + Power + fmt::Debug> Fleet for T {}
 
-/// Carries out a step of a plan; `instance` is the one whose guest is to be started, or to be preempted, if it is
-/// one's.
+/// What is known of that which a step is about.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct About<'a> {
+    /// The instance whose guest is to be started, or to be preempted, if it is one's.
+    pub instance: Option<&'a Instance>,
+    /// The address, if it may be leased still.
+    pub address: Option<&'a FloatingIp>,
+}
+
+/// Carries out a step of a plan.
 pub async fn perform(
     fleet: &dyn Fleet,
     action: Action,
-    instance: Option<&Instance>,
+    about: About<'_>,
     key: &OperationKey,
 ) -> Result<Outcome, FleetError> {
+    let About { instance, address } = about;
     let keep = instance.is_some_and(Instance::is_kept);
     match action {
         Action::StartGuest(host, _) => match instance {
@@ -422,8 +444,11 @@ pub async fn perform(
         Action::Release(host, reservation) => fleet.release(host, reservation, key).await,
         Action::Grant(host, reservation, slots) => fleet.grant(host, reservation, slots, key).await,
         Action::Withdraw(host, reservation) => fleet.withdraw(host, reservation, key).await,
-        Action::Assign(ip, reservation) => fleet.assign(ip, reservation, key).await,
-        Action::Unassign(ip, reservation) => fleet.unassign(ip, reservation, key).await,
+        Action::Assign(_, reservation) => match address {
+            Some(address) => fleet.assign(address, reservation, key).await,
+            None => Err(FleetError::Refused("the address cannot be leased any more".to_owned())),
+        },
+        Action::Unassign(ip, reservation) => fleet.unassign(ip, address, reservation, key).await,
         Action::StopGuest(host, guest) => fleet.stop(host, guest, keep, key).await,
         Action::MoveGuest(host, guest, to) => fleet.migrate(host, guest, to, key).await,
         Action::DeleteGuest(host, guest) => fleet.delete(host, guest, keep, key).await,

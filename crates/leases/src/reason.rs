@@ -4,7 +4,7 @@
 //! see hosts. A text of one line is for both.
 
 use crate::host::Inventory;
-use crate::ids::HostId;
+use crate::ids::{FloatingIpId, HostId};
 
 /// A reason with one line for its owner, and another text for administrators.
 pub(crate) fn reason(owner: &str, operator: &str) -> String {
@@ -37,6 +37,12 @@ pub(crate) fn tries(times: u32) -> String {
 /// The name of a host; its number if it has none that is known.
 pub fn host_name(names: Option<&Inventory>, id: HostId) -> String {
     names.and_then(|names| names.host(id)).map_or_else(|| id.to_string(), |host| host.name.clone())
+}
+
+/// The address, if it may be leased still; its identifier otherwise.
+pub fn address_of(names: Option<&Inventory>, id: FloatingIpId) -> String {
+    let known = names.and_then(|names| names.floating_ip(id));
+    known.map_or_else(|| id.to_string(), |ip| ip.address.to_string())
 }
 
 #[cfg(test)]

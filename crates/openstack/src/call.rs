@@ -156,6 +156,11 @@ impl Call {
         Self { most_bytes, ..self }
     }
 
+    /// The type of the service that is asked: `compute`.
+    pub fn service(&self) -> &'static str {
+        self.api.service_type()
+    }
+
     /// An error of this call that comes from no answer.
     pub(crate) fn error(&self, kind: ErrorKind) -> Error {
         Error { service: self.api.service_type(), call: self.name, request_id: None, kind }

@@ -98,6 +98,13 @@ impl Session {
         Ok(self.ticket().await?.said.clone())
     }
 
+    /// Whether the catalog has that service.
+    pub async fn has(&self, api: Api) -> Result<bool, Error> {
+        let ticket = self.ticket().await?;
+        let region = self.cloud.region.as_deref();
+        Ok(ticket.said.catalog.endpoint(api.service_type(), region, self.cloud.interface.name()).is_some())
+    }
+
     /// Asks a service, again where that may help: after a pause if it could not answer, after a new login if it
     /// refused the token.
     pub async fn call(&self, call: &Call) -> Result<Answer, Error> {

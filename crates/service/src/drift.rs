@@ -163,7 +163,7 @@ impl Service {
     pub async fn drift(&self) -> Result<Vec<Drift>, ServiceError> {
         let machines = self.in_time(self.parts.fleet.machines()).await?;
         let all: BTreeSet<HostId> = machines.iter().map(|machine| machine.id).collect();
-        let observed = self.in_time(self.parts.fleet.observe(&all)).await?;
+        let observed = self.in_time(self.parts.fleet.observe(&all, &self.addresses())).await?;
         self.in_time(Box::pin(self.look_whose(&machines))).await?;
         let (clock, fleet) = self.suspensions();
         let state = self.state();

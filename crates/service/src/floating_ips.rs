@@ -1,5 +1,6 @@
 //! Addresses that may be leased.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -20,6 +21,11 @@ impl Service {
     /// All floating IPs.
     pub fn floating_ips(&self) -> Vec<Arc<FloatingIpRecord>> {
         self.state().floating_ips.values().cloned().collect()
+    }
+
+    /// All addresses, for the fleet to say who has them.
+    pub(crate) fn addresses(&self) -> Vec<FloatingIp> {
+        self.state().inventory.floating_ips().cloned().collect()
     }
 
     /// Floating IPs after one, by identifier, at most so many.
@@ -47,22 +53,25 @@ impl Service {
     ) -> Result<Arc<FloatingIpRecord>, ServiceError> {
         let networks = self.in_time(self.parts.fleet.networks()).await?;
         let subnet = subnet_of(&networks, &new)?;
+        let ip = FloatingIp {
+            id: FloatingIpId(self.parts.ids.uuid()),
+            network: new.network.clone(),
+            address: new.address,
+            reservable: true,
+        };
+        // Whoever has it would lose it as soon as it can be leased.
+        let no_hosts = BTreeSet::new();
+        let seen = self.parts.fleet.observe(&no_hosts, std::slice::from_ref(&ip));
+        if self.in_time(seen).await?.floating_ips.contains_key(&ip.id) {
+            return Err(somebody_has(new.address));
+        }
         let writer = self.writer().await?;
         let there = |ip: &FloatingIp| ip.network == new.network && ip.address == new.address;
         if self.state().inventory.floating_ips().any(there) {
             return Err(exists(new.address));
         }
         let now = self.now();
-        let record = FloatingIpRecord {
-            floating_ip: FloatingIp {
-                id: FloatingIpId(self.parts.ids.uuid()),
-                network: new.network,
-                address: new.address,
-                reservable: true,
-            },
-            subnet,
-            created_at: now,
-        };
+        let record = FloatingIpRecord { floating_ip: ip, subnet, created_at: now };
         let mut commit = Commit::new(now);
         commit.audit.push(audit(caller, now, "floatingip.create", &record.floating_ip.id));
         commit.writes.push(Write::AddFloatingIp(record.clone()));
@@ -207,6 +216,12 @@ fn lies_in(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
 
 fn exists(address: IpAddr) -> ServiceError {
     ServiceError::Conflict(format!("Floating IP {address} already exists"))
+}
+
+fn somebody_has(address: IpAddr) -> ServiceError {
+    ServiceError::Conflict(format!(
+        "Somebody has the floating IP {address} already: it can be leased once it is deleted there"
+    ))
 }
 
 /// Blazar's words (API-hosts).

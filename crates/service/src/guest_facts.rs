@@ -49,7 +49,7 @@ impl Service {
             return Ok(known);
         }
         let Some(host) = self.in_time(self.parts.fleet.locate(id)).await? else { return Ok(None) };
-        let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([host]))).await?;
+        let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([host]), &[])).await?;
         Ok(self.facts_among(&observed, id))
     }
 

@@ -268,7 +268,7 @@ impl Service {
     /// deletes its hosts next. Instances that are part of no lease are not waited for.
     async fn empty(&self, id: HostId, limit: Timestamp) -> Result<(), ServiceError> {
         loop {
-            let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([id]))).await?;
+            let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([id]), &[])).await?;
             let Some(host) = observed.hosts.get(&id) else { return Ok(()) };
             let taken_back = host.place == Place::FreePool && host.slots.is_empty();
             if taken_back && host.guests.is_empty() {

@@ -133,7 +133,7 @@ impl Service {
         if let Some(doubt) = doubt(&origin, keeper.as_ref()) {
             let mut all: BTreeSet<HostId> = machines.iter().map(|machine| machine.id).collect();
             all.extend(self.state().hosts.keys());
-            let observed = self.parts.fleet.observe(&all).await?;
+            let observed = self.parts.fleet.observe(&all, &self.addresses()).await?;
             let unknown = Unknown::of(&self.state(), &observed, machines);
             if let Some(unknown) = unknown {
                 let why = format!(

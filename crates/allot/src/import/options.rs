@@ -150,7 +150,7 @@ pub(super) const OPTIONS: &[Known] = &[
     known("DEFAULT", "rpc_ping_enabled", Nothing, BUS),
     known("api", "api_v2_controllers", Nothing, "there is no v2, which no client uses"),
     known("manager", "rpc_topic", Nothing, BUS),
-    known("manager", "plugins", Nothing, "all types of reservations are there, but addresses on a cloud"),
+    known("manager", "plugins", Nothing, "all types of reservations are there"),
     known("manager", "minutes_before_end_lease", Setting("leases.before_end_lead", Minutes), ""),
     known("manager", "event_max_retries", Nothing, "what fails is tried again until the lease ends"),
     known("enforcement", "enabled_filters", Part("leases.max_duration"), "filters of your own are not run"),

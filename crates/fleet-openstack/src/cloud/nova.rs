@@ -6,10 +6,9 @@ use fleet::FleetError;
 use openstack::{Api, Call, Microversion};
 use reqwest::Method;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Cloud, Link, has_next};
+use super::{Cloud, Link, MOST_BYTES, MOST_PAGES, PAGE, has_next};
 use crate::wire::{Aggregate, ComputeService, Flavor, Hypervisor, Migration, Server};
 
 /// What all calls but two are written against: Train.
@@ -20,15 +19,6 @@ const HYPERVISORS: Api = Api::Compute(Microversion { major: 2, minor: 52 });
 
 /// The first that says with which scheduler hints servers were started: 2025.2.
 const WITH_HINTS: Api = Api::Compute(Microversion { major: 2, minor: 100 });
-
-/// Entries of a page. Nova may be set to give fewer.
-const PAGE: usize = 1000;
-
-/// More pages than a cloud has: a service that always has one more is not followed forever.
-const MOST_PAGES: usize = 1000;
-
-/// Longest page, bytes: a server with many addresses and tags takes some 10 KiB.
-const MOST_BYTES: usize = 64 << 20;
 
 /// A flavor of a reservation.
 #[derive(Clone, Copy, Debug)]
@@ -143,31 +133,6 @@ impl Cloud {
         let call = Call::get(HYPERVISORS, "list hypervisors", &["os-hypervisors", "detail"]);
         let entries = |page: Hypervisors| (page.hypervisors, has_next(&page.hypervisors_links));
         self.paged(call, entries, |last| last.id.to_string()).await
-    }
-
-    /// All entries of a list that comes in pages. `entries` says what a page has and whether there is another one,
-    /// `marker` what the next one is asked for by.
-    async fn paged<P: DeserializeOwned, T>(
-        &self,
-        list: Call,
-        entries: impl Fn(P) -> (Vec<T>, bool),
-        marker: impl Fn(&T) -> String,
-    ) -> Result<Vec<T>, FleetError> {
-        let list = list.with_query("limit", PAGE.to_string()).at_most(MOST_BYTES);
-        let mut all: Vec<T> = Vec::new();
-        for _ in 0..MOST_PAGES {
-            let page = match all.last() {
-                Some(last) => list.clone().with_query("marker", marker(last)),
-                None => list.clone(),
-            };
-            let (page, more) = entries(self.ask(page).await?);
-            let last = page.is_empty() || !more;
-            all.extend(page);
-            if last {
-                return Ok(all);
-            }
-        }
-        Err(FleetError::Unavailable(format!("compute: a list has more than {MOST_PAGES} pages")))
     }
 
     pub(crate) async fn aggregates(&self) -> Result<Vec<Aggregate>, FleetError> {

@@ -165,7 +165,7 @@ async fn a_cloud_that_does_not_answer_says_so_and_changes_nothing() {
     cloud.fail(Method::GET, "servers", 503, 100);
     let error = step(fleet, Action::Fence(ONE)).await.expect_err("no answer");
     assert_eq!(error, FleetError::Unavailable("compute: list servers: answered 503: It broke.".to_owned()));
-    assert!(fleet.survey(&[ONE].into()).await.is_err(), "a round that saw nothing says nothing");
+    assert!(fleet.survey(&[ONE].into(), &[]).await.is_err(), "a round that saw nothing says nothing");
     assert!(cloud.state().host("host1").enabled);
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fleet::conformance::facts;
-use fleet::{Fleet, FleetError, OperationKey, Outcome, perform};
+use fleet::{About, Fleet, FleetError, OperationKey, Outcome, perform};
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{Action, GuestOwner, ObservedHost, Place};
@@ -28,7 +28,13 @@ pub async fn step_for(fleet: &dyn Fleet, lease: LeaseId, action: Action) -> Resu
     let fence = CLAIMS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let size = InstanceSize::new(2, 1024, 10).expect("a size");
     let facts = facts(action, ProjectId("mine".to_owned()), size, Affinity::DistinctHosts);
-    perform(fleet, action, None, &OperationKey::of(action, fence, Some(lease)).with_facts(Some(facts))).await
+    perform(
+        fleet,
+        action,
+        About::default(),
+        &OperationKey::of(action, fence, Some(lease)).with_facts(Some(facts)),
+    )
+    .await
 }
 
 pub async fn done(fleet: &dyn Fleet, actions: &[Action]) {
@@ -42,7 +48,7 @@ pub async fn adopt(fleet: &dyn Fleet, host: HostId) -> Result<Outcome, FleetErro
 }
 
 pub async fn seen(fleet: &dyn Fleet, host: HostId) -> ObservedHost {
-    let mut observed = fleet.observe(&BTreeSet::from([host])).await.expect("an answer");
+    let mut observed = fleet.observe(&BTreeSet::from([host]), &[]).await.expect("an answer");
     observed.hosts.remove(&host).expect("it was adopted")
 }
 

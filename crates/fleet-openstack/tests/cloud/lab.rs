@@ -1,5 +1,5 @@
 //! A real cloud, which `cargo xtask lab openstack` brings up: its address is in `ALLOT_LAB_KEYSTONE`, the password of its
-//! administrator in `ALLOT_LAB_PASSWORD`. All servers and aggregates there are deleted.
+//! administrator in `ALLOT_LAB_PASSWORD`. All servers, aggregates and floating IPs there are deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use fleet::Fleet;
 use fleet::conformance::{self, Subject};
 use fleet_openstack::{Fence, OpenStackFleet, Settings};
+use leases::host::{FloatingIp, NetworkId};
 use leases::ids::{GuestId, HostId};
 use leases::plan::GuestOwner;
 use leases::project::ProjectId;
@@ -25,6 +26,9 @@ use crate::standin::{Exchange, FREE_POOL};
 
 const PLACEMENT: Api = Api::Placement(Microversion { major: 1, minor: 36 });
 const COMPUTE: Api = Api::Compute(Microversion { major: 2, minor: 79 });
+
+/// The name of the external network.
+const EXTERNAL: &str = "public";
 
 /// So long something in the cloud may take.
 const PATIENCE: usize = 300;
@@ -66,6 +70,30 @@ pub struct Admin {
     session: Arc<Session>,
     project: String,
     image: String,
+    /// The external network, with room for addresses that nobody takes by himself.
+    network: String,
+}
+
+/// The external network that tests take addresses of, which is made if need be.
+async fn external_network(session: &Session) -> String {
+    let ask = async |call: Call| -> Value {
+        session.call(&call).await.and_then(|answer| answer.json()).expect("an answer of Neutron")
+    };
+    let list = Call::get(Api::Network, "list networks", &["v2.0", "networks"]).with_query("name", EXTERNAL);
+    let found = ask(list).await;
+    if let Some(id) = found["networks"][0]["id"].as_str() {
+        return id.to_owned();
+    }
+    let make = |what: &'static str| Call::new(Api::Network, "make", Method::POST, &["v2.0", what]);
+    let network = json!({"name": EXTERNAL, "router:external": true});
+    let made = ask(make("networks").with_body(json!({"network": network}))).await;
+    let id = made["network"]["id"].as_str().expect("an identifier").to_owned();
+    let subnet = json!({
+        "network_id": id, "name": "public-v4", "ip_version": 4, "cidr": "203.0.113.0/24", "gateway_ip": "203.0.113.1",
+        "enable_dhcp": false, "allocation_pools": [{"start": "203.0.113.2", "end": "203.0.113.101"}],
+    });
+    ask(make("subnets").with_body(json!({"subnet": subnet}))).await;
+    id
 }
 
 impl Admin {
@@ -74,7 +102,8 @@ impl Admin {
         let images = Call::get(Api::Image, "list images", &["v2", "images"]);
         let images: Value = session.call(&images).await.and_then(|answer| answer.json()).expect("images");
         let image = images["images"][0]["id"].as_str().expect("an image").to_owned();
-        Self { session, project: token.project.expect("a project").id, image }
+        let network = external_network(&session).await;
+        Self { session, project: token.project.expect("a project").id, image, network }
     }
 
     async fn get(&self, path: &[&str], query: &[(&'static str, &str)]) -> Value {
@@ -128,6 +157,13 @@ impl Admin {
         let servers = self.get(&["servers"], &[("all_tenants", "1")]).await;
         for server in servers["servers"].as_array().expect("a list") {
             self.delete(server["id"].as_str().expect("an identifier")).await;
+        }
+        let list = Call::get(Api::Network, "look", &["v2.0", "floatingips"]);
+        let addresses = self.session.call(&list).await.and_then(|answer| answer.json::<Value>());
+        for address in addresses.expect("an answer")["floatingips"].as_array().expect("a list") {
+            let path = ["v2.0", "floatingips", address["id"].as_str().expect("an identifier")];
+            let call = Call::new(Api::Network, "delete", Method::DELETE, &path);
+            self.session.call(&call).await.expect("deleted");
         }
         let aggregates = self.get(&["os-aggregates"], &[]).await;
         for aggregate in aggregates["aggregates"].as_array().expect("a list") {
@@ -251,8 +287,8 @@ impl Subject for Real {
         ProjectId(self.admin.project().to_owned())
     }
 
-    fn hands_out_addresses(&self) -> bool {
-        false
+    fn address(&self) -> FloatingIp {
+        FloatingIp { network: NetworkId(self.admin.network.clone()), ..conformance::address() }
     }
 }
 

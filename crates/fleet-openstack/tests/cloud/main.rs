@@ -1,5 +1,6 @@
 //! The driver on a cloud that only pretends, on exchanges with a real one, and, if there is one, on a real one.
 
+mod addresses;
 mod faults;
 mod handing_over;
 mod keeping;

@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use fleet::Fleet;
 use fleet::conformance::{self, Subject};
 use fleet_openstack::{Fence, OpenStackFleet};
+use leases::host::{FloatingIp, NetworkId};
 use leases::ids::{GuestId, HostId};
 use leases::plan::GuestOwner;
 use leases::project::ProjectId;
 
-use crate::standin::Standin;
+use crate::standin::{NETWORK, Standin};
 
 /// The project whose servers are preemptible.
 pub const SPOT: &str = "spot";
@@ -59,8 +60,8 @@ impl Subject for Pretended {
         ProjectId("mine".to_owned())
     }
 
-    fn hands_out_addresses(&self) -> bool {
-        false
+    fn address(&self) -> FloatingIp {
+        FloatingIp { network: NetworkId(NETWORK.to_owned()), ..conformance::address() }
     }
 }
 

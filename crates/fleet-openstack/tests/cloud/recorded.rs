@@ -1,7 +1,8 @@
-//! What a real Nova and a real Placement were asked and what they answered, replayed: the driver asks the same and comes
+//! What a real Nova, Placement and Neutron were asked and what they answered, replayed: the driver asks the same and comes
 //! to the same end. The stand-in is held against these answers, so that no test relies on one that no cloud gives.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -9,8 +10,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use fleet::conformance::facts;
-use fleet::{Fleet, FleetError, OperationKey, Outcome, perform};
+use fleet::conformance::{self, facts};
+use fleet::{About, Fleet, FleetError, Network, OperationKey, Outcome, perform};
+use leases::host::FloatingIp;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{Action, GuestOwner, Place};
 use leases::project::ProjectId;
@@ -30,6 +32,12 @@ const LEASE: LeaseId = LeaseId(0x7f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a3);
 
 /// Walks a host through all that can be done to it. `boot` starts a preemptible server there, and says which.
 async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn() -> String) {
+    let networks = fleet.networks().await.expect("networks");
+    let holds = |network: &&Network| {
+        network.subnets.iter().any(|subnet| subnet.cidr.0 == IpAddr::from([203, 0, 113, 0]))
+    };
+    let network = networks.iter().find(holds).expect("an external network").id.clone();
+    let ip = FloatingIp { network, ..conformance::address() };
     let mut fence = 0;
     let mut step = async |action: Action| -> Result<Outcome, FleetError> {
         fence += 1;
@@ -37,14 +45,14 @@ async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn
         let facts = facts(action, ProjectId(project.to_owned()), size, Affinity::DistinctHosts);
         let key = OperationKey::of(action, fence, Some(LEASE)).with_facts(Some(facts));
         loop {
-            match perform(fleet, action, None, &key).await {
+            match perform(fleet, action, About { address: Some(&ip), ..About::default() }, &key).await {
                 Ok(Outcome::Pending) => {}
                 other => return other,
             }
         }
     };
     let done = Ok(Outcome::Done);
-    let (machines, before) = fleet.survey(&[host].into()).await.expect("a round");
+    let (machines, before) = fleet.survey(&[host].into(), &[]).await.expect("a round");
     let machine = machines.into_iter().find(|machine| machine.id == host).expect("the host");
     assert!((machine.vcpus, machine.memory_mib) == (10, 8192) && machine.traits.contains("COMPUTE_NODE"));
     assert!(before.hosts.is_empty());
@@ -64,7 +72,7 @@ async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn
     for action in [Action::Release(host, HOSTS), Action::Finish(HOSTS), Action::Prepare(SLOTS)] {
         assert_eq!(step(action).await, done, "{action}");
     }
-    let made = fleet.observe(&BTreeSet::new()).await.expect("an answer").reservations;
+    let made = fleet.observe(&BTreeSet::new(), &[]).await.expect("an answer").reservations;
     assert!(made[&SLOTS].complete.is_some() && made[&SLOTS].server_group.is_some(), "{made:?}");
     assert!(!made.contains_key(&HOSTS), "{made:?}");
     for slots in [2, 1] {
@@ -74,10 +82,18 @@ async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn
     for action in [Action::Withdraw(host, SLOTS), Action::Finish(SLOTS)] {
         assert_eq!(step(action).await, done, "{action}");
     }
+    let holder = async || {
+        let seen = fleet.observe(&BTreeSet::new(), std::slice::from_ref(&ip)).await.expect("an answer");
+        seen.floating_ips.get(&ip.id).copied()
+    };
+    assert_eq!(step(Action::Assign(ip.id, HOSTS)).await, done);
+    assert_eq!(holder().await, Some(HOSTS));
+    assert_eq!(step(Action::Unassign(ip.id, HOSTS)).await, done);
+    assert_eq!(holder().await, None);
     let there = seen(fleet, host).await;
     assert_eq!((there.place, there.slots.len()), (Place::FreePool, 0));
     assert_eq!(fleet.abandon(host).await, done);
-    assert!(fleet.observe(&[host].into()).await.expect("an answer").hosts.is_empty());
+    assert!(fleet.observe(&[host].into(), &[]).await.expect("an answer").hosts.is_empty());
 }
 
 /// A server that answers with a function, and logs in everybody.
@@ -281,7 +297,7 @@ async fn a_real_cloud_is_walked_through_and_recorded() {
         })
         .collect();
     let recording = json!({
-        "what": "Exchanges with Nova 34 and Placement 16, recorded; tokens are left out",
+        "what": "Exchanges with Nova 34, Placement 16 and Neutron 29, recorded; tokens are left out",
         "host": machine.id.0, "project": admin.project(), "server": *booted.lock().expect("no panic"),
         "exchanges": all,
     });

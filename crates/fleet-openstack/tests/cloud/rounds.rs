@@ -28,9 +28,9 @@ async fn a_round_over_a_thousand_hosts_with_ten_thousand_servers_is_a_few_lists(
     }
     let hosts: BTreeSet<HostId> = (1..=1000).map(HostId).collect();
     // Hosts that are seen for the first time are looked up in Placement, once.
-    fleet.survey(&hosts).await.expect("an answer");
+    fleet.survey(&hosts, &[]).await.expect("an answer");
     cloud.exchanges();
-    let (machines, observed) = fleet.survey(&hosts).await.expect("an answer");
+    let (machines, observed) = fleet.survey(&hosts, &[]).await.expect("an answer");
     let asked = cloud.exchanges();
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for exchange in &asked {
@@ -43,7 +43,7 @@ async fn a_round_over_a_thousand_hosts_with_ten_thousand_servers_is_a_few_lists(
     assert!(machines.iter().all(|machine| machine.guests.len() == 10));
     // What a step changed is looked at with as few calls however many hosts there are.
     let few: BTreeSet<HostId> = [HostId(1), HostId(500)].into();
-    assert_eq!(fleet.observe(&few).await.expect("an answer").hosts.len(), 2);
+    assert_eq!(fleet.observe(&few, &[]).await.expect("an answer").hosts.len(), 2);
     assert_eq!(cloud.exchanges().len(), 4);
 }
 

@@ -126,7 +126,7 @@ async fn leases_and_the_free_pool_of_another_fence_are_taken_over() {
     fleet.set_up().await.expect("it is set up");
     assert_eq!(users(&cloud, "host2"), [[SPOT]; 2]);
     let complete = async || {
-        let observed = fleet.observe(&BTreeSet::new()).await.expect("an answer");
+        let observed = fleet.observe(&BTreeSet::new(), &[]).await.expect("an answer");
         observed.reservations[&MINE].complete
     };
     assert_eq!(complete().await, None, "it is to be prepared again");

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use fleet::{Fleet, FleetError, Inventory as _, Isolation as _, LeaseFacts, OperationKey, Outcome, perform};
+use fleet::{
+    About, Fleet, FleetError, Inventory as _, Isolation as _, LeaseFacts, OperationKey, Outcome, perform,
+};
 use fleet_openstack::Fence;
 use leases::ids::HostId;
 use leases::plan::Action;
@@ -38,7 +40,7 @@ async fn prepare_hosts(fleet: &dyn Fleet) -> Result<Outcome, FleetError> {
     let project = ProjectId("mine".to_owned());
     let facts = LeaseFacts { name: "of a test".to_owned(), project, reservation: Some((MINE, hosts)) };
     let key = OperationKey::of(action, CLAIMS.fetch_add(1, Relaxed), Some(LEASE)).with_facts(Some(facts));
-    perform(fleet, action, None, &key).await
+    perform(fleet, action, About::default(), &key).await
 }
 
 /// The trait that the flavor for servers on the hosts of the lease requires.
@@ -56,7 +58,7 @@ async fn servers_are_let_on_a_host_by_the_flavors_of_its_lease_and_by_nothing_el
     let fleet = cloud.fleet();
     assert!(cloud.state().admits("host1", &[FREE]), "a preemptible server");
     assert_eq!(prepare_hosts(&fleet).await, Ok(Outcome::Done));
-    let observed = fleet.observe(&BTreeSet::new()).await.expect("an answer");
+    let observed = fleet.observe(&BTreeSet::new(), &[]).await.expect("an answer");
     assert_eq!(observed.reservations[&MINE].flavors, [format!("{MINE}.small")]);
     let mine = of_lease(&cloud);
     assert!(

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
 use leases::instance::Instance;
 use leases::plan::GuestSize;
@@ -72,6 +74,8 @@ pub(super) struct Subject {
     pub(super) to_host: Option<u64>,
     pub(super) to_host_name: Option<String>,
     pub(super) floating_ip: Option<String>,
+    pub(super) address: Option<IpAddr>,
+    pub(super) network: Option<String>,
     pub(super) slots: Option<u32>,
     pub(super) operation: Option<String>,
     pub(super) fence: Option<u64>,
@@ -89,8 +93,13 @@ impl Subject {
         Self { host: Some(machine.id.0), host_name: Some(machine.name.clone()), ..Self::default() }
     }
 
-    pub(super) fn address(ip: FloatingIpId) -> Self {
-        Self { floating_ip: Some(ip.to_string()), ..Self::default() }
+    pub(super) fn address(ip: FloatingIpId, known: Option<&FloatingIp>) -> Self {
+        Self {
+            floating_ip: Some(ip.to_string()),
+            address: known.map(|ip| ip.address),
+            network: known.map(|ip| ip.network.0.clone()),
+            ..Self::default()
+        }
     }
 
     pub(super) fn of(self, reservation: ReservationId, lease: Option<LeaseId>) -> Self {
@@ -186,6 +195,8 @@ impl Subject {
             ("ALLOT_TO_HOST", self.to_host_name.clone()),
             ("ALLOT_TO_HOST_ID", number(self.to_host)),
             ("ALLOT_FLOATING_IP", self.floating_ip.clone()),
+            ("ALLOT_ADDRESS", self.address.map(|address| address.to_string())),
+            ("ALLOT_NETWORK", self.network.clone()),
             ("ALLOT_SLOTS", number(self.slots.map(u64::from))),
             ("ALLOT_OPERATION", self.operation.clone()),
             ("ALLOT_FENCE", number(self.fence)),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::instance::{Instance, InstanceKind};
 use leases::plan::{GuestOwner, Observed};
@@ -10,12 +11,13 @@ use leases::plan::{GuestOwner, Observed};
 use super::HooksFleet;
 use super::call::Subject;
 use super::config::Moment;
-use super::ledger::{Handed, Part, Record, Seen, UNCERTAIN};
+use super::ledger::{Handed, Part, Record, Seen};
 use super::reservations::Item;
 use super::shared::HostTurn;
 use crate::site::Site;
 use crate::{
     FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power,
+    UNCERTAIN,
 };
 
 type Answer = Result<Outcome, FleetError>;
@@ -96,7 +98,11 @@ impl Inventory for HooksFleet {
         Ok(self.networks.clone())
     }
 
-    async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError> {
+    async fn observe(
+        &self,
+        hosts: &BTreeSet<HostId>,
+        _addresses: &[FloatingIp],
+    ) -> Result<Observed, FleetError> {
         self.shared.read().await?;
         let there = hosts.iter().filter(|host| self.machines.contains_key(host));
         let taken_on: Vec<HostId> =
@@ -205,34 +211,40 @@ impl Isolation for HooksFleet {
         if self.is_late(key) { Ok(Outcome::Done) } else { self.withdraw_slots(&turn, reservation, key).await }
     }
 
-    async fn assign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
+    async fn assign(&self, ip: &FloatingIp, reservation: ReservationId, key: &OperationKey) -> Answer {
         let turn = self.shared.turn(Part::Addresses).await?;
-        let known = self.ledger().floating_ips.get(&ip).copied();
+        let known = self.ledger().floating_ips.get(&ip.id).copied();
         let others = known.is_some_and(|handed| handed.certain || handed.reservation != reservation);
         if self.is_late(key) || others {
             return Ok(Outcome::Done);
         }
         let handed = Handed { reservation, lease: key.lease, certain: false };
-        self.shared.write(&turn, |ledger| ledger.floating_ips.insert(ip, handed)).await?;
+        self.shared.write(&turn, |ledger| ledger.floating_ips.insert(ip.id, handed)).await?;
         self.prepare(reservation, key).await?;
-        let subject = Subject::address(ip).of(reservation, key.lease);
+        let subject = Subject::address(ip.id, Some(ip)).of(reservation, key.lease);
         self.call(Moment::OnAssign, subject, key).await?;
         self.shared
-            .write(&turn, |ledger| ledger.floating_ips.insert(ip, Handed { certain: true, ..handed }))
+            .write(&turn, |ledger| ledger.floating_ips.insert(ip.id, Handed { certain: true, ..handed }))
             .await?;
         Ok(Outcome::Done)
     }
 
-    async fn unassign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
+    async fn unassign(
+        &self,
+        ip: FloatingIpId,
+        known: Option<&FloatingIp>,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Answer {
         let turn = self.shared.turn(Part::Addresses).await?;
-        let known = self.ledger().floating_ips.get(&ip).copied();
+        let has = self.ledger().floating_ips.get(&ip).copied();
         let concerned = |handed: &Handed| handed.reservation == reservation || handed.holder() == reservation;
-        let Some(handed) = known.filter(concerned) else { return Ok(Outcome::Done) };
+        let Some(handed) = has.filter(concerned) else { return Ok(Outcome::Done) };
         if self.is_late(key) {
             return Ok(Outcome::Done);
         }
         debug_assert_ne!(handed.reservation, UNCERTAIN);
-        let subject = Subject::address(ip).of(handed.reservation, handed.lease);
+        let subject = Subject::address(ip, known).of(handed.reservation, handed.lease);
         self.call(Moment::OnUnassign, subject, key).await?;
         let (reservation, lease) = (handed.reservation, handed.lease);
         let _finished = self.finish(reservation, lease, Item::FloatingIp(ip), key).await?;

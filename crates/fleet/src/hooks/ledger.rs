@@ -14,11 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::late::Fences;
 use crate::saved::{by_id, id, id_or_none};
 use crate::site::Site;
-use crate::{Keeper, Machine};
-
-/// Stands for a reservation where an address may or may not have been handed out: the planner, which does not
-/// know it, has the address taken back before it is handed out again.
-pub(super) const UNCERTAIN: ReservationId = ReservationId(0);
+use crate::{Keeper, Machine, UNCERTAIN};
 
 /// What only one at a time is at work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

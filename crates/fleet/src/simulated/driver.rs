@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::timing::later;
 use async_trait::async_trait;
 use jiff::Timestamp;
+use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::instance::Instance;
 use leases::plan::{Action, Observed};
@@ -15,7 +16,8 @@ use super::apply::Call;
 use super::faults::{Fault, about};
 use super::{Inner, SimulatedFleet};
 use crate::{
-    FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power, saved,
+    FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power,
+    UNCERTAIN, saved,
 };
 
 type Answer = Result<Outcome, FleetError>;
@@ -131,14 +133,19 @@ impl Inventory for SimulatedFleet {
         Ok(self.networks.clone())
     }
 
-    async fn observe(&self, hosts: &BTreeSet<HostId>) -> Result<Observed, FleetError> {
+    async fn observe(
+        &self,
+        hosts: &BTreeSet<HostId>,
+        addresses: &[FloatingIp],
+    ) -> Result<Observed, FleetError> {
         self.ask().await?;
         let inner = self.lock();
         let seen = hosts.iter().filter_map(|id| Some((*id, inner.state.hosts.get(id)?.observed()?)));
-        let floating_ips = &inner.state.floating_ips;
+        let assigned = inner.state.floating_ips.iter().map(|(ip, assigned)| (*ip, assigned.reservation));
+        let taken = addresses.iter().filter(|ip| inner.taken.contains(&ip.address));
         Ok(Observed {
             hosts: seen.collect(),
-            floating_ips: floating_ips.iter().map(|(ip, assigned)| (*ip, assigned.reservation)).collect(),
+            floating_ips: taken.map(|ip| (ip.id, UNCERTAIN)).chain(assigned).collect(),
             reservations: inner.state.prepared(),
         })
     }
@@ -220,11 +227,17 @@ impl Isolation for SimulatedFleet {
         self.act(Action::Withdraw(host, reservation), key).await
     }
 
-    async fn assign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
-        self.act(Action::Assign(ip, reservation), key).await
+    async fn assign(&self, ip: &FloatingIp, reservation: ReservationId, key: &OperationKey) -> Answer {
+        self.act(Action::Assign(ip.id, reservation), key).await
     }
 
-    async fn unassign(&self, ip: FloatingIpId, reservation: ReservationId, key: &OperationKey) -> Answer {
+    async fn unassign(
+        &self,
+        ip: FloatingIpId,
+        _known: Option<&FloatingIp>,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Answer {
         self.act(Action::Unassign(ip, reservation), key).await
     }
 }

@@ -18,8 +18,9 @@ mod tests;
 mod timing;
 mod violation;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -58,6 +59,8 @@ struct Inner {
     /// Calls that are on their way, by when they arrive.
     calls: BTreeMap<(Timestamp, u64), Sent>,
     sent: u64,
+    /// Addresses that somebody has who did not ask the leasing service.
+    taken: BTreeSet<IpAddr>,
     /// Counts changes of the state.
     version: u64,
 }
@@ -111,6 +114,7 @@ impl SimulatedFleet {
             planned: Vec::new(),
             calls: BTreeMap::new(),
             sent: 0,
+            taken: BTreeSet::new(),
             version: 0,
         };
         Self { clock, machines, networks: layout.networks.clone(), inner: Mutex::new(inner), file: None }
@@ -222,6 +226,11 @@ impl SimulatedFleet {
     pub fn off_for(&self, host: HostId) -> SignedDuration {
         let now = self.clock.now();
         self.current().state.hosts.get(&host).map_or(SignedDuration::ZERO, |host| host.supply.off_for(now))
+    }
+
+    /// Somebody takes an address without the leasing service.
+    pub fn take_address(&self, address: IpAddr) {
+        self.lock().taken.insert(address);
     }
 
     /// The reservation whose project may use an address.

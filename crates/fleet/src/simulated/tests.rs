@@ -74,7 +74,7 @@ async fn guests_of_a_lease_start_on_what_it_holds_and_nobody_elses_do() {
 async fn hosts_that_were_not_taken_on_are_not_observed() {
     let (_, fleet) = fleet().await;
     let hosts: BTreeSet<HostId> = (1..=9).map(HostId).collect();
-    let seen = fleet.observe(&hosts).await.expect("an answer");
+    let seen = fleet.observe(&hosts, &[]).await.expect("an answer");
     assert_eq!(seen.hosts.into_keys().collect::<Vec<_>>(), [HostId(1), HostId(2)]);
     assert_eq!(fleet.machines().await.expect("an answer").len(), 3);
 }
@@ -267,7 +267,7 @@ async fn hours(seed: u64) -> Vec<String> {
     let mut seen = Vec::new();
     for hour in 1..=12 {
         clock.set(at(hour * 3600));
-        seen.push(format!("{:?}", fleet.observe(&hosts).await.expect("an answer")));
+        seen.push(format!("{:?}", fleet.observe(&hosts, &[]).await.expect("an answer")));
     }
     assert!(fleet.violations().is_empty());
     seen
@@ -293,14 +293,15 @@ async fn w4_machines_do_not_notice_that_the_process_ends() {
         let fleet = SimulatedFleet::persistent(&file, clock.clone(), 1, &layout).expect("a fleet");
         fleet.with_timing(Timing { boot: Between::secs(30, 30), ..Timing::IMMEDIATE })
     };
-    let ip = FloatingIpId(5);
+    let address = crate::conformance::address();
+    let ip = address.id;
     let fleet = open();
     for host in 1..=2 {
         fleet.adopt(HostId(host)).await.expect("done");
     }
     fleet.start_guest(HostId(2), GuestOwner::Preemptible, None).expect("a free host");
     fleet.grant(HostId(2), RESERVATION, 4, &key("grant")).await.expect("done");
-    fleet.assign(ip, RESERVATION, &key("assign")).await.expect("done");
+    fleet.assign(&address, RESERVATION, &key("assign")).await.expect("done");
     hand_over(&fleet).await;
     drop(fleet);
     clock.set(at(30));

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-use fleet::{Fleet, OperationKey, Outcome, perform};
+use fleet::conformance;
+use fleet::{About, Fleet, OperationKey, Outcome, perform};
 use jiff::Timestamp;
-use leases::host::NetworkId;
+use leases::host::{FloatingIp, NetworkId};
 use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, EndAction, Lease, NewLease};
 use leases::plan::{Action, History, LeaseChange, Observed, PlanRules, World, plan};
@@ -83,7 +84,7 @@ impl Conductor {
 
     /// One turn. Says what was seen, if anything was.
     pub(crate) async fn turn(&mut self, fleet: &dyn Fleet, now: Timestamp) -> Option<Observed> {
-        let observed = fleet.observe(&self.hosts).await.ok()?;
+        let observed = fleet.observe(&self.hosts, &[]).await.ok()?;
         let world = World::new(&observed, &self.history, &self.rules, now);
         let plan = plan(&self.leases, world);
         for change in &plan.changes {
@@ -100,7 +101,9 @@ impl Conductor {
             let fence = self.fences.entry(step.action).or_default();
             *fence += 1;
             let key = OperationKey::of(step.action, *fence, step.lease);
-            match perform(fleet, step.action, None, &key).await {
+            let address = step.action.floating_ip().map(|id| FloatingIp { id, ..conformance::address() });
+            let about = About { address: address.as_ref(), ..About::default() };
+            match perform(fleet, step.action, about, &key).await {
                 Ok(Outcome::Done) => self.history.succeeded(step.action, now),
                 Ok(Outcome::Pending) => {}
                 Err(error) => self.history.failed(step.action, now, error.to_string()),

@@ -12,7 +12,7 @@ use fleet::hooks::{HooksConfig, HooksFleet};
 use fleet::{Fleet, FleetError, Inventory as _, Isolation as _, OperationKey, Outcome, Power as _};
 use jiff::Timestamp;
 use leases::host::Health;
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceKind};
 use leases::plan::{Action, GuestOwner, GuestSize, Place, Powered};
 use leases::project::{Owner, ProjectId, UserId};
@@ -145,7 +145,7 @@ impl Rack {
     }
 
     async fn place(&self) -> Place {
-        self.fleet.observe(&[HOST].into()).await.expect("an answer").hosts[&HOST].place
+        self.fleet.observe(&[HOST].into(), &[]).await.expect("an answer").hosts[&HOST].place
     }
 
     async fn verified(&self) {
@@ -234,7 +234,7 @@ async fn what_one_service_did_to_a_host_another_that_shares_it_sees_and_does_not
     assert_eq!(rack.fleet.release(HOST, MINE, &key(3)).await, Ok(Outcome::Done));
     assert_eq!(other.release(HOST, MINE, &key(4)).await, Ok(Outcome::Done));
     assert_eq!(rack.log(), [format!("on_release node1 {MINE}")]);
-    let seen = other.observe(&[HOST].into()).await.expect("an answer");
+    let seen = other.observe(&[HOST].into(), &[]).await.expect("an answer");
     assert_eq!(seen.hosts[&HOST].place, Place::FreePool);
 }
 
@@ -245,14 +245,14 @@ async fn services_that_share_hosts_do_not_write_over_what_others_wrote() {
     let two = HostId(2);
     assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
     assert_eq!(other.adopt(two).await, Ok(Outcome::Done));
-    let ip = FloatingIpId(0xc1);
-    assert_eq!(rack.fleet.assign(ip, MINE, &key(1)).await, Ok(Outcome::Done));
+    let ip = conformance::address();
+    assert_eq!(rack.fleet.assign(&ip, MINE, &key(1)).await, Ok(Outcome::Done));
     assert_eq!(other.fence(two, &key(1)).await, Ok(Outcome::Done));
     for fleet in [&rack.fleet, &other, &open(&rack.directory)] {
-        let seen = fleet.observe(&[HOST, two].into()).await.expect("an answer");
+        let seen = fleet.observe(&[HOST, two].into(), &[]).await.expect("an answer");
         assert_eq!(seen.hosts[&HOST].place, Place::FreePool);
         assert_eq!(seen.hosts[&two].place, Place::Fenced { verified_for: None });
-        assert_eq!(seen.floating_ips[&ip], MINE);
+        assert_eq!(seen.floating_ips[&ip.id], MINE);
     }
 }
 
@@ -381,23 +381,24 @@ async fn slots_whose_withdrawal_failed_half_way_are_seen_as_none() {
     assert_eq!(rack.fleet.grant(HOST, MINE, 3, &key(1)).await, Ok(Outcome::Done));
     rack.set_failing("on_withdraw", true);
     assert!(rack.fleet.withdraw(HOST, MINE, &key(2)).await.is_err());
-    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    let seen = rack.fleet.observe(&[HOST].into(), &[]).await.expect("an answer");
     assert_eq!(seen.hosts[&HOST].slots.get(&MINE), Some(&0), "so that they are granted again or withdrawn");
 }
 
 #[tokio::test]
 async fn w4_an_address_that_may_have_been_handed_out_is_taken_back() {
     let mut rack = rack();
-    let ip = FloatingIpId(0xc1);
+    let known = conformance::address();
+    let ip = known.id;
     rack.set_failing("on_assign", true);
-    assert!(rack.fleet.assign(ip, MINE, &key(1)).await.is_err());
+    assert!(rack.fleet.assign(&known, MINE, &key(1)).await.is_err());
     rack.restart();
-    let holder = rack.fleet.observe(&[].into()).await.expect("an answer").floating_ips[&ip];
+    let holder = rack.fleet.observe(&[].into(), &[]).await.expect("an answer").floating_ips[&ip];
     assert_ne!(holder, MINE, "it is not certain");
     rack.log();
-    assert_eq!(rack.fleet.unassign(ip, holder, &key(2)).await, Ok(Outcome::Done));
+    assert_eq!(rack.fleet.unassign(ip, None, holder, &key(2)).await, Ok(Outcome::Done));
     assert_eq!(rack.log(), [format!("on_unassign {ip} {MINE}")]);
-    assert!(rack.fleet.observe(&[].into()).await.expect("an answer").floating_ips.is_empty());
+    assert!(rack.fleet.observe(&[].into(), &[]).await.expect("an answer").floating_ips.is_empty());
 }
 
 #[tokio::test]
@@ -406,7 +407,7 @@ async fn slots_that_may_have_been_granted_are_seen_as_none() {
     assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
     rack.set_failing("on_grant", true);
     assert!(rack.fleet.grant(HOST, MINE, 3, &key(1)).await.is_err());
-    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    let seen = rack.fleet.observe(&[HOST].into(), &[]).await.expect("an answer");
     assert_eq!(seen.hosts[&HOST].slots.get(&MINE), Some(&0), "so that they are granted again or withdrawn");
 }
 
@@ -417,7 +418,7 @@ async fn a_host_is_not_verified_while_its_check_fails_and_its_health_is_unknown(
     assert_eq!(rack.fleet.fence(HOST, &key(1)).await, Ok(Outcome::Done));
     rack.set_failing("check", true);
     assert!(rack.fleet.verify(HOST, MINE, &key(1)).await.is_err());
-    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    let seen = rack.fleet.observe(&[HOST].into(), &[]).await.expect("an answer");
     assert_eq!(seen.hosts[&HOST].health, leases::host::Health::Unknown);
 }
 
@@ -427,7 +428,7 @@ async fn guests_of_somebody_else_are_not_stopped_or_deleted() {
     assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
     let other = rack.guest_appears(HOST, GuestOwner::Other).await;
     let preemptible = rack.guest_appears(HOST, GuestOwner::Preemptible).await;
-    rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    rack.fleet.observe(&[HOST].into(), &[]).await.expect("an answer");
     rack.log();
     let fleet = rack.fleet();
     assert!(matches!(fleet.stop(HOST, other, false, &key(1)).await, Err(FleetError::Refused(_))));
@@ -436,7 +437,7 @@ async fn guests_of_somebody_else_are_not_stopped_or_deleted() {
     assert_eq!(fleet.stop(HOST, preemptible, false, &key(1)).await, Ok(Outcome::Done));
     assert_eq!(fleet.delete(HOST, preemptible, false, &key(1)).await, Ok(Outcome::Done));
     assert_eq!(rack.log(), ["on_stop node1", "on_delete node1"]);
-    let seen = fleet.observe(&[HOST].into()).await.expect("an answer");
+    let seen = fleet.observe(&[HOST].into(), &[]).await.expect("an answer");
     let stopping = seen.hosts[&HOST].guests.iter().find(|guest| guest.id == preemptible);
     assert_eq!(stopping.expect("still there").stopping_since, Some(Timestamp::UNIX_EPOCH));
 }
@@ -513,7 +514,7 @@ async fn a_guest_of_somebody_else_is_moved_from_a_fenced_host_into_the_free_pool
     assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
     assert_eq!(rack.fleet.adopt(other_host).await, Ok(Outcome::Done));
     let guest = rack.guest_appears(HOST, GuestOwner::Other).await;
-    rack.fleet.observe(&[HOST].into()).await.expect("an answer");
+    rack.fleet.observe(&[HOST].into(), &[]).await.expect("an answer");
     rack.log();
     let migrate = async |fence| rack.fleet().migrate(HOST, guest, other_host, &key(fence)).await;
     assert_eq!(migrate(1).await, Ok(Outcome::Done));
@@ -595,13 +596,13 @@ async fn energy_h_hosts_are_switched_by_hooks_and_checks_may_fail_meanwhile() {
     assert_eq!(rack.log(), ["on_power_off node1"], "once");
     rack.restart();
     rack.set_failing("check", true);
-    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer").hosts.remove(&HOST);
+    let seen = rack.fleet.observe(&[HOST].into(), &[]).await.expect("an answer").hosts.remove(&HOST);
     let seen = seen.expect("taken on");
     assert_eq!((seen.powered, seen.health), (Powered::Off, Health::Unknown));
     assert_eq!(rack.fleet.power_on(HOST, &key(5)).await, Ok(Outcome::Done));
     assert_eq!(rack.log(), ["on_power_on node1"]);
     rack.set_failing("check", false);
-    let seen = rack.fleet.observe(&[HOST].into()).await.expect("an answer").hosts.remove(&HOST);
+    let seen = rack.fleet.observe(&[HOST].into(), &[]).await.expect("an answer").hosts.remove(&HOST);
     let seen = seen.expect("taken on");
     assert_eq!((seen.powered, seen.health), (Powered::On, Health::Up));
 }

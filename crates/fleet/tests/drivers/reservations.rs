@@ -4,10 +4,11 @@ use std::fs;
 use std::sync::Arc;
 
 use ambient::ManualClock;
+use fleet::conformance;
 use fleet::hooks::HooksFleet;
 use fleet::{FleetError, Isolation as _, LeaseFacts, OperationKey, Outcome};
 use jiff::Timestamp;
-use leases::ids::{FloatingIpId, HostId, ReservationId};
+use leases::ids::{HostId, ReservationId};
 use leases::project::ProjectId;
 use leases::requirement::Requirement;
 use leases::terms::{Affinity, InstanceSize, InstancesTerms, ReservationTerms};
@@ -100,10 +101,11 @@ async fn what_failed_or_was_interrupted_is_prepared_and_finished_again() {
 async fn room_and_addresses_are_of_reservations_as_well_and_each_reservation_is_on_its_own() {
     let rack = whole_rack();
     rack.adopted().await;
-    let ip = FloatingIpId(0xc1);
+    let known = conformance::address();
+    let ip = known.id;
     assert_eq!(rack.fleet.grant(HOST, MINE, 2, &key(1)).await, Ok(Outcome::Done));
     assert_eq!(rack.fleet.grant(OTHER, MINE, 1, &key(1)).await, Ok(Outcome::Done));
-    assert_eq!(rack.fleet.assign(ip, THEIRS, &key(1)).await, Ok(Outcome::Done));
+    assert_eq!(rack.fleet.assign(&known, THEIRS, &key(1)).await, Ok(Outcome::Done));
     let prepared =
         |log: &[String]| log.iter().filter(|line| line.starts_with("on_prepare")).cloned().collect();
     let log: Vec<String> = prepared(&rack.log());
@@ -112,7 +114,7 @@ async fn room_and_addresses_are_of_reservations_as_well_and_each_reservation_is_
     assert_eq!(rack.log(), [format!("on_withdraw node1 {MINE}")]);
     assert_eq!(rack.fleet.withdraw(OTHER, MINE, &key(2)).await, Ok(Outcome::Done));
     assert_eq!(rack.log(), [format!("on_withdraw node2 {MINE}"), format!("on_finish  {MINE}")]);
-    assert_eq!(rack.fleet.unassign(ip, THEIRS, &key(2)).await, Ok(Outcome::Done));
+    assert_eq!(rack.fleet.unassign(ip, Some(&known), THEIRS, &key(2)).await, Ok(Outcome::Done));
     assert_eq!(rack.log(), [format!("on_unassign {ip} {THEIRS}"), format!("on_finish  {THEIRS}")]);
 }
 
@@ -196,6 +198,14 @@ async fn hooks_are_told_of_the_lease_and_what_is_asked_for() {
     assert_eq!(rack.fleet.grant(HOST, THEIRS, 1, &own(2)).await, Ok(Outcome::Done));
     let seen = told();
     assert_eq!((&seen["lease_name"], &seen["amount"]), (&json!(facts.name), &Value::Null), "{seen}");
+    // Of an address the address itself, as long as it may be leased.
+    let ip = conformance::address();
+    assert_eq!(rack.fleet.assign(&ip, THEIRS, &own(1)).await, Ok(Outcome::Done));
+    let seen = told();
+    assert_eq!((&seen["address"], &seen["network"]), (&json!("203.0.113.200"), &json!("public")), "{seen}");
+    assert_eq!(rack.fleet.unassign(ip.id, None, THEIRS, &own(2)).await, Ok(Outcome::Done));
+    let seen = told();
+    assert_eq!((&seen["floating_ip"], &seen["address"]), (&json!(ip.id.to_string()), &Value::Null), "{seen}");
     // A lease that nobody knows any more has no name.
     assert_eq!(rack.fleet.withdraw(HOST, MINE, &key(3)).await, Ok(Outcome::Done));
     let seen = told();

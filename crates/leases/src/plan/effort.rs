@@ -9,7 +9,7 @@ use super::step::{Action, Failures, Step};
 use crate::host::Inventory;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::Lease;
-use crate::reason::{host_name, reason, tries};
+use crate::reason::{address_of, host_name, reason, tries};
 
 /// Why a lease does not get on. The order is that of importance to its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,8 +92,8 @@ impl Waiting {
                 &format!("host {} is being taken back from another lease", name(host)),
             ),
             Self::TakingBackFloatingIp(ip) => reason(
-                "one of its addresses is being taken back from another lease",
-                &format!("floating IP {ip} is being taken back from another lease"),
+                "one of its addresses is being taken back from who had it",
+                &format!("floating IP {} is being taken back from who had it", address_of(names, *ip)),
             ),
             Self::GuestsStay(host) => reason(
                 "its instances have stayed; their hosts are closed for new leases as long as they are there",

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::host::Inventory;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use crate::reason::host_name;
+use crate::reason::{address_of, host_name};
 use crate::window::later;
 
 /// Something to be done. Each is an *ensure*: doing it twice is doing it once. Each says when it applies; one
@@ -70,6 +70,14 @@ impl Action {
     pub fn instance(self) -> Option<GuestId> {
         match self {
             Self::StartGuest(_, guest) | Self::DestroyGuest(_, guest) => Some(guest),
+            _ => None,
+        }
+    }
+
+    /// The address that it is about, if it is about one.
+    pub fn floating_ip(self) -> Option<FloatingIpId> {
+        match self {
+            Self::Assign(ip, _) | Self::Unassign(ip, _) => Some(ip),
             _ => None,
         }
     }
@@ -148,10 +156,10 @@ impl Action {
                 format!("withdraw host {host} from reservation {reservation}")
             }
             Self::Assign(ip, reservation) => {
-                format!("assign floating IP {ip} to reservation {reservation}")
+                format!("assign floating IP {} to reservation {reservation}", address_of(names, *ip))
             }
             Self::Unassign(ip, reservation) => {
-                format!("take floating IP {ip} back from reservation {reservation}")
+                format!("take floating IP {} back from reservation {reservation}", address_of(names, *ip))
             }
             Self::Snapshot(_, reservation) => {
                 format!("snapshot guests of reservation {reservation} on host {host}")

@@ -70,17 +70,17 @@ impl Service {
     }
 
     async fn see(&self, look: &Look) -> Result<Sight, FleetError> {
+        let (fleet, addresses) = (&self.parts.fleet, self.addresses());
         if !look.all {
-            return Ok(Sight { machines: None, observed: self.parts.fleet.observe(&look.hosts).await? });
+            return Ok(Sight { machines: None, observed: fleet.observe(&look.hosts, &addresses).await? });
         }
-        let fleet = &self.parts.fleet;
         // Whose the fleet is, is asked first: where questions take long, it would never be known if it came last.
         let (machines, observed) = if self.knows_whose() {
-            fleet.survey(&look.hosts).await?
+            fleet.survey(&look.hosts, &addresses).await?
         } else {
             let machines = fleet.machines().await?;
             Box::pin(self.look_whose(&machines)).await?;
-            (machines, fleet.observe(&look.hosts).await?)
+            (machines, fleet.observe(&look.hosts, &addresses).await?)
         };
         Ok(Sight {
             machines: Some(machines.into_iter().map(|machine| (machine.id, machine)).collect()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fleet::{FleetError, LeaseFacts, OperationKey, Outcome};
+use fleet::{About, FleetError, LeaseFacts, OperationKey, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::LeaseId;
 use leases::lease::Reservation;
@@ -52,8 +52,12 @@ impl Service {
                 Action::StopGuest(_, guest) | Action::DeleteGuest(_, guest) => self.instance(guest),
                 _ => None,
             };
-            let instance = instance.as_ref().map(|record| &record.instance);
-            fleet::perform(self.parts.fleet.as_ref(), action, instance, &key).await
+            let address = action.floating_ip().and_then(|ip| self.floating_ip(ip));
+            let about = About {
+                instance: instance.as_ref().map(|record| &record.instance),
+                address: address.as_ref().map(|record| &record.floating_ip),
+            };
+            fleet::perform(self.parts.fleet.as_ref(), action, about, &key).await
         };
         let answer = self.until(step.until, call).await;
         Performed { step, answer }

@@ -66,7 +66,7 @@ async fn a_machine_that_is_no_host_any_more_is_given_back_wherever_it_is() {
         assert!(matches!(&found[..], [Drift::Stray { host: ONE, .. }]), "{steps}: {found:?}");
         assert_eq!(repair(&world).await, [], "{steps}");
         let all = [ONE].into();
-        assert!(world.fleet.observe(&all).await.expect("an answer").hosts.is_empty(), "{steps}");
+        assert!(world.fleet.observe(&all, &[]).await.expect("an answer").hosts.is_empty(), "{steps}");
     }
     let audit = world.store.audit(100).await.expect("works");
     assert_eq!(audit.iter().filter(|record| record.action == "host.repair").count(), 4);

@@ -181,6 +181,8 @@ async fn an_address_must_lie_where_nobody_else_gives_it_out() {
     assert!(matches!(add("203.0.113.1", &network).await, Err(ServiceError::Invalid(_))), "the gateway");
     add("203.0.113.200", &network).await.expect("free");
     conflict(add("203.0.113.200", &network).await);
+    world.fleet.take_address([203, 0, 113, 201].into());
+    conflict(add("203.0.113.201", &network).await);
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ async fn whoever_hears_that_an_instance_was_moved_looks_at_the_host_that_it_has_
         let to = HostId(3 - before.instance.host.0);
         let moved = Action::MoveGuest(before.instance.host, first.id, to);
         let key = OperationKey::of(moved, fence, None);
-        fleet::perform(&*world.fleet, moved, None, &key).await.expect("moved");
+        fleet::perform(&*world.fleet, moved, fleet::About::default(), &key).await.expect("moved");
         let after = Instance { host: to, ..before.instance.clone() };
         let record =
             Box::new(InstanceRecord { instance: after, version: before.version.next(), ..before.clone() });

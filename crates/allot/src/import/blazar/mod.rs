@@ -6,16 +6,17 @@
 mod records;
 mod saved;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ambient::{Clock, Ids as _, RandomIds, SystemClock};
 use clap::{ArgMatches, Args};
-use fleet::FleetError;
+use fleet::{FleetError, Inventory as _};
 use fleet_openstack::{BlazarTraces, OpenStackFleet};
 use jiff::Timestamp;
+use leases::host::FloatingIp;
 use leases::lease::EventKind;
 use leases::status::LeaseStatus;
 use leases::text::{Quoted, counted, escaped};
@@ -23,7 +24,7 @@ use store::Store as _;
 use store::memory::MemoryStore;
 use thiserror::Error;
 
-use self::records::Records;
+use self::records::{Given, Records, read_address};
 use self::saved::{Saved, SavedError};
 use crate::client::{self, ClientError, Connection};
 use crate::config::{self, ConfigError, Configuration, FenceChoice, FleetChoice};
@@ -135,9 +136,14 @@ pub(super) fn run(arguments: BlazarArguments, settings: &ArgMatches) -> Result<T
             return Err(BlazarError::OtherFence);
         }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let fleet = cloud(&configuration, clock)?;
+        let addresses = saved.floating_ips.iter().filter_map(|value| read_address(value, saved.read_at).ok());
+        let addresses: Vec<FloatingIp> = addresses.map(|record| record.floating_ip).collect();
+        let given = fleet.observe(&BTreeSet::new(), &addresses).await?.floating_ips;
         let step = Step {
-            records: Records::of(&saved, || RandomIds.uuid()),
-            fleet: cloud(&configuration, clock)?,
+            records: Records::of(&saved, &given, || RandomIds.uuid()),
+            fleet,
+            given,
             saved,
             configuration,
             now: SystemClock.now(),
@@ -157,7 +163,7 @@ async fn read(arguments: BlazarArguments) -> Result<Told, BlazarError> {
     let blazar = Connection::open(arguments.target, login, true).await?;
     let saved = Saved::ask(&blazar, || SystemClock.now()).await?;
     saved.write(&arguments.file)?;
-    let records = Records::of(&saved, || RandomIds.uuid());
+    let records = Records::of(&saved, &Given::new(), || RandomIds.uuid());
     let file = arguments.file.display();
     let mut text = counts(&saved, &records) + &left_out(&records);
     let _ = writeln!(
@@ -171,6 +177,7 @@ async fn read(arguments: BlazarArguments) -> Result<Told, BlazarError> {
 struct Step {
     saved: Saved,
     records: Records,
+    given: Given,
     configuration: Configuration,
     fleet: OpenStackFleet,
     now: Timestamp,
@@ -244,7 +251,9 @@ impl Step {
     async fn traces(&self) -> Result<BlazarTraces, BlazarError> {
         let hosts = self.records.archive.snapshot.hosts.iter();
         let hosts: BTreeMap<_, _> = hosts.map(|record| (record.host.id, record.host.name.clone())).collect();
-        Ok(self.fleet.compare_with_blazar(&self.records.reservations, &hosts).await?)
+        let mut traces = self.fleet.compare_with_blazar(&self.records.reservations, &hosts).await?;
+        traces.differences.extend(self.records.addresses_of_others(&self.given));
+        Ok(traces)
     }
 
     /// Whether a store takes it in.
@@ -316,8 +325,12 @@ fn counts(saved: &Saved, records: &Records) -> String {
         statuses.map(|(status, name)| (of(status), name)).into_iter().filter(|(count, _)| *count > 0);
     let statuses: Vec<String> = statuses.map(|(count, name)| format!("{count} {name}")).collect();
     let statuses = if statuses.is_empty() { String::new() } else { format!(" ({})", statuses.join(", ")) };
+    let addresses = match snapshot.floating_ips.len() as u64 {
+        0 => String::new(),
+        count => format!(", {}", counted(count, "address", "addresses")),
+    };
     format!(
-        "Blazar at {}, read at {}: {}, {}{statuses}\n",
+        "Blazar at {}, read at {}: {}, {}{statuses}{addresses}\n",
         escaped(&saved.url),
         saved.read_at.strftime("%Y-%m-%d %H:%M:%S UTC"),
         counted(snapshot.hosts.len() as u64, "host", "hosts"),

@@ -1,5 +1,7 @@
 //! What a Blazar has answered, as records of a store. Nothing is asked or changed here.
 
+mod addresses;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
@@ -23,6 +25,8 @@ use serde_json::{Map, Value, json};
 use store::archive::Archive;
 use store::{HostRecord, LeaseRecord, PropertyRecord, Version, Wording};
 
+use self::addresses::Addresses;
+pub(super) use self::addresses::{Given, read as read_address};
 use super::saved::Saved;
 
 /// Fields of hosts that are no capabilities, beside those that every host has.
@@ -121,8 +125,9 @@ struct BlazarProperty {
 type Allocated = BTreeMap<String, BTreeMap<HostId, u32>>;
 
 impl Records {
-    /// Reads it all. `uuid` draws identifiers of what has none in Blazar's answers.
-    pub(super) fn of(saved: &Saved, mut uuid: impl FnMut() -> u128) -> Self {
+    /// Reads it all, with who has which address in the cloud, as far as it was asked. `uuid` draws identifiers of what has
+    /// none in Blazar's answers.
+    pub(super) fn of(saved: &Saved, given: &Given, mut uuid: impl FnMut() -> u128) -> Self {
         let mut records = Self::default();
         for value in &saved.hosts {
             match read_host(value, saved.read_at) {
@@ -142,18 +147,25 @@ impl Records {
                 Err(why) => records.leave_out("lease", value, "name", why),
             }
         }
+        for value in &saved.floating_ips {
+            match read_address(value, saved.read_at) {
+                Ok(record) => records.archive.snapshot.floating_ips.push(record),
+                Err(why) => records.leave_out("floating IP", value, "floating_ip_address", why),
+            }
+        }
+        records.archive.snapshot.floating_ips.sort_by_key(|record| record.floating_ip.id);
         // Of two that contradict each other the later one is left out.
         leases.sort_by_key(|record| (record.created_at, record.lease.id));
+        let known: Vec<&Lease> = leases.iter().map(|record| &record.lease).collect();
+        let mut addresses = Addresses::new(&records.archive.snapshot.floating_ips, given, &known);
+        let lacking = addresses.give(leases.iter_mut().map(|record| &mut record.lease));
         let mut held = Held::default();
         for record in leases {
-            match held.enter(&record.lease) {
+            let lacks = lacking.get(&record.lease.id).cloned();
+            match lacks.map_or(Ok(()), Err).and_then(|()| held.enter(&record.lease)) {
                 Ok(()) => records.take(record),
                 Err(why) => records.left_out.push(LeftOut { what: called(&record.lease), why }),
             }
-        }
-        for value in &saved.floating_ips {
-            let why = "addresses of OpenStack cannot be leased yet".to_owned();
-            records.leave_out("floating IP", value, "floating_ip_address", why);
         }
         for value in &saved.properties {
             let Ok(property) = BlazarProperty::deserialize(value) else { continue };
@@ -170,6 +182,24 @@ impl Records {
         // It is no new store beside a fleet that somebody else has handed over hosts of.
         records.archive.last_fence = 1;
         records
+    }
+
+    /// Addresses that somebody has in the cloud and no lease that is taken over, in words: they would be taken away.
+    pub(super) fn addresses_of_others(&self, given: &Given) -> Vec<String> {
+        let leases = self.archive.snapshot.leases.iter().map(|record| &record.lease);
+        let kept = leases.filter(|lease| lease.keeps_resources()).flat_map(|lease| &lease.reservations);
+        let known: BTreeSet<ReservationId> = kept.map(|own| own.id).collect();
+        let addresses = self.archive.snapshot.floating_ips.iter().map(|record| &record.floating_ip);
+        let of_others =
+            addresses.filter(|ip| given.get(&ip.id).is_some_and(|holder| !known.contains(holder)));
+        of_others
+            .map(|ip| {
+                format!(
+                    "somebody has the floating IP {} of no lease that was read: delete it, or the lease",
+                    ip.address
+                )
+            })
+            .collect()
     }
 
     /// Starts and ends that were due by then.
@@ -403,6 +433,8 @@ fn read_reservation(
     }
     let allocation = match terms {
         ReservationTerms::Hosts(_) => Allocation::Hosts(given.keys().copied().collect::<BTreeSet<_>>()),
+        // Those are given later, when all leases are known.
+        ReservationTerms::FloatingIps(_) => Allocation::FloatingIps(BTreeSet::new()),
         _ => Allocation::Slots(given.clone()),
     };
     let missing_resources = truth("missing_resources");
@@ -412,7 +444,8 @@ fn read_reservation(
     };
     let keeps = matches!(lease, LeaseStatus::Pending | LeaseStatus::Active);
     let within = (least..=u64::from(terms.number())).contains(&allocation.amount());
-    if keeps && !within && !missing_resources {
+    let of_addresses = matches!(terms, ReservationTerms::FloatingIps(_));
+    if keeps && !within && !missing_resources && !of_addresses {
         let amount = counted(allocation.amount(), "allocation", "allocations");
         return Err(format!("reservation {id} has {amount}, which is not what it asked for"));
     }
@@ -427,7 +460,7 @@ fn read_terms(value: &Map<String, Value>) -> Result<(ReservationTerms, Wording),
         "physical:host" => &["min", "max", "hypervisor_properties", "resource_properties", "before_end"],
         "virtual:instance" => &["vcpus", "memory_mb", "disk_gb", "amount", "affinity", "resource_properties"],
         "flavor:instance" => &["amount", "affinity"],
-        "virtual:floatingip" => return Err("addresses of OpenStack cannot be leased yet".to_owned()),
+        "virtual:floatingip" => &["network_id", "amount", "required_floatingips"],
         other => return Err(format!("there is no resource type {}", Quoted(other))),
     };
     let mut request = Map::from_iter([("resource_type".to_owned(), json!(resource_type))]);

@@ -1,6 +1,7 @@
-//! A cloud in memory: Keystone's login, and of Nova and Placement what the driver asks. The test `recorded` holds its
+//! A cloud in memory: Keystone's login, and of Nova, Placement and Neutron what the driver asks. The test `recorded` holds its
 //! answers against those of a real cloud.
 
+mod neutron;
 mod nova;
 mod placement;
 mod state;
@@ -21,6 +22,7 @@ use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, Session
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
+pub use self::neutron::NETWORK;
 pub use self::state::{FREE_POOL, Isolation, State};
 
 /// A request, and what was answered.
@@ -41,6 +43,8 @@ pub struct Asked<'a> {
     /// The parts of the path below the service's address.
     pub path: Vec<&'a str>,
     pub query: BTreeMap<String, String>,
+    /// The same, with what is said several times.
+    pub pairs: Vec<(String, String)>,
     pub version: &'a str,
     pub body: Value,
 }
@@ -212,6 +216,7 @@ pub fn token(url: &str) -> Value {
         "catalog": [
             {"type": "compute", "name": "nova", "endpoints": endpoints("/compute")},
             {"type": "placement", "name": "placement", "endpoints": endpoints("/placement")},
+            {"type": "network", "name": "neutron", "endpoints": endpoints("/network")},
         ],
     }})
 }
@@ -232,17 +237,19 @@ async fn answer(
     let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
     let (service, path) = parts.split_first().expect("a service");
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let query_map = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let pairs: Vec<(String, String)> =
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let version = headers.get("openstack-api-version").and_then(|value| value.to_str().ok());
     let version = version.unwrap_or_default();
-    let asked = Asked { method: &method, path: path.to_vec(), query: query_map, version, body: body.clone() };
+    let query = pairs.iter().cloned().collect();
+    let asked = Asked { method: &method, path: path.to_vec(), query, pairs, version, body: body.clone() };
     let fault = cloud.fault(&method, uri.path()).filter(|fault| fault.effect != Effect::None);
     let serve = |asked: &Asked<'_>| {
         let mut state = cloud.state();
-        let answer = if *service == "compute" {
-            nova::answer(&mut state, asked)
-        } else {
-            placement::answer(&mut state, asked)
+        let answer = match *service {
+            "compute" => nova::answer(&mut state, asked),
+            "network" => neutron::answer(&mut state, asked),
+            _ => placement::answer(&mut state, asked),
         };
         state.watch();
         answer

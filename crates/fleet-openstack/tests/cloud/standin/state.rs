@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::neutron::FloatingIp;
+
 /// The free pool's aggregate, which nobody has made.
 pub const FREE_POOL: &str = "freepool";
 
@@ -64,6 +66,8 @@ pub struct State {
     pub specs: BTreeMap<String, BTreeMap<String, String>>,
     /// Server groups, with their names.
     pub server_groups: BTreeMap<String, String>,
+    /// Floating IPs by identifier.
+    pub floating_ips: BTreeMap<String, FloatingIp>,
     /// Deleted servers stay for so many looks.
     pub slow_deletion: usize,
     pub next: u64,
@@ -113,6 +117,7 @@ impl State {
             flavors: BTreeMap::new(),
             specs: BTreeMap::new(),
             server_groups: BTreeMap::new(),
+            floating_ips: BTreeMap::new(),
             slow_deletion: 0,
             next: 1_000_000,
             left_open: BTreeSet::new(),

@@ -589,7 +589,7 @@ fn an_address_is_taken_back_before_another_lease_gets_it() {
     let taken_back = Action::Unassign(ip, FIRST);
     assert_eq!(stage.settle(60), [taken_back]);
     let reason = stage.leases[1].reason.as_deref();
-    assert!(reason.is_some_and(|reason| reason.ends_with("is being taken back from another lease")));
+    assert!(reason.is_some_and(|reason| reason.ends_with("is being taken back from who had it")));
     assert_eq!(stage.perform(60), [taken_back, Action::Assign(ip, SECOND)]);
 }
 

@@ -11,8 +11,8 @@ use serde_json::json;
 use super::cloud::{Cloud, OF_ALL, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
 use super::{
-    ALLOT_FILTER, BLAZAR_FILTER, Lab, NOTIFICATIONS, PASSWORD, TENANT, TRAITS, VENDORDATA, empty, filter,
-    notifications, site, staying, tenant, traits, vendordata,
+    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, Lab, NOTIFICATIONS, PASSWORD, TENANT, TRAITS, VENDORDATA,
+    addresses, empty, filter, notifications, site, staying, tenant, traits, vendordata,
 };
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
@@ -54,6 +54,10 @@ pub fn on_nova(
     });
     if lab.wants(BLAZAR_FILTER) {
         server = with_blazar_filter(cases, &site, people, server)?;
+    }
+    if lab.wants(ADDRESSES) {
+        lab.tell("addresses");
+        addresses::of_neutron(cases, &site);
     }
     cases.check("the service on Nova ends as it should", || site::ends_well(server));
     if lab.wants(NOTIFICATIONS) {

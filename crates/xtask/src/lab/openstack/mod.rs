@@ -12,13 +12,14 @@
 //! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
 //! `target/lab/openstack` for the next run; all else goes at the end.
 
+mod addresses;
 mod cloud;
+mod configuration;
 mod filter;
 mod leases;
 mod logins;
 mod moving_in;
 mod notifications;
-mod nova_conf;
 mod scheduler;
 mod site;
 mod staying;
@@ -75,12 +76,14 @@ pub struct Lab {
 /// The parts of a run.
 const LOGINS: &str = "logins";
 const BLAZAR_FILTER: &str = "blazar-filter";
+const ADDRESSES: &str = "addresses";
 const ALLOT_FILTER: &str = "allot-filter";
 const TENANT: &str = "tenant";
 const TRAITS: &str = "traits";
 const NOTIFICATIONS: &str = "notifications";
 const VENDORDATA: &str = "vendordata";
-const PARTS: [&str; 7] = [LOGINS, BLAZAR_FILTER, NOTIFICATIONS, VENDORDATA, ALLOT_FILTER, TENANT, TRAITS];
+const PARTS: [&str; 8] =
+    [LOGINS, BLAZAR_FILTER, ADDRESSES, NOTIFICATIONS, VENDORDATA, ALLOT_FILTER, TENANT, TRAITS];
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
@@ -114,7 +117,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     };
     let lab = Lab { scripts, state, root, port, hosts, blazar: import, only, started: Instant::now() };
     scripts::copy(&shared.join("labs/openstack"), &lab.scripts)?;
-    nova_conf::as_in_the_guide(&lab.scripts)?;
+    configuration::as_in_the_guide(&lab.scripts)?;
     let result = match (tempest, import) {
         (true, _) => lab.run_tempest(&ours),
         (_, true) => lab.run_import(&ours),

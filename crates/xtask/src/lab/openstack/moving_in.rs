@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::addresses::external_network;
 use super::cloud::{Cloud, People, administrator, of_project};
 use super::site::{FREE_POOL, Site, text_of, until};
 use super::{Lab, PASSWORD, RESERVATION, empty, site};
@@ -39,7 +40,10 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
     lab.tell("reading and comparing");
     cases.check("what Blazar has is read, and the cloud is as Blazar has it", || {
         let said = import.allot(&["--read"])?;
-        ensure!(said.contains(&format!("{HOSTS} hosts, {LEASES} leases")), "{said}");
+        ensure!(
+            said.contains(&format!("{HOSTS} hosts, {LEASES} leases")) && said.contains("3 addresses"),
+            "{said}"
+        );
         let said = import.allot(&["--config", &import.settings()])?;
         ensure!(said.contains("Nothing was changed. Stop blazar-manager"), "{said}");
         Ok(())
@@ -54,7 +58,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
         let said = import.allot(&["--config", &import.settings(), "--take-over"])?;
         ensure!(said.contains("Taken over into"), "{said}");
         let after = import.sight()?;
-        ensure!(after.servers == before.servers, "{after:#?}");
+        ensure!(after.servers == before.servers && after.addresses == before.addresses, "{after:#?}");
         ensure!(after.aggregates_of_blazar() == before.aggregates, "{after:#?}");
         ensure!(after.aggregates != before.aggregates, "no aggregate has a key of ours");
         import.allot(&["--config", &import.settings(), "--undo"])?;
@@ -75,7 +79,8 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
         until("the doctor finds differences", || Ok(import.doctor()?.contains("agree")))
     });
     cases.check("servers run on untouched, and owners start more of them", || {
-        ensure!(import.sight()?.servers == before.servers, "{:?}", before.servers);
+        let now = import.sight()?;
+        ensure!(now.servers == before.servers && now.addresses == before.addresses, "{now:#?} {before:#?}");
         place.boot("alice", "physics", "another", &["--flavor", &before.room])?;
         let hint = format!("reservation={}", before.whole);
         place.boot("alice", "physics", "guest2", &["--flavor", "small", "--hint", &hint])?;
@@ -99,6 +104,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
         }
         until("hosts do not come back", || Ok(place.members(FREE_POOL)?.len() == HOSTS as usize))?;
         until("aggregates stay", || Ok(import.sight()?.aggregates.len() == 1))?;
+        until("addresses stay", || Ok(import.sight()?.addresses.is_empty()))?;
         ensure!(place.closed()? == 0, "compute services are disabled");
         let flavors = place.nova("flavors/detail?is_public=None")?;
         ensure!(!flavors.to_string().contains("reservation:"), "{flavors}");
@@ -117,6 +123,8 @@ struct Sight {
     servers: BTreeMap<String, Value>,
     /// By name: hosts and metadata.
     aggregates: BTreeMap<String, (Value, Value)>,
+    /// Floating IPs, with their tags and projects.
+    addresses: BTreeMap<String, Value>,
     /// A running reservation of whole hosts, and one of instances.
     whole: String,
     room: String,
@@ -225,6 +233,14 @@ impl<'a> Import<'a> {
             "resource_type": "flavor:instance", "flavor_id": self.flavor()?, "amount": 2, "affinity": null,
             "resource_properties": "",
         });
+        let network = external_network(site)?;
+        for last in 220..223 {
+            let address = format!("203.0.113.{last}");
+            site.admin_client(&["reservation", "floatingip", "create", &network, &address])?;
+        }
+        let address = json!({
+            "resource_type": "virtual:floatingip", "network_id": network, "amount": 1, "required_floatingips": [],
+        });
         let long = 60 * 24;
         lease("over", None, 2, &hosts)?;
         lease("whole", None, long, &hosts)?;
@@ -232,10 +248,11 @@ impl<'a> Import<'a> {
         lease("soon", Some(DUE), long, &hosts)?;
         lease("room", None, long, &room(Value::Null))?;
         lease("apart", None, long, &room(json!(false)))?;
-        let kinds = [hosts.clone(), room(Value::Null), flavor, hosts];
+        lease("address", None, long, &address)?;
+        let kinds = [hosts.clone(), room(Value::Null), flavor, hosts, address];
         // Nova lets a project have ten server groups, and they are all of Blazar's own.
         let spread = [room(json!(true)), room(json!(false)), room(json!(true)), room(json!(false))];
-        for number in 0..LEASES - 6 {
+        for number in 0..LEASES - 7 {
             let start = long * (2 + i64::try_from(number)?);
             // With room that another lease has on a host at that moment Blazar gives none of it to a flavor.
             lease(
@@ -245,7 +262,7 @@ impl<'a> Import<'a> {
                 spread.get(number).unwrap_or(&kinds[number % kinds.len()]),
             )?;
         }
-        for name in ["whole", "short", "room", "apart"] {
+        for name in ["whole", "short", "room", "apart", "address"] {
             site.until_active(name)?;
         }
         let whole = text_of(&site.alices("whole")?["reservations"][0]["id"]);
@@ -307,13 +324,19 @@ impl<'a> Import<'a> {
             (text_of(&aggregate["name"]), (aggregate["hosts"].clone(), aggregate["metadata"].clone()))
         };
         let (servers, aggregates) = (servers.map(server).collect(), aggregates.map(aggregate).collect());
-        Ok(Sight { servers, aggregates, ..Sight::default() })
+        let words = ["floating", "ip", "list", "--long", "-f", "json"];
+        let addresses: Vec<Value> = serde_json::from_str(&self.site.admin_client(&words)?)?;
+        let address =
+            |ip: Value| (text_of(&ip["ID"]), json!([ip["Floating IP Address"], ip["Tags"], ip["Project"]]));
+        let addresses = addresses.into_iter().map(address).collect();
+        Ok(Sight { servers, aggregates, addresses, ..Sight::default() })
     }
 
     /// The cloud must be as it was then.
     fn is_as(&self, before: &Sight) -> Result<()> {
         let now = self.sight()?;
-        ensure!(now.aggregates == before.aggregates && now.servers == before.servers, "{now:#?}");
+        let same = now.aggregates == before.aggregates && now.servers == before.servers;
+        ensure!(same && now.addresses == before.addresses, "{now:#?}");
         Ok(())
     }
 }

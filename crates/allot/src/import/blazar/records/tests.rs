@@ -17,7 +17,7 @@ fn recorded() -> Value {
 
 fn read(document: Value) -> (Saved, Records) {
     let saved: Saved = serde_json::from_value(document).expect("a saved Blazar");
-    let records = Records::of(&saved, || 7);
+    let records = Records::of(&saved, &Given::new(), || 7);
     (saved, records)
 }
 
@@ -147,7 +147,7 @@ fn what_cannot_be_taken_over_is_named_and_nothing_else_is_lost() {
         (lease("h-now", "end_date", json!("2020-01-01T00:00:00.000000")), "End date must be later"),
         (lease("h-now", "user_id", json!(["bob"])), "invalid type"),
         (reservation("h-now", "resource_type", json!("device")), "no resource type device"),
-        (reservation("h-now", "resource_type", json!("virtual:floatingip")), "addresses of OpenStack"),
+        (reservation("h-now", "resource_type", json!("virtual:floatingip")), "network_id"),
         (reservation("h-now", "id", json!("mine")), "is no UUID"),
         (reservation("h-now", "status", json!("lost")), "status lost"),
         (reservation("h-now", "resource_properties", json!("[")), "reservation "),
@@ -198,10 +198,71 @@ fn of_two_leases_that_have_a_host_at_once_the_later_is_left_out() {
     assert!(left.why.contains("h-later"), "{left:?}");
 }
 
+/// The recorded Blazar with these addresses of a network, `203.0.113.x`, and leases of addresses: names, and whether they run.
+fn with_addresses(last: &[u8], leases: &[(&str, bool, u32, Value)]) -> Value {
+    let mut document = recorded();
+    document["floating_ips"] = last
+        .iter()
+        .map(|last| {
+            let id = leases::ids::FloatingIpId((*last).into()).to_string();
+            json!({"id": id, "floating_network_id": "net", "subnet_id": "sub", "reservable": true,
+                   "floating_ip_address": format!("203.0.113.{last}"), "created_at": "2026-11-26 08:00:00"})
+        })
+        .collect();
+    let all = document["leases"].as_array_mut().expect("leases");
+    for (position, (name, runs, amount, required)) in leases.iter().enumerate() {
+        let like = if *runs { "h-now" } else { "h-later" };
+        let mut lease = all.iter().find(|lease| lease["name"] == like).expect("a lease").clone();
+        let id = 0xc0 + position as u128;
+        (lease["id"], lease["name"]) = (json!(LeaseId(id).to_string()), json!(name));
+        lease["reservations"][0]["id"] = json!(ReservationId(id).to_string());
+        lease["reservations"][0]["resource_type"] = json!("virtual:floatingip");
+        for (key, value) in [("network_id", json!("net")), ("amount", json!(amount))] {
+            lease["reservations"][0][key] = value;
+        }
+        lease["reservations"][0]["required_floatingips"] = required.clone();
+        all.push(lease);
+    }
+    document
+}
+
+/// The last numbers of the addresses that the lease of that name has.
+fn addresses_of(records: &Records, name: &str) -> Vec<u128> {
+    let leases = records.archive.snapshot.leases.iter();
+    let mut named = leases.filter(|record| record.lease.name == name);
+    let Some(record) = named.next() else { return Vec::new() };
+    let Allocation::FloatingIps(ips) = &record.lease.reservations[0].allocation else { panic!("{record:?}") };
+    ips.iter().map(|ip| ip.0).collect()
+}
+
+#[test]
+fn running_leases_keep_their_addresses_and_those_of_later_ones_are_chosen() {
+    let none = || json!([]);
+    let leases = [
+        ("later", false, 1, none()),
+        ("now", true, 1, none()),
+        ("wants", false, 1, json!(["203.0.113.1"])),
+        ("too-many", false, 9, none()),
+    ];
+    let saved: Saved = serde_json::from_value(with_addresses(&[1, 2, 3], &leases)).expect("a saved Blazar");
+    let ip = |last: u128| leases::ids::FloatingIpId(last);
+    let given = Given::from([(ip(2), ReservationId(0xc1)), (ip(3), ReservationId(0xee))]);
+    let records = Records::of(&saved, &given, || 7);
+    assert_eq!(addresses_of(&records, "now"), [2], "it has that one in the cloud");
+    assert_eq!(addresses_of(&records, "wants"), [1], "it asks for it");
+    let [left] = &records.left_out[..] else { panic!("{:?}", records.left_out) };
+    assert!(left.what.contains("too-many") && left.why.contains("not enough addresses"), "{left:?}");
+    let others = records.addresses_of_others(&given);
+    assert!(others.len() == 1 && others[0].contains("203.0.113.3 "), "{others:?}");
+    assert_eq!(addresses_of(&records, "later"), [3], "another one asks for the first");
+}
+
 #[test]
 fn addresses_hosts_without_number_and_private_properties() {
     let mut document = recorded();
-    document["floating_ips"] = json!([{"id": "x", "floating_ip_address": "172.24.4.101"}]);
+    document["floating_ips"] = json!([
+        {"id": "x", "floating_network_id": "n", "floating_ip_address": "172.24.4.101"}
+    ]);
     document["hosts"][0]["id"] = json!("one");
     document["properties"] = json!([{"property": "rack", "private": true}, {"property": "gpu"}]);
     let (_, records) = read(document);

@@ -1,0 +1,138 @@
+//! Addresses of external networks. One that a reservation has is a floating IP of Neutron's, of the lease's project, with
+//! the tags that Blazar gives it: `blazar` and `reservation:ID`.
+//!
+//! A floating IP is known by its address, which only administrators choose. Its tags the project can change, and it can
+//! delete the floating IP: what has other tags is taken back and handed out again, and what is gone is handed out again, so
+//! that a project can neither keep an address nor get at somebody else's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use fleet::{FleetError, Network, OperationKey, Outcome, Subnet, UNCERTAIN};
+use leases::host::{FloatingIp, NetworkId};
+use leases::ids::{FloatingIpId, ReservationId};
+
+use crate::OpenStackFleet;
+use crate::ids::parse_uuid;
+use crate::memory::Turn;
+use crate::wire::{self, FloatingAddress};
+
+type Answer = Result<Outcome, FleetError>;
+
+/// The tag of everything that is leased.
+const TAG: &str = "blazar";
+
+/// What the tag begins with that names the reservation.
+const OF_RESERVATION: &str = "reservation:";
+
+/// The reservation that the tags name.
+fn holder(found: &FloatingAddress) -> ReservationId {
+    let named = found.tags.iter().find_map(|tag| parse_uuid(tag.strip_prefix(OF_RESERVATION)?));
+    named.map_or(UNCERTAIN, ReservationId)
+}
+
+impl OpenStackFleet {
+    /// The networks that addresses may come from. Subnets that cannot be read are left out.
+    pub(crate) async fn external_networks(&self) -> Result<Vec<Network>, FleetError> {
+        let networks = self.cloud.external_networks().await?;
+        let subnets = self.cloud.subnets(&networks).await?;
+        let of = |network: &str| {
+            let own = subnets.iter().filter(|subnet| subnet.network_id == network);
+            own.filter_map(readable).collect()
+        };
+        let network = |id: String| Network { subnets: of(&id), id: NetworkId(id) };
+        Ok(networks.into_iter().map(network).collect())
+    }
+
+    /// Who has these addresses. While Neutron does not answer, it is who had them when it last did: what is done to
+    /// addresses fails then, and hosts are not kept waiting.
+    pub(crate) async fn who_has(
+        &self,
+        addresses: &[FloatingIp],
+    ) -> Result<BTreeMap<FloatingIpId, ReservationId>, FleetError> {
+        match self.look_at_addresses(addresses).await {
+            Ok(seen) => {
+                self.memory().note_addresses(addresses, &seen);
+                Ok(seen)
+            }
+            Err(error) => {
+                let last = self.memory().addresses(addresses).ok_or_else(|| error.clone())?;
+                tracing::warn!(%error, "addresses not seen");
+                Ok(last)
+            }
+        }
+    }
+
+    async fn look_at_addresses(
+        &self,
+        addresses: &[FloatingIp],
+    ) -> Result<BTreeMap<FloatingIpId, ReservationId>, FleetError> {
+        let networks: BTreeSet<&NetworkId> = addresses.iter().map(|ip| &ip.network).collect();
+        let mut seen = BTreeMap::new();
+        for network in networks {
+            let own = addresses.iter().filter(|ip| ip.network == *network);
+            let ids: BTreeMap<IpAddr, FloatingIpId> = own.map(|ip| (ip.address, ip.id)).collect();
+            let asked: Vec<IpAddr> = ids.keys().copied().collect();
+            let found = self.cloud.floating_addresses(network, &asked).await?;
+            let known =
+                |found: FloatingAddress| Some((*ids.get(&found.floating_ip_address)?, holder(&found)));
+            seen.extend(found.into_iter().filter_map(known));
+        }
+        Ok(seen)
+    }
+
+    /// Gives the address to the lease's project, unless somebody has it.
+    pub(crate) async fn assign_address(
+        &self,
+        ip: &FloatingIp,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Answer {
+        let turn = self.memory().turn(Turn::Address(ip.id));
+        let _turn = turn.lock_owned().await;
+        if self.memory().is_late(key) || self.floating_address(ip).await?.is_some() {
+            return Ok(Outcome::Done);
+        }
+        let Some(facts) = &key.facts else {
+            return Err(FleetError::Refused("the lease is not known any more".to_owned()));
+        };
+        let made = self.cloud.create_floating_address(&ip.network, ip.address, &facts.project.0).await?;
+        // Without them it is taken back, and handed out again.
+        self.cloud.set_tags(&made.id, &[TAG.to_owned(), format!("{OF_RESERVATION}{reservation}")]).await?;
+        Ok(Outcome::Done)
+    }
+
+    /// Takes the address back that the reservation has.
+    pub(crate) async fn unassign_address(
+        &self,
+        ip: &FloatingIp,
+        reservation: ReservationId,
+        key: &OperationKey,
+    ) -> Answer {
+        let turn = self.memory().turn(Turn::Address(ip.id));
+        let _turn = turn.lock_owned().await;
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        if let Some(found) = self.floating_address(ip).await?.filter(|found| holder(found) == reservation) {
+            self.cloud.delete_floating_address(&found.id).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    async fn floating_address(&self, ip: &FloatingIp) -> Result<Option<FloatingAddress>, FleetError> {
+        let found = self.cloud.floating_addresses(&ip.network, &[ip.address]).await?;
+        Ok(found.into_iter().find(|found| found.floating_ip_address == ip.address))
+    }
+}
+
+fn readable(subnet: &wire::Subnet) -> Option<Subnet> {
+    let (first, bits) = subnet.cidr.split_once('/')?;
+    let pools = subnet.allocation_pools.iter();
+    Some(Subnet {
+        id: subnet.id.clone(),
+        cidr: (first.parse().ok()?, bits.parse().ok()?),
+        gateway: subnet.gateway_ip,
+        allocation_pools: pools.map(|range| (range.start, range.end)).collect(),
+    })
+}
