@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use fleet::{FleetError, LeaseFacts, OperationKey, Outcome};
 use leases::ids::ReservationId;
 use leases::plan::Recipe;
-use leases::terms::Affinity;
+use leases::preemption::PROPERTY;
+use leases::terms::{Affinity, Flavor as LeasedFlavor, FlavorSize, InstanceSize, ReservationTerms};
 
 use crate::OpenStackFleet;
 use crate::cloud::NewFlavor;
@@ -18,7 +19,7 @@ use crate::fence::Whole;
 use crate::ids::{FLAVOR, resource_class};
 use crate::isolation::copy_of;
 use crate::pools::{self, Pool};
-use crate::wire::Aggregate;
+use crate::wire::{Aggregate, Flavor};
 
 type Answer = Result<Outcome, FleetError>;
 
@@ -85,7 +86,7 @@ impl OpenStackFleet {
             // Its size may be another one.
             self.cloud.delete_flavor(&name).await?;
         }
-        self.make_flavor(reservation, recipe, project).await?;
+        self.make_flavor(reservation, facts, recipe).await?;
         let group = self.server_group(&pool, fresh, recipe.affinity).await?;
         self.cloud.set_metadata(pool.id, &pools::completion(recipe, group.as_deref())).await?;
         Ok(pool)
@@ -118,20 +119,30 @@ impl OpenStackFleet {
     async fn make_flavor(
         &self,
         reservation: ReservationId,
+        facts: &LeaseFacts,
         recipe: Recipe,
-        project: &str,
     ) -> Result<(), FleetError> {
         let (id, class) = (reservation.to_string(), resource_class(reservation));
-        let flavor = NewFlavor {
+        let name = format!("{FLAVOR}{id}");
+        let of_size = NewFlavor {
             id: &id,
-            name: &format!("{FLAVOR}{id}"),
+            name: &name,
             vcpus: recipe.size.vcpus,
             memory_mib: recipe.size.memory_mib,
             disk_gib: recipe.size.disk_gib,
             ephemeral_gib: 0,
             swap_mib: 0,
         };
-        let mut specs = BTreeMap::from([
+        let (flavor, mut specs) = match leased_flavor(facts) {
+            Some(leased) => match self.cloud.flavor(&leased.id).await?.filter(|now| asks_for(now, leased)) {
+                Some(now) => (copied(&now, of_size), now.extra_specs),
+                None => rebuilt(leased, of_size),
+            },
+            None => (of_size, BTreeMap::new()),
+        };
+        // Servers with it are part of the lease.
+        specs.remove(PROPERTY);
+        specs.extend([
             ("aggregate_instance_extra_specs:reservation".to_owned(), id.clone()),
             (format!("resources:{class}"), "1".to_owned()),
         ]);
@@ -139,7 +150,7 @@ impl OpenStackFleet {
         self.cloud.ensure_class(&class).await?;
         self.cloud.ensure_flavor(flavor, &specs).await?;
         // Servers find no host until the first one is in the aggregate.
-        self.cloud.allow_flavor(&id, project).await
+        self.cloud.allow_flavor(&id, &facts.project.0).await
     }
 
     /// The server group for that affinity, if there is one. An earlier attempt may have made it without noting it.
@@ -201,6 +212,49 @@ impl OpenStackFleet {
         self.cloud.delete_aggregate(pool.id).await?;
         Ok(Outcome::Done)
     }
+}
+
+/// The flavor that is leased, if one is.
+fn leased_flavor(facts: &LeaseFacts) -> Option<&LeasedFlavor> {
+    match &facts.reservation {
+        Some((_, ReservationTerms::Flavor(asked))) => Some(&asked.flavor),
+        _ => None,
+    }
+}
+
+fn copied<'a>(now: &Flavor, named: NewFlavor<'a>) -> NewFlavor<'a> {
+    NewFlavor {
+        vcpus: now.vcpus,
+        memory_mib: now.ram,
+        disk_gib: now.disk,
+        ephemeral_gib: now.ephemeral,
+        swap_mib: now.swap,
+        ..named
+    }
+}
+
+/// A flavor that asks for what was leased, for one that is not in Nova any more as it was then: its sizes and its extra
+/// specs.
+fn rebuilt<'a>(leased: &LeasedFlavor, of_size: NewFlavor<'a>) -> (NewFlavor<'a>, BTreeMap<String, String>) {
+    let resources = leased.resources();
+    let others = resources.other.iter().map(|(class, amount)| (format!("resources:{}", class.0), *amount));
+    // Nova wants each flavor to have one, whether it is asked for or not.
+    let none = (resources.vcpus == 0).then(|| ("resources:VCPU".to_owned(), 0));
+    let traits = leased.traits();
+    let required = traits.required.iter().map(|name| (format!("trait:{name}"), "required".to_owned()));
+    let forbidden = traits.forbidden.iter().map(|name| (format!("trait:{name}"), "forbidden".to_owned()));
+    let amounts = others.chain(none).map(|(key, amount)| (key, amount.to_string()));
+    (NewFlavor { vcpus: of_size.vcpus.max(1), ..of_size }, amounts.chain(required).chain(forbidden).collect())
+}
+
+/// Whether a flavor asks for that.
+fn asks_for(flavor: &Flavor, leased: &LeasedFlavor) -> bool {
+    let instance = InstanceSize::new(flavor.vcpus, flavor.ram, flavor.disk);
+    let now = instance.and_then(|instance| {
+        let size = FlavorSize { instance, ephemeral_gib: flavor.ephemeral };
+        LeasedFlavor::new(leased.id.clone(), size, &flavor.extra_specs)
+    });
+    now.is_ok_and(|now| now == *leased)
 }
 
 /// What is known of the lease, and what is to be made for the reservation.

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod faults;
+mod flavors;
 mod handing_over;
 mod keeping;
 mod lab;

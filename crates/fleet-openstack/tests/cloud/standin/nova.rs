@@ -284,6 +284,18 @@ fn server_groups(state: &mut State, method: &Method, rest: &[&str], body: &Value
     }
 }
 
+fn public_flavor(id: &str, specs: &Value) -> Value {
+    json!({"id": id, "name": id, "vcpus": 1, "ram": 512, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 0,
+        "swap": 0, "os-flavor-access:is_public": true, "extra_specs": specs})
+}
+
+/// One with processors of its own. It is in no list.
+fn pinned() -> Value {
+    json!({"id": "pinned", "name": "pinned", "vcpus": 4, "ram": 2048, "disk": 5, "OS-FLV-EXT-DATA:ephemeral": 2,
+        "swap": 64, "os-flavor-access:is_public": true,
+        "extra_specs": {"hw:cpu_policy": "dedicated", "hw:mem_page_size": "large", "blazar:preemptible": "true"}})
+}
+
 fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> Reply {
     match (method.as_str(), rest) {
         ("POST", []) => {
@@ -291,21 +303,25 @@ fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> R
             if state.flavors.contains_key(&id) {
                 return conflict(&format!("Flavor with name {id} already exists."));
             }
+            if body["flavor"]["vcpus"].as_u64().is_none_or(|vcpus| vcpus == 0) {
+                return (
+                    400,
+                    json!({"badRequest": {"code": 400, "message": "Invalid input for field/attribute vcpus."}}),
+                );
+            }
             state.flavors.insert(id.clone(), BTreeSet::new());
+            state.sizes.insert(id.clone(), body["flavor"].clone());
             (200, json!({"flavor": {"id": id, "name": body["flavor"]["name"]}}))
         }
+        ("GET", ["pinned"]) => (200, json!({"flavor": pinned()})),
         ("GET", ["detail"]) => {
-            let public = |id: &str, specs: Value| {
-                json!({"id": id, "name": id, "vcpus": 1, "ram": 512, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 0,
-                    "swap": 0, "os-flavor-access:is_public": true, "extra_specs": specs})
-            };
             let private = state.flavors.keys().map(|id| {
                 json!({"id": id, "name": format!("reservation:{id}"), "vcpus": 1, "ram": 512, "disk": 1, "swap": 0,
                     "os-flavor-access:is_public": false, "extra_specs": {}})
             });
             let all = [
-                public("small", json!({"hw:mem_page_size": "large"})),
-                public("preempt", json!({"blazar:preemptible": "true"})),
+                public_flavor("small", &json!({"hw:mem_page_size": "large"})),
+                public_flavor("preempt", &json!({"blazar:preemptible": "true"})),
             ];
             (200, json!({"flavors": all.into_iter().chain(private).collect::<Vec<_>>()}))
         }

@@ -62,6 +62,8 @@ pub struct State {
     pub traits: BTreeSet<String>,
     /// With the projects that may use each.
     pub flavors: BTreeMap<String, BTreeSet<String>>,
+    /// What these were made of.
+    pub sizes: BTreeMap<String, serde_json::Value>,
     /// The extra specs of these.
     pub specs: BTreeMap<String, BTreeMap<String, String>>,
     /// Server groups, with their names.
@@ -115,6 +117,7 @@ impl State {
             classes: BTreeSet::new(),
             traits: BTreeSet::from([COMPUTE_NODE.to_owned()]),
             flavors: BTreeMap::new(),
+            sizes: BTreeMap::new(),
             specs: BTreeMap::new(),
             server_groups: BTreeMap::new(),
             floating_ips: BTreeMap::new(),

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::addresses::external_network;
-use super::cloud::{Cloud, People, administrator, of_project};
+use super::cloud::{Cloud, OF_NOVA, People, administrator, of_project};
 use super::site::{FREE_POOL, Site, text_of, until};
 use super::{Lab, PASSWORD, RESERVATION, empty, site};
 use crate::leasing::cases::Cases;
@@ -154,7 +154,7 @@ impl<'a> Import<'a> {
         let place = |name: &str| import.directory.join(name).display().to_string();
         let settings = format!(
             "fleet = \"openstack\"\nregion = \"RegionOne\"\ndatabase = \"sqlite://{}\"\n[openstack]\n\
-             auth_url = \"http://127.0.0.1:{}\"\nusername = \"allot\"\nsecret_file = \"{}\"\n",
+             auth_url = \"http://127.0.0.1:{}\"\nusername = \"{OF_NOVA}\"\nsecret_file = \"{}\"\n",
             place("allot.db"),
             site.lab.port,
             place("nova.password"),
