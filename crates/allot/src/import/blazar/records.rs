@@ -347,7 +347,9 @@ fn read_lease(
     }
     let (mut wording, mut terms, mut allocations, mut ids) = (BTreeMap::new(), vec![], vec![], vec![]);
     for read in &reservations {
-        wording.insert(read.id, read.wording.clone());
+        if read.wording != Wording::default() {
+            wording.insert(read.id, read.wording.clone());
+        }
         terms.push(read.terms.clone());
         allocations.push(read.allocation.clone());
         ids.push(read.id);

@@ -6,6 +6,7 @@ use store::Store as _;
 use store::memory::MemoryStore;
 
 use super::*;
+use crate::config::DatabaseChoice;
 
 /// What a Blazar 18 answered: leases of hosts, of instances of each affinity, of a flavor, and of two things at once;
 /// running, to come and over.
@@ -254,7 +255,22 @@ fn running_leases_keep_their_addresses_and_those_of_later_ones_are_chosen() {
     assert!(left.what.contains("too-many") && left.why.contains("not enough addresses"), "{left:?}");
     let others = records.addresses_of_others(&given);
     assert!(others.len() == 1 && others[0].contains("203.0.113.3 "), "{others:?}");
-    assert_eq!(addresses_of(&records, "later"), [3], "another one asks for the first");
+    assert_eq!(
+        addresses_of(&records, "later"),
+        [2],
+        "another one asks for the first, and this one is free by then"
+    );
+}
+
+#[tokio::test]
+async fn a_database_has_afterwards_what_was_read() {
+    let leases = [("now", true, 1, json!([])), ("later", false, 1, json!(["203.0.113.1"]))];
+    let (_, records) = read(with_addresses(&[1, 2], &leases));
+    assert_eq!(records.left_out, []);
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = DatabaseChoice::Sqlite(directory.path().join("allot.db"));
+    let taken_in = crate::database::take_in(&records.archive, &database).await;
+    assert!(taken_in.is_ok(), "{taken_in:?}");
 }
 
 #[test]
