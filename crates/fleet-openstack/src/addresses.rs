@@ -50,14 +50,24 @@ impl OpenStackFleet {
         &self,
         addresses: &[FloatingIp],
     ) -> Result<BTreeMap<FloatingIpId, ReservationId>, FleetError> {
+        if addresses.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         match self.look_at_addresses(addresses).await {
             Ok(seen) => {
-                self.memory().note_addresses(addresses, &seen);
+                let mut memory = self.memory();
+                memory.note_addresses(addresses, &seen);
+                if std::mem::take(&mut memory.addresses_unseen) {
+                    tracing::info!("addresses seen again");
+                }
                 Ok(seen)
             }
             Err(error) => {
-                let last = self.memory().addresses(addresses).ok_or_else(|| error.clone())?;
-                tracing::warn!(%error, "addresses not seen");
+                let mut memory = self.memory();
+                let last = memory.addresses(addresses).ok_or_else(|| error.clone())?;
+                if !std::mem::replace(&mut memory.addresses_unseen, true) {
+                    tracing::warn!(%error, "addresses not seen");
+                }
                 Ok(last)
             }
         }

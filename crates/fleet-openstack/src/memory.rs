@@ -22,6 +22,9 @@ pub(crate) enum Turn {
     Address(FloatingIpId),
 }
 
+/// So many addresses more than there are may be remembered.
+const FORGOTTEN_FROM: usize = 1000;
+
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     names: BTreeMap<HostId, Names>,
@@ -34,6 +37,8 @@ pub(crate) struct Memory {
     pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
     /// Who had which address when Neutron was asked last and answered; none if nobody had it.
     addresses: BTreeMap<FloatingIpId, Option<ReservationId>>,
+    /// Neutron does not answer, which was said.
+    pub(crate) addresses_unseen: bool,
     turns: BTreeMap<Turn, Arc<tokio::sync::Mutex<()>>>,
     /// Hosts that cannot be told apart, which were said.
     said: BTreeSet<String>,
@@ -97,7 +102,13 @@ impl Memory {
         all: &[FloatingIp],
         seen: &BTreeMap<FloatingIpId, ReservationId>,
     ) {
-        self.addresses.extend(all.iter().map(|ip| (ip.id, seen.get(&ip.id).copied())));
+        let now = all.iter().map(|ip| (ip.id, seen.get(&ip.id).copied()));
+        self.addresses.extend(now);
+        // One that is asked about to be taken on may be refused, and those that were given up are not asked about.
+        if self.addresses.len() > 2 * all.len() + FORGOTTEN_FROM {
+            let asked: BTreeSet<FloatingIpId> = all.iter().map(|ip| ip.id).collect();
+            self.addresses.retain(|id, _| asked.contains(id));
+        }
     }
 
     /// Who had these addresses when they were asked about last; none if one of them never was.

@@ -1,5 +1,5 @@
 //! Addresses, and which of them leases have. Blazar does not say which: those of a running lease are known by the tags that
-//! it has given them in the cloud, and those of one that starts later are chosen anew.
+//! it has given them in the cloud, and those of one that starts later are chosen again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
