@@ -14,7 +14,6 @@ use leases::ids::{FloatingIpId, ReservationId};
 
 use crate::OpenStackFleet;
 use crate::ids::parse_uuid;
-use crate::memory::Turn;
 use crate::wire::{self, FloatingAddress};
 
 type Answer = Result<Outcome, FleetError>;
@@ -98,8 +97,7 @@ impl OpenStackFleet {
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Answer {
-        let turn = self.memory().turn(Turn::Address(ip.id));
-        let _turn = turn.lock_owned().await;
+        let _turn = self.turn_of_address(ip.id).await;
         if self.memory().is_late(key) || self.floating_address(ip).await?.is_some() {
             return Ok(Outcome::Done);
         }
@@ -119,8 +117,7 @@ impl OpenStackFleet {
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Answer {
-        let turn = self.memory().turn(Turn::Address(ip.id));
-        let _turn = turn.lock_owned().await;
+        let _turn = self.turn_of_address(ip.id).await;
         if self.memory().is_late(key) {
             return Ok(Outcome::Done);
         }

@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ambient::Clock;
 use fleet::FleetError;
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
-use leases::ids::{HostId, ReservationId};
+use leases::ids::{FloatingIpId, HostId, ReservationId};
 use leases::plan::Place;
 use openstack::Session;
 use tokio::sync::OwnedMutexGuard;
@@ -103,6 +103,12 @@ impl OpenStackFleet {
     /// The same of a reservation as a whole. Whoever has the turn of a host may wait for it, but not the other way round.
     async fn turn_of(&self, reservation: ReservationId) -> OwnedMutexGuard<()> {
         let turn = self.memory().turn(Turn::Reservation(reservation));
+        turn.lock_owned().await
+    }
+
+    /// The same of an address.
+    async fn turn_of_address(&self, ip: FloatingIpId) -> OwnedMutexGuard<()> {
+        let turn = self.memory().turn(Turn::Address(ip));
         turn.lock_owned().await
     }
 

@@ -30,8 +30,8 @@ const WITH_ADDRESSES: &str =
 /// A section of `neutron.conf`, for one to be put before.
 const NEUTRON_SECTION: &str = "[ml2]\ntype_drivers=";
 
-/// Has the cloud that the scripts bring up publish notifications and give out floating IPs, Blazar lease them, and let the service's user do
-/// what it needs.
+/// Has the cloud that the scripts bring up publish notifications and give out floating IPs, Blazar lease them, and the
+/// service's user do what it needs.
 pub fn as_in_the_guide(scripts: &Path) -> Result<()> {
     let up = scripts.join("up");
     let text = fs::read_to_string(&up).with_context(|| format!("cannot read {}", up.display()))?;
