@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Elsewhere};
+use leases::admission::{Admission, Elsewhere, Need};
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, ObservedHost};
@@ -43,7 +43,7 @@ impl Service {
         let seen = observed.hosts.get(&host.id);
         let others = seen.and_then(|seen| self.started_elsewhere(state, (host.id, seen), now));
         let elsewhere = self.elsewhere(others.as_ref(), now);
-        let leaving = admission.preempted_for_leases(host, there, elsewhere, starts_in(state));
+        let leaving = admission.preempted_for_leases(host, there, elsewhere, needs_in(state));
         leaving.get(&new.id).map(|start| self.departure_for(new.class.as_ref(), *start))
     }
 
@@ -62,12 +62,11 @@ impl Service {
             all.filter(|instance| instance.host == host.id && (stays(instance) || is_destroyed(instance)));
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let elsewhere = Elsewhere { guests: &guests, until: Timestamp::MAX };
-        let for_room =
-            admission.preempted_for_leases(host, there, elsewhere, starts_in(state)).remove(&guest);
+        let for_room = admission.preempted_for_leases(host, there, elsewhere, needs_in(state)).remove(&guest);
         // All leave before a lease of the host as a whole.
         let whole = state.calendar.bookings(host.id);
         let whole = whole.filter(|(window, booking)| booking.used.is_none() && now < window.end());
-        let for_host = whole.filter_map(|(_, booking)| starts_in(state)(booking.lease)).min();
+        let for_host = whole.filter_map(|(_, booking)| Some(needs_in(state)(booking.lease)?.start)).min();
         let start = for_room.into_iter().chain(for_host).min()?;
         Some(self.departure_for(None, start))
     }
@@ -128,9 +127,9 @@ impl Service {
         if guests.is_empty() {
             return None;
         }
-        let (starts, until) = (starts_in(state), self.settings.plan_rules.horizon(now));
+        let (needs, until) = (needs_in(state), self.settings.plan_rules.horizon(now));
         let booked = state.calendar.bookings(host).filter(|(window, booking)| {
-            let near = || starts(booking.lease).is_some_and(|start| start <= until);
+            let near = || needs(booking.lease).is_some_and(|need| need.start <= until);
             booking.used.is_some() && now < window.end() && near()
         });
         let leases: BTreeSet<LeaseId> = booked.map(|(_, booking)| booking.lease).collect();
@@ -169,12 +168,8 @@ impl Service {
             let Some(host) = state.inventory.host(host) else { continue };
             let others = elsewhere.get(&host.id);
             let instances = there.iter().map(|record| &record.instance);
-            let leaving = admission.preempted_for_leases(
-                host,
-                instances,
-                self.elsewhere(others, now),
-                starts_in(state),
-            );
+            let leaving =
+                admission.preempted_for_leases(host, instances, self.elsewhere(others, now), needs_in(state));
             let others = others.iter().flat_map(|there| &there.guests);
             others_leaving.extend(others.filter_map(|guest| Some((guest.id, *leaving.get(&guest.id)?))));
             let going = there.iter().map(|record| &record.instance).filter(|instance| instance.goes_anyway());
@@ -202,9 +197,9 @@ fn foreign_preemptibles(state: &State, seen: &ObservedHost) -> Vec<Guest> {
     seen.guests.iter().filter(foreign).cloned().collect()
 }
 
-/// When leases start.
-fn starts_in(state: &State) -> impl Fn(LeaseId) -> Option<Timestamp> {
-    |id| state.leases.get(id).map(|record| record.lease.window.start())
+/// What leases need.
+fn needs_in(state: &State) -> impl Fn(LeaseId) -> Option<Need> {
+    |id| state.leases.get(id).map(|record| Need::of(&record.lease))
 }
 
 /// Whether it is beside all leases, and goes on to be.

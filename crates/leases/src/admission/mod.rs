@@ -53,7 +53,7 @@ pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instanc
 pub use self::losses::{HostsNow, Losses};
 pub use self::memory::Memory;
 pub use self::offers::{Offer, OfferedChange};
-pub use self::preempting::Elsewhere;
+pub use self::preempting::{Elsewhere, Need};
 pub use self::refusal::{Costly, Refusal, Resource};
 pub use self::repacking::{RepackRules, Repacking};
 pub use self::replanning::Replanned;

@@ -9,19 +9,38 @@ use crate::calendar::Booking;
 use crate::host::Host;
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::instance::{Instance, InstanceKind};
+use crate::lease::Lease;
 use crate::plan::{FENCE_TOLERANCE, Guest, GuestSize, Observed};
 use crate::preemption::{Candidate, victims, victims_within};
 use crate::project::ProjectId;
 use crate::resources::Resources;
+use crate::status::LeaseStatus;
 use crate::window::{Window, later};
+
+/// What is known of a lease for which guests leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// When it starts.
+    pub start: Timestamp,
+    /// Whether it has: then it has its room.
+    pub begun: bool,
+}
+
+impl Need {
+    /// That of a lease.
+    pub fn of(lease: &Lease) -> Self {
+        let begun = !matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting);
+        Self { start: lease.window.start(), begun }
+    }
+}
 
 impl Admission<'_> {
     /// Which of the instances on a host are preempted, as far as leases are known, and for each when the lease starts
     /// that needs its place. Before a lease of the whole host all leave that are preemptible; before one of room on it
     /// only as many as it takes for the rest to fit beside what is reserved then, those `elsewhere` among them.
     ///
-    /// `instances` are all those of the host that are part of no lease; `starts` knows when leases start. Nobody leaves
-    /// for those that it does not know: what is held for an offer need not become a lease.
+    /// `instances` are all those of the host that are part of no lease; `needs` knows leases. Nobody leaves for those that
+    /// it does not know: what is held for an offer need not become a lease.
     ///
     /// Instances that go whatever becomes of leases ([`Instance::goes_anyway`]) are among them as long as a lease of
     /// room needs the place that they still have: until they have gone that room is not there.
@@ -30,7 +49,7 @@ impl Admission<'_> {
         host: &Host,
         instances: impl IntoIterator<Item = &'i Instance>,
         elsewhere: Elsewhere<'_>,
-        starts: impl Fn(LeaseId) -> Option<Timestamp>,
+        needs: impl Fn(LeaseId) -> Option<Need>,
     ) -> BTreeMap<GuestId, Timestamp> {
         let (going, instances): (Vec<&Instance>, Vec<&Instance>) =
             instances.into_iter().partition(|instance| instance.goes_anyway());
@@ -45,10 +64,10 @@ impl Admission<'_> {
         let known = self.calendar.bookings(host.id).filter(|(window, _)| window.end() > self.now);
         // What is booked begins in the present if the lease has begun, so the lease is asked.
         let known: Vec<Known<'_>> = known
-            .filter_map(|(window, booking)| Some(Known { window, start: starts(booking.lease)?, booking }))
+            .filter_map(|(window, booking)| Some(Known { window, need: needs(booking.lease)?, booking }))
             .collect();
-        for Known { window, start, booking } in &known {
-            let start = *start;
+        for Known { window, need, booking } in &known {
+            let start = need.start;
             let counted = guests.iter().filter(|_| start <= elsewhere.until);
             let candidates = staying.iter().map(|instance| self.candidate(instance, start));
             let candidates: Vec<Candidate<'_>> =
@@ -62,7 +81,8 @@ impl Admission<'_> {
             };
             // A lease that is hardly longer than clocks may differ needs its room all the same.
             let tolerance = FENCE_TOLERANCE.min(window.end().duration_since(start) / 2);
-            if window.end() <= later(self.now, tolerance) {
+            // One that has not begun, asked for just before its end, has none yet.
+            if need.begun && window.end() <= later(self.now, tolerance) {
                 // By somebody else's clock it is over: nobody is told again to leave for it.
                 let told = |instance: &&&Instance| {
                     instance.departure.is_some_and(|departure| departure.gone_by == start)
@@ -195,8 +215,7 @@ fn on_its_way(instance: &Instance) -> Candidate<'_> {
 /// What is booked of a host for a lease, and is not over.
 struct Known<'a> {
     window: Window,
-    /// When the lease starts, or started.
-    start: Timestamp,
+    need: Need,
     booking: &'a Booking,
 }
 

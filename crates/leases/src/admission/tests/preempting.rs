@@ -31,20 +31,30 @@ fn leaving_with(cloud: &Cloud, instances: &[Instance], elsewhere: Elsewhere<'_>)
     leaving_at(cloud, 0, instances, elsewhere)
 }
 
-/// The same at that minute.
+/// The same at that minute; leases of before have begun.
 fn leaving_at(
     cloud: &Cloud,
     minute: i64,
     instances: &[Instance],
     elsewhere: Elsewhere<'_>,
 ) -> Vec<(u128, i64)> {
+    leaving_if(cloud, (minute, minute > 0), instances, elsewhere)
+}
+
+/// The same, whether leases have begun or not.
+fn leaving_if(
+    cloud: &Cloud,
+    (minute, begun): (i64, bool),
+    instances: &[Instance],
+    elsewhere: Elsewhere<'_>,
+) -> Vec<(u128, i64)> {
     let admission = cloud.admission(minute);
     let host = cloud.inventory.host(HostId(1)).expect("there");
-    let starts = |id| {
+    let needs = |id| {
         let booked = cloud.calendar.bookings(host.id).find(|(_, booking)| booking.lease == id);
-        booked.filter(|_| id != LeaseId(HELD)).map(|(window, _)| window.start())
+        booked.filter(|_| id != LeaseId(HELD)).map(|(window, _)| Need { start: window.start(), begun })
     };
-    let leaving = admission.preempted_for_leases(host, instances, elsewhere, starts);
+    let leaving = admission.preempted_for_leases(host, instances, elsewhere, needs);
     leaving.into_iter().map(|(id, start)| (id.0, start.as_second() / 60)).collect()
 }
 
@@ -71,6 +81,12 @@ fn pre_06_a_lease_that_is_hardly_longer_than_clocks_may_differ_gets_its_room_as_
     long.lease(1, window(0, 30), vec![instances(8, 1, Affinity::Any)]);
     assert_eq!(leaving_at(&long, 28, &there, Elsewhere::NOBODY), [(1, 0)]);
     assert_eq!(leaving_at(&long, 29, &there, Elsewhere::NOBODY), [], "by another clock it may be over");
+    let late = leaving_if(&long, (29, false), &there, Elsewhere::NOBODY);
+    assert_eq!(
+        late,
+        [(1, 0)],
+        "one that was asked for just before its end, as an offer may be, gets its room as well"
+    );
 }
 
 #[test]
