@@ -11,6 +11,7 @@ const OURS: &str = "allot: ";
 const CHANGING: &str = "changing hands";
 const EMPTY_FOR: &str = "changing hands, empty for ";
 const TAKING_BACK: &str = "taking back from ";
+const OFF: &str = "switched off";
 
 /// Why the driver has disabled a compute service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(crate) enum Closure {
     EmptyFor(ReservationId),
     /// It goes back from that reservation to the free pool.
     TakingBack(ReservationId),
+    /// It is fenced, and has no power.
+    Off,
 }
 
 impl Closure {
@@ -30,6 +33,7 @@ impl Closure {
             Self::Changing => format!("{OURS}{CHANGING}"),
             Self::EmptyFor(reservation) => format!("{OURS}{EMPTY_FOR}{reservation}"),
             Self::TakingBack(reservation) => format!("{OURS}{TAKING_BACK}{reservation}"),
+            Self::Off => format!("{OURS}{OFF}"),
         }
     }
 
@@ -38,6 +42,9 @@ impl Closure {
     pub(crate) fn read(text: &str) -> Option<Self> {
         let text = text.strip_prefix(OURS)?;
         let reservation = |prefix| text.strip_prefix(prefix).and_then(parse_uuid).map(ReservationId);
+        if text == OFF {
+            return Some(Self::Off);
+        }
         let taking_back = || reservation(TAKING_BACK).map(Self::TakingBack);
         Some(reservation(EMPTY_FOR).map(Self::EmptyFor).or_else(taking_back).unwrap_or(Self::Changing))
     }
@@ -50,7 +57,12 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_what_others_write_is_theirs() {
         let reservation = ReservationId(0xecdc_c9ea_d38d_4032_a9e3_3a8d_bcc0_6753);
-        for closure in [Closure::Changing, Closure::EmptyFor(reservation), Closure::TakingBack(reservation)] {
+        for closure in [
+            Closure::Changing,
+            Closure::EmptyFor(reservation),
+            Closure::TakingBack(reservation),
+            Closure::Off,
+        ] {
             let text = closure.text();
             assert_eq!(Closure::read(&text), Some(closure));
             assert!(text.len() <= 255, "Nova takes no more");

@@ -1,12 +1,14 @@
-//! Calls of Nova, Placement and Neutron, each as one function. Nothing is decided here.
+//! Calls of Nova, Placement, Neutron and Glance, each as one function. Nothing is decided here.
 
+mod glance;
 mod neutron;
 mod nova;
 mod placement;
 
 pub(crate) use self::nova::NewFlavor;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use fleet::FleetError;
 use openstack::{Answer, Call, Error, Session};
@@ -27,11 +29,13 @@ pub(crate) struct Cloud {
     session: Arc<Session>,
     /// Whether servers are asked for with the hints that they were started with.
     hints: bool,
+    /// Aggregates that are being changed.
+    aggregates: Mutex<BTreeMap<u64, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Cloud {
     pub(crate) fn new(session: Arc<Session>, hints: bool) -> Self {
-        Self { session, hints }
+        Self { session, hints, aggregates: Mutex::default() }
     }
 
     async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, FleetError> {

@@ -11,7 +11,7 @@ use futures::{future::try_join_all, try_join};
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::instance::Instance;
-use leases::plan::{Observed, Place};
+use leases::plan::Observed;
 use leases::project::ProjectId;
 
 use crate::OpenStackFleet;
@@ -307,29 +307,27 @@ impl Guests for OpenStackFleet {
 
     async fn snapshot(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {
         let _turn = self.turn(host).await;
-        if self.memory().is_late(key) || self.look_at(host).await?.place != Some(Place::Held(reservation)) {
-            return Ok(Outcome::Done);
+        if self.memory().is_late(key) {
+            Ok(Outcome::Done)
+        } else {
+            self.make_images(host, reservation, key).await
         }
-        let reason = "images of servers cannot be made at the end of a lease on OpenStack yet";
-        Err(FleetError::Refused(reason.to_owned()))
     }
 }
 
 #[async_trait]
 impl Power for OpenStackFleet {
     fn switches_hosts(&self) -> bool {
-        false
+        self.power.is_some()
     }
 
-    async fn power_on(&self, _: HostId, _: &OperationKey) -> Answer {
-        Err(no_power())
+    async fn power_on(&self, host: HostId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) { Ok(Outcome::Done) } else { self.switch_on(host, key).await }
     }
 
-    async fn power_off(&self, _: HostId, _: &OperationKey) -> Answer {
-        Err(no_power())
+    async fn power_off(&self, host: HostId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) { Ok(Outcome::Done) } else { self.switch_off(host, key).await }
     }
-}
-
-fn no_power() -> FleetError {
-    FleetError::Refused("Nova cannot switch hosts".to_owned())
 }

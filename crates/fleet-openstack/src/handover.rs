@@ -9,6 +9,7 @@ use leases::plan::{GuestOwner, Place};
 use crate::closure::Closure;
 use crate::fence::{FREE, Whole, trait_of};
 use crate::pools::{self, Kept, Pool};
+use crate::power::refuse_dark;
 use crate::wire::Aggregate;
 use crate::{Look, OpenStackFleet};
 
@@ -103,6 +104,7 @@ impl OpenStackFleet {
     pub(crate) async fn unfence_host(&self, host: HostId) -> Answer {
         let look = self.look_at(host).await?;
         if matches!(look.place, Some(Place::Fenced { .. })) {
+            refuse_dark(&look)?;
             self.enter_free_pool(&look).await?;
             self.open(&look).await?;
         }
@@ -119,6 +121,7 @@ impl OpenStackFleet {
         if !matches!(look.place, Some(Place::Fenced { .. })) {
             return Ok(Outcome::Done);
         }
+        refuse_dark(&look)?;
         if !look.service.is_up() {
             let name = look.host();
             return Err(FleetError::Unavailable(format!("the compute service on host {name} is down")));
@@ -179,6 +182,7 @@ impl OpenStackFleet {
         // The gate keeps everybody out, so the owner can start servers as soon as the host is seen in the lease's aggregate.
         self.open(&look).await?;
         self.let_owner_in(&pool, &look).await?;
+        self.cloud.tell_schedulers(pool.id).await?;
         self.leave_ways_in(&look).await
     }
 
@@ -252,7 +256,11 @@ impl OpenStackFleet {
     }
 
     /// Servers on a host that are not of such an owner, listed by Nova or, before it does so, known to Placement.
-    async fn others(&self, look: &Look, own: impl Fn(GuestOwner) -> bool) -> Result<Vec<String>, FleetError> {
+    pub(crate) async fn others(
+        &self,
+        look: &Look,
+        own: impl Fn(GuestOwner) -> bool,
+    ) -> Result<Vec<String>, FleetError> {
         let servers = look.sight.on(look.host());
         let (own, others): (Vec<_>, Vec<_>) =
             servers.iter().partition(|server| own(look.sight.owner(server, &self.settings.fence)));
@@ -266,7 +274,7 @@ impl OpenStackFleet {
     }
 
     /// Closes the host's compute service, or says why it is closed.
-    async fn close(&self, look: &Look, closure: Closure) -> Answer {
+    pub(crate) async fn close(&self, look: &Look, closure: Closure) -> Answer {
         self.cloud.set_service(&look.service.id, Some(&closure.text())).await?;
         Ok(Outcome::Done)
     }
@@ -283,7 +291,8 @@ impl OpenStackFleet {
     async fn enter_free_pool(&self, look: &Look) -> Result<(), FleetError> {
         let free = self.free_pool(look.aggregates()).await?;
         self.join(&free, look).await?;
-        self.leave_pools(look, &free).await
+        self.leave_pools(look, &free).await?;
+        self.cloud.tell_schedulers(free.id).await
     }
 
     /// The host leaves the free pool and all pools of whole hosts, and gates to them, but that one. It stays where servers

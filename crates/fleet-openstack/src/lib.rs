@@ -1,5 +1,5 @@
-//! The compute hosts of an `OpenStack` cloud as a fleet: Nova, Placement and Neutron behind the traits
-//! of drivers.
+//! The compute hosts of an `OpenStack` cloud as a fleet: Nova, Placement, Neutron and Glance behind the
+//! traits of drivers.
 //!
 //! ```text
 //!            services, hypervisors, aggregates, servers      one round, by lists
@@ -23,10 +23,12 @@ mod fence;
 mod guests;
 mod handover;
 mod ids;
+mod images;
 mod isolation;
 mod memory;
 mod notifications;
 mod pools;
+mod power;
 mod reservations;
 mod settings;
 mod sight;
@@ -38,6 +40,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ambient::Clock;
 use fleet::FleetError;
+use fleet::hooks::PowerHooks;
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 use leases::ids::{FloatingIpId, HostId, ReservationId};
 use leases::plan::Place;
@@ -63,6 +66,8 @@ pub struct OpenStackFleet {
     cloud: Cloud,
     settings: Settings,
     clock: Arc<dyn Clock>,
+    /// What switches hosts, if anything does.
+    power: Option<PowerHooks>,
     memory: Mutex<Memory>,
 }
 
@@ -87,7 +92,8 @@ impl Look {
 impl OpenStackFleet {
     /// The compute hosts of that cloud. Nothing is asked before it is needed.
     pub fn new(session: Arc<Session>, settings: Settings, clock: Arc<dyn Clock>) -> Self {
-        Self { cloud: Cloud::new(session, settings.hints), settings, clock, memory: Mutex::default() }
+        let cloud = Cloud::new(session, settings.hints);
+        Self { cloud, settings, clock, power: None, memory: Mutex::default() }
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

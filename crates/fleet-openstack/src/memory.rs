@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 
+use crate::images::Imaging;
 use crate::sight::{Details, Names};
 use crate::wire::Hypervisor;
 
@@ -35,6 +36,8 @@ pub(crate) struct Memory {
     fences: Fences,
     /// Since when servers are asked to shut down.
     pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
+    /// Images that are made of servers on a host.
+    pub(crate) imaging: BTreeMap<HostId, Imaging>,
     /// Who had which address when Neutron was asked last and answered; none if nobody had it.
     addresses: BTreeMap<FloatingIpId, Option<ReservationId>>,
     /// Neutron does not answer, which was said.
@@ -69,6 +72,7 @@ impl Memory {
         };
         self.names = known.iter().map(|hypervisor| (HostId(hypervisor.id), names(hypervisor))).collect();
         self.hosts = self.names.iter().map(|(id, names)| (names.service.clone(), *id)).collect();
+        self.imaging.retain(|host, _| self.names.contains_key(host));
         self.details.retain(|name, _| known.iter().any(|other| other.hostname == *name));
         // Whoever waits for a turn, or has it, has a hand on it as well.
         let stays = |turn: &Turn| matches!(turn, Turn::Host(host) if self.names.contains_key(host));

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::fence::Fence;
 
 /// What the operator decides.
@@ -16,4 +18,7 @@ pub struct Settings {
     pub free_pool: String,
     /// How long Nova's schedulers may go by what they have read before a change.
     pub settle: Duration,
+    /// How long it may take to make images of the servers on one host, or those of them that an attempt before did not
+    /// make; what is not made then has failed.
+    pub image_time: SignedDuration,
 }

@@ -9,6 +9,7 @@ use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered, Prepared};
 use leases::project::ProjectId;
 
+use crate::closure::Closure;
 use crate::fence::{Fence, OUR_TRAITS};
 use crate::ids::{FLAVOR, parse_uuid};
 use crate::pools::{self, Membership, Pool};
@@ -171,7 +172,7 @@ impl Sight {
                 health: health(service),
                 guests: guests.collect(),
                 slots: slots.get(names.service.as_str()).cloned().unwrap_or_default(),
-                powered: Powered::On,
+                powered: if is_off(service) { Powered::Off } else { Powered::On },
             };
             observed.insert(id, host);
         }
@@ -238,10 +239,14 @@ impl Sight {
     }
 }
 
-/// Whether a host works. Its own fence is no failure.
+/// Whether a host works. Its own fence is no failure. Nova takes a host for up for a moment after it was switched off.
 fn health(service: &ComputeService) -> Health {
     let open = service.is_enabled() || pools::closure(service).is_some();
-    if service.is_up() && open { Health::Up } else { Health::Failed }
+    if service.is_up() && open && !is_off(service) { Health::Up } else { Health::Failed }
+}
+
+fn is_off(service: &ComputeService) -> bool {
+    pools::closure(service) == Some(Closure::Off)
 }
 
 fn size(server: &Server) -> GuestSize {

@@ -1,4 +1,4 @@
-//! What Nova, Placement and Neutron answer, as far as it is read. Fields that are not named here are ignored.
+//! What Nova, Placement, Neutron and Glance answer, as far as it is read. Fields that are not named here are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -179,6 +179,28 @@ pub(crate) struct FloatingAddress {
     pub(crate) tags: Vec<String>,
 }
 
+/// An image of Glance.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Image {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) status: String,
+    #[serde(default)]
+    pub(crate) owner: String,
+}
+
+impl Image {
+    /// Whether servers can be started from it.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.status == "active"
+    }
+
+    /// Whether it is on its way to be.
+    pub(crate) fn is_being_made(&self) -> bool {
+        ["queued", "saving", "uploading", "importing"].contains(&self.status.as_str())
+    }
+}
+
 impl Server {
     /// Whether the cloud's operator has marked its flavor as preemptible, in the way that `BlazarFilter` reads, or whoever
     /// started it has said so in a hint.
@@ -195,6 +217,18 @@ impl Server {
     /// Whether it has been shut down.
     pub(crate) fn is_shut_off(&self) -> bool {
         self.status == "SHUTOFF"
+    }
+
+    /// Whether Nova is doing something with it that ends by itself.
+    pub(crate) fn is_busy(&self) -> bool {
+        const PASSING: [&str; 7] =
+            ["BUILD", "REBUILD", "REBOOT", "HARD_REBOOT", "MIGRATING", "RESIZE", "PASSWORD"];
+        self.task_state.is_some() || PASSING.contains(&self.status.as_str())
+    }
+
+    /// Whether Nova makes images of servers in its state.
+    pub(crate) fn can_be_imaged(&self) -> bool {
+        ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"].contains(&self.status.as_str())
     }
 
     /// Whether it is on its way to another host.

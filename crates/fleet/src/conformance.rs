@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use leases::host::{FloatingIp, Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::plan::{Action, GuestOwner, ObservedHost, Place, Powered};
@@ -152,7 +153,7 @@ pub fn facts(action: Action, project: ProjectId, size: InstanceSize, affinity: A
     let amount = 2.try_into().expect("some");
     let asked = InstancesTerms { size, amount, affinity, requirement: Requirement::NONE, survives: None };
     let reservation = action.reservation().map(|id| (id, ReservationTerms::Instances(asked)));
-    LeaseFacts { name: "of a test".to_owned(), project, reservation }
+    LeaseFacts { name: "of a test".to_owned(), project, reservation, images_for: Timestamp::UNIX_EPOCH }
 }
 
 /// An address of the network of the simulated fleet, with the identifier that the suite knows it by.

@@ -26,6 +26,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use leases::host::{FloatingIp, Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::Instance;
@@ -135,6 +136,8 @@ pub struct LeaseFacts {
     pub project: ProjectId,
     /// The reservation that an action is about, if it is about one, and what is asked for in it.
     pub reservation: Option<(ReservationId, ReservationTerms)>,
+    /// The moment that images of its guests are made for: [`leases::lease::Lease::images_for`].
+    pub images_for: Timestamp,
 }
 
 /// Under which claim something is done, and for whom.

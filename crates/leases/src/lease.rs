@@ -192,6 +192,13 @@ pub struct NewLease {
 }
 
 impl Lease {
+    /// The moment that images of its guests are made for: the time of the action before its end while that is under way,
+    /// else its end. What was made for an earlier one does not count, as guests have gone on since.
+    pub fn images_for(&self) -> Timestamp {
+        let ahead = self.status == LeaseStatus::Active && self.events.before_end == EventStatus::InProgress;
+        self.before_end.filter(|_| ahead).unwrap_or_else(|| self.window.end())
+    }
+
     /// A lease of these terms that was given `allocations`, one per reservation.
     ///
     /// `before_end_lead` is how long before the end the before-end action is due unless the terms say when;

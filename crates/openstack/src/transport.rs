@@ -69,7 +69,9 @@ impl Transport {
         let headers = headers(call, token).map_err(|error| (error, Failure::Status(400, None)))?;
         let mut request = self.client.request(call.method.clone(), address(call, base)).headers(headers);
         if let Some(body) = &call.body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+            let chosen = call.headers.iter().any(|(name, _)| name == CONTENT_TYPE);
+            request = if chosen { request } else { request.header(CONTENT_TYPE, "application/json") };
+            request = request.body(body.to_string());
         }
         let mut answer = request.send().await.map_err(lost)?;
         let status = answer.status().as_u16();

@@ -146,6 +146,11 @@ settings! {
     /// How long Nova's schedulers may go by what they have read before an aggregate changed: so long a host stays
     /// closed after it, and is looked at again
     "openstack.settle" openstack_settle: Span = "1s" as "DURATION";
+    /// Hooks that switch compute hosts on and off, for `energy.enabled` (TOML; docs/openstack.md has one)
+    "openstack.power_file" openstack_power_file: Option<PathBuf> = "" as "FILE";
+    /// How long it may take to make images of the servers on one host before they are deleted with their lease, if that is
+    /// its end action or the one before its end; tried three times, then the lease goes on without those that are missing
+    "openstack.image_time" openstack_image_time: Span = "1h" as "DURATION";
     /// How long a request of the service waits for Nova or Placement; a page of 1000 servers may take some seconds
     "openstack.timeout" openstack_timeout: Span = "60s" as "DURATION";
 

@@ -207,7 +207,7 @@ pub(super) const OPTIONS: &[Known] = &[
         Fixed("compute"),
         "services are found in the catalog by their usual types",
     ),
-    known("nova", "image_prefix", Nothing, "images of servers are not made"),
+    known("nova", "image_prefix", Nothing, "names of images begin with `reserved_`, Blazar's default"),
     known("nova", "project_id_key", Nothing, "the filter of blazar-nova goes by `blazar:owner`"),
     known("nova", "blazar_owner", Fixed("blazar:owner"), "set the same in nova.conf"),
     known("nova", "az_aware", Fixed("true"), "aggregates of leases always have a zone"),

@@ -86,7 +86,8 @@ impl Assembly {
         let fleet = fleet(configuration, &clock, machines)?;
         if configuration.energy && !fleet.switches_hosts() {
             return Err(AssemblyError::Contradiction(
-                "energy.enabled: the fleet cannot switch hosts; one of hooks needs on_power_on and on_power_off",
+                "energy.enabled: the fleet cannot switch hosts; one of hooks needs on_power_on and on_power_off, OpenStack \
+                 needs openstack.power_file",
             )
             .into());
         }

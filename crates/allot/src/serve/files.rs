@@ -1,10 +1,12 @@
 //! Files of the service: how many may be open, and secrets that others can read.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fleet::hooks::HooksConfig;
+use fleet::hooks::{HookConfig, HooksConfig, Moment, PowerConfig};
 use rustix::process::{Resource, getrlimit};
+use serde::de::DeserializeOwned;
 
 use crate::config::{AuthChoice, Configuration, FleetChoice, Values};
 
@@ -72,9 +74,13 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
         AuthChoice::None | AuthChoice::Keystone => None,
         AuthChoice::Tokens(path) | AuthChoice::Basic(path) | AuthChoice::LocalKeystone(path) => Some(path),
     });
+    let power = configuration.openstack_power_file.as_deref();
     let (hooks, headers) = match &configuration.fleet {
-        FleetChoice::Hooks(path) => secrets_of_hooks(path.as_ref()),
-        FleetChoice::Simulated | FleetChoice::OpenStack => (None, Vec::new()),
+        FleetChoice::Hooks(path) => secrets_of_hooks(path.as_ref(), |config: HooksConfig| config.hooks),
+        FleetChoice::OpenStack => power.map_or_else(Default::default, |path| {
+            secrets_of_hooks(path, |config: PowerConfig| config.by_moment())
+        }),
+        FleetChoice::Simulated => (None, Vec::new()),
     };
     let others = [
         configuration.token_key_file.as_ref(),
@@ -100,11 +106,15 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
 
 /// A file of hooks, if there is a secret in it or whoever changes it decides what the service runs; and the files with
 /// secrets that it names.
-fn secrets_of_hooks(path: &Path) -> (Option<PathBuf>, Vec<PathBuf>) {
+fn secrets_of_hooks<T: DeserializeOwned>(
+    path: &Path,
+    hooks: impl Fn(T) -> BTreeMap<Moment, HookConfig>,
+) -> (Option<PathBuf>, Vec<PathBuf>) {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     // What is wrong with it is said where the fleet is opened.
-    let Ok(config) = toml::from_str::<HooksConfig>(&text) else { return (Some(path.to_owned()), Vec::new()) };
-    let hooks = config.hooks.values();
+    let Ok(config) = toml::from_str::<T>(&text) else { return (Some(path.to_owned()), Vec::new()) };
+    let hooks = hooks(config);
+    let hooks = hooks.values();
     let headers = hooks.clone().filter_map(|hook| Some(hook.secret_header.as_ref()?.file.clone())).collect();
     let urls = hooks.filter_map(|hook| hook.webhook.as_deref()?.parse::<reqwest::Url>().ok());
     let mut secret = urls.filter(|url| url.password().is_some() || url.query().is_some());
@@ -227,7 +237,7 @@ mod tests {
             let text = format!("state_file = \"s\"\nhosts = []\n[hooks]\n{hooks}\n");
             std::fs::write(&path, text).expect("a file");
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("ours");
-            let (file, headers) = secrets_of_hooks(&path);
+            let (file, headers) = secrets_of_hooks(&path, |config: HooksConfig| config.hooks);
             (file.is_some(), headers)
         };
         let header = "on_hold = { webhook = \"https://h/\", secret_header = { name = \"A\", file = \"f\" } }";

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use ambient::{Clock, RandomIds};
 use fleet::Fleet;
-use fleet::hooks::{HooksConfig, HooksFleet};
+use fleet::hooks::{HooksConfig, HooksFleet, PowerConfig, PowerHooks};
 use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
 use fleet_openstack::{Fence, OpenStackFleet};
 use leases::preemption::Mark;
 use openstack::Session;
+use serde::de::DeserializeOwned;
 
 use super::error::{AssemblyError, read};
 use super::files::malformed;
@@ -39,17 +40,15 @@ pub(super) fn fleet(
     let clock = clock.clone();
     match &configuration.fleet {
         FleetChoice::Hooks(path) => {
-            let text = read(path)?;
-            let config: HooksConfig = toml::from_str(&text).map_err(|error| AssemblyError::Form {
-                path: path.clone(),
-                reason: format!(
-                    "{} (docs/machines.md has a file of hooks that works)",
-                    malformed(&text, &error)
-                ),
-            })?;
+            let config: HooksConfig = hooks(path, "docs/machines.md")?;
             Ok(Arc::new(HooksFleet::open(&config, clock)?))
         }
-        FleetChoice::OpenStack => Ok(Arc::new(cloud(configuration, clock)?)),
+        FleetChoice::OpenStack => {
+            let fleet = cloud(configuration, clock)?;
+            let Some(path) = &configuration.openstack_power_file else { return Ok(Arc::new(fleet)) };
+            let config: PowerConfig = hooks(path, "docs/openstack.md")?;
+            Ok(Arc::new(fleet.with_power(PowerHooks::new(&config)?)))
+        }
         FleetChoice::Simulated => {
             let seed = configuration.simulated_seed;
             let fleet = match state_file(configuration) {
@@ -60,6 +59,15 @@ pub(super) fn fleet(
             Ok(Arc::new(fleet.with_background_load(machines.background_load)))
         }
     }
+}
+
+/// What is in a file of hooks; `example` has one that works.
+fn hooks<T: DeserializeOwned>(path: &Path, example: &str) -> Result<T, AssemblyError> {
+    let text = read(path)?;
+    toml::from_str(&text).map_err(|error| AssemblyError::Form {
+        path: path.to_owned(),
+        reason: format!("{} ({example} has a file of hooks that works)", malformed(&text, &error)),
+    })
 }
 
 /// The compute hosts of the cloud that the settings name.
@@ -75,6 +83,7 @@ pub(crate) fn cloud(
         hints: hints && configuration.preemptible && configuration.preemptible_marks.contains(&Mark::Hint),
         free_pool: configuration.openstack_free_pool.clone(),
         settle: configuration.openstack_settle.unsigned(),
+        image_time: configuration.openstack_image_time.0,
     };
     Ok(OpenStackFleet::new(Arc::new(session), settings, clock))
 }

@@ -1,6 +1,7 @@
 //! Nova.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
 
 use fleet::FleetError;
 use openstack::{Api, Call, Microversion};
@@ -160,9 +161,24 @@ impl Cloud {
         body: Value,
         done: &[u16],
     ) -> Result<(), FleetError> {
+        let turn = self.turn_of_aggregate(id);
+        let _turn = turn.lock().await;
         let call = Call::new(COMPUTE, name, Method::POST, &["os-aggregates", &id.to_string(), "action"])
             .repeatable();
         self.send_unless(call.with_body(body), done).await.map(drop)
+    }
+
+    /// One request at a time changes an aggregate: Nova tells its schedulers which hosts are in it as each request has found
+    /// it, so that of two at the same time one would be told away.
+    fn turn_of_aggregate(&self, id: u64) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.aggregates.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(id).or_default())
+    }
+
+    /// Has Nova tell its schedulers of an aggregate once more: another service may have changed it at the same time.
+    pub(crate) async fn tell_schedulers(&self, id: u64) -> Result<(), FleetError> {
+        self.set_metadata(id, &BTreeMap::new()).await
     }
 
     /// Sets keys of an aggregate's metadata, and removes those without a value; others stay.
@@ -240,6 +256,18 @@ impl Cloud {
     pub(crate) async fn live_migrate(&self, id: &str, to: &str) -> Result<(), FleetError> {
         let body = json!({"os-migrateLive": {"host": to, "block_migration": "auto"}});
         self.act_on_server(id, "live-migrate server", body, &[]).await
+    }
+
+    /// Has an image made of a server; says whether that is begun: a server at which Nova is busy has to wait.
+    pub(crate) async fn create_image(
+        &self,
+        id: &str,
+        name: &str,
+        made_for: &str,
+    ) -> Result<bool, FleetError> {
+        let call = Call::new(COMPUTE, "create image of a server", Method::POST, &["servers", id, "action"]);
+        let body = json!({"createImage": {"name": name, "metadata": {super::glance::MADE_FOR: made_for}}});
+        self.send_unless(call.with_body(body), &[409]).await.map(|answer| answer.is_some())
     }
 
     /// Live migrations under way.

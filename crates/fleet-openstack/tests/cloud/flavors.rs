@@ -23,6 +23,7 @@ async fn made_for(memory_mib: u32) -> (serde_json::Value, BTreeMap<String, Strin
         name: "of a test".to_owned(),
         project: ProjectId("mine".to_owned()),
         reservation: Some((MINE, ReservationTerms::Flavor(terms))),
+        images_for: jiff::Timestamp::UNIX_EPOCH,
     };
     let action = Action::Prepare(MINE);
     let key = OperationKey::of(action, 1, Some(LEASE)).with_facts(Some(facts));

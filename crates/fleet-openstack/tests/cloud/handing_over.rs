@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use fleet::conformance::facts;
 use fleet::{About, Fleet, FleetError, OperationKey, Outcome, perform};
+use futures::future::join_all;
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{Action, GuestOwner, ObservedHost, Place};
@@ -102,6 +103,28 @@ async fn a_lease_has_an_aggregate_that_its_owner_can_use_and_the_host_is_never_w
     }
     done(&fleet, &[Action::Finish(MINE)]).await;
     assert!(cloud.state().aggregates.values().all(|pool| pool.name == FREE_POOL));
+}
+
+#[tokio::test]
+async fn schedulers_know_all_hosts_of_a_lease_that_change_hands_at_the_same_time() {
+    let cloud = Standin::start(4).await;
+    let fleet = cloud.fleet();
+    let hosts = || (1..=4).map(HostId);
+    let taken_on = join_all(hosts().map(|host| adopt(&fleet, host))).await;
+    assert_eq!(taken_on, vec![Ok(Outcome::Done); 4]);
+    assert_eq!(cloud.state().wrongly_told(), [""; 0]);
+    let handovers: Vec<_> = hosts().map(handover).collect();
+    join_all(handovers.iter().map(|steps| done(&fleet, steps))).await;
+    assert_eq!(cloud.state().wrongly_told(), [""; 0]);
+    // Two services.
+    let other = cloud.fleet();
+    let back = hosts().map(|host| {
+        let fleet = if host.0 % 2 == 0 { &fleet } else { &other };
+        async move { done(fleet, &[Action::Release(host, MINE)]).await }
+    });
+    join_all(back).await;
+    assert_eq!(cloud.state().pools("host4"), [FREE_POOL]);
+    assert!(!cloud.state().wrongly_told().contains(&FREE_POOL.to_owned()));
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ use openstack::{
     Answer, Api, Call, Cloud, Domain, Interface, Login, Microversion, Project, Retry, Secret, Session, User,
 };
 use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
@@ -61,6 +62,7 @@ pub fn driver(session: &Arc<Session>) -> OpenStackFleet {
         hints: false,
         free_pool: FREE_POOL.to_owned(),
         settle: Duration::from_millis(300),
+        image_time: crate::standin::IMAGE_TIME,
     };
     OpenStackFleet::new(session.clone(), settings, Arc::new(SystemClock))
 }
@@ -99,7 +101,7 @@ async fn external_network(session: &Session) -> String {
 impl Admin {
     pub async fn new(session: Arc<Session>) -> Self {
         let token = session.own_token().await.expect("a login");
-        let images = Call::get(Api::Image, "list images", &["v2", "images"]);
+        let images = Call::get(Api::Image, "list images", &["v2", "images"]).with_query("name", "fake");
         let images: Value = session.call(&images).await.and_then(|answer| answer.json()).expect("images");
         let image = images["images"][0]["id"].as_str().expect("an image").to_owned();
         let network = external_network(&session).await;
@@ -124,9 +126,14 @@ impl Admin {
 
     /// Starts a server on that host, past the scheduler, and waits until it runs.
     pub async fn boot(&self, host: &str, preemptible: bool) -> String {
+        self.boot_in("nova", host, preemptible).await
+    }
+
+    /// The same in that availability zone.
+    pub async fn boot_in(&self, zone: &str, host: &str, preemptible: bool) -> String {
         let body = json!({"server": {
             "name": "allot-test", "flavorRef": if preemptible { "preempt" } else { "small" }, "imageRef": self.image,
-            "networks": "none", "availability_zone": format!("nova:{host}"),
+            "networks": "none", "availability_zone": format!("{zone}:{host}"),
         }});
         let made = self.send(Method::POST, &["servers"], Some(body)).await.expect("a server");
         let made: Value = made.json().expect("JSON");
@@ -140,6 +147,27 @@ impl Admin {
             }
         }
         panic!("the server does not start");
+    }
+
+    /// Fills the images that Nova has begun, as a hypervisor does and Nova's fake one does not.
+    pub async fn fill_images(&self) {
+        let list = Call::get(Api::Image, "list images", &["v2", "images"]).with_query("status", "queued");
+        let images = self.session.call(&list).await.and_then(|answer| answer.json::<Value>());
+        for image in images.expect("images")["images"].as_array().expect("a list") {
+            let id = image["id"].as_str().expect("an identifier");
+            let formats = json!([
+                {"op": "add", "path": "/disk_format", "value": "raw"},
+                {"op": "add", "path": "/container_format", "value": "bare"},
+            ]);
+            let patch =
+                Call::new(Api::Image, "change", Method::PATCH, &["v2", "images", id]).with_body(formats);
+            let patch = patch.with_header(CONTENT_TYPE, "application/openstack-images-v2.1-json-patch");
+            let fill = Call::new(Api::Image, "fill", Method::PUT, &["v2", "images", id, "file"]);
+            let fill = fill.with_body(json!("content")).with_header(CONTENT_TYPE, "application/octet-stream");
+            for call in [patch, fill] {
+                self.session.call(&call).await.expect("it is done");
+            }
+        }
     }
 
     pub async fn delete(&self, id: &str) {
@@ -164,6 +192,15 @@ impl Admin {
             let path = ["v2.0", "floatingips", address["id"].as_str().expect("an identifier")];
             let call = Call::new(Api::Network, "delete", Method::DELETE, &path);
             self.session.call(&call).await.expect("deleted");
+        }
+        let list = Call::get(Api::Image, "look", &["v2", "images"]).with_query("limit", "1000");
+        let images = self.session.call(&list).await.and_then(|answer| answer.json::<Value>());
+        for image in images.expect("an answer")["images"].as_array().expect("a list") {
+            if image["name"].as_str().is_some_and(|name| name.starts_with("reserved_")) {
+                let path = ["v2", "images", image["id"].as_str().expect("an identifier")];
+                let call = Call::new(Api::Image, "delete", Method::DELETE, &path);
+                self.session.call(&call).await.expect("deleted");
+            }
         }
         let aggregates = self.get(&["os-aggregates"], &[]).await;
         for aggregate in aggregates["aggregates"].as_array().expect("a list") {

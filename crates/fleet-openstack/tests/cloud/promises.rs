@@ -5,11 +5,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fleet::Fleet;
 use fleet::conformance::{self, Subject};
+use fleet::hooks::{PowerConfig, PowerHooks};
 use fleet_openstack::{Fence, OpenStackFleet};
 use leases::host::{FloatingIp, NetworkId};
 use leases::ids::{GuestId, HostId};
 use leases::plan::GuestOwner;
 use leases::project::ProjectId;
+use serde_json::json;
 
 use crate::standin::{NETWORK, Standin};
 
@@ -87,4 +89,16 @@ async fn it_keeps_them_with_isolation_of_tenants() {
 #[tokio::test]
 async fn it_keeps_them_with_traits() {
     promises_are_kept_with(Fence::Traits { flavors: Vec::new() }).await;
+}
+
+#[tokio::test]
+async fn it_keeps_them_where_hooks_switch_hosts() {
+    let hooks = json!({"hooks": {"on_power_on": {"exec": ["true"]}, "on_power_off": {"exec": ["true"]}}});
+    let hooks: PowerConfig = serde_json::from_value(hooks).expect("two hooks");
+    conformance::all(async || {
+        let cloud = Standin::start(2).await;
+        let fleet = cloud.fleet().with_power(PowerHooks::new(&hooks).expect("hooks"));
+        Pretended { cloud, fleet }
+    })
+    .await;
 }

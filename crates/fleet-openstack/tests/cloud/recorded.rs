@@ -1,4 +1,4 @@
-//! What a real Nova, Placement and Neutron were asked and what they answered, replayed: the driver asks the same and comes
+//! What a real Nova, Placement, Neutron and Glance were asked and what they answered, replayed: the driver asks the same and comes
 //! to the same end. The stand-in is held against these answers, so that no test relies on one that no cloud gives.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,8 +30,15 @@ const HOSTS: ReservationId = ReservationId(0x5f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_
 const SLOTS: ReservationId = ReservationId(0x6f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a2);
 const LEASE: LeaseId = LeaseId(0x7f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a3);
 
-/// Walks a host through all that can be done to it. `boot` starts a preemptible server there, and says which.
-async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn() -> String) {
+/// Walks a host through all that can be done to it. `boot` starts a server there, of the project if the lease has the host and
+/// preemptible otherwise, and says which; `fill` does to images what a hypervisor does.
+async fn walk(
+    fleet: &dyn Fleet,
+    host: HostId,
+    project: &str,
+    boot: impl AsyncFn(Option<ReservationId>) -> String,
+    fill: impl AsyncFn(),
+) {
     let networks = fleet.networks().await.expect("networks");
     let holds = |network: &&Network| {
         network.subnets.iter().any(|subnet| subnet.cidr.0 == IpAddr::from([203, 0, 113, 0]))
@@ -46,6 +53,7 @@ async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn
         let key = OperationKey::of(action, fence, Some(LEASE)).with_facts(Some(facts));
         loop {
             match perform(fleet, action, About { address: Some(&ip), ..About::default() }, &key).await {
+                Ok(Outcome::Pending) if matches!(action, Action::Snapshot(..)) => fill().await,
                 Ok(Outcome::Pending) => {}
                 other => return other,
             }
@@ -57,7 +65,7 @@ async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn
     assert!((machine.vcpus, machine.memory_mib) == (10, 8192) && machine.traits.contains("COMPUTE_NODE"));
     assert!(before.hosts.is_empty());
     assert_eq!(fleet.adopt(host).await, done);
-    let server = guest(&boot().await);
+    let server = guest(&boot(None).await);
     assert_eq!(step(Action::Fence(host)).await, done);
     let there = seen(fleet, host).await;
     assert_eq!((there.place, there.guests.len()), (Place::Fenced { verified_for: None }, 1));
@@ -69,6 +77,10 @@ async fn walk(fleet: &dyn Fleet, host: HostId, project: &str, boot: impl AsyncFn
         assert_eq!(step(action).await, done, "{action}");
     }
     assert_eq!(seen(fleet, host).await.place, Place::Held(HOSTS));
+    let own = guest(&boot(Some(HOSTS)).await);
+    for action in [Action::Snapshot(host, HOSTS), Action::DeleteGuest(host, own)] {
+        assert_eq!(step(action).await, done, "{action}");
+    }
     for action in [Action::Release(host, HOSTS), Action::Finish(HOSTS), Action::Prepare(SLOTS)] {
         assert_eq!(step(action).await, done, "{action}");
     }
@@ -176,10 +188,10 @@ async fn the_driver_walks_through_a_recorded_cloud() {
     .await;
     let fleet = crate::standin::driver(&url);
     let host = HostId(recording["host"].as_u64().expect("a number"));
-    walk(&fleet, host, recording["project"].as_str().expect("a project"), async || {
-        text(&recording["server"])
-    })
-    .await;
+    let booted = async |holder: Option<ReservationId>| {
+        text(&recording[if holder.is_some() { "own_server" } else { "server" }])
+    };
+    walk(&fleet, host, recording["project"].as_str().expect("a project"), booted, async || {}).await;
 }
 
 /// What a request is about, without whom: `POST /compute/servers/*/action os-stop`.
@@ -232,8 +244,12 @@ async fn the_stand_in_answers_as_the_cloud_did() {
         recorded.entry(kind(&exchange)).or_default().push(exchange);
     }
     let cloud = Standin::start(2).await;
-    let boot = async || cloud.state().boot("host1", "another", true);
-    walk(&cloud.fleet(), HostId(1), "mine", boot).await;
+    // As in the recording, the service's own project has the lease.
+    let boot = async |holder: Option<ReservationId>| {
+        let project = if holder.is_some() { "p1" } else { "another" };
+        cloud.state().boot("host1", project, holder.is_none())
+    };
+    walk(&cloud.fleet(), HostId(1), "p1", boot, async || {}).await;
     let mut differences = Vec::new();
     let ours = cloud.exchanges();
     assert!(ours.len() > 40);
@@ -275,18 +291,19 @@ async fn a_real_cloud_is_walked_through_and_recorded() {
     let machine = &machines[0];
     exchanges.lock().expect("no panic").clear();
     // A driver that knows nothing, so that the recording has all that it asks.
-    let (fleet, booted) = (crate::standin::driver(&url), Mutex::new(String::new()));
-    let boot = async || {
-        let id = admin.boot(&machine.service_name, true).await;
-        booted.lock().expect("no panic").clone_from(&id);
+    let (fleet, booted) = (crate::standin::driver(&url), Mutex::new(Vec::new()));
+    let boot = async |holder: Option<ReservationId>| {
+        let zone = holder.map_or_else(|| "nova".to_owned(), |reservation| format!("blazar_{reservation}"));
+        let id = admin.boot_in(&zone, &machine.service_name, holder.is_none()).await;
+        booted.lock().expect("no panic").push(id.clone());
         id
     };
-    walk(&fleet, machine.id, admin.project(), boot).await;
+    walk(&fleet, machine.id, admin.project(), boot, async || admin.fill_images().await).await;
     admin.reset().await;
     if std::env::var_os("ALLOT_RECORD").is_none() {
         return;
     }
-    let all = exchanges.lock().expect("no panic");
+    let (all, booted) = (exchanges.lock().expect("no panic"), booted.into_inner().expect("no panic"));
     let all: Vec<Value> = all
         .iter()
         .map(|one| {
@@ -297,8 +314,8 @@ async fn a_real_cloud_is_walked_through_and_recorded() {
         })
         .collect();
     let recording = json!({
-        "what": "Exchanges with Nova 34, Placement 16 and Neutron 29, recorded; tokens are left out",
-        "host": machine.id.0, "project": admin.project(), "server": *booted.lock().expect("no panic"),
+        "what": "Exchanges with Nova 34, Placement 16, Neutron 29 and Glance 33, recorded; tokens are left out",
+        "host": machine.id.0, "project": admin.project(), "server": booted[0], "own_server": booted[1],
         "exchanges": all,
     });
     let text = serde_json::to_string_pretty(&recording).expect("JSON");

@@ -38,7 +38,12 @@ async fn prepare_hosts(fleet: &dyn Fleet) -> Result<Outcome, FleetError> {
     let action = Action::Prepare(MINE);
     let hosts = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("hosts"));
     let project = ProjectId("mine".to_owned());
-    let facts = LeaseFacts { name: "of a test".to_owned(), project, reservation: Some((MINE, hosts)) };
+    let facts = LeaseFacts {
+        name: "of a test".to_owned(),
+        project,
+        reservation: Some((MINE, hosts)),
+        images_for: jiff::Timestamp::UNIX_EPOCH,
+    };
     let key = OperationKey::of(action, CLAIMS.fetch_add(1, Relaxed), Some(LEASE)).with_facts(Some(facts));
     perform(fleet, action, About::default(), &key).await
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-use super::config::{HookConfig, HooksConfig, HooksError, Moment, SecretHeader};
+use super::config::{HookConfig, HooksError, Moment, SecretHeader};
 use crate::{FleetError, LeaseFacts, Machine, OperationKey};
 
 /// Of what a hook says, so much is kept: the last of it.
@@ -206,13 +206,13 @@ impl Subject {
 }
 
 impl Hooks {
-    pub(super) fn new(config: &HooksConfig) -> Result<Self, HooksError> {
+    pub(super) fn new(hooks: &BTreeMap<Moment, HookConfig>) -> Result<Self, HooksError> {
         // Fails only if a provider was installed before; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let hook = |(moment, hook): (&Moment, &HookConfig)| {
             Ok((*moment, Hook { kind: kind(*moment, hook)?, time_limit: hook.time_limit(*moment)? }))
         };
-        config.hooks.iter().map(hook).collect::<Result<_, _>>().map(Self)
+        hooks.iter().map(hook).collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether something is called then.

@@ -80,6 +80,7 @@ mod check;
 mod config;
 mod driver;
 mod ledger;
+mod power;
 mod reservations;
 mod shared;
 #[cfg(test)]
@@ -101,6 +102,7 @@ pub use self::config::{
     HookConfig, HooksConfig, HooksError, HostConfig, Moment, NetworkConfig, SecretHeader, SubnetConfig,
 };
 use self::ledger::{Granted, Handed, Ledger, Record, Seen};
+pub use self::power::{PowerConfig, PowerHooks, PowerHooksConfig};
 use self::reservations::Item;
 use self::shared::{HostTurn, Shared};
 use crate::site::Site;
@@ -131,7 +133,7 @@ impl HooksFleet {
     pub fn open(config: &HooksConfig, clock: Arc<dyn Clock>) -> Result<Self, HooksError> {
         let machines = config.machines()?;
         let networks = config.networks()?;
-        let hooks = Hooks::new(config)?;
+        let hooks = Hooks::new(&config.hooks)?;
         let shared = Shared::open(&config.state_file, machines.keys().copied())?;
         Ok(Self { clock, machines, networks, hooks, shared, checks: Semaphore::new(CHECKS_AT_ONCE) })
     }

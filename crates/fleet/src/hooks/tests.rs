@@ -12,7 +12,7 @@ fn config(hooks: &str) -> Result<HooksConfig, toml::de::Error> {
 }
 
 fn hooks(text: &str) -> Result<Hooks, HooksError> {
-    Hooks::new(&config(text).expect("a configuration"))
+    Hooks::new(&config(text).expect("a configuration").hooks)
 }
 
 async fn call(text: &str) -> Result<String, String> {
@@ -30,7 +30,7 @@ fn the_configuration_in_the_documentation_can_be_read() {
         lines.skip_while(|line| *line != "```toml").skip(1).take_while(|line| *line != "```").collect();
     let config: HooksConfig = toml::from_str(&example.join("\n")).expect("a configuration");
     assert_eq!(config.machines().expect("machines")[&HostId(1)].name, "node1");
-    let hooks = Hooks::new(&config).expect("hooks");
+    let hooks = Hooks::new(&config.hooks).expect("hooks");
     assert!(hooks.has(Moment::Check) && hooks.has(Moment::OnRelease) && !hooks.has(Moment::OnFence));
 }
 

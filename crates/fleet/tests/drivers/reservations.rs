@@ -180,6 +180,7 @@ async fn hooks_are_told_of_the_lease_and_what_is_asked_for() {
         name: "shop \0\"front\"".to_owned(),
         project: ProjectId("red".to_owned()),
         reservation: Some((MINE, ReservationTerms::Instances(asked))),
+        images_for: jiff::Timestamp::UNIX_EPOCH,
     };
     let own = |fence| OperationKey { facts: Some(Arc::new(facts.clone())), ..key(fence) };
     let told = || -> Value {

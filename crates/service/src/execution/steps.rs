@@ -72,6 +72,7 @@ impl Service {
             name: record.lease.name.clone(),
             project: record.lease.owner.project.clone(),
             reservation: reservation.map(|reservation| (reservation.id, reservation.terms.clone())),
+            images_for: record.lease.images_for(),
         })
     }
 

@@ -1,6 +1,7 @@
-//! A cloud in memory: Keystone's login, and of Nova, Placement and Neutron what the driver asks. The test `recorded` holds its
+//! A cloud in memory: Keystone's login, and of Nova, Placement, Neutron and Glance what the driver asks. The test `recorded` holds its
 //! answers against those of a real cloud.
 
+mod glance;
 mod neutron;
 mod nova;
 mod placement;
@@ -17,6 +18,7 @@ use axum::extract::State as Shared;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use fleet_openstack::{Fence, OpenStackFleet, Settings};
+use jiff::SignedDuration;
 use leases::preemption::Mark;
 use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, Session, User};
 use secrecy::SecretString;
@@ -105,6 +107,11 @@ impl Standin {
         driver_with(&self.url, self.fence.clone())
     }
 
+    /// The same, by that clock.
+    pub fn fleet_by(&self, clock: Arc<ManualClock>) -> OpenStackFleet {
+        driver_by(&self.url, self.fence.clone(), clock)
+    }
+
     /// The same with another fence.
     pub fn fenced_by(&self, fence: Fence) -> OpenStackFleet {
         driver_with(&self.url, fence)
@@ -178,6 +185,10 @@ pub fn driver(url: &str) -> OpenStackFleet {
 }
 
 fn driver_with(url: &str, fence: Fence) -> OpenStackFleet {
+    driver_by(url, fence, Arc::new(ManualClock::new(jiff::Timestamp::UNIX_EPOCH)))
+}
+
+fn driver_by(url: &str, fence: Fence, clock: Arc<ManualClock>) -> OpenStackFleet {
     let default = || Domain::Name("Default".to_owned());
     let cloud = Cloud {
         identity: openstack::identity_url(url).expect("an address"),
@@ -198,10 +209,13 @@ fn driver_with(url: &str, fence: Fence) -> OpenStackFleet {
         fence,
         free_pool: FREE_POOL.to_owned(),
         settle: Duration::from_millis(1),
+        image_time: IMAGE_TIME,
     };
-    let clock = Arc::new(ManualClock::new(jiff::Timestamp::UNIX_EPOCH));
     OpenStackFleet::new(Arc::new(session), settings, clock)
 }
+
+/// How long images may take.
+pub const IMAGE_TIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// What Keystone says of a token there, with the catalog.
 pub fn token(url: &str) -> Value {
@@ -217,6 +231,7 @@ pub fn token(url: &str) -> Value {
             {"type": "compute", "name": "nova", "endpoints": endpoints("/compute")},
             {"type": "placement", "name": "placement", "endpoints": endpoints("/placement")},
             {"type": "network", "name": "neutron", "endpoints": endpoints("/network")},
+            {"type": "image", "name": "glance", "endpoints": endpoints("/image")},
         ],
     }})
 }
@@ -249,10 +264,20 @@ async fn answer(
         let answer = match *service {
             "compute" => nova::answer(&mut state, asked),
             "network" => neutron::answer(&mut state, asked),
+            "image" => glance::answer(&mut state, asked),
             _ => placement::answer(&mut state, asked),
         };
         state.watch();
         answer
+    };
+    let found = match (*service, path) {
+        ("compute", ["os-aggregates", id, "action"]) => {
+            let found = cloud.state().as_found(id);
+            // Requests at the same time do not see what the others do.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            found
+        }
+        _ => None,
     };
     let (status, reply) = match &fault {
         Some(fault) => {
@@ -263,6 +288,11 @@ async fn answer(
         }
         None => serve(&asked),
     };
+    if let Some((id, hosts)) = found
+        && status == 200
+    {
+        cloud.state().tell(id, hosts, &body);
+    }
     cloud.exchanges.lock().expect("no panic").push(Exchange {
         method: method.to_string(),
         path: uri.path_and_query().map(ToString::to_string).unwrap_or_default(),

@@ -253,6 +253,16 @@ fn one_server(state: &mut State, method: &Method, id: &str, rest: &[&str], body:
             found.status = "SHUTOFF";
             (202, Value::Null)
         }
+        ("POST", ["action"]) if body.get("createImage").is_some() => {
+            if !["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"].contains(&found.status) {
+                return conflict(&format!(
+                    "Cannot 'createImage' instance {id} while it is in vm_state {}",
+                    found.status.to_lowercase()
+                ));
+            }
+            let image = super::glance::create(state, &body["createImage"]);
+            (202, json!({"image_id": image}))
+        }
         ("POST", ["action"]) if body.get("os-migrateLive").is_some() => {
             body["os-migrateLive"]["host"].as_str().expect("a host").clone_into(&mut found.host);
             (202, Value::Null)

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::glance::Image;
 use super::neutron::FloatingIp;
 
 /// The free pool's aggregate, which nobody has made.
@@ -55,6 +56,8 @@ pub struct Provider {
 pub struct State {
     pub hosts: BTreeMap<String, Host>,
     pub aggregates: BTreeMap<u64, Aggregate>,
+    /// Which hosts schedulers take to be in aggregates.
+    told: BTreeMap<u64, BTreeSet<String>>,
     pub servers: BTreeMap<String, Server>,
     /// By UUID.
     pub providers: BTreeMap<String, Provider>,
@@ -70,6 +73,12 @@ pub struct State {
     pub server_groups: BTreeMap<String, String>,
     /// Floating IPs by identifier.
     pub floating_ips: BTreeMap<String, FloatingIp>,
+    /// Images by identifier.
+    pub images: BTreeMap<String, Image>,
+    /// After how many looks an image is ready; never if none.
+    pub image_looks: Option<usize>,
+    /// The service may not give images away.
+    pub images_stay: bool,
     /// Deleted servers stay for so many looks.
     pub slow_deletion: usize,
     pub next: u64,
@@ -112,6 +121,7 @@ impl State {
         Self {
             hosts: (1..=hosts).map(|number| (format!("host{number}"), host(number))).collect(),
             aggregates: BTreeMap::new(),
+            told: BTreeMap::new(),
             servers: BTreeMap::new(),
             providers: (1..=hosts).map(|number| (uuid(number), provider(number))).collect(),
             classes: BTreeSet::new(),
@@ -121,6 +131,9 @@ impl State {
             specs: BTreeMap::new(),
             server_groups: BTreeMap::new(),
             floating_ips: BTreeMap::new(),
+            images: BTreeMap::new(),
+            image_looks: Some(1),
+            images_stay: false,
             slow_deletion: 0,
             next: 1_000_000,
             left_open: BTreeSet::new(),
@@ -129,6 +142,32 @@ impl State {
             let_in: BTreeSet::new(),
             plain_let_in: false,
         }
+    }
+
+    /// The hosts of an aggregate, as a request that is to change it finds them.
+    pub fn as_found(&self, id: &str) -> Option<(u64, BTreeSet<String>)> {
+        let id = id.parse().ok()?;
+        Some((id, self.aggregates.get(&id)?.hosts.clone()))
+    }
+
+    /// A request that has found these hosts in an aggregate has changed it: schedulers are told what it makes of that.
+    pub fn tell(&mut self, id: u64, mut hosts: BTreeSet<String>, body: &serde_json::Value) {
+        if let Some(host) = body["add_host"]["host"].as_str() {
+            hosts.insert(host.to_owned());
+        } else if let Some(host) = body["remove_host"]["host"].as_str() {
+            hosts.remove(host);
+        }
+        self.told.insert(id, hosts);
+    }
+
+    /// Aggregates of which schedulers know other hosts than there are in them.
+    pub fn wrongly_told(&self) -> Vec<String> {
+        let wrong = |id: &u64, pool: &Aggregate| self.told.get(id).is_some_and(|told| *told != pool.hosts);
+        self.aggregates
+            .iter()
+            .filter(|(id, pool)| wrong(id, pool))
+            .map(|(_, pool)| pool.name.clone())
+            .collect()
     }
 
     pub fn number(&mut self) -> u64 {

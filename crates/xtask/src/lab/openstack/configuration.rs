@@ -1,4 +1,4 @@
-//! Settings of Nova, Neutron and Blazar other than those that the lab's scripts write.
+//! Settings of Nova, Neutron, Glance and Blazar other than those that the lab's scripts write.
 
 use std::fs;
 use std::path::Path;
@@ -30,6 +30,9 @@ const WITH_ADDRESSES: &str =
 /// A section of `neutron.conf`, for one to be put before.
 const NEUTRON_SECTION: &str = "[ml2]\ntype_drivers=";
 
+/// A section of `glance-api.conf`, for one to be put before.
+const GLANCE_SECTION: &str = "[paste_deploy]\nflavor=keystone\nconfig_file=$VENV/etc/glance";
+
 /// Has the cloud that the scripts bring up publish notifications and give out floating IPs, Blazar lease them, and the
 /// service's user do what it needs.
 pub fn as_in_the_guide(scripts: &Path) -> Result<()> {
@@ -39,7 +42,8 @@ pub fn as_in_the_guide(scripts: &Path) -> Result<()> {
     let section = format!("[oslo_policy]\npolicy_file={policy}\n{SECTION}");
     let rule = format!("\"context_is_admin\": \"role:admin or role:{LEASING}\"");
     let file = format!("echo '{rule}' >\"{policy}\"\n{FILE}");
-    // Neutron reads the same file: its rule has the same name.
+    // Neutron and Glance read the same file: their rules have the same name.
+    let of_glance = format!("[oslo_policy]\npolicy_file={policy}\n{GLANCE_SECTION}");
     let of_neutron = format!("[oslo_policy]\npolicy_file={policy}\n{NEUTRON_SECTION}");
     let changes = [
         (SILENT, VERSIONED),
@@ -47,6 +51,7 @@ pub fn as_in_the_guide(scripts: &Path) -> Result<()> {
         (FILE, &*file),
         (WITHOUT_ROUTERS, WITH_ROUTERS),
         (NEUTRON_SECTION, &*of_neutron),
+        (GLANCE_SECTION, &*of_glance),
         (WITHOUT_ADDRESSES, WITH_ADDRESSES),
     ];
     let text = replaced(text, &changes)?;

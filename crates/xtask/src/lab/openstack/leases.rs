@@ -11,8 +11,9 @@ use serde_json::json;
 use super::cloud::{Cloud, OF_ALL, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
 use super::{
-    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, Lab, NOTIFICATIONS, PASSWORD, TENANT, TRAITS, VENDORDATA,
-    addresses, empty, filter, notifications, site, staying, tenant, traits, vendordata,
+    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, IMAGES, Lab, NOTIFICATIONS, PASSWORD, POWER, TENANT, TRAITS,
+    VENDORDATA, addresses, empty, filter, images, notifications, power, site, staying, tenant, traits,
+    vendordata,
 };
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
@@ -59,7 +60,15 @@ pub fn on_nova(
         lab.tell("addresses");
         addresses::of_neutron(cases, &site);
     }
+    if lab.wants(IMAGES) {
+        lab.tell("images");
+        images::of_servers(cases, &site, people);
+    }
     cases.check("the service on Nova ends as it should", || site::ends_well(server));
+    if lab.wants(POWER) {
+        lab.tell("power");
+        power::on_nova(cases, &site)?;
+    }
     if lab.wants(NOTIFICATIONS) {
         lab.tell("notifications");
         notifications::on_nova(cases, &site, &directory)?;

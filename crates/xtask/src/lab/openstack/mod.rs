@@ -2,7 +2,8 @@
 //! catalog has for a reservation service. Logins of every kind are tried by hand and with the stock clients, with Keystone
 //! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
-//! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`. What Nova says on its message bus is heard, and servers
+//! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`. Addresses are leased, images made of servers before they are
+//! deleted with their lease, and hosts that nobody needs switched off. What Nova says on its message bus is heard, and servers
 //! read of their leases through Nova's metadata service.
 //!
 //! `--only` runs some of these parts, separated by commas. With `--import` a real Blazar makes fifty leases on six compute
@@ -16,10 +17,12 @@ mod addresses;
 mod cloud;
 mod configuration;
 mod filter;
+mod images;
 mod leases;
 mod logins;
 mod moving_in;
 mod notifications;
+mod power;
 mod scheduler;
 mod site;
 mod staying;
@@ -77,13 +80,25 @@ pub struct Lab {
 const LOGINS: &str = "logins";
 const BLAZAR_FILTER: &str = "blazar-filter";
 const ADDRESSES: &str = "addresses";
+const IMAGES: &str = "images";
+const POWER: &str = "power";
 const ALLOT_FILTER: &str = "allot-filter";
 const TENANT: &str = "tenant";
 const TRAITS: &str = "traits";
 const NOTIFICATIONS: &str = "notifications";
 const VENDORDATA: &str = "vendordata";
-const PARTS: [&str; 8] =
-    [LOGINS, BLAZAR_FILTER, ADDRESSES, NOTIFICATIONS, VENDORDATA, ALLOT_FILTER, TENANT, TRAITS];
+const PARTS: [&str; 10] = [
+    LOGINS,
+    BLAZAR_FILTER,
+    ADDRESSES,
+    IMAGES,
+    POWER,
+    NOTIFICATIONS,
+    VENDORDATA,
+    ALLOT_FILTER,
+    TENANT,
+    TRAITS,
+];
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {

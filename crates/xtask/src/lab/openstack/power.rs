@@ -1,0 +1,91 @@
+//! Compute hosts that nobody needs are switched off, and on again before a lease starts. To switch one is to stop its
+//! `nova-compute` in the middle, and to have it go on.
+
+use anyhow::{Result, ensure};
+
+use super::site::{FREE_POOL, Site, ends_well, until};
+use crate::leasing::cases::Cases;
+use crate::leasing::date::Minute;
+use crate::run::write;
+
+/// Why a compute service is disabled whose host is off.
+const OFF: &str = "allot: switched off";
+
+/// Minutes until a lease starts for which all hosts are woken.
+const AHEAD: i64 = 3;
+
+/// With services of their own: one that saves power, and one that does not any more.
+pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
+    let hooks = site.lab.root.join("power.toml");
+    let pids = site.lab.state.join("pid");
+    let hook = |moment: &str, signal: &str| {
+        let script = format!("read pid _ < {}/nova-compute-$ALLOT_HOST; kill -{signal} $pid", pids.display());
+        format!("[hooks.{moment}]\nexec = [\"bash\", \"-c\", '{script}']\n")
+    };
+    write(&hooks, (hook("on_power_off", "STOP") + &hook("on_power_on", "CONT")).as_bytes())?;
+    let hooks = hooks.display().to_string();
+    let switched = site.launch.clone().with(["--openstack-power-file", hooks.as_str()]);
+    let saving = [
+        ["--energy-enabled", "true"],
+        ["--energy-spare-hosts", "1"],
+        ["--energy-boot-time", "40s"],
+        ["--energy-margin", "20s"],
+        ["--energy-shortest-rest", "1m"],
+        ["--limits-observe-interval", "5s"],
+    ];
+    let server = switched.clone().with(saving.concat()).start()?;
+    cases.check("hosts that nobody needs are switched off but for a spare one, and Nova says so", || {
+        until("two are not off", || Ok(off(site)?.len() == 2))?;
+        let down = || Ok(down(site)? == 2);
+        until("Nova takes them for up", down)?;
+        let shown = site.allot("admin", "admin", &["energy", "hosts"])?;
+        ensure!(shown.contains("off"), "{shown}");
+        Ok(())
+    });
+    cases.check("they are on again when a lease of all of them starts, and its servers run there", || {
+        let start = Minute::now().plus(AHEAD).sent();
+        let words = ["lease", "create", "all", "--hosts", "3", "--start", &start, "--for", "1h"];
+        site.allot("alice", "physics", &words)?;
+        until("they are not woken", || Ok(off(site)?.is_empty()))?;
+        until("the lease has not come near", || Ok(site.alices("all")?["status"] != "PENDING"))?;
+        let hint = format!("reservation={}", site.until_active("all")?);
+        let reason = &site.alices("all")?["status_reason"];
+        ensure!(reason.is_null(), "{reason}");
+        for name in ["one", "two", "three"] {
+            site.boot("alice", "physics", name, &["--flavor", "medium", "--hint", &hint])?;
+        }
+        let mut hosts = Vec::new();
+        for name in ["one", "two", "three"] {
+            hosts.push(site.host_of(name)?);
+        }
+        hosts.sort_unstable();
+        ensure!(hosts == ["host1", "host2", "host3"], "{hosts:?}");
+        site.client("alice", "physics", &["reservation", "lease", "delete", "all"]).map(drop)
+    });
+    cases.check("they are off again when it is over", || {
+        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("two are not off", || Ok(off(site)?.len() == 2))
+    });
+    cases.check("the service ends as it should while hosts are off", || ends_well(server));
+    let server = switched.start()?;
+    cases.check("a service that does not save power any more wakes them", || {
+        until("some are off", || Ok(off(site)?.is_empty() && site.closed()? == 0 && down(site)? == 0))
+    });
+    cases.check("the service ends as it should", || ends_well(server));
+    Ok(())
+}
+
+/// Hosts that are off, as Nova's services say.
+fn off(site: &Site<'_>) -> Result<Vec<String>> {
+    let all = site.nova("os-services?binary=nova-compute")?;
+    let services = all["services"].as_array().cloned().unwrap_or_default();
+    let off = services.iter().filter(|service| service["disabled_reason"] == OFF);
+    Ok(off.filter_map(|service| service["host"].as_str().map(str::to_owned)).collect())
+}
+
+/// How many hosts Nova takes for down.
+fn down(site: &Site<'_>) -> Result<usize> {
+    let all = site.nova("os-services?binary=nova-compute")?;
+    let services = all["services"].as_array().cloned().unwrap_or_default();
+    Ok(services.iter().filter(|service| service["state"] == "down").count())
+}
