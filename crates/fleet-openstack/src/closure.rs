@@ -11,7 +11,7 @@ const OURS: &str = "allot: ";
 const CHANGING: &str = "changing hands";
 const EMPTY_FOR: &str = "changing hands, empty for ";
 const TAKING_BACK: &str = "taking back from ";
-const OFF: &str = "switched off";
+const SAVING: &str = "saving power";
 
 /// Why the driver has disabled a compute service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub(crate) enum Closure {
     EmptyFor(ReservationId),
     /// It goes back from that reservation to the free pool.
     TakingBack(ReservationId),
-    /// It is fenced, and has no power.
-    Off,
+    /// It is fenced, and is switched off: it is off when the service is down.
+    Saving,
 }
 
 impl Closure {
@@ -33,7 +33,7 @@ impl Closure {
             Self::Changing => format!("{OURS}{CHANGING}"),
             Self::EmptyFor(reservation) => format!("{OURS}{EMPTY_FOR}{reservation}"),
             Self::TakingBack(reservation) => format!("{OURS}{TAKING_BACK}{reservation}"),
-            Self::Off => format!("{OURS}{OFF}"),
+            Self::Saving => format!("{OURS}{SAVING}"),
         }
     }
 
@@ -42,8 +42,8 @@ impl Closure {
     pub(crate) fn read(text: &str) -> Option<Self> {
         let text = text.strip_prefix(OURS)?;
         let reservation = |prefix| text.strip_prefix(prefix).and_then(parse_uuid).map(ReservationId);
-        if text == OFF {
-            return Some(Self::Off);
+        if text == SAVING {
+            return Some(Self::Saving);
         }
         let taking_back = || reservation(TAKING_BACK).map(Self::TakingBack);
         Some(reservation(EMPTY_FOR).map(Self::EmptyFor).or_else(taking_back).unwrap_or(Self::Changing))
@@ -61,7 +61,7 @@ mod tests {
             Closure::Changing,
             Closure::EmptyFor(reservation),
             Closure::TakingBack(reservation),
-            Closure::Off,
+            Closure::Saving,
         ] {
             let text = closure.text();
             assert_eq!(Closure::read(&text), Some(closure));

@@ -36,6 +36,8 @@ pub(crate) struct Memory {
     fences: Fences,
     /// Since when servers are asked to shut down.
     pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
+    /// Hosts whose hook has switched them off, and which Nova takes for up still.
+    pub(crate) switched_off: BTreeSet<HostId>,
     /// Images that are made of servers on a host.
     pub(crate) imaging: BTreeMap<HostId, Imaging>,
     /// Who had which address when Neutron was asked last and answered; none if nobody had it.
@@ -73,6 +75,7 @@ impl Memory {
         self.names = known.iter().map(|hypervisor| (HostId(hypervisor.id), names(hypervisor))).collect();
         self.hosts = self.names.iter().map(|(id, names)| (names.service.clone(), *id)).collect();
         self.imaging.retain(|host, _| self.names.contains_key(host));
+        self.switched_off.retain(|host| self.names.contains_key(host));
         self.details.retain(|name, _| known.iter().any(|other| other.hostname == *name));
         // Whoever waits for a turn, or has it, has a hand on it as well.
         let stays = |turn: &Turn| matches!(turn, Turn::Host(host) if self.names.contains_key(host));

@@ -331,7 +331,7 @@ impl<'a> Membership<'a> {
     /// Where the host is, if it was adopted. `empty`: no server is there.
     pub(crate) fn place(&self, service: &ComputeService, empty: bool) -> Option<Place> {
         match (closure(service), &self.holder) {
-            (Some(Closure::Changing | Closure::Off), _) => Some(Place::Fenced { verified_for: None }),
+            (Some(Closure::Changing | Closure::Saving), _) => Some(Place::Fenced { verified_for: None }),
             (Some(Closure::EmptyFor(reservation)), _) => {
                 Some(Place::Fenced { verified_for: Some(reservation) })
             }

@@ -1,4 +1,8 @@
-//! Switching hosts. Nova cannot do so: hooks do, and Nova's compute service says which hosts are off.
+//! Switching hosts. Nova cannot do so: hooks do, and Nova's compute services say which hosts are to be off.
+//!
+//! Why a compute service is disabled is written before its host is switched off. While Nova takes the service for up it waits a
+//! minute for it at each change of the kind, so afterwards nothing is written: the host is off when Nova says that its service
+//! is down.
 
 use fleet::hooks::PowerHooks;
 use fleet::{FleetError, OperationKey, Outcome};
@@ -7,13 +11,14 @@ use leases::plan::Place;
 
 use crate::closure::Closure;
 use crate::pools::{self, Pool};
+use crate::sight::is_off;
 use crate::{Look, OpenStackFleet};
 
 type Answer = Result<Outcome, FleetError>;
 
-/// Refuses a host that is off. Nova takes it for up for a moment after.
+/// Refuses a host that is off.
 pub(crate) fn refuse_dark(look: &Look) -> Result<(), FleetError> {
-    if pools::closure(&look.service) == Some(Closure::Off) {
+    if is_off(&look.service) {
         return Err(FleetError::Unavailable(format!("host {} is switched off", look.host())));
     }
     Ok(())
@@ -29,8 +34,8 @@ impl OpenStackFleet {
     pub(crate) async fn switch_off(&self, host: HostId, key: &OperationKey) -> Answer {
         let hooks = self.power_hooks()?;
         let look = self.look_at(host).await?;
-        let off = pools::closure(&look.service) == Some(Closure::Off);
-        if off || !matches!(look.place, Some(Place::Fenced { .. })) {
+        if is_off(&look.service) || !matches!(look.place, Some(Place::Fenced { .. })) {
+            self.memory().switched_off.remove(&host);
             return Ok(Outcome::Done);
         }
         let slots =
@@ -38,16 +43,23 @@ impl OpenStackFleet {
         if slots || !self.others(&look, |_| false).await?.is_empty() {
             return Err(FleetError::Refused(format!("host {} is in use", look.host())));
         }
-        hooks.switch(host, &look.names.hypervisor, false, key).await?;
-        self.close(&look, Closure::Off).await
+        if pools::closure(&look.service) != Some(Closure::Saving) {
+            self.close(&look, Closure::Saving).await?;
+        }
+        if !self.memory().switched_off.contains(&host) {
+            hooks.switch(host, &look.names.hypervisor, false, key).await?;
+            self.memory().switched_off.insert(host);
+        }
+        Ok(Outcome::Pending)
     }
 
     pub(crate) async fn switch_on(&self, host: HostId, key: &OperationKey) -> Answer {
         let hooks = self.power_hooks()?;
         let look = self.look_at(host).await?;
+        self.memory().switched_off.remove(&host);
         hooks.switch(host, &look.names.hypervisor, true, key).await?;
         match pools::closure(&look.service) {
-            Some(Closure::Off) => self.close(&look, Closure::Changing).await,
+            Some(Closure::Saving) => self.close(&look, Closure::Changing).await,
             _ => Ok(Outcome::Done),
         }
     }

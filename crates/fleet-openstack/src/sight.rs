@@ -239,14 +239,15 @@ impl Sight {
     }
 }
 
-/// Whether a host works. Its own fence is no failure. Nova takes a host for up for a moment after it was switched off.
+/// Whether a host works. Its own fence is no failure.
 fn health(service: &ComputeService) -> Health {
     let open = service.is_enabled() || pools::closure(service).is_some();
-    if service.is_up() && open && !is_off(service) { Health::Up } else { Health::Failed }
+    if service.is_up() && open { Health::Up } else { Health::Failed }
 }
 
-fn is_off(service: &ComputeService) -> bool {
-    pools::closure(service) == Some(Closure::Off)
+/// Whether a host was switched off.
+pub(crate) fn is_off(service: &ComputeService) -> bool {
+    pools::closure(service) == Some(Closure::Saving) && !service.is_up()
 }
 
 fn size(server: &Server) -> GuestSize {

@@ -5,13 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fleet::Fleet;
 use fleet::conformance::{self, Subject};
-use fleet::hooks::{PowerConfig, PowerHooks};
 use fleet_openstack::{Fence, OpenStackFleet};
 use leases::host::{FloatingIp, NetworkId};
 use leases::ids::{GuestId, HostId};
 use leases::plan::GuestOwner;
 use leases::project::ProjectId;
-use serde_json::json;
 
 use crate::standin::{NETWORK, Standin};
 
@@ -93,11 +91,9 @@ async fn it_keeps_them_with_traits() {
 
 #[tokio::test]
 async fn it_keeps_them_where_hooks_switch_hosts() {
-    let hooks = json!({"hooks": {"on_power_on": {"exec": ["true"]}, "on_power_off": {"exec": ["true"]}}});
-    let hooks: PowerConfig = serde_json::from_value(hooks).expect("two hooks");
     conformance::all(async || {
         let cloud = Standin::start(2).await;
-        let fleet = cloud.fleet().with_power(PowerHooks::new(&hooks).expect("hooks"));
+        let fleet = cloud.fleet().with_power(cloud.power());
         Pretended { cloud, fleet }
     })
     .await;

@@ -17,6 +17,7 @@ use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use fleet::hooks::{PowerConfig, PowerHooks};
 use fleet_openstack::{Fence, OpenStackFleet, Settings};
 use jiff::SignedDuration;
 use leases::preemption::Mark;
@@ -110,6 +111,14 @@ impl Standin {
     /// The same, by that clock.
     pub fn fleet_by(&self, clock: Arc<ManualClock>) -> OpenStackFleet {
         driver_by(&self.url, self.fence.clone(), clock)
+    }
+
+    /// Hooks that switch its hosts: they ask the cloud itself.
+    pub fn power(&self) -> PowerHooks {
+        let hook = |way: &str| json!({"webhook": format!("{}/power/{way}", self.url)});
+        let hooks = json!({"hooks": {"on_power_on": hook("on"), "on_power_off": hook("off")}});
+        let hooks: PowerConfig = serde_json::from_value(hooks).expect("two hooks");
+        PowerHooks::new(&hooks).expect("hooks")
     }
 
     /// The same with another fence.
@@ -265,6 +274,7 @@ async fn answer(
             "compute" => nova::answer(&mut state, asked),
             "network" => neutron::answer(&mut state, asked),
             "image" => glance::answer(&mut state, asked),
+            "power" => state.switch(asked.path[0] == "on", &asked.body),
             _ => placement::answer(&mut state, asked),
         };
         state.watch();

@@ -56,6 +56,8 @@ pub struct Provider {
 pub struct State {
     pub hosts: BTreeMap<String, Host>,
     pub aggregates: BTreeMap<u64, Aggregate>,
+    /// Which hosts were switched, and how.
+    pub switched: Vec<String>,
     /// Which hosts schedulers take to be in aggregates.
     told: BTreeMap<u64, BTreeSet<String>>,
     pub servers: BTreeMap<String, Server>,
@@ -121,6 +123,7 @@ impl State {
         Self {
             hosts: (1..=hosts).map(|number| (format!("host{number}"), host(number))).collect(),
             aggregates: BTreeMap::new(),
+            switched: Vec::new(),
             told: BTreeMap::new(),
             servers: BTreeMap::new(),
             providers: (1..=hosts).map(|number| (uuid(number), provider(number))).collect(),
@@ -142,6 +145,14 @@ impl State {
             let_in: BTreeSet::new(),
             plain_let_in: false,
         }
+    }
+
+    /// A host is switched, as a hook asks for it.
+    pub fn switch(&mut self, on: bool, asked: &serde_json::Value) -> super::Reply {
+        let name = asked["host_name"].as_str().expect("a host");
+        self.switched.push(format!("{name} {}", if on { "on" } else { "off" }));
+        self.host(name).up = on;
+        (200, serde_json::Value::Null)
     }
 
     /// The hosts of an aggregate, as a request that is to change it finds them.

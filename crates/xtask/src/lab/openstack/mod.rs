@@ -3,8 +3,8 @@
 //! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
 //! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`. Addresses are leased, images made of servers before they are
-//! deleted with their lease, and hosts that nobody needs switched off. What Nova says on its message bus is heard, and servers
-//! read of their leases through Nova's metadata service.
+//! deleted with their lease, hosts that nobody needs switched off, and two services with one database drive the cloud. What
+//! Nova says on its message bus is heard, and servers read of their leases through Nova's metadata service.
 //!
 //! `--only` runs some of these parts, separated by commas. With `--import` a real Blazar makes fifty leases on six compute
 //! hosts, and `allot import blazar` takes them over. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
@@ -23,6 +23,7 @@ mod logins;
 mod moving_in;
 mod notifications;
 mod power;
+mod replicas;
 mod scheduler;
 mod site;
 mod staying;
@@ -82,17 +83,19 @@ const BLAZAR_FILTER: &str = "blazar-filter";
 const ADDRESSES: &str = "addresses";
 const IMAGES: &str = "images";
 const POWER: &str = "power";
+const REPLICAS: &str = "replicas";
 const ALLOT_FILTER: &str = "allot-filter";
 const TENANT: &str = "tenant";
 const TRAITS: &str = "traits";
 const NOTIFICATIONS: &str = "notifications";
 const VENDORDATA: &str = "vendordata";
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     LOGINS,
     BLAZAR_FILTER,
     ADDRESSES,
     IMAGES,
     POWER,
+    REPLICAS,
     NOTIFICATIONS,
     VENDORDATA,
     ALLOT_FILTER,

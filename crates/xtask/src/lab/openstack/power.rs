@@ -2,14 +2,15 @@
 //! `nova-compute` in the middle, and to have it go on.
 
 use anyhow::{Result, ensure};
+use serde_json::Value;
 
 use super::site::{FREE_POOL, Site, ends_well, until};
 use crate::leasing::cases::Cases;
 use crate::leasing::date::Minute;
 use crate::run::write;
 
-/// Why a compute service is disabled whose host is off.
-const OFF: &str = "allot: switched off";
+/// Why a compute service is disabled whose host is off, or about to be.
+const SAVING: &str = "allot: saving power";
 
 /// Minutes until a lease starts for which all hosts are woken.
 const AHEAD: i64 = 3;
@@ -35,18 +36,17 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     ];
     let server = switched.clone().with(saving.concat()).start()?;
     cases.check("hosts that nobody needs are switched off but for a spare one, and Nova says so", || {
-        until("two are not off", || Ok(off(site)?.len() == 2))?;
-        let down = || Ok(down(site)? == 2);
-        until("Nova takes them for up", down)?;
-        let shown = site.allot("admin", "admin", &["energy", "hosts"])?;
-        ensure!(shown.contains("off"), "{shown}");
-        Ok(())
+        until("two are not off", || Ok(off(site)? == 2))?;
+        let shown = || site.allot("admin", "admin", &["energy", "hosts"]);
+        until("the service takes them for on", || {
+            Ok(shown()?.lines().filter(|line| line.contains(" off ")).count() == 2)
+        })
     });
     cases.check("they are on again when a lease of all of them starts, and its servers run there", || {
         let start = Minute::now().plus(AHEAD).sent();
         let words = ["lease", "create", "all", "--hosts", "3", "--start", &start, "--for", "1h"];
         site.allot("alice", "physics", &words)?;
-        until("they are not woken", || Ok(off(site)?.is_empty()))?;
+        until("they are not woken", || Ok(off(site)? == 0))?;
         until("the lease has not come near", || Ok(site.alices("all")?["status"] != "PENDING"))?;
         let hint = format!("reservation={}", site.until_active("all")?);
         let reason = &site.alices("all")?["status_reason"];
@@ -64,28 +64,30 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     });
     cases.check("they are off again when it is over", || {
         until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
-        until("two are not off", || Ok(off(site)?.len() == 2))
+        until("two are not off", || Ok(off(site)? == 2))
     });
     cases.check("the service ends as it should while hosts are off", || ends_well(server));
     let server = switched.start()?;
     cases.check("a service that does not save power any more wakes them", || {
-        until("some are off", || Ok(off(site)?.is_empty() && site.closed()? == 0 && down(site)? == 0))
+        until("some are off", || {
+            Ok(site.closed()? == 0 && services(site, |_| true)? == services(site, is_up)?)
+        })
     });
     cases.check("the service ends as it should", || ends_well(server));
     Ok(())
 }
 
-/// Hosts that are off, as Nova's services say.
-fn off(site: &Site<'_>) -> Result<Vec<String>> {
-    let all = site.nova("os-services?binary=nova-compute")?;
-    let services = all["services"].as_array().cloned().unwrap_or_default();
-    let off = services.iter().filter(|service| service["disabled_reason"] == OFF);
-    Ok(off.filter_map(|service| service["host"].as_str().map(str::to_owned)).collect())
+/// How many hosts are off, as Nova's services say.
+fn off(site: &Site<'_>) -> Result<usize> {
+    services(site, |service| service["disabled_reason"] == SAVING && !is_up(service))
 }
 
-/// How many hosts Nova takes for down.
-fn down(site: &Site<'_>) -> Result<usize> {
+fn is_up(service: &Value) -> bool {
+    service["state"] == "up"
+}
+
+/// How many compute services are like that.
+fn services(site: &Site<'_>, wanted: impl Fn(&Value) -> bool) -> Result<usize> {
     let all = site.nova("os-services?binary=nova-compute")?;
-    let services = all["services"].as_array().cloned().unwrap_or_default();
-    Ok(services.iter().filter(|service| service["state"] == "down").count())
+    Ok(all["services"].as_array().into_iter().flatten().filter(|service| wanted(service)).count())
 }
