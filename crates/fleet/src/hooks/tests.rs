@@ -175,3 +175,21 @@ async fn a_web_hook_that_refuses_is_quoted_and_no_redirection_is_followed() {
     let error = call(&text(port)).await.expect_err("302");
     assert!(error.starts_with("hook on_hold: 302 Found"), "{error}");
 }
+
+#[test]
+fn energy_h_a_file_that_switches_hosts_has_two_hooks_and_nothing_else() {
+    let read = |text: &str| toml::from_str::<PowerConfig>(text).map_err(|error| error.to_string());
+    let (off, on) = ("[hooks.on_power_off]\nexec = [\"off\"]\n", "[hooks.on_power_on]\nexec = [\"on\"]\n");
+    let both = read(&format!("{off}{on}")).expect("two hooks");
+    assert!(PowerHooks::new(&both).is_ok());
+    for (text, reason) in [
+        (off.to_owned(), "missing field `on_power_on`"),
+        (format!("{off}{on}[hooks.on_hold]\nexec = [\"hold\"]\n"), "unknown field `on_hold`"),
+        (format!("hosts = []\n{off}{on}"), "unknown field `hosts`"),
+    ] {
+        let refused = read(&text).expect_err("it is not such a file");
+        assert!(refused.contains(reason), "{refused}");
+    }
+    let neither = read("[hooks]\non_power_off = {}\non_power_on = {}\n").expect("two hooks");
+    assert!(matches!(PowerHooks::new(&neither), Err(HooksError::Kind(_))));
+}
