@@ -1,15 +1,13 @@
 //! Images of servers, made before the servers are deleted with their lease. An image is known by a property that says what
 //! it was made for, so whoever is asked to make it next finds it; once it is ready it is given to the server's project.
 
-use std::collections::BTreeMap;
-
 use fleet::{FleetError, OperationKey, Outcome};
-use jiff::Timestamp;
 use leases::ids::{GuestId, HostId, ReservationId};
 use leases::plan::{GuestOwner, Place};
 
 use crate::OpenStackFleet;
 use crate::ids::parse_uuid;
+use crate::imaging::{Imaging, Stage};
 use crate::wire::{Image, Server};
 
 type Answer = Result<Outcome, FleetError>;
@@ -19,46 +17,6 @@ const PREFIX: &str = "reserved_";
 
 /// Glance's limit, characters.
 const LONGEST_NAME: usize = 255;
-
-/// How far the images of the servers on a host are.
-#[derive(Clone, Debug)]
-pub(crate) struct Imaging {
-    reservation: ReservationId,
-    /// The moment that they are made for.
-    moment: Timestamp,
-    /// Since when they are being made, all or those that are missing.
-    since: Timestamp,
-    servers: BTreeMap<GuestId, Stage>,
-    /// What is in the way, which was said.
-    said: Option<FleetError>,
-}
-
-/// How far the image of a server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Nova cannot make it now.
-    Busy,
-    /// Nova has been asked for it.
-    Asked,
-    Ready,
-    Failed(FleetError),
-}
-
-impl Imaging {
-    /// What the image of that server is made for, as one text.
-    fn made_for(&self, server: &Server) -> String {
-        format!("{}/{}/{}", self.reservation, server.id, self.moment)
-    }
-
-    /// Why it has not gone, if it has not. Whatever is not ready is made once more then.
-    fn conclude(&mut self, late: Option<FleetError>) -> Option<FleetError> {
-        let first = |stage: &Stage| if let Stage::Failed(error) = stage { Some(error.clone()) } else { None };
-        let failed = self.servers.values().find_map(first).or(late);
-        self.servers.retain(|_, stage| *stage == Stage::Ready);
-        self.said = None;
-        failed
-    }
-}
 
 impl OpenStackFleet {
     /// Makes images of the lease's servers on a host, one after another: its disk has enough to do with one. While a service
@@ -79,13 +37,7 @@ impl OpenStackFleet {
         let (now, moment) = (self.clock.now(), facts.images_for);
         let before = self.memory().imaging.get(&host).cloned();
         let before = before.filter(|work| (work.reservation, work.moment) == (reservation, moment));
-        let mut work = before.unwrap_or_else(|| Imaging {
-            reservation,
-            moment,
-            since: now,
-            servers: BTreeMap::new(),
-            said: None,
-        });
+        let mut work = before.unwrap_or_else(|| Imaging::new(reservation, moment, now));
         let own = |server: &&Server| {
             look.sight.owner(server, &self.settings.fence) == GuestOwner::Lease(lease)
                 && !["DELETED", "SOFT_DELETED"].contains(&server.status.as_str())

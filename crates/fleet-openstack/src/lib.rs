@@ -24,6 +24,7 @@ mod guests;
 mod handover;
 mod ids;
 mod images;
+mod imaging;
 mod isolation;
 mod memory;
 mod notifications;

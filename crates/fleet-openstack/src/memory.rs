@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 
-use crate::images::Imaging;
+use crate::imaging::Imaging;
 use crate::sight::{Details, Names};
 use crate::wire::Hypervisor;
 
