@@ -14,6 +14,7 @@ use leases::ids::{FloatingIpId, ReservationId};
 
 use crate::OpenStackFleet;
 use crate::ids::parse_uuid;
+use crate::turns::Turn;
 use crate::wire::{self, FloatingAddress};
 
 type Answer = Result<Outcome, FleetError>;
@@ -97,7 +98,7 @@ impl OpenStackFleet {
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Answer {
-        let _turn = self.turn_of_address(ip.id).await;
+        let _turn = self.turns.of(Turn::Address(ip.id)).await;
         if self.memory().is_late(key) || self.floating_address(ip).await?.is_some() {
             return Ok(Outcome::Done);
         }
@@ -117,7 +118,7 @@ impl OpenStackFleet {
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Answer {
-        let _turn = self.turn_of_address(ip.id).await;
+        let _turn = self.turns.of(Turn::Address(ip.id)).await;
         if self.memory().is_late(key) {
             return Ok(Outcome::Done);
         }

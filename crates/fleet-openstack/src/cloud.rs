@@ -7,12 +7,13 @@ mod placement;
 
 pub(crate) use self::nova::NewFlavor;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use fleet::FleetError;
 use openstack::{Answer, Call, Error, Session};
 use serde::de::DeserializeOwned;
+
+use crate::turns::Turns;
 
 /// Entries of a page. Services may be set to give fewer.
 const PAGE: usize = 1000;
@@ -29,13 +30,13 @@ pub(crate) struct Cloud {
     session: Arc<Session>,
     /// Whether servers are asked for with the hints that they were started with.
     hints: bool,
-    /// Aggregates that are being changed.
-    aggregates: Mutex<BTreeMap<u64, Arc<tokio::sync::Mutex<()>>>>,
+    /// Of aggregates that are being changed.
+    turns: Turns<u64>,
 }
 
 impl Cloud {
     pub(crate) fn new(session: Arc<Session>, hints: bool) -> Self {
-        Self { session, hints, aggregates: Mutex::default() }
+        Self { session, hints, turns: Turns::default() }
     }
 
     async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, FleetError> {

@@ -9,7 +9,7 @@ use leases::plan::{GuestOwner, Place};
 use crate::closure::Closure;
 use crate::fence::{FREE, Whole, trait_of};
 use crate::pools::{self, Kept, Pool};
-use crate::power::refuse_dark;
+use crate::sight::is_off;
 use crate::wire::Aggregate;
 use crate::{Look, OpenStackFleet};
 
@@ -59,8 +59,6 @@ impl OpenStackFleet {
 
     pub(crate) async fn abandon_host(&self, host: HostId) -> Answer {
         let look = self.look_at(host).await?;
-        let slots =
-            look.aggregates().iter().filter_map(Pool::of).any(|pool| pool.slots(look.host()).is_some());
         let mut kept = look.aggregates().iter().filter_map(Kept::of);
         if let Some(kept) = kept.find(|kept| kept.aggregate.hosts.contains(look.host())) {
             return Err(FleetError::Refused(format!(
@@ -72,7 +70,7 @@ impl OpenStackFleet {
         }
         match look.place {
             None => return Ok(Outcome::Done),
-            Some(Place::FreePool) if !slots => {}
+            Some(Place::FreePool) if !look.has_slots() => {}
             Some(_) => {
                 let name = look.host();
                 return Err(FleetError::Refused(format!("host {name} is not in the free pool")));
@@ -104,7 +102,10 @@ impl OpenStackFleet {
     pub(crate) async fn unfence_host(&self, host: HostId) -> Answer {
         let look = self.look_at(host).await?;
         if matches!(look.place, Some(Place::Fenced { .. })) {
-            refuse_dark(&look)?;
+            if is_off(&look.service) {
+                let name = look.host();
+                return Err(FleetError::Unavailable(format!("host {name} is switched off")));
+            }
             self.enter_free_pool(&look).await?;
             self.open(&look).await?;
         }
@@ -121,7 +122,6 @@ impl OpenStackFleet {
         if !matches!(look.place, Some(Place::Fenced { .. })) {
             return Ok(Outcome::Done);
         }
-        refuse_dark(&look)?;
         if !look.service.is_up() {
             let name = look.host();
             return Err(FleetError::Unavailable(format!("the compute service on host {name} is down")));

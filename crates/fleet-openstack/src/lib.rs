@@ -35,6 +35,7 @@ mod settings;
 mod sight;
 mod slots;
 mod take_over;
+mod turns;
 mod wire;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,19 +44,20 @@ use ambient::Clock;
 use fleet::FleetError;
 use fleet::hooks::PowerHooks;
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
-use leases::ids::{FloatingIpId, HostId, ReservationId};
+use leases::ids::HostId;
 use leases::plan::Place;
 use openstack::Session;
 use tokio::sync::OwnedMutexGuard;
 
 use self::cloud::Cloud;
 pub use self::fence::Fence;
-use self::memory::{Memory, Turn};
+use self::memory::Memory;
 pub use self::notifications::Notifications;
-use self::pools::Membership;
+use self::pools::{Membership, Pool};
 pub use self::settings::Settings;
 use self::sight::{Details, Names, Sight};
 pub use self::take_over::{BlazarReservation, BlazarTraces};
+use self::turns::{Turn, Turns};
 use self::wire::{Aggregate, ComputeService, Hypervisor};
 
 /// How many providers Placement is asked about at once when their hosts are seen for the first time.
@@ -70,6 +72,7 @@ pub struct OpenStackFleet {
     /// What switches hosts, if anything does.
     power: Option<PowerHooks>,
     memory: Mutex<Memory>,
+    turns: Turns<Turn>,
 }
 
 /// A look at one host.
@@ -88,13 +91,18 @@ impl Look {
     fn aggregates(&self) -> &[Aggregate] {
         &self.sight.aggregates
     }
+
+    /// Whether any reservation has slots of the host.
+    fn has_slots(&self) -> bool {
+        self.aggregates().iter().filter_map(Pool::of).any(|pool| pool.slots(self.host()).is_some())
+    }
 }
 
 impl OpenStackFleet {
     /// The compute hosts of that cloud. Nothing is asked before it is needed.
     pub fn new(session: Arc<Session>, settings: Settings, clock: Arc<dyn Clock>) -> Self {
         let cloud = Cloud::new(session, settings.hints);
-        Self { cloud, settings, clock, power: None, memory: Mutex::default() }
+        Self { cloud, settings, clock, power: None, memory: Mutex::default(), turns: Turns::default() }
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -103,20 +111,7 @@ impl OpenStackFleet {
 
     /// Waits until no other step is at work on the host.
     async fn turn(&self, host: HostId) -> OwnedMutexGuard<()> {
-        let turn = self.memory().turn(Turn::Host(host));
-        turn.lock_owned().await
-    }
-
-    /// The same of a reservation as a whole. Whoever has the turn of a host may wait for it, but not the other way round.
-    async fn turn_of(&self, reservation: ReservationId) -> OwnedMutexGuard<()> {
-        let turn = self.memory().turn(Turn::Reservation(reservation));
-        turn.lock_owned().await
-    }
-
-    /// The same of an address.
-    async fn turn_of_address(&self, ip: FloatingIpId) -> OwnedMutexGuard<()> {
-        let turn = self.memory().turn(Turn::Address(ip));
-        turn.lock_owned().await
+        self.turns.of(Turn::Host(host)).await
     }
 
     /// Lets schedulers read what was changed.

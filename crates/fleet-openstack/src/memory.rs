@@ -1,7 +1,6 @@
 //! What the driver remembers. Losing it costs questions, and servers that were asked to shut down another grace time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use fleet::{Fences, OperationKey};
 use jiff::Timestamp;
@@ -11,17 +10,6 @@ use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use crate::imaging::Imaging;
 use crate::sight::{Details, Names};
 use crate::wire::Hypervisor;
-
-/// At what one step is at work at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Turn {
-    /// A host.
-    Host(HostId),
-    /// A reservation as a whole.
-    Reservation(ReservationId),
-    /// An address.
-    Address(FloatingIpId),
-}
 
 /// So many addresses more than there are may be remembered.
 const FORGOTTEN_FROM: usize = 1000;
@@ -44,7 +32,6 @@ pub(crate) struct Memory {
     addresses: BTreeMap<FloatingIpId, Option<ReservationId>>,
     /// Neutron does not answer, which was said.
     pub(crate) addresses_unseen: bool,
-    turns: BTreeMap<Turn, Arc<tokio::sync::Mutex<()>>>,
     /// Hosts that cannot be told apart, which were said.
     said: BTreeSet<String>,
 }
@@ -77,9 +64,6 @@ impl Memory {
         self.imaging.retain(|host, _| self.names.contains_key(host));
         self.switched_off.retain(|host| self.names.contains_key(host));
         self.details.retain(|name, _| known.iter().any(|other| other.hostname == *name));
-        // Whoever waits for a turn, or has it, has a hand on it as well.
-        let stays = |turn: &Turn| matches!(turn, Turn::Host(host) if self.names.contains_key(host));
-        self.turns.retain(|turn, lock| stays(turn) || Arc::strong_count(lock) > 1);
         known
     }
 
@@ -97,10 +81,6 @@ impl Memory {
 
     pub(crate) fn note_details(&mut self, found: Vec<(String, Details)>) {
         self.details.extend(found);
-    }
-
-    pub(crate) fn turn(&mut self, turn: Turn) -> Arc<tokio::sync::Mutex<()>> {
-        Arc::clone(self.turns.entry(turn).or_default())
     }
 
     /// Notes who has these addresses.

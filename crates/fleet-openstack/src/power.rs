@@ -9,20 +9,12 @@ use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::HostId;
 use leases::plan::Place;
 
+use crate::OpenStackFleet;
 use crate::closure::Closure;
-use crate::pools::{self, Pool};
+use crate::pools;
 use crate::sight::is_off;
-use crate::{Look, OpenStackFleet};
 
 type Answer = Result<Outcome, FleetError>;
-
-/// Refuses a host that is off.
-pub(crate) fn refuse_dark(look: &Look) -> Result<(), FleetError> {
-    if is_off(&look.service) {
-        return Err(FleetError::Unavailable(format!("host {} is switched off", look.host())));
-    }
-    Ok(())
-}
 
 impl OpenStackFleet {
     /// The same, whose hosts these hooks switch.
@@ -38,13 +30,13 @@ impl OpenStackFleet {
             self.memory().switched_off.remove(&host);
             return Ok(Outcome::Done);
         }
-        let slots =
-            look.aggregates().iter().filter_map(Pool::of).any(|pool| pool.slots(look.host()).is_some());
-        if slots || !self.others(&look, |_| false).await?.is_empty() {
+        if look.has_slots() || !self.others(&look, |_| false).await?.is_empty() {
             return Err(FleetError::Refused(format!("host {} is in use", look.host())));
         }
         if pools::closure(&look.service) != Some(Closure::Saving) {
             self.close(&look, Closure::Saving).await?;
+            // Once it was off, or was to be, it may have been in the free pool since.
+            self.memory().switched_off.remove(&host);
         }
         if !self.memory().switched_off.contains(&host) {
             hooks.switch(host, &look.names.hypervisor, false, key).await?;

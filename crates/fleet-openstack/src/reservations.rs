@@ -19,6 +19,7 @@ use crate::fence::Whole;
 use crate::ids::{FLAVOR, resource_class};
 use crate::isolation::copy_of;
 use crate::pools::{self, Pool};
+use crate::turns::Turn;
 use crate::wire::{Aggregate, Flavor};
 
 type Answer = Result<Outcome, FleetError>;
@@ -51,7 +52,7 @@ impl OpenStackFleet {
         if let Some(pool) = complete(known) {
             return Ok(pool);
         }
-        let _turn = self.turn_of(reservation).await;
+        let _turn = self.turns.of(Turn::Reservation(reservation)).await;
         let now = self.cloud.aggregates().await?;
         if let Some(pool) = complete(&now) {
             return Ok(pool);
@@ -177,7 +178,7 @@ impl OpenStackFleet {
     }
 
     pub(crate) async fn finish_reservation(&self, reservation: ReservationId) -> Answer {
-        let _turn = self.turn_of(reservation).await;
+        let _turn = self.turns.of(Turn::Reservation(reservation)).await;
         let fence = &self.settings.fence;
         let (name, zone) = (reservation.to_string(), pools::zone_of(reservation));
         let all = self.cloud.aggregates().await?;

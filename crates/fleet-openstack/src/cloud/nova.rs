@@ -1,7 +1,6 @@
 //! Nova.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
 
 use fleet::FleetError;
 use openstack::{Api, Call, Microversion};
@@ -161,19 +160,12 @@ impl Cloud {
         body: Value,
         done: &[u16],
     ) -> Result<(), FleetError> {
-        let turn = self.turn_of_aggregate(id);
-        let _turn = turn.lock().await;
+        // Nova tells its schedulers which hosts are in an aggregate as each request has found it: of two at the same time they
+        // would forget one.
+        let _turn = self.turns.of(id).await;
         let call = Call::new(COMPUTE, name, Method::POST, &["os-aggregates", &id.to_string(), "action"])
             .repeatable();
         self.send_unless(call.with_body(body), done).await.map(drop)
-    }
-
-    /// One request at a time changes an aggregate: Nova tells its schedulers which hosts are in it as each request has found
-    /// it, so that of two at the same time one would be told away.
-    fn turn_of_aggregate(&self, id: u64) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.aggregates.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(turns.entry(id).or_default())
     }
 
     /// Has Nova tell its schedulers of an aggregate once more: another service may have changed it at the same time.

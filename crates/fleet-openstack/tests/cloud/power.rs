@@ -62,6 +62,19 @@ async fn energy_h_whoever_goes_on_after_a_crash_switches_a_compute_host_off_agai
 }
 
 #[tokio::test]
+async fn energy_h_a_compute_host_that_was_needed_before_it_was_off_is_switched_off_the_next_time() {
+    let cloud = Standin::start(1).await;
+    let fleet = cloud.fleet().with_power(cloud.power());
+    assert_eq!(adopt(&fleet, ONE).await, Ok(Outcome::Done));
+    done(&fleet, &[Action::Fence(ONE)]).await;
+    assert_eq!(step(&fleet, Action::PowerOff(ONE)).await, Ok(Outcome::Pending));
+    cloud.state().host("host1").up = true;
+    done(&fleet, &[Action::Unfence(ONE), Action::Fence(ONE)]).await;
+    assert_eq!(step(&fleet, Action::PowerOff(ONE)).await, Ok(Outcome::Pending));
+    assert_eq!(cloud.state().switched, ["host1 off", "host1 off"]);
+}
+
+#[tokio::test]
 async fn energy_h_a_cloud_without_hooks_for_it_cannot_switch_hosts() {
     assert!(!Standin::start(1).await.fleet().switches_hosts());
 }

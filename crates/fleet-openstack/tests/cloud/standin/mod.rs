@@ -1,5 +1,5 @@
-//! A cloud in memory: Keystone's login, and of Nova, Placement, Neutron and Glance what the driver asks. The test `recorded` holds its
-//! answers against those of a real cloud.
+//! A cloud in memory: Keystone's login, and of Nova, Placement, Neutron and Glance what the driver asks. The test `recorded`
+//! holds its answers against those of a real cloud.
 
 mod glance;
 mod neutron;

@@ -71,7 +71,7 @@ pub fn on_nova(
     }
     if lab.wants(REPLICAS) {
         lab.tell("two services");
-        replicas::on_nova(cases, &site, &directory)?;
+        replicas::on_nova(cases, &site)?;
     }
     if lab.wants(NOTIFICATIONS) {
         lab.tell("notifications");
