@@ -55,8 +55,7 @@ pub const STAGES: [Stage; 7] = [
 pub fn prepare() -> Result<()> {
     Python::ready()?;
     places::need_postgres()?;
-    message_bus::prepare()?;
-    processes::prepare()
+    message_bus::prepare()
 }
 
 /// Runs the chore.

@@ -1,14 +1,15 @@
 //! The machine's clock is set, forth and back, while the service runs.
 //!
-//! Only the process's view of it is: Debian's `faketime` stands between it and the system, and reads how far
-//! the clock is off from a file. What measures time and not the date goes on as ever, as on a real machine: by it the
+//! Only the process's view of it is: a library (`clock.c`) stands between it and the system, and reads how far the
+//! clock is off from a file. What measures time and not the date goes on as ever, as on a real machine: by it the
 //! service finds out that the clock was set, and changes nothing before an operator accepts that.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::leasing::acknowledged::of_hosts;
@@ -16,23 +17,20 @@ use crate::leasing::cases::Cases;
 use crate::leasing::date::Minute;
 use crate::leasing::http::{Caller, text};
 use crate::leasing::server::Launch;
-use crate::places;
-use crate::run::Executable;
+use crate::run::{Executable, must_run};
 
 /// The service looks at the clock at least every ten seconds while it waits.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs the checks.
 pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
-    let library = library()?;
     let directory = tempfile::tempdir()?;
+    let library = library(directory.path())?;
     let clock = Clock(directory.path().join("clock"));
     clock.set(0)?;
     let launch = Launch::new(ours, directory.path())
         .environment("LD_PRELOAD", &library.display().to_string())
-        .environment("FAKETIME_TIMESTAMP_FILE", &clock.0.display().to_string())
-        .environment("FAKETIME_NO_CACHE", "1")
-        .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        .environment("ALLOT_TEST_CLOCK", &clock.0.display().to_string());
     let server = launch.start()?;
     let caller = server.caller();
     caller.post("/v1/os-hosts", &json!({"id": "1"}))?.expect(201)?;
@@ -114,16 +112,14 @@ fn is_still(caller: &Caller, id: &str, status: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where the library is; it is installed if it can be.
-pub fn library() -> Result<PathBuf> {
-    places::need_program("faketime", "faketime")?;
-    let found = |parent: &Path| {
-        let library = parent.join("faketime/libfaketime.so.1");
-        library.exists().then_some(library)
-    };
-    let multiarch = fs::read_dir("/usr/lib").context("no /usr/lib")?.flatten().map(|entry| entry.path());
-    match multiarch.chain([PathBuf::from("/usr/lib"), PathBuf::from("/usr/lib64")]).find_map(|p| found(&p)) {
-        Some(library) => Ok(library),
-        None => bail!("faketime is installed, yet its library is not under /usr/lib"),
-    }
+/// Builds the library that stands between the process and the clock, with the compiler that Rust links with.
+fn library(directory: &Path) -> Result<PathBuf> {
+    let (source, library) = (directory.join("clock.c"), directory.join("clock.so"));
+    fs::write(&source, include_str!("clock.c")).context("cannot write the library's source")?;
+    must_run(
+        Command::new("cc")
+            .args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"])
+            .args([&library, &source]),
+    )?;
+    Ok(library)
 }

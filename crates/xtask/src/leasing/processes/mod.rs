@@ -15,11 +15,6 @@ use super::cases::Cases;
 use crate::run::Executable;
 use crate::tally::Tally;
 
-/// Sees to it that what the stage needs is there.
-pub fn prepare() -> Result<()> {
-    clock::library().map(drop)
-}
-
 /// Runs the stage.
 pub fn run(ours: &Executable) -> Result<Tally> {
     let mut cases = Cases::new("processes");
