@@ -39,6 +39,11 @@ impl Cloud {
         Self { session, hints, turns: Turns::default() }
     }
 
+    /// Who this is to the cloud.
+    pub(crate) async fn own_user(&self) -> Result<String, FleetError> {
+        self.session.own_token().await.map(|token| token.user.id).map_err(failed)
+    }
+
     async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, FleetError> {
         self.session.call(&call).await.and_then(|answer| answer.json()).map_err(failed)
     }

@@ -113,11 +113,10 @@ impl Inventory for OpenStackFleet {
         let names: Vec<Names> = hosts.iter().filter_map(|host| self.memory().names(*host)).collect();
         let servers = try_join_all(names.iter().map(|names| self.cloud.servers(Some(&names.service))));
         let (services, aggregates, servers, floating_ips) =
-            try_join!(self.cloud.services(None), self.cloud.aggregates(), servers, self.who_has(addresses))?;
+            try_join!(self.all_services(), self.cloud.aggregates(), servers, self.who_has(addresses))?;
         let servers: Vec<_> = servers.into_iter().flatten().collect();
-        let moving = servers.iter().any(crate::wire::Server::is_moving);
-        let migrations = if moving { self.cloud.migrations().await? } else { Vec::new() };
-        let sight = Sight::new(services, aggregates, servers, migrations);
+        let looked_at = names.iter().map(|names| names.service.as_str()).collect();
+        let sight = self.sight(services, aggregates, servers, Some(&looked_at)).await?;
         Ok(self.observed(&sight, hosts, floating_ips))
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use fleet::{FleetError, OperationKey, Outcome};
+use fleet::{FleetError, Outcome};
 use leases::ids::{GuestId, HostId};
-use leases::plan::{GuestOwner, Place};
+use leases::plan::GuestOwner;
 
 use crate::OpenStackFleet;
 
@@ -57,42 +57,6 @@ impl OpenStackFleet {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        Ok(Outcome::Pending)
-    }
-
-    pub(crate) async fn move_guest(
-        &self,
-        host: HostId,
-        guest: GuestId,
-        to: HostId,
-        key: &OperationKey,
-    ) -> Answer {
-        let look = self.look_at(host).await?;
-        let id = guest.to_string();
-        let Some(server) = look.sight.on(look.host()).iter().find(|server| server.id == id) else {
-            return Ok(Outcome::Done);
-        };
-        let owner = look.sight.owner(server, &self.settings.fence);
-        let of_lease = key.lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));
-        let goes = match look.place {
-            Some(Place::Fenced { .. }) => true,
-            Some(Place::Held(_) | Place::Releasing(_)) => of_lease || owner == GuestOwner::Preemptible,
-            Some(Place::FreePool) => owner == GuestOwner::Preemptible,
-            None => false,
-        };
-        if !goes || server.is_moving() {
-            return Ok(if goes { Outcome::Pending } else { Outcome::Done });
-        }
-        if owner != GuestOwner::Preemptible && !self.settings.fence.moves_all() {
-            return Err(FleetError::Refused(format!(
-                "server {guest} is not preemptible: the fence lets no other server on hosts of the free pool"
-            )));
-        }
-        let target = self.look_at(to).await?;
-        if target.place != Some(Place::FreePool) || !target.service.is_enabled() {
-            return Err(FleetError::Refused(format!("host {} is not in the free pool", target.host())));
-        }
-        self.cloud.live_migrate(&id, target.host()).await?;
         Ok(Outcome::Pending)
     }
 }

@@ -27,9 +27,12 @@ mod images;
 mod imaging;
 mod isolation;
 mod memory;
+mod moves;
+mod moving;
 mod notifications;
 mod pools;
 mod power;
+mod reports;
 mod reservations;
 mod settings;
 mod sight;
@@ -38,6 +41,7 @@ mod take_over;
 mod turns;
 mod wire;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ambient::Clock;
@@ -145,20 +149,27 @@ impl OpenStackFleet {
         let service = service.ok_or_else(|| {
             FleetError::Unavailable(format!("Nova has no compute service on host {} any more", names.service))
         })?;
-        let sight = Sight::new(vec![service.clone()], aggregates, servers, Vec::new());
+        let hosts = BTreeSet::from([names.service.as_str()]);
+        let sight = self.sight(vec![service.clone()], aggregates, servers, Some(&hosts)).await?;
         let membership = Membership::of(&sight.aggregates, &self.settings.free_pool, &names.service);
         let place = membership.place(&service, sight.on(&names.service).is_empty());
         Ok(Look { names, service, sight, place })
+    }
+
+    /// All compute services; which of them report is noted.
+    async fn all_services(&self) -> Result<Vec<ComputeService>, FleetError> {
+        let services = self.cloud.services(None).await?;
+        let now = self.clock.now();
+        self.memory().reports.note(&services, now, self.settings.failed_after);
+        Ok(services)
     }
 
     /// Looks at the whole cloud, and at its hypervisors.
     async fn look_at_all(&self) -> Result<(Vec<Hypervisor>, Sight), FleetError> {
         let cloud = &self.cloud;
         let (hypervisors, services, aggregates, servers) =
-            try_join!(self.hypervisors(), cloud.services(None), cloud.aggregates(), cloud.servers(None))?;
-        let moving = servers.iter().any(wire::Server::is_moving);
-        let migrations = if moving { cloud.migrations().await? } else { Vec::new() };
-        Ok((hypervisors, Sight::new(services, aggregates, servers, migrations)))
+            try_join!(self.hypervisors(), self.all_services(), cloud.aggregates(), cloud.servers(None))?;
+        Ok((hypervisors, self.sight(services, aggregates, servers, None).await?))
     }
 
     /// Asks Placement about hosts that are seen for the first time.

@@ -8,6 +8,8 @@ use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 
 use crate::imaging::Imaging;
+use crate::moves::Moves;
+use crate::reports::Reports;
 use crate::sight::{Details, Names};
 use crate::wire::Hypervisor;
 
@@ -26,6 +28,10 @@ pub(crate) struct Memory {
     pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
     /// Hosts whose hook has switched them off, and which Nova takes for up still.
     pub(crate) switched_off: BTreeSet<HostId>,
+    /// Which compute services do not report any more.
+    pub(crate) reports: Reports,
+    /// Moves that Nova was asked for.
+    pub(crate) moves: Moves,
     /// Images that are made of servers on a host.
     pub(crate) imaging: BTreeMap<HostId, Imaging>,
     /// Who had which address when Neutron was asked last and answered; none if nobody had it.

@@ -18,6 +18,8 @@ pub struct Settings {
     pub free_pool: String,
     /// How long Nova's schedulers may go by what they have read before a change.
     pub settle: Duration,
+    /// How long a compute service has to be down, while most others are up, before its host has failed.
+    pub failed_after: SignedDuration,
     /// How long it may take to make images of the servers on one host, or those of them that an attempt before did not
     /// make; what is not made then has failed.
     pub image_time: SignedDuration,

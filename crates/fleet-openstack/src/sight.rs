@@ -6,12 +6,13 @@ use fleet::Machine;
 use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
-use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, ObservedHost, Powered, Prepared};
+use leases::plan::{Guest, GuestOwner, GuestSize, ObservedHost, Powered, Prepared};
 use leases::project::ProjectId;
 
 use crate::closure::Closure;
 use crate::fence::{Fence, OUR_TRAITS};
 use crate::ids::{FLAVOR, parse_uuid};
+use crate::moves::Way;
 use crate::pools::{self, Membership, Pool};
 use crate::settings::Settings;
 use crate::wire::{Aggregate, ComputeService, Hypervisor, Inventory, Migration, Server};
@@ -62,6 +63,8 @@ pub(crate) struct Sight {
     pub(crate) servers: BTreeMap<String, Vec<Server>>,
     /// Where servers are moving to.
     pub(crate) destinations: BTreeMap<String, String>,
+    /// Hosts whose compute services have been down for long.
+    pub(crate) failed: BTreeSet<String>,
 }
 
 /// What the driver remembers of servers, and who is who.
@@ -80,6 +83,7 @@ impl Sight {
         aggregates: Vec<Aggregate>,
         servers: Vec<Server>,
         migrations: Vec<Migration>,
+        failed: BTreeSet<String>,
     ) -> Self {
         let mut by_host: BTreeMap<String, Vec<Server>> = BTreeMap::new();
         for server in servers {
@@ -93,6 +97,7 @@ impl Sight {
             aggregates,
             servers: by_host,
             destinations: migrations.into_iter().filter_map(moving).collect(),
+            failed,
         }
     }
 
@@ -169,7 +174,7 @@ impl Sight {
             let guests = servers.iter().filter_map(|server| self.guest(server, owner(server), known));
             let host = ObservedHost {
                 place,
-                health: health(service),
+                health: self.health(service),
                 guests: guests.collect(),
                 slots: slots.get(names.service.as_str()).cloned().unwrap_or_default(),
                 powered: if is_off(service) { Powered::Off } else { Powered::On },
@@ -184,17 +189,18 @@ impl Sight {
         let asked = known.stopping.get(&id).copied();
         // Whoever has shut down needs no more time for it: the grace time is over.
         let stopping_since = asked.map(|at| if server.is_shut_off() { Timestamp::UNIX_EPOCH } else { at });
-        let moving_to = server.is_moving().then(|| self.destinations.get(&server.id)).flatten();
+        let moves = server.is_moving() || server.is_resizing();
+        let moving_to = moves.then(|| self.destinations.get(&server.id)).flatten();
         // The fence may refuse all others on hosts of the free pool, where guests are moved to.
         let goes = owner == GuestOwner::Preemptible || known.settings.fence.moves_all();
-        let movable = goes && server.status == "ACTIVE";
+        let way = Way::of(server).filter(|_| goes);
         Some(Guest {
             owner,
             stopping_since,
             project: Some(ProjectId(server.tenant_id.clone())),
             size: size(server),
             moving_to: moving_to.and_then(|host| known.hosts.get(host)).copied(),
-            mobility: movable.then(Mobility::default),
+            mobility: way.map(Way::mobility),
             ..Guest::new(id, owner)
         })
     }
@@ -226,9 +232,20 @@ impl Sight {
             hypervisor_type: hypervisor.kind.clone(),
             hypervisor_version: hypervisor.version,
             availability_zone: zones.get(service.host.as_str()).map_or(DEFAULT_ZONE, |zone| zone).to_owned(),
-            health: health(service),
+            health: self.health(service),
             guests: self.on(&service.host).iter().filter_map(guest).collect(),
         })
+    }
+
+    /// Whether a host works. Its own fence is no failure, and that a service does not report is none at once.
+    fn health(&self, service: &ComputeService) -> Health {
+        let open = service.is_enabled() || pools::closure(service).is_some();
+        let said = service.forced_down || is_off(service) || self.failed.contains(&service.host);
+        match (open, service.is_up()) {
+            (true, true) => Health::Up,
+            (true, false) if !said => Health::Unknown,
+            _ => Health::Failed,
+        }
     }
 
     /// The zones of hosts that are in one, but for those of reservations.
@@ -237,12 +254,6 @@ impl Sight {
         let zoned = others.filter_map(|other| Some((other, other.availability_zone.as_deref()?)));
         zoned.flat_map(|(other, zone)| other.hosts.iter().map(move |host| (host.as_str(), zone))).collect()
     }
-}
-
-/// Whether a host works. Its own fence is no failure.
-fn health(service: &ComputeService) -> Health {
-    let open = service.is_enabled() || pools::closure(service).is_some();
-    if service.is_up() && open { Health::Up } else { Health::Failed }
 }
 
 /// Whether a host was switched off.

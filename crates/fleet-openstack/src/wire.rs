@@ -130,7 +130,26 @@ pub(crate) struct Migration {
     #[serde(default)]
     pub(crate) instance_uuid: String,
     #[serde(default)]
+    pub(crate) source_compute: Option<String>,
+    #[serde(default)]
     pub(crate) dest_compute: Option<String>,
+    #[serde(default)]
+    pub(crate) status: String,
+}
+
+impl Migration {
+    /// Whether a server that was moved while it was shut off is on its new host and waits for somebody to say that it
+    /// works there.
+    pub(crate) fn waits_to_be_confirmed(&self) -> bool {
+        self.status == "finished"
+    }
+
+    /// Whether nothing more becomes of it.
+    pub(crate) fn is_over(&self) -> bool {
+        const ENDS: [&str; 8] =
+            ["confirmed", "reverted", "error", "failed", "completed", "done", "deleted", "cancelled"];
+        ENDS.contains(&self.status.as_str())
+    }
 }
 
 /// A resource provider.
@@ -208,10 +227,7 @@ impl Server {
         let of_flavor = self.flavor.extra_specs.get(PROPERTY).map(String::as_str);
         let hint = self.scheduler_hints.as_ref().and_then(|hints| hints.get("preemptible"));
         let hint = hint.and_then(|hint| hint.as_str().or_else(|| hint.get(0)?.as_str()));
-        of_flavor
-            .into_iter()
-            .chain(hint)
-            .any(|value| ["true", "1", "yes", "on", "t", "y"].contains(&value.to_lowercase().as_str()))
+        of_flavor.into_iter().chain(hint).any(is_true)
     }
 
     /// Whether it has been shut down.
@@ -231,9 +247,20 @@ impl Server {
         ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"].contains(&self.status.as_str())
     }
 
-    /// Whether it is on its way to another host.
+    /// Whether it is on its way to another host while it runs.
     pub(crate) fn is_moving(&self) -> bool {
         self.status == "MIGRATING" || self.task_state.as_deref() == Some("migrating")
+    }
+
+    /// Whether it gets another host or another flavor while it is shut off, or has got it and waits to be confirmed.
+    pub(crate) fn is_resizing(&self) -> bool {
+        let state = self.task_state.as_deref().unwrap_or_default();
+        ["RESIZE", "VERIFY_RESIZE"].contains(&self.status.as_str()) || state.starts_with("resize")
+    }
+
+    /// Whether Nova does nothing with it before somebody says that it works where it is now.
+    pub(crate) fn waits_to_be_confirmed(&self) -> bool {
+        self.status == "VERIFY_RESIZE" && self.task_state.is_none()
     }
 }
 
@@ -247,6 +274,11 @@ impl ComputeService {
     pub(crate) fn is_enabled(&self) -> bool {
         self.status == "enabled"
     }
+}
+
+/// Whether Nova takes an extra spec or a hint of that value for set.
+pub(crate) fn is_true(value: &str) -> bool {
+    ["true", "1", "yes", "on", "t", "y"].contains(&value.to_lowercase().as_str())
 }
 
 /// A number; 0 for an empty text.

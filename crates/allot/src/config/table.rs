@@ -148,6 +148,9 @@ settings! {
     "openstack.settle" openstack_settle: Span = "1s" as "DURATION";
     /// Hooks that switch compute hosts on and off, for `energy.enabled` (TOML; docs/openstack.md has one)
     "openstack.power_file" openstack_power_file: Option<PathBuf> = "" as "FILE";
+    /// How long a compute service has to be down, while most others are up, before its host counts as failed and its leases
+    /// get another one; `0s` for at once
+    "openstack.failed_after" openstack_failed_after: Span = "1m" as "DURATION";
     /// How long it may take to make images of the servers on one host before they are deleted with their lease, if that is
     /// its end action or the one before its end; tried three times, then the lease goes on without those that are missing
     "openstack.image_time" openstack_image_time: Span = "1h" as "DURATION";

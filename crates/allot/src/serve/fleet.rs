@@ -83,6 +83,7 @@ pub(crate) fn cloud(
         hints: hints && configuration.preemptible && configuration.preemptible_marks.contains(&Mark::Hint),
         free_pool: configuration.openstack_free_pool.clone(),
         settle: configuration.openstack_settle.unsigned(),
+        failed_after: configuration.openstack_failed_after.0,
         image_time: configuration.openstack_image_time.0,
     };
     Ok(OpenStackFleet::new(Arc::new(session), settings, clock))

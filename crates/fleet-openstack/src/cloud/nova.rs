@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Cloud, Link, MOST_BYTES, MOST_PAGES, PAGE, has_next};
 use crate::wire::{Aggregate, ComputeService, Flavor, Hypervisor, Migration, Server};
 
-/// What all calls but two are written against: Train.
+/// What all calls but three are written against: Train.
 const COMPUTE: Api = Api::Compute(Microversion { major: 2, minor: 79 });
 
 /// The last with numbers as identifiers of hypervisors, which Blazar's clients know hosts by; later ones have UUIDs.
@@ -19,6 +19,9 @@ const HYPERVISORS: Api = Api::Compute(Microversion { major: 2, minor: 52 });
 
 /// The first that says with which scheduler hints servers were started: 2025.2.
 const WITH_HINTS: Api = Api::Compute(Microversion { major: 2, minor: 100 });
+
+/// The first that says who has asked for a migration: Ussuri.
+const MIGRATIONS: Api = Api::Compute(Microversion { major: 2, minor: 80 });
 
 /// A flavor of a reservation.
 #[derive(Clone, Copy, Debug)]
@@ -250,6 +253,17 @@ impl Cloud {
         self.act_on_server(id, "live-migrate server", body, &[]).await
     }
 
+    /// Begins to move a server that is shut off to that host, which the scheduler checks.
+    pub(crate) async fn migrate(&self, id: &str, to: &str) -> Result<(), FleetError> {
+        self.act_on_server(id, "migrate server", json!({"migrate": {"host": to}}), &[]).await
+    }
+
+    /// Says that a server works where it was moved to. It may have been said, or the server may be gone.
+    pub(crate) async fn confirm_migration(&self, id: &str) -> Result<(), FleetError> {
+        let body = json!({"confirmResize": null});
+        self.act_on_server(id, "confirm migration", body, &[400, 404, 409]).await
+    }
+
     /// Has an image made of a server; says whether that is begun: a server at which Nova is busy has to wait.
     pub(crate) async fn create_image(
         &self,
@@ -266,6 +280,15 @@ impl Cloud {
     pub(crate) async fn migrations(&self) -> Result<Vec<Migration>, FleetError> {
         let call = Call::get(COMPUTE, "list migrations", &["os-migrations"]).at_most(MOST_BYTES);
         let call = call.with_query("migration_type", "live-migration").with_query("status", "running");
+        self.ask::<Migrations>(call).await.map(|answer| answer.migrations)
+    }
+
+    /// The latest migrations of servers that were shut off which that user has asked for, the newest first: as many as
+    /// Nova gives at once, of which most are over.
+    pub(crate) async fn cold_migrations(&self, user: &str) -> Result<Vec<Migration>, FleetError> {
+        let call = Call::get(MIGRATIONS, "list migrations", &["os-migrations"]).at_most(MOST_BYTES);
+        let call = call.with_query("migration_type", "migration").with_query("user_id", user);
+        let call = call.with_query("limit", PAGE.to_string());
         self.ask::<Migrations>(call).await.map(|answer| answer.migrations)
     }
 

@@ -62,6 +62,7 @@ pub fn driver(session: &Arc<Session>) -> OpenStackFleet {
         hints: false,
         free_pool: FREE_POOL.to_owned(),
         settle: Duration::from_millis(300),
+        failed_after: crate::standin::FAILED_AFTER,
         image_time: crate::standin::IMAGE_TIME,
     };
     OpenStackFleet::new(session.clone(), settings, Arc::new(SystemClock))
@@ -70,6 +71,7 @@ pub fn driver(session: &Arc<Session>) -> OpenStackFleet {
 /// The cloud's administrator.
 pub struct Admin {
     session: Arc<Session>,
+    user: String,
     project: String,
     image: String,
     /// The external network, with room for addresses that nobody takes by himself.
@@ -105,7 +107,7 @@ impl Admin {
         let images: Value = session.call(&images).await.and_then(|answer| answer.json()).expect("images");
         let image = images["images"][0]["id"].as_str().expect("an image").to_owned();
         let network = external_network(&session).await;
-        Self { session, project: token.project.expect("a project").id, image, network }
+        Self { session, user: token.user.id, project: token.project.expect("a project").id, image, network }
     }
 
     async fn get(&self, path: &[&str], query: &[(&'static str, &str)]) -> Value {
@@ -234,6 +236,10 @@ impl Admin {
                 self.send(Method::DELETE, &["flavors", id], None).await;
             }
         }
+    }
+
+    pub fn user(&self) -> &str {
+        &self.user
     }
 
     pub fn project(&self) -> &str {

@@ -7,6 +7,7 @@ mod handing_over;
 mod images;
 mod keeping;
 mod lab;
+mod moving;
 mod open_pool;
 mod power;
 mod promises;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -30,14 +31,15 @@ const HOSTS: ReservationId = ReservationId(0x5f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_
 const SLOTS: ReservationId = ReservationId(0x6f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a2);
 const LEASE: LeaseId = LeaseId(0x7f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a3);
 
-/// Walks a host through all that can be done to it. `boot` starts a server there, of the project if the lease has the host and
-/// preemptible otherwise, and says which; `fill` does to images what a hypervisor does.
+/// Walks the first of two hosts through all that can be done to it. `boot` starts a server there, of the project if the lease
+/// has the host and preemptible otherwise, and says which; `meanwhile` lets time pass, and does to images what a
+/// hypervisor does.
 async fn walk(
     fleet: &dyn Fleet,
-    host: HostId,
+    [host, other]: [HostId; 2],
     project: &str,
     boot: impl AsyncFn(Option<ReservationId>) -> String,
-    fill: impl AsyncFn(),
+    meanwhile: impl AsyncFn(),
 ) {
     let networks = fleet.networks().await.expect("networks");
     let holds = |network: &&Network| {
@@ -53,7 +55,9 @@ async fn walk(
         let key = OperationKey::of(action, fence, Some(LEASE)).with_facts(Some(facts));
         loop {
             match perform(fleet, action, About { address: Some(&ip), ..About::default() }, &key).await {
-                Ok(Outcome::Pending) if matches!(action, Action::Snapshot(..)) => fill().await,
+                Ok(Outcome::Pending) if matches!(action, Action::Snapshot(..) | Action::MoveGuest(..)) => {
+                    meanwhile().await;
+                }
                 Ok(Outcome::Pending) => {}
                 other => return other,
             }
@@ -64,15 +68,22 @@ async fn walk(
     let machine = machines.into_iter().find(|machine| machine.id == host).expect("the host");
     assert!((machine.vcpus, machine.memory_mib) == (10, 8192) && machine.traits.contains("COMPUTE_NODE"));
     assert!(before.hosts.is_empty());
-    assert_eq!(fleet.adopt(host).await, done);
+    for host in [host, other] {
+        assert_eq!(fleet.adopt(host).await, done);
+    }
     let server = guest(&boot(None).await);
     assert_eq!(step(Action::Fence(host)).await, done);
     let there = seen(fleet, host).await;
     assert_eq!((there.place, there.guests.len()), (Place::Fenced { verified_for: None }, 1));
     assert_eq!((there.guests[0].id, there.guests[0].owner), (server, GuestOwner::Preemptible));
-    for action in [Action::StopGuest(host, server), Action::DeleteGuest(host, server)] {
+    assert_eq!(step(Action::StopGuest(host, server)).await, done);
+    while seen(fleet, host).await.guests[0].mobility.is_none() {
+        meanwhile().await;
+    }
+    for action in [Action::MoveGuest(host, server, other), Action::DeleteGuest(other, server)] {
         assert_eq!(step(action).await, done, "{action}");
     }
+    assert_eq!(fleet.abandon(other).await, done);
     for action in [Action::Verify(host, HOSTS), Action::Hold(host, HOSTS)] {
         assert_eq!(step(action).await, done, "{action}");
     }
@@ -108,22 +119,22 @@ async fn walk(
     assert!(fleet.observe(&[host].into(), &[]).await.expect("an answer").hosts.is_empty());
 }
 
-/// A server that answers with a function, and logs in everybody.
-async fn serve<F, A>(answer: F) -> String
+/// A server that answers with a function, and logs in everybody as that user.
+async fn serve<F, A>(user: String, answer: F) -> String
 where
     F: Fn(Exchange) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = (u16, Value)> + Send + 'static,
 {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let handler = async |State((url, answer)): State<(String, F)>,
+    let handler = async |State((url, user, answer)): State<(String, String, F)>,
                          method: Method,
                          uri: Uri,
                          headers: HeaderMap,
                          body: Bytes|
            -> Response {
         if uri.path() == "/v3/auth/tokens" {
-            return (StatusCode::CREATED, [("x-subject-token", "token")], token(&url).to_string())
+            return (StatusCode::CREATED, [("x-subject-token", "token")], token(&url, &user).to_string())
                 .into_response();
         }
         let version = headers.get("openstack-api-version").and_then(|value| value.to_str().ok());
@@ -139,7 +150,7 @@ where
         let text = if body.is_null() { String::new() } else { body.to_string() };
         (StatusCode::from_u16(status).expect("a status"), text).into_response()
     };
-    let app = Router::new().fallback(handler).with_state((url.clone(), answer));
+    let app = Router::new().fallback(handler).with_state((url.clone(), user, answer));
     tokio::spawn(async move { axum::serve(listener, app).await });
     url
 }
@@ -174,7 +185,7 @@ async fn the_driver_walks_through_a_recorded_cloud() {
         answers.entry(key(&exchange)).or_default().push_back(exchange);
     }
     let answers = Arc::new(Mutex::new(answers));
-    let url = serve(move |asked| {
+    let url = serve(text(&recording["user"]), move |asked| {
         let mut answers = answers.lock().expect("no panic");
         let found = answers.get_mut(&key(&asked));
         let found =
@@ -187,11 +198,11 @@ async fn the_driver_walks_through_a_recorded_cloud() {
     })
     .await;
     let fleet = crate::standin::driver(&url);
-    let host = HostId(recording["host"].as_u64().expect("a number"));
+    let hosts = ["host", "other_host"].map(|name| HostId(recording[name].as_u64().expect("a number")));
     let booted = async |holder: Option<ReservationId>| {
         text(&recording[if holder.is_some() { "own_server" } else { "server" }])
     };
-    walk(&fleet, host, recording["project"].as_str().expect("a project"), booted, async || {}).await;
+    walk(&fleet, hosts, recording["project"].as_str().expect("a project"), booted, async || {}).await;
 }
 
 /// What a request is about, without whom: `POST /compute/servers/*/action os-stop`.
@@ -249,7 +260,7 @@ async fn the_stand_in_answers_as_the_cloud_did() {
         let project = if holder.is_some() { "p1" } else { "another" };
         cloud.state().boot("host1", project, holder.is_none())
     };
-    walk(&cloud.fleet(), HostId(1), "p1", boot, async || {}).await;
+    walk(&cloud.fleet(), [HostId(1), HostId(2)], "p1", boot, async || {}).await;
     let mut differences = Vec::new();
     let ours = cloud.exchanges();
     assert!(ours.len() > 40);
@@ -277,7 +288,7 @@ async fn a_real_cloud_is_walked_through_and_recorded() {
     admin.reset().await;
     let exchanges: Arc<Mutex<Vec<Exchange>>> = Arc::default();
     let (written, cloud) = (exchanges.clone(), Arc::new(lab::Direct::log_in(&keystone).await));
-    let url = serve(move |asked| {
+    let url = serve(admin.user().to_owned(), move |asked| {
         let (written, cloud) = (written.clone(), cloud.clone());
         async move {
             let (status, answer) = cloud.ask(&asked).await;
@@ -288,7 +299,7 @@ async fn a_real_cloud_is_walked_through_and_recorded() {
     .await;
     let fleet = crate::standin::driver(&url);
     let machines = fleet::Inventory::machines(&fleet).await.expect("machines");
-    let machine = &machines[0];
+    let [machine, other] = &machines[..2] else { panic!("too few machines") };
     exchanges.lock().expect("no panic").clear();
     // A driver that knows nothing, so that the recording has all that it asks.
     let (fleet, booted) = (crate::standin::driver(&url), Mutex::new(Vec::new()));
@@ -298,7 +309,11 @@ async fn a_real_cloud_is_walked_through_and_recorded() {
         booted.lock().expect("no panic").push(id.clone());
         id
     };
-    walk(&fleet, machine.id, admin.project(), boot, async || admin.fill_images().await).await;
+    let meanwhile = async || {
+        admin.fill_images().await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    };
+    walk(&fleet, [machine.id, other.id], admin.project(), boot, meanwhile).await;
     admin.reset().await;
     if std::env::var_os("ALLOT_RECORD").is_none() {
         return;
@@ -315,7 +330,8 @@ async fn a_real_cloud_is_walked_through_and_recorded() {
         .collect();
     let recording = json!({
         "what": "Exchanges with Nova 34, Placement 16, Neutron 29 and Glance 33, recorded; tokens are left out",
-        "host": machine.id.0, "project": admin.project(), "server": booted[0], "own_server": booted[1],
+        "host": machine.id.0, "other_host": other.id.0, "user": admin.user(), "project": admin.project(),
+        "server": booted[0], "own_server": booted[1],
         "exchanges": all,
     });
     let text = serde_json::to_string_pretty(&recording).expect("JSON");

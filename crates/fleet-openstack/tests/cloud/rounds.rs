@@ -1,14 +1,17 @@
 //! What a round costs, and what it sees.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use fleet::Inventory as _;
+use ambient::ManualClock;
+use fleet::{Inventory as _, Isolation as _, Outcome};
+use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::{GuestId, HostId};
 
 use crate::handing_over::adopt;
 use crate::promises::guest;
-use crate::standin::{FREE_POOL, Standin};
+use crate::standin::{FAILED_AFTER, FREE_POOL, Standin};
 
 /// As many calls as a round may need.
 const MOST_CALLS: usize = 20;
@@ -65,7 +68,8 @@ async fn machines_are_as_nova_and_placement_say() {
     assert_eq!((first.availability_zone.as_str(), first.guests.len()), ("nova", 1));
     assert_eq!(
         machines.iter().map(|machine| machine.health).collect::<Vec<_>>(),
-        [Health::Up, Health::Failed]
+        [Health::Up, Health::Unknown],
+        "host2 does not report, which is no failure at once"
     );
     let versions: BTreeSet<(String, bool)> = cloud
         .exchanges()
@@ -74,6 +78,46 @@ async fn machines_are_as_nova_and_placement_say() {
         .collect();
     let expected = [("compute 2.52", true), ("compute 2.79", true), ("placement 1.36", false)];
     assert_eq!(versions, expected.map(|(version, nova)| (version.to_owned(), nova)).into());
+}
+
+#[tokio::test]
+async fn a_host_fails_that_alone_does_not_report_for_a_while_and_none_when_the_cloud_is_deaf() {
+    let cloud = Standin::start(3).await;
+    let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+    let fleet = cloud.fleet_by(clock.clone());
+    let all = [1, 2, 3].map(HostId);
+    for host in all {
+        assert_eq!(fleet.adopt(host).await, Ok(Outcome::Done));
+    }
+    let up = |states: [bool; 3]| {
+        for (number, up) in (1..).zip(states) {
+            cloud.state().host(&format!("host{number}")).up = up;
+        }
+    };
+    let health = async || {
+        let (machines, observed) = fleet.survey(&all.into(), &[]).await.expect("an answer");
+        let seen: Vec<Health> = observed.hosts.values().map(|host| host.health).collect();
+        let of_machines: Vec<Health> = machines.iter().map(|machine| machine.health).collect();
+        assert_eq!(seen, of_machines);
+        seen
+    };
+    let (works, failed, unclear) = (Health::Up, Health::Failed, Health::Unknown);
+    up([false, true, true]);
+    assert_eq!(health().await, [unclear, works, works]);
+    clock.advance(FAILED_AFTER);
+    assert_eq!(health().await, [failed, works, works]);
+    up([false; 3]);
+    clock.advance(FAILED_AFTER * 60);
+    assert_eq!(health().await, [failed, unclear, unclear], "what was dead before is so still");
+    up([true, true, false]);
+    assert_eq!(health().await, [works, works, unclear], "they come back one after the other");
+    up([true; 3]);
+    assert_eq!(health().await, [works; 3]);
+    // What an operator says is believed at once.
+    up([true, true, false]);
+    cloud.state().host("host3").forced_down = true;
+    cloud.state().host("host2").enabled = false;
+    assert_eq!(health().await, [works, failed, failed]);
 }
 
 #[tokio::test]

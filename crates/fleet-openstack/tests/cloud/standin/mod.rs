@@ -2,6 +2,7 @@
 //! holds its answers against those of a real cloud.
 
 mod glance;
+mod migrations;
 mod neutron;
 mod nova;
 mod placement;
@@ -25,6 +26,7 @@ use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, Session
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
+pub use self::migrations::Migration;
 pub use self::neutron::NETWORK;
 pub use self::state::{FREE_POOL, Isolation, State};
 
@@ -218,20 +220,27 @@ fn driver_by(url: &str, fence: Fence, clock: Arc<ManualClock>) -> OpenStackFleet
         fence,
         free_pool: FREE_POOL.to_owned(),
         settle: Duration::from_millis(1),
+        failed_after: FAILED_AFTER,
         image_time: IMAGE_TIME,
     };
     OpenStackFleet::new(Arc::new(session), settings, clock)
 }
 
+/// Who the driver is to the stand-in.
+pub const OWN_USER: &str = "u1";
+
+/// How long a compute service is down before its host has failed.
+pub const FAILED_AFTER: SignedDuration = SignedDuration::from_mins(1);
+
 /// How long images may take.
 pub const IMAGE_TIME: SignedDuration = SignedDuration::from_hours(1);
 
-/// What Keystone says of a token there, with the catalog.
-pub fn token(url: &str) -> Value {
+/// What Keystone says of a token of that user there, with the catalog.
+pub fn token(url: &str, user: &str) -> Value {
     let endpoints = |path: &str| json!([{"interface": "internal", "region_id": "RegionOne", "url": format!("{url}{path}")}]);
     json!({"token": {
         "methods": ["password"],
-        "user": {"id": "u1", "name": "allot", "domain": {"id": "default", "name": "Default"}},
+        "user": {"id": user, "name": "allot", "domain": {"id": "default", "name": "Default"}},
         "project": {"id": "p1", "name": "service", "domain": {"id": "default", "name": "Default"}},
         "roles": [{"id": "r1", "name": "admin"}],
         "issued_at": "2026-11-25T12:00:00.000000Z",
@@ -254,7 +263,7 @@ async fn answer(
 ) -> Response {
     if uri.path() == "/v3/auth/tokens" {
         let header = [("x-subject-token", "token")];
-        return (StatusCode::CREATED, header, token(&cloud.url).to_string()).into_response();
+        return (StatusCode::CREATED, header, token(&cloud.url, OWN_USER).to_string()).into_response();
     }
     let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let query = uri.query().unwrap_or_default();

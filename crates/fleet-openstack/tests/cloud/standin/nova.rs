@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::Method;
 use serde_json::{Value, json};
 
+use super::migrations;
 use super::state::{Aggregate, Host, Server, State, uuid};
 use super::{Asked, Reply};
 
@@ -24,8 +25,11 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
         ("POST", ["os-aggregates"]) => create_aggregate(state, &asked.body["aggregate"]),
         ("DELETE", ["os-aggregates", id]) => delete_aggregate(state, id),
         ("POST", ["os-aggregates", id, "action"]) => act_on_aggregate(state, id, &asked.body),
-        ("GET", ["servers", "detail"]) => servers(state, asked),
-        ("GET", ["os-migrations"]) => (200, json!({"migrations": []})),
+        ("GET", ["servers", "detail"]) => {
+            migrations::go_on(state);
+            servers(state, asked)
+        }
+        ("GET", ["os-migrations"]) => migrations::list(state, asked),
         (_, ["servers", id, rest @ ..]) => one_server(state, asked.method, id, rest, &asked.body),
         (_, ["os-server-groups", rest @ ..]) => server_groups(state, asked.method, rest, &asked.body),
         (_, ["flavors", rest @ ..]) => flavors(state, asked.method, rest, &asked.body),
@@ -37,7 +41,7 @@ fn missing(what: &str) -> Reply {
     (404, json!({"itemNotFound": {"code": 404, "message": format!("{what}.")}}))
 }
 
-fn conflict(what: &str) -> Reply {
+pub fn conflict(what: &str) -> Reply {
     (409, json!({"conflictingRequest": {"code": 409, "message": what}}))
 }
 
@@ -46,7 +50,7 @@ fn service((name, host): (&String, &Host)) -> Value {
         "binary": "nova-compute", "host": name, "id": uuid(host.number), "zone": "nova",
         "status": if host.enabled { "enabled" } else { "disabled" },
         "state": if host.up { "up" } else { "down" },
-        "updated_at": "2026-11-25T19:41:21.000000", "disabled_reason": host.reason, "forced_down": false,
+        "updated_at": "2026-11-25T19:41:21.000000", "disabled_reason": host.reason, "forced_down": host.forced_down,
     })
 }
 
@@ -190,7 +194,10 @@ fn act_on_aggregate(state: &mut State, id: &str, body: &Value) -> Reply {
 }
 
 fn server((id, server): (&String, &Server)) -> Value {
-    let specs = if server.preemptible { json!({"blazar:preemptible": "true"}) } else { json!({}) };
+    let mut specs = json!(server.specs);
+    if server.preemptible {
+        specs["blazar:preemptible"] = json!("true");
+    }
     json!({
         "id": id, "name": format!("server of {}", server.project), "tenant_id": server.project,
         "status": server.status,
@@ -199,7 +206,7 @@ fn server((id, server): (&String, &Server)) -> Value {
             "extra_specs": specs,
         },
         "OS-EXT-SRV-ATTR:host": server.listed.then_some(&server.host),
-        "OS-EXT-STS:task_state": null,
+        "OS-EXT-STS:task_state": server.task,
     })
 }
 
@@ -263,7 +270,18 @@ fn one_server(state: &mut State, method: &Method, id: &str, rest: &[&str], body:
             let image = super::glance::create(state, &body["createImage"]);
             (202, json!({"image_id": image}))
         }
+        // The token is the service's.
+        ("POST", ["action"]) if body.get("migrate").is_some() => {
+            migrations::begin(state, id, body["migrate"]["host"].as_str().expect("a host"), super::OWN_USER)
+        }
+        ("POST", ["action"]) if body.get("confirmResize").is_some() => migrations::confirm(state, id),
         ("POST", ["action"]) if body.get("os-migrateLive").is_some() => {
+            if !["ACTIVE", "PAUSED"].contains(&found.status) {
+                return conflict(&format!(
+                    "Cannot 'os-migrateLive' instance {id} while it is in vm_state {}",
+                    found.status.to_lowercase()
+                ));
+            }
             body["os-migrateLive"]["host"].as_str().expect("a host").clone_into(&mut found.host);
             (202, Value::Null)
         }

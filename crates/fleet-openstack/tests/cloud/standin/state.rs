@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::glance::Image;
+use super::migrations::Migration;
 use super::neutron::FloatingIp;
 
 /// The free pool's aggregate, which nobody has made.
@@ -17,6 +18,8 @@ pub struct Host {
     pub enabled: bool,
     pub reason: Option<String>,
     pub up: bool,
+    /// An operator says that it is down.
+    pub forced_down: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -32,7 +35,11 @@ pub struct Server {
     pub host: String,
     pub project: String,
     pub status: &'static str,
+    /// What Nova is doing with it.
+    pub task: Option<&'static str>,
     pub flavor: String,
+    /// The extra specs of its flavor.
+    pub specs: BTreeMap<String, String>,
     pub preemptible: bool,
     /// Whether a hint said so too.
     pub hinted: bool,
@@ -61,6 +68,10 @@ pub struct State {
     /// Which hosts schedulers take to be in aggregates.
     told: BTreeMap<u64, BTreeSet<String>>,
     pub servers: BTreeMap<String, Server>,
+    /// Migrations of servers that are shut off, the oldest first.
+    pub migrations: Vec<Migration>,
+    /// They fail.
+    pub migrations_fail: bool,
     /// By UUID.
     pub providers: BTreeMap<String, Provider>,
     pub classes: BTreeSet<String>,
@@ -111,7 +122,7 @@ pub fn uuid(number: u64) -> String {
 
 impl State {
     pub fn new(hosts: u64) -> Self {
-        let host = |number| Host { number, enabled: true, reason: None, up: true };
+        let host = |number| Host { number, enabled: true, reason: None, up: true, forced_down: false };
         let provider = |number: u64| Provider {
             name: format!("host{number}"),
             generation: 1,
@@ -126,6 +137,8 @@ impl State {
             switched: Vec::new(),
             told: BTreeMap::new(),
             servers: BTreeMap::new(),
+            migrations: Vec::new(),
+            migrations_fail: false,
             providers: (1..=hosts).map(|number| (uuid(number), provider(number))).collect(),
             classes: BTreeSet::new(),
             traits: BTreeSet::from([COMPUTE_NODE.to_owned()]),
@@ -194,7 +207,9 @@ impl State {
             host: host.to_owned(),
             project: project.to_owned(),
             status: "ACTIVE",
+            task: None,
             flavor,
+            specs: BTreeMap::new(),
             preemptible,
             hinted: false,
             listed: true,

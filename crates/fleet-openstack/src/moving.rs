@@ -1,0 +1,152 @@
+//! Servers that go to another host. Those that run are migrated live, and are on their new host when Nova says so. Those
+//! that are shut off are migrated by what Nova resizes servers with: on their new host they wait for somebody to confirm
+//! that they work there, and until then their old host keeps disk and claim. Whoever looks at the cloud confirms what this
+//! service has asked for, also a move that no lease waits for any more, and takes such a server to be where it comes from
+//! until Nova has finished.
+
+use std::collections::BTreeSet;
+
+use fleet::{FleetError, OperationKey, Outcome};
+use leases::ids::{GuestId, HostId};
+use leases::plan::{GuestOwner, Place};
+
+use crate::ids::parse_uuid;
+use crate::moves::Way;
+use crate::sight::Sight;
+use crate::wire::{Aggregate, ComputeService, Migration, Server};
+use crate::{Look, OpenStackFleet};
+
+impl OpenStackFleet {
+    /// What a look has found. `hosts` are the names of those that were looked at, if not at all of them.
+    pub(crate) async fn sight(
+        &self,
+        services: Vec<ComputeService>,
+        aggregates: Vec<Aggregate>,
+        mut servers: Vec<Server>,
+        hosts: Option<&BTreeSet<&str>>,
+    ) -> Result<Sight, FleetError> {
+        let moving = servers.iter().any(Server::is_moving);
+        let mut migrations = if moving { self.cloud.migrations().await? } else { Vec::new() };
+        migrations.extend(self.follow_cold_moves(&mut servers, hosts).await?);
+        let failed = self.memory().reports.failed().clone();
+        Ok(Sight::new(services, aggregates, servers, migrations, failed))
+    }
+
+    /// Confirms moves of servers that are shut off, and has these be where they come from as long as they are under way.
+    async fn follow_cold_moves(
+        &self,
+        servers: &mut Vec<Server>,
+        hosts: Option<&BTreeSet<&str>>,
+    ) -> Result<Vec<Migration>, FleetError> {
+        let now = self.clock.now();
+        // Members resize servers too: those are not asked about one by one.
+        if !self.memory().moves.any_waits(now) && !servers.iter().any(Server::is_resizing) {
+            return Ok(Vec::new());
+        }
+        let mut latest = BTreeSet::new();
+        let mut migrations = self.cloud.cold_migrations(&self.cloud.own_user().await?).await?;
+        migrations.retain(|migration| latest.insert(migration.instance_uuid.clone()));
+        let mut under_way = Vec::new();
+        for migration in migrations {
+            let (Some(guest), Some(from)) =
+                (parse_uuid(&migration.instance_uuid).map(GuestId), migration.source_compute.as_deref())
+            else {
+                continue;
+            };
+            let is_over = migration.is_over();
+            {
+                let mut memory = self.memory();
+                let to = migration.dest_compute.as_ref().and_then(|to| memory.hosts().get(to)).copied();
+                memory.moves.note(guest, to, !is_over, now);
+            }
+            if is_over {
+                continue;
+            }
+            let at = match servers.iter().position(|server| server.id == migration.instance_uuid) {
+                Some(at) => at,
+                None if hosts.is_some_and(|hosts| hosts.contains(from)) => {
+                    let Some(server) = self.cloud.server(&migration.instance_uuid).await? else { continue };
+                    servers.push(server);
+                    servers.len() - 1
+                }
+                None => continue,
+            };
+            let server = &mut servers[at];
+            if !server.is_resizing() {
+                continue;
+            }
+            // One that cannot be confirmed hides nothing of all the others.
+            if migration.waits_to_be_confirmed()
+                && server.waits_to_be_confirmed()
+                && let Err(error) = self.cloud.confirm_migration(&server.id).await
+            {
+                tracing::warn!(server = server.id, %error, "migration not confirmed");
+            }
+            server.host = Some(from.to_owned());
+            under_way.push(migration);
+        }
+        Ok(under_way)
+    }
+
+    pub(crate) async fn move_guest(
+        &self,
+        host: HostId,
+        guest: GuestId,
+        to: HostId,
+        key: &OperationKey,
+    ) -> Result<Outcome, FleetError> {
+        let look = self.look_at(host).await?;
+        let id = guest.to_string();
+        let server = look.sight.on(look.host()).iter().find(|server| server.id == id);
+        let Some(server) = server.filter(|server| self.is_to_go(&look, server, key)) else {
+            self.memory().moves.end(guest);
+            return Ok(Outcome::Done);
+        };
+        if server.is_moving() || server.is_resizing() {
+            return Ok(Outcome::Pending);
+        }
+        let target = self.look_at(to).await?;
+        let begun = self.memory().moves.end(guest);
+        if begun.is_some_and(|begun| begun.to == to) {
+            return Err(FleetError::Unavailable(format!(
+                "Nova has not moved server {guest} to host {}: `openstack server migration list --server {guest}` and the log \
+                 of nova-compute say why",
+                target.host()
+            )));
+        }
+        let owner = look.sight.owner(server, &self.settings.fence);
+        if owner != GuestOwner::Preemptible && !self.settings.fence.moves_all() {
+            return Err(FleetError::Refused(format!(
+                "server {guest} is not preemptible: the fence lets no other server on hosts of the free pool"
+            )));
+        }
+        if target.place != Some(Place::FreePool) || !target.service.is_enabled() {
+            return Err(FleetError::Refused(format!("host {} is not in the free pool", target.host())));
+        }
+        let Some(way) = Way::of(server) else {
+            return Err(FleetError::Unavailable(format!(
+                "Nova moves no server as server {guest} is now: {}",
+                server.status
+            )));
+        };
+        match way {
+            Way::Live => self.cloud.live_migrate(&id, target.host()).await?,
+            Way::Cold => self.cloud.migrate(&id, target.host()).await?,
+        }
+        let now = self.clock.now();
+        self.memory().moves.begin(guest, to, way == Way::Cold, now);
+        Ok(Outcome::Pending)
+    }
+
+    /// Whether a server is one that a step may move off that host, as things are now.
+    fn is_to_go(&self, look: &Look, server: &Server, key: &OperationKey) -> bool {
+        let owner = look.sight.owner(server, &self.settings.fence);
+        let of_lease = key.lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));
+        match look.place {
+            Some(Place::Fenced { .. }) => true,
+            Some(Place::Held(_) | Place::Releasing(_)) => of_lease || owner == GuestOwner::Preemptible,
+            Some(Place::FreePool) => owner == GuestOwner::Preemptible,
+            None => false,
+        }
+    }
+}
