@@ -53,21 +53,23 @@ impl OpenStackFleet {
             return Ok(pool);
         }
         let _turn = self.turns.of(Turn::Reservation(reservation)).await;
-        let now = self.cloud.aggregates().await?;
-        if let Some(pool) = complete(&now) {
-            return Ok(pool);
-        }
         let name = reservation.to_string();
         let zone = pools::zone_of(reservation);
-        let mut found = now.into_iter().find(|aggregate| aggregate.name == name);
-        let fresh = found.is_none();
-        if fresh {
-            let zone = (whole == Whole::Hosts).then_some(zone.as_str());
-            found = self.cloud.create_aggregate(&name, zone).await?;
-        }
-        // Another service was faster: the next try goes on from what it has done.
-        let taken = || FleetError::Unavailable(format!("aggregate {name} is being made by somebody else"));
-        let pool = found.ok_or_else(taken)?;
+        let zone = (whole == Whole::Hosts).then_some(zone.as_str());
+        // Most often there is none yet, and a list has those of all leases.
+        let made = self.cloud.create_aggregate(&name, zone).await?;
+        let fresh = made.is_some();
+        let pool = if let Some(made) = made {
+            made
+        } else {
+            let now = self.cloud.aggregates().await?;
+            if let Some(pool) = complete(&now) {
+                return Ok(pool);
+            }
+            // It may have been deleted meanwhile: the next try goes on from there.
+            let gone = || FleetError::Unavailable(format!("aggregate {name} is being deleted"));
+            now.into_iter().find(|aggregate| aggregate.name == name).ok_or_else(gone)?
+        };
         let project = &facts.project.0;
         let of_fence = fence.of_reservation(&pool, reservation, whole, project);
         let of_fence = of_fence.into_iter().map(|(key, value)| (key, Some(value)));
