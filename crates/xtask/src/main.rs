@@ -26,6 +26,7 @@ mod live;
 mod luxi_server;
 mod package;
 mod places;
+mod processor;
 mod random;
 mod run;
 mod shrink;
@@ -138,8 +139,10 @@ Real peers
                                   all decisions taken by ours (root; some minutes)
   lab openstack [--keep]          a real Keystone, with allot serve in its catalog, logins of
       --port N --ours PATH        every kind (root; some minutes; default: ports from 25600)
-      --only PART                 logins, blazar-filter or allot-filter
+      --only PARTS                some of its parts: logins, blazar-filter, ...
       --tempest                   Blazar's own acceptance tests instead
+      --import                    a Blazar with 50 leases, which are taken over, instead
+      --compare                   a Blazar beside allot serve, asked the same, instead
   lab postgres-ha [--ours PATH]   three services on a PostgreSQL made highly available by
       --minutes N                 Patroni over etcd: its primary is killed, cut off, and
       --keep                      told to step down, in rounds for N minutes (default:

@@ -3,10 +3,9 @@
 //! The service and what asks it share the machine. Answers are compressed as for a browser, and are not unpacked here. With
 //! `--console` a browser draws the same calendar afterwards, and says what that took.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -15,8 +14,9 @@ use super::leases::report::{Report, Row, Unit};
 use crate::arguments::Arguments;
 use crate::leasing::date::Minute;
 use crate::leasing::http::Caller;
-use crate::leasing::server::{Launch, Server};
+use crate::leasing::server::Launch;
 use crate::places;
+use crate::processor;
 use crate::run::Executable;
 
 /// What a question may take, in milliseconds at the 99th percentile.
@@ -61,9 +61,9 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         ("room for instances in a year", free(now, year, "&vcpus=4&memory_mb=8192&disk_gb=20")),
         ("when 40 hosts are free for a week", free(now, year, "&amount=40&duration=P7D")),
     ] {
-        let before = processor_time(&server)?;
+        let before = processor::of_process(server.process())?;
         report.add(measured(caller, name, &path, samples)?.wanted_below(WANTED));
-        let each = (processor_time(&server)? - before) * 1e3 / samples.max(1) as f64;
+        let each = (processor::of_process(server.process())? - before) * 1e3 / samples.max(1) as f64;
         report.add(Row::one("  processor time of each answer", Unit::Milliseconds, each));
     }
     let started = Instant::now();
@@ -80,19 +80,6 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     }
     server.stop()?;
     report.conclude()
-}
-
-/// Seconds of processor time that the service has taken: on a machine that does other work as well, times to wait say
-/// little.
-fn processor_time(server: &Server) -> Result<f64> {
-    /// Linux says times of processes in hundredths of a second, whatever its clock.
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = fs::read_to_string(format!("/proc/{}/stat", server.process())).context("no /proc")?;
-    // The program's name, in parentheses, may have anything in it.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |position: usize| fields.get(position).and_then(|field| field.parse::<f64>().ok());
-    let (user, system) = ticks(11).zip(ticks(12)).context("/proc has another form")?;
-    Ok((user + system) / TICKS_PER_SECOND)
 }
 
 fn calendar(start: jiff::Timestamp, end: jiff::Timestamp, more: &str) -> String {

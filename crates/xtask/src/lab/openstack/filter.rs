@@ -1,5 +1,6 @@
 //! The fence `allot-filter`: Nova's scheduler asks the service which hosts a server may use.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
@@ -47,6 +48,7 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     site.launch = site.launch.clone().with(["--openstack-open-pool", "true"]);
     let server = site.launch.start()?;
     open_pool(cases, site);
+    those_that_do_not_run(cases, site);
     cases.check("the service ends as it should with the filter too", || ends_well(server));
     Ok(())
 }
@@ -133,16 +135,19 @@ fn without_the_service(cases: &mut Cases, site: &Site<'_>, server: Server) -> Re
     Ok(server)
 }
 
+/// Servers of others.
+const FOREIGN: [&str; 7] =
+    ["regular-1", "regular-2", "regular-3", "regular-4", "regular-5", "regular-6", "regular-7"];
+
 /// Anybody's servers are in the free pool, which a lease is to have a host of.
 fn open_pool(cases: &mut Cases, site: &Site<'_>) {
-    const FOREIGN: [&str; 5] = ["regular-1", "regular-2", "regular-3", "regular-4", "regular-5"];
     cases.check("a host is taken on with servers, and any server runs in an open pool", || {
         site.admin_client(&["reservation", "host", "create", "host3"])?;
         ensure!(site.members(FREE_POOL)?.len() == 3, "{:?}", site.members(FREE_POOL)?);
-        for name in &FOREIGN[3..] {
+        for name in &FOREIGN[3..5] {
             site.boot("bob", "chemistry", name, &["--flavor", "small"])?;
         }
-        let hosts = FOREIGN.iter().map(|name| site.host_of(name)).collect::<Result<Vec<_>>>()?;
+        let hosts = FOREIGN[..5].iter().map(|name| site.host_of(name)).collect::<Result<Vec<_>>>()?;
         for host in ["host1", "host2", "host3"] {
             ensure!(hosts.iter().any(|used| used == host), "nobody is on {host}: {hosts:?}");
         }
@@ -154,7 +159,7 @@ fn open_pool(cases: &mut Cases, site: &Site<'_>) {
         site.allot("alice", "physics", &[&words[..], &["--for", "1h"]].concat())?;
         let reservation = site.until_active("hunted")?;
         let host = site.members(&reservation)?.pop().context("the lease has no host")?;
-        for name in FOREIGN {
+        for name in &FOREIGN[..5] {
             ensure!(site.host_of(name)? != host, "{name} is still on {host}");
         }
         let hint = format!("reservation={reservation}");
@@ -165,7 +170,39 @@ fn open_pool(cases: &mut Cases, site: &Site<'_>) {
         site.client("alice", "physics", &["reservation", "lease", "delete", "hunted"])?;
         until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         ensure!(!site.is_there("hunter")?, "the owner's server is still there");
-        ensure!(FOREIGN.iter().all(|name| site.host_of(name).is_ok()), "a foreign server is gone");
+        ensure!(FOREIGN[..6].iter().all(|name| site.host_of(name).is_ok()), "a foreign server is gone");
         Ok(())
+    });
+}
+
+/// Servers of others are on all hosts, and shut off; a lease is to have a host.
+fn those_that_do_not_run(cases: &mut Cases, site: &Site<'_>) {
+    let bob = |words: &[&str]| site.client("bob", "chemistry", &[words, &FOREIGN[..]].concat());
+    cases.check("servers of others that are shut off are moved out of a lease's way, and stay so", || {
+        site.boot("bob", "chemistry", FOREIGN[6], &["--flavor", "small"])?;
+        let hosts = FOREIGN.iter().map(|name| site.host_of(name)).collect::<Result<BTreeSet<_>>>()?;
+        ensure!(hosts.len() == 3, "a host is empty: {hosts:?}");
+        bob(&["server", "stop"])?;
+        let all_are_off = || {
+            let off = |name| Ok::<_, anyhow::Error>(site.server(name)?["status"] == "SHUTOFF");
+            FOREIGN.into_iter().try_fold(true, |all, name| Ok(all && off(name)?))
+        };
+        until("servers are not shut off", all_are_off)?;
+        let words = ["lease", "create", "quiet", "--type", "best-effort", "--timeout", "10m", "--hosts", "1"];
+        site.allot("alice", "physics", &[&words[..], &["--for", "1h"]].concat())?;
+        let held = site.members(&site.until_active("quiet")?)?;
+        ensure!(held.len() == 1 && all_are_off()?, "{held:?}");
+        for name in FOREIGN {
+            ensure!(site.server(name)?["OS-EXT-SRV-ATTR:host"] != *held[0], "{name} is still on {held:?}");
+        }
+        let migrations = site.nova("os-migrations?migration_type=migration")?;
+        let migrations = migrations["migrations"].as_array().context("no migrations")?;
+        let confirmed = migrations.iter().filter(|migration| migration["status"] == "confirmed").count();
+        ensure!(confirmed > 0 && confirmed == migrations.len(), "{migrations:?}");
+        Ok(())
+    });
+    cases.check("they run again where they are now", || {
+        bob(&["server", "start"])?;
+        until("servers do not run again", || Ok(FOREIGN.iter().all(|name| site.host_of(name).is_ok())))
     });
 }

@@ -11,9 +11,9 @@ use serde_json::json;
 use super::cloud::{Cloud, OF_ALL, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
 use super::{
-    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, IMAGES, Lab, NOTIFICATIONS, PASSWORD, POWER, REPLICAS, TENANT,
-    TRAITS, VENDORDATA, addresses, empty, filter, images, notifications, power, replicas, site, staying,
-    tenant, traits, vendordata,
+    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, FAILURES, IMAGES, Lab, NOTIFICATIONS, PASSWORD, POWER, REPLICAS,
+    TENANT, TRAITS, VENDORDATA, addresses, empty, failures, filter, images, notifications, power, replicas,
+    site, staying, tenant, traits, vendordata,
 };
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
@@ -72,6 +72,10 @@ pub fn on_nova(
     if lab.wants(REPLICAS) {
         lab.tell("two services");
         replicas::on_nova(cases, &site)?;
+    }
+    if lab.wants(FAILURES) {
+        lab.tell("failures");
+        failures::on_nova(cases, &site)?;
     }
     if lab.wants(NOTIFICATIONS) {
         lab.tell("notifications");

@@ -3,19 +3,23 @@
 //! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
 //! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
 //! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`. Addresses are leased, images made of servers before they are
-//! deleted with their lease, hosts that nobody needs switched off, and two services with one database drive the cloud. What
+//! deleted with their lease, hosts that nobody needs switched off, two services with one database drive the cloud, and a compute host, Placement, the
+//! database and the message bus fail. What
 //! Nova says on its message bus is heard, and servers read of their leases through Nova's metadata service.
 //!
 //! `--only` runs some of these parts, separated by commas. With `--import` a real Blazar makes fifty leases on six compute
 //! hosts, and `allot import blazar` takes them over. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
-//! cloud with one compute host.
+//! cloud with one compute host. With `--compare` a Blazar and this service have three hosts each of one cloud, and what the same
+//! requests take is printed.
 //!
 //! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
 //! `target/lab/openstack` for the next run; all else goes at the end.
 
 mod addresses;
 mod cloud;
+mod comparison;
 mod configuration;
+mod failures;
 mod filter;
 mod images;
 mod leases;
@@ -77,6 +81,27 @@ pub struct Lab {
     started: Instant,
 }
 
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    Parts,
+    Tempest,
+    Import,
+    Comparison,
+}
+
+impl Run {
+    /// How many compute hosts its cloud has.
+    fn hosts(self) -> u32 {
+        match self {
+            Self::Parts => 3,
+            Self::Tempest => 1,
+            Self::Import => moving_in::HOSTS,
+            Self::Comparison => comparison::HOSTS,
+        }
+    }
+}
+
 /// The parts of a run.
 const LOGINS: &str = "logins";
 const BLAZAR_FILTER: &str = "blazar-filter";
@@ -84,18 +109,20 @@ const ADDRESSES: &str = "addresses";
 const IMAGES: &str = "images";
 const POWER: &str = "power";
 const REPLICAS: &str = "replicas";
+const FAILURES: &str = "failures";
 const ALLOT_FILTER: &str = "allot-filter";
 const TENANT: &str = "tenant";
 const TRAITS: &str = "traits";
 const NOTIFICATIONS: &str = "notifications";
 const VENDORDATA: &str = "vendordata";
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     LOGINS,
     BLAZAR_FILTER,
     ADDRESSES,
     IMAGES,
     POWER,
     REPLICAS,
+    FAILURES,
     NOTIFICATIONS,
     VENDORDATA,
     ALLOT_FILTER,
@@ -106,18 +133,21 @@ const PARTS: [&str; 11] = [
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let keep = arguments.switch("--keep");
-    let tempest = arguments.switch("--tempest");
-    let import = arguments.switch("--import");
+    let others = [("--tempest", Run::Tempest), ("--import", Run::Import), ("--compare", Run::Comparison)];
+    let others: Vec<Run> =
+        others.into_iter().filter(|(switch, _)| arguments.switch(switch)).map(|(_, run)| run).collect();
     let port = arguments.value("--port", FIRST_PORT)?;
     let ours = arguments.text("--ours")?;
     let only = arguments.text("--only")?;
     arguments.finish()?;
-    let whole = !tempest && !import;
+    let run = match others[..] {
+        [] => Run::Parts,
+        [run] => run,
+        _ => bail!("one of --tempest, --import and --compare"),
+    };
+    let whole = run == Run::Parts;
     if only.as_deref().is_some_and(|only| !whole || !only.split(',').all(|part| PARTS.contains(&part))) {
-        bail!("--only {}, and not with --tempest or --import", PARTS.join(", "));
-    }
-    if tempest && import {
-        bail!("either --tempest or --import");
+        bail!("--only {}, and alone", PARTS.join(", "));
     }
     let Some(shared) = places::shared() else {
         bail!("the lab's scripts are in ../shared (or $ALLOT_SHARED), which is not there");
@@ -128,18 +158,15 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = Executable::new(ours);
     let root = places::target().join("lab/openstack");
     let (scripts, state) = (root.join("scripts"), root.join("state"));
-    let hosts = match (tempest, import) {
-        (true, _) => 1,
-        (_, true) => moving_in::HOSTS,
-        _ => 3,
-    };
-    let lab = Lab { scripts, state, root, port, hosts, blazar: import, only, started: Instant::now() };
+    let blazar = [Run::Import, Run::Comparison].contains(&run);
+    let lab = Lab { scripts, state, root, port, hosts: run.hosts(), blazar, only, started: Instant::now() };
     scripts::copy(&shared.join("labs/openstack"), &lab.scripts)?;
     configuration::as_in_the_guide(&lab.scripts)?;
-    let result = match (tempest, import) {
-        (true, _) => lab.run_tempest(&ours),
-        (_, true) => lab.run_import(&ours),
-        _ => lab.run(&ours),
+    let result = match run {
+        Run::Parts => lab.run(&ours),
+        Run::Tempest => lab.run_tempest(&ours),
+        Run::Import => lab.run_import(&ours),
+        Run::Comparison => lab.run_comparison(&ours),
     };
     if keep {
         let (down, state) = (lab.scripts.join("down"), lab.state.display());
@@ -228,6 +255,14 @@ impl Lab {
         cases.tally().conclude("lab openstack --import")
     }
 
+    fn run_comparison(&self, ours: &Executable) -> Result<()> {
+        let (cloud, people) = self.begin()?;
+        let mut cases = Cases::new("lab openstack --compare");
+        comparison::run(&mut cases, self, ours, &cloud, &people)?;
+        self.tell("done");
+        cases.tally().conclude("lab openstack --compare")
+    }
+
     /// A service at the address that the catalog has, with a user that may do nothing but ask about tokens.
     fn serve(&self, ours: &Executable, directory: &Path, people: &People) -> Result<Server> {
         let secret = directory.join("keystone.password");
@@ -273,6 +308,14 @@ impl Lab {
     /// Stops one service of the cloud.
     pub fn stop(&self, service: &str) -> Result<()> {
         self.script("svc", &[&self.state.display().to_string(), "stop", service])
+    }
+
+    /// Sends a signal to the leading process of a service.
+    pub fn signal(&self, service: &str, signal: &str) -> Result<()> {
+        let file = self.state.join("pid").join(service);
+        let text = fs::read_to_string(&file).with_context(|| format!("{service} does not run"))?;
+        let process = text.split_whitespace().next().context("no number of a process")?;
+        must_run(Command::new("kill").args(["-s", signal, process]))
     }
 
     fn down(&self) -> Result<()> {
