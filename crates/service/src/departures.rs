@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use leases::admission::{Admission, Elsewhere, Need};
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
-use leases::plan::{Guest, GuestOwner, ObservedHost};
+use leases::plan::{Guest, GuestOwner, Observed, ObservedHost};
 use leases::preemption::Class;
 use store::{Commit, InstanceRecord, StoreError, Write};
 
@@ -43,7 +43,7 @@ impl Service {
         let seen = observed.hosts.get(&host.id);
         let others = seen.and_then(|seen| self.started_elsewhere(state, (host.id, seen), now));
         let elsewhere = self.elsewhere(others.as_ref(), now);
-        let leaving = admission.preempted_for_leases(host, there, elsewhere, needs_in(state));
+        let leaving = admission.preempted_for_leases(host, there, elsewhere, needs_in(state, host.id, seen));
         leaving.get(&new.id).map(|start| self.departure_for(new.class.as_ref(), *start))
     }
 
@@ -62,11 +62,12 @@ impl Service {
             all.filter(|instance| instance.host == host.id && (stays(instance) || is_destroyed(instance)));
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let elsewhere = Elsewhere { guests: &guests, until: Timestamp::MAX };
-        let for_room = admission.preempted_for_leases(host, there, elsewhere, needs_in(state)).remove(&guest);
+        let needs = needs_in(state, host.id, Some(seen));
+        let for_room = admission.preempted_for_leases(host, there, elsewhere, &needs).remove(&guest);
         // All leave before a lease of the host as a whole.
         let whole = state.calendar.bookings(host.id);
         let whole = whole.filter(|(window, booking)| booking.used.is_none() && now < window.end());
-        let for_host = whole.filter_map(|(_, booking)| Some(needs_in(state)(booking.lease)?.start)).min();
+        let for_host = whole.filter_map(|(_, booking)| Some(needs(booking.lease)?.start)).min();
         let start = for_room.into_iter().chain(for_host).min()?;
         Some(self.departure_for(None, start))
     }
@@ -85,7 +86,7 @@ impl Service {
                 return Ok(false);
             }
             let (changes, others_leaving) =
-                beside_requests(|| self.departures(&state, &known.elsewhere, now));
+                beside_requests(|| self.departures(&state, (&observed, &known.elsewhere), now));
             let mut progress = self.progress();
             progress.others_leaving = others_leaving;
             progress.announced = changes.is_empty().then_some(known);
@@ -127,7 +128,7 @@ impl Service {
         if guests.is_empty() {
             return None;
         }
-        let (needs, until) = (needs_in(state), self.settings.plan_rules.horizon(now));
+        let (needs, until) = (needs_in(state, host, Some(seen)), self.settings.plan_rules.horizon(now));
         let booked = state.calendar.bookings(host).filter(|(window, booking)| {
             let near = || needs(booking.lease).is_some_and(|need| need.start <= until);
             booking.used.is_some() && now < window.end() && near()
@@ -146,7 +147,7 @@ impl Service {
     fn departures(
         &self,
         state: &State,
-        elsewhere: &BTreeMap<HostId, StartedElsewhere>,
+        (observed, elsewhere): (&Observed, &BTreeMap<HostId, StartedElsewhere>),
         now: Timestamp,
     ) -> (Vec<Changed>, BTreeMap<GuestId, Timestamp>) {
         let mut by_host: BTreeMap<HostId, Vec<&Arc<InstanceRecord>>> = BTreeMap::new();
@@ -168,8 +169,8 @@ impl Service {
             let Some(host) = state.inventory.host(host) else { continue };
             let others = elsewhere.get(&host.id);
             let instances = there.iter().map(|record| &record.instance);
-            let leaving =
-                admission.preempted_for_leases(host, instances, self.elsewhere(others, now), needs_in(state));
+            let needs = needs_in(state, host.id, observed.hosts.get(&host.id));
+            let leaving = admission.preempted_for_leases(host, instances, self.elsewhere(others, now), needs);
             let others = others.iter().flat_map(|there| &there.guests);
             others_leaving.extend(others.filter_map(|guest| Some((guest.id, *leaving.get(&guest.id)?))));
             let going = there.iter().map(|record| &record.instance).filter(|instance| instance.goes_anyway());
@@ -197,9 +198,13 @@ fn foreign_preemptibles(state: &State, seen: &ObservedHost) -> Vec<Guest> {
     seen.guests.iter().filter(foreign).cloned().collect()
 }
 
-/// What leases need.
-fn needs_in(state: &State) -> impl Fn(LeaseId) -> Option<Need> {
-    |id| state.leases.get(id).map(|record| Need::of(&record.lease))
+/// What leases need of a host that was seen so, if it was.
+fn needs_in<'a>(
+    state: &'a State,
+    host: HostId,
+    seen: Option<&'a ObservedHost>,
+) -> impl Fn(LeaseId) -> Option<Need> + 'a {
+    move |id| state.leases.get(id).map(|record| Need::of(&record.lease, host, seen))
 }
 
 /// Whether it is beside all leases, and goes on to be.

@@ -9,28 +9,37 @@ use crate::calendar::Booking;
 use crate::host::Host;
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::instance::{Instance, InstanceKind};
-use crate::lease::Lease;
-use crate::plan::{FENCE_TOLERANCE, Guest, GuestSize, Observed};
+use crate::lease::{Allocation, Lease, Reservation};
+use crate::plan::{FENCE_TOLERANCE, Guest, GuestSize, Observed, ObservedHost};
 use crate::preemption::{Candidate, victims, victims_within};
 use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::status::LeaseStatus;
 use crate::window::{Window, later};
 
-/// What is known of a lease for which guests leave.
+/// What is known of a lease for which guests leave a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     /// When it starts.
     pub start: Timestamp,
-    /// Whether it has: then it has its room.
-    pub begun: bool,
+    /// Whether it has begun, and has all that it is to have of the host.
+    pub has_room: bool,
 }
 
 impl Need {
-    /// That of a lease.
-    pub fn of(lease: &Lease) -> Self {
+    /// That of a lease, of a host that was seen so, if it was.
+    pub fn of(lease: &Lease, host: HostId, seen: Option<&ObservedHost>) -> Self {
         let begun = !matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting);
-        Self { start: lease.window.start(), begun }
+        let has = |reservation: &Reservation, seen: &ObservedHost| match &reservation.allocation {
+            Allocation::Hosts(hosts) => !hosts.contains(&host) || seen.place.holder() == Some(reservation.id),
+            Allocation::Slots(slots) => {
+                let granted = seen.slots.get(&reservation.id).copied().unwrap_or_default();
+                slots.get(&host).is_none_or(|slots| granted >= *slots)
+            }
+            Allocation::FloatingIps(_) => true,
+        };
+        let has_all = |seen| lease.reservations.iter().all(|reservation| has(reservation, seen));
+        Self { start: lease.window.start(), has_room: begun && seen.is_none_or(has_all) }
     }
 }
 
@@ -81,8 +90,8 @@ impl Admission<'_> {
             };
             // A lease that is hardly longer than clocks may differ needs its room all the same.
             let tolerance = FENCE_TOLERANCE.min(window.end().duration_since(start) / 2);
-            // One that has not begun, asked for just before its end, has none yet.
-            if need.begun && window.end() <= later(self.now, tolerance) {
+            // One that has not begun, or is to have more, by a request just before its end, has none yet.
+            if need.has_room && window.end() <= later(self.now, tolerance) {
                 // By somebody else's clock it is over: nobody is told again to leave for it.
                 let told = |instance: &&&Instance| {
                     instance.departure.is_some_and(|departure| departure.gone_by == start)

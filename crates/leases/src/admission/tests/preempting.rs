@@ -5,7 +5,8 @@ use jiff::SignedDuration;
 use super::*;
 use crate::ids::{GuestId, LeaseId};
 use crate::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
-use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost};
+use crate::lease::Reservation;
+use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost, Place};
 
 /// One of so many CPUs on host 1 that has run since then.
 fn instance(id: u128, kind: InstanceKind, vcpus: u32, since: i64) -> Instance {
@@ -31,7 +32,7 @@ fn leaving_with(cloud: &Cloud, instances: &[Instance], elsewhere: Elsewhere<'_>)
     leaving_at(cloud, 0, instances, elsewhere)
 }
 
-/// The same at that minute; leases of before have begun.
+/// The same at that minute; leases of before have begun, and have their room.
 fn leaving_at(
     cloud: &Cloud,
     minute: i64,
@@ -41,10 +42,10 @@ fn leaving_at(
     leaving_if(cloud, (minute, minute > 0), instances, elsewhere)
 }
 
-/// The same, whether leases have begun or not.
+/// The same, whether leases have their room or not.
 fn leaving_if(
     cloud: &Cloud,
-    (minute, begun): (i64, bool),
+    (minute, has_room): (i64, bool),
     instances: &[Instance],
     elsewhere: Elsewhere<'_>,
 ) -> Vec<(u128, i64)> {
@@ -52,7 +53,7 @@ fn leaving_if(
     let host = cloud.inventory.host(HostId(1)).expect("there");
     let needs = |id| {
         let booked = cloud.calendar.bookings(host.id).find(|(_, booking)| booking.lease == id);
-        booked.filter(|_| id != LeaseId(HELD)).map(|(window, _)| Need { start: window.start(), begun })
+        booked.filter(|_| id != LeaseId(HELD)).map(|(window, _)| Need { start: window.start(), has_room })
     };
     let leaving = admission.preempted_for_leases(host, instances, elsewhere, needs);
     leaving.into_iter().map(|(id, start)| (id.0, start.as_second() / 60)).collect()
@@ -87,6 +88,30 @@ fn pre_06_a_lease_that_is_hardly_longer_than_clocks_may_differ_gets_its_room_as_
         [(1, 0)],
         "one that was asked for just before its end, as an offer may be, gets its room as well"
     );
+}
+
+#[test]
+fn pre_06_a_lease_has_its_room_on_a_host_once_it_has_begun_and_was_given_all_of_it() {
+    let mut cloud = Cloud::new(1);
+    let room = cloud.lease(1, window(0, 30), vec![instances(2, 3, Affinity::Any)]);
+    let reservation = room.reservations[0].id;
+    let seen = |slots: u32, place: Place| {
+        let slots = [(reservation, slots)].into();
+        ObservedHost { place, slots, ..ObservedHost::free() }
+    };
+    let has_room = |lease: &Lease, status: LeaseStatus, seen: Option<&ObservedHost>| {
+        Need::of(&Lease { status, ..lease.clone() }, HostId(1), seen).has_room
+    };
+    let all = seen(3, Place::FreePool);
+    assert!(has_room(&room, LeaseStatus::Active, Some(&all)));
+    assert!(!has_room(&room, LeaseStatus::Active, Some(&seen(2, Place::FreePool))), "its amount was raised");
+    assert!(!has_room(&room, LeaseStatus::Starting, Some(&all)), "it has not begun");
+    assert!(has_room(&room, LeaseStatus::Active, None), "nobody has looked: as it should be");
+    let hosts = Allocation::Hosts([HostId(1)].into());
+    let hosts = Reservation { allocation: hosts, ..room.reservations[0].clone() };
+    let whole = Lease { reservations: vec![hosts], ..room.clone() };
+    assert!(has_room(&whole, LeaseStatus::Active, Some(&seen(0, Place::Held(reservation)))));
+    assert!(!has_room(&whole, LeaseStatus::Active, Some(&seen(0, Place::Fenced { verified_for: None }))));
 }
 
 #[test]
