@@ -54,15 +54,18 @@ impl OpenStackFleet {
                 continue;
             };
             let is_over = migration.is_over();
+            let listed = servers.iter().position(|server| server.id == migration.instance_uuid);
+            // Of a move that Nova was asked for just now there may be no migration yet, but one of an earlier move.
+            let begins = listed.is_some_and(|at| servers[at].is_resizing());
             {
                 let mut memory = self.memory();
                 let to = migration.dest_compute.as_ref().and_then(|to| memory.hosts().get(to)).copied();
-                memory.moves.note(guest, to, !is_over, now);
+                memory.moves.note(guest, to, !is_over || begins, now);
             }
             if is_over {
                 continue;
             }
-            let at = match servers.iter().position(|server| server.id == migration.instance_uuid) {
+            let at = match listed {
                 Some(at) => at,
                 None if hosts.is_some_and(|hosts| hosts.contains(from)) => {
                     let Some(server) = self.cloud.server(&migration.instance_uuid).await? else { continue };

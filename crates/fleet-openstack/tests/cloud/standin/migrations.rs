@@ -54,6 +54,9 @@ pub fn confirm(state: &mut State, server: &str) -> Reply {
 
 /// All that is under way goes a step further.
 pub fn go_on(state: &mut State) {
+    if state.migrations_late {
+        return;
+    }
     for migration in &mut state.migrations {
         let Some(server) = state.servers.get_mut(&migration.server) else { continue };
         match migration.status {
@@ -84,7 +87,8 @@ pub fn list(state: &State, asked: &Asked<'_>) -> Reply {
     let has = |name: &str, value: &str| asked.query.get(name).is_none_or(|wanted| wanted == value);
     let all = state.migrations.iter().enumerate().rev();
     let wanted = all.filter(|(_, migration)| {
-        has("migration_type", "migration")
+        !(state.migrations_late && migration.status == "migrating")
+            && has("migration_type", "migration")
             && has("status", migration.status)
             && has("user_id", migration.user)
     });

@@ -72,6 +72,8 @@ pub struct State {
     pub migrations: Vec<Migration>,
     /// They fail.
     pub migrations_fail: bool,
+    /// Those that have begun are in no list yet, and do not get on.
+    pub migrations_late: bool,
     /// By UUID.
     pub providers: BTreeMap<String, Provider>,
     pub classes: BTreeSet<String>,
@@ -139,6 +141,7 @@ impl State {
             servers: BTreeMap::new(),
             migrations: Vec::new(),
             migrations_fail: false,
+            migrations_late: false,
             providers: (1..=hosts).map(|number| (uuid(number), provider(number))).collect(),
             classes: BTreeSet::new(),
             traits: BTreeSet::from([COMPUTE_NODE.to_owned()]),
