@@ -36,7 +36,12 @@ impl OpenStackFleet {
         let mut memory = self.memory();
         let named: Vec<(HostId, Names)> =
             hosts.iter().filter_map(|host| Some((*host, memory.names(*host)?))).collect();
-        let known = Known { settings: &self.settings, stopping: &memory.stopping, hosts: memory.hosts() };
+        let known = Known {
+            settings: &self.settings,
+            stopping: &memory.stopping,
+            failed: memory.reports.failed(),
+            hosts: memory.hosts(),
+        };
         let seen = sight.observed(named.iter().map(|(host, names)| (*host, names)), known);
         // Servers that were asked to leave and are gone.
         let there: BTreeSet<GuestId> =
@@ -53,8 +58,10 @@ impl OpenStackFleet {
     ) -> Result<Vec<Machine>, FleetError> {
         self.learn_details(hypervisors).await?;
         let (memory, zones) = (self.memory(), sight.zones());
-        let machine =
-            |hypervisor: &Hypervisor| sight.machine(hypervisor, memory.details(&hypervisor.hostname), &zones);
+        let failed = memory.reports.failed();
+        let machine = |hypervisor: &Hypervisor| {
+            sight.machine(hypervisor, memory.details(&hypervisor.hostname), &zones, failed)
+        };
         Ok(hypervisors.iter().filter_map(machine).collect())
     }
 }

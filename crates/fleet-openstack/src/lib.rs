@@ -143,14 +143,16 @@ impl OpenStackFleet {
     async fn look_at(&self, host: HostId) -> Result<Look, FleetError> {
         let names = self.names(host).await?;
         let of_host = Some(names.service.as_str());
-        let (services, aggregates, servers) =
+        let (services, aggregates, mut servers) =
             try_join!(self.cloud.services(of_host), self.cloud.aggregates(), self.cloud.servers(of_host))?;
         let service = services.into_iter().find(|service| service.host == names.service);
         let service = service.ok_or_else(|| {
             FleetError::Unavailable(format!("Nova has no compute service on host {} any more", names.service))
         })?;
         let hosts = BTreeSet::from([names.service.as_str()]);
-        let sight = self.sight(vec![service.clone()], aggregates, servers, Some(&hosts)).await?;
+        // Where those go that are moved while they run no step asks.
+        let under_way = self.follow_cold_moves(&mut servers, Some(&hosts)).await?;
+        let sight = Sight::new(vec![service.clone()], aggregates, servers, under_way);
         let membership = Membership::of(&sight.aggregates, &self.settings.free_pool, &names.service);
         let place = membership.place(&service, sight.on(&names.service).is_empty());
         Ok(Look { names, service, sight, place })

@@ -28,12 +28,11 @@ impl OpenStackFleet {
         let moving = servers.iter().any(Server::is_moving);
         let mut migrations = if moving { self.cloud.migrations().await? } else { Vec::new() };
         migrations.extend(self.follow_cold_moves(&mut servers, hosts).await?);
-        let failed = self.memory().reports.failed().clone();
-        Ok(Sight::new(services, aggregates, servers, migrations, failed))
+        Ok(Sight::new(services, aggregates, servers, migrations))
     }
 
     /// Confirms moves of servers that are shut off, and has these be where they come from as long as they are under way.
-    async fn follow_cold_moves(
+    pub(crate) async fn follow_cold_moves(
         &self,
         servers: &mut Vec<Server>,
         hosts: Option<&BTreeSet<&str>>,

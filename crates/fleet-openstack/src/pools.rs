@@ -293,6 +293,11 @@ pub(crate) fn closure(service: &ComputeService) -> Option<Closure> {
     reason.and_then(Closure::read)
 }
 
+/// Whether no operator has disabled that service: it is enabled, or the driver has disabled it.
+pub(crate) fn is_in_use(service: &ComputeService) -> bool {
+    service.is_enabled() || closure(service).is_some()
+}
+
 /// What a host is a member of.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Membership<'a> {

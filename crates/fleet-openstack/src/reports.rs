@@ -52,9 +52,8 @@ impl Reports {
 /// Whether it says something of the cloud that a service is down. Of those that an operator has disabled or declared
 /// down, and of hosts that are switched off, it does not.
 fn is_to_report(service: &ComputeService) -> bool {
-    let closure = pools::closure(service);
-    let is_off = closure == Some(Closure::Saving);
-    !service.forced_down && !is_off && (service.is_enabled() || closure.is_some())
+    let is_off = pools::closure(service) == Some(Closure::Saving);
+    !service.forced_down && !is_off && pools::is_in_use(service)
 }
 
 #[cfg(test)]

@@ -63,8 +63,6 @@ pub(crate) struct Sight {
     pub(crate) servers: BTreeMap<String, Vec<Server>>,
     /// Where servers are moving to.
     pub(crate) destinations: BTreeMap<String, String>,
-    /// Hosts whose compute services have been down for long.
-    pub(crate) failed: BTreeSet<String>,
 }
 
 /// What the driver remembers of servers, and who is who.
@@ -73,6 +71,8 @@ pub(crate) struct Known<'a> {
     pub(crate) settings: &'a Settings,
     /// Since when servers are asked to shut down.
     pub(crate) stopping: &'a BTreeMap<GuestId, Timestamp>,
+    /// Hosts whose compute services have been down for long.
+    pub(crate) failed: &'a BTreeSet<String>,
     /// Hosts by the names of their services.
     pub(crate) hosts: &'a BTreeMap<String, HostId>,
 }
@@ -83,7 +83,6 @@ impl Sight {
         aggregates: Vec<Aggregate>,
         servers: Vec<Server>,
         migrations: Vec<Migration>,
-        failed: BTreeSet<String>,
     ) -> Self {
         let mut by_host: BTreeMap<String, Vec<Server>> = BTreeMap::new();
         for server in servers {
@@ -97,7 +96,6 @@ impl Sight {
             aggregates,
             servers: by_host,
             destinations: migrations.into_iter().filter_map(moving).collect(),
-            failed,
         }
     }
 
@@ -174,7 +172,7 @@ impl Sight {
             let guests = servers.iter().filter_map(|server| self.guest(server, owner(server), known));
             let host = ObservedHost {
                 place,
-                health: self.health(service),
+                health: health(service, known.failed),
                 guests: guests.collect(),
                 slots: slots.get(names.service.as_str()).cloned().unwrap_or_default(),
                 powered: if is_off(service) { Powered::Off } else { Powered::On },
@@ -211,6 +209,7 @@ impl Sight {
         hypervisor: &Hypervisor,
         details: Option<&Details>,
         zones: &BTreeMap<&str, &str>,
+        failed: &BTreeSet<String>,
     ) -> Option<Machine> {
         let service = self.services.get(&hypervisor.service.host)?;
         let guest = |server: &Server| Some((parse_uuid(&server.id).map(GuestId)?, server.name.clone()));
@@ -232,20 +231,9 @@ impl Sight {
             hypervisor_type: hypervisor.kind.clone(),
             hypervisor_version: hypervisor.version,
             availability_zone: zones.get(service.host.as_str()).map_or(DEFAULT_ZONE, |zone| zone).to_owned(),
-            health: self.health(service),
+            health: health(service, failed),
             guests: self.on(&service.host).iter().filter_map(guest).collect(),
         })
-    }
-
-    /// Whether a host works. Its own fence is no failure, and that a service does not report is none at once.
-    fn health(&self, service: &ComputeService) -> Health {
-        let open = service.is_enabled() || pools::closure(service).is_some();
-        let said = service.forced_down || is_off(service) || self.failed.contains(&service.host);
-        match (open, service.is_up()) {
-            (true, true) => Health::Up,
-            (true, false) if !said => Health::Unknown,
-            _ => Health::Failed,
-        }
     }
 
     /// The zones of hosts that are in one, but for those of reservations.
@@ -253,6 +241,17 @@ impl Sight {
         let others = pools::foreign(&self.aggregates);
         let zoned = others.filter_map(|other| Some((other, other.availability_zone.as_deref()?)));
         zoned.flat_map(|(other, zone)| other.hosts.iter().map(move |host| (host.as_str(), zone))).collect()
+    }
+}
+
+/// Whether a host works, if services on `failed` have been down for long. Its own fence is no failure, and that a service
+/// does not report is none at once.
+fn health(service: &ComputeService, failed: &BTreeSet<String>) -> Health {
+    let said = service.forced_down || is_off(service) || failed.contains(&service.host);
+    match (pools::is_in_use(service), service.is_up()) {
+        (true, true) => Health::Up,
+        (true, false) if !said => Health::Unknown,
+        _ => Health::Failed,
     }
 }
 
