@@ -21,6 +21,11 @@ impl Minute {
         60 - Timestamp::now().as_second().rem_euclid(60)
     }
 
+    /// The first that begins in so many seconds or later, of which there are less than 60.
+    pub fn begins_in(seconds: i64) -> Self {
+        Self::now().plus(if Self::seconds_left() < seconds { 2 } else { 1 })
+    }
+
     /// The one of an answer: `2030-01-02T10:00:00.000000`.
     pub fn read(text: &str) -> Result<Self> {
         let date: DateTime = text.parse().with_context(|| format!("'{text}' is no date"))?;

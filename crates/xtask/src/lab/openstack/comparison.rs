@@ -2,7 +2,6 @@
 //! same token, at the same time or one after the other. What is measured is printed; nothing fails by being slow.
 
 use std::cell::Cell;
-use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -74,7 +73,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
             let body = json!({"name": format!("host{host}")});
             own.call(&runtime, Method::POST, "/v1/os-hosts", Some(&body))?.expect(201)?;
         }
-        until("hosts are in no pool", || Ok(site.members(OWN_POOL)?.len() == 3))
+        until("hosts are in no pool", || Ok(site.members(OWN_POOL)?.len() == HOSTS as usize / 2))
     });
     let token = cloud.token("alice", "physics")?;
     let sides = [blazar(lab, &token)?, own(&server, &token)?];
@@ -99,10 +98,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
 }
 
 fn blazar(lab: &Lab, token: &str) -> Result<Side> {
-    let leaders = ["blazar-api", "blazar-manager"].map(|service| {
-        let text = fs::read_to_string(lab.state.join("pid").join(service)).unwrap_or_default();
-        text.split_whitespace().next().and_then(|pid| pid.parse().ok()).context("Blazar does not run")
-    });
+    let leaders = ["blazar-api", "blazar-manager"].map(|service| lab.process(service));
     let leaders = leaders.into_iter().collect::<Result<Vec<u32>>>()?;
     let url = format!("http://127.0.0.1:{}", lab.port + RESERVATION);
     Ok(Side {
@@ -194,7 +190,7 @@ impl Comparison<'_> {
     fn starts(&self, sides: &[Side]) -> Result<()> {
         for round in 0..STARTS {
             // Blazar needs a while to make one.
-            let start = Minute::now().plus(if Minute::seconds_left() < 20 { 2 } else { 1 });
+            let start = Minute::begins_in(20);
             let wanted = lease(&format!("s{round}"), &start.sent(), &start.plus(60).sent());
             let mut open = Vec::new();
             for side in sides {

@@ -29,7 +29,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         end(site, "placed")
     });
     cases.check("a lease whose time comes while Nova's database is away starts when it is back", || {
-        let start = Minute::now().plus(if Minute::seconds_left() < 30 { 2 } else { 1 });
+        let start = Minute::begins_in(30);
         let words = ["lease", "create", "stored", "--hosts", "1", "--for", "1h", "--start", &start.sent()];
         site.allot("alice", "physics", &words)?;
         site.lab.stop("mariadb")?;

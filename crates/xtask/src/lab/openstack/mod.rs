@@ -91,6 +91,16 @@ enum Run {
 }
 
 impl Run {
+    /// What it is called.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Parts => "lab openstack",
+            Self::Tempest => "lab openstack --tempest",
+            Self::Import => "lab openstack --import",
+            Self::Comparison => "lab openstack --compare",
+        }
+    }
+
     /// How many compute hosts its cloud has.
     fn hosts(self) -> u32 {
         match self {
@@ -162,12 +172,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let lab = Lab { scripts, state, root, port, hosts: run.hosts(), blazar, only, started: Instant::now() };
     scripts::copy(&shared.join("labs/openstack"), &lab.scripts)?;
     configuration::as_in_the_guide(&lab.scripts)?;
-    let result = match run {
-        Run::Parts => lab.run(&ours),
-        Run::Tempest => lab.run_tempest(&ours),
-        Run::Import => lab.run_import(&ours),
-        Run::Comparison => lab.run_comparison(&ours),
-    };
+    let result = lab.run(run, &ours);
     if keep {
         let (down, state) = (lab.scripts.join("down"), lab.state.display());
         println!("the cloud is left running; end it with {} {state} --purge", down.display());
@@ -178,22 +183,32 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 }
 
 impl Lab {
-    fn run(&self, ours: &Executable) -> Result<()> {
+    fn run(&self, run: Run, ours: &Executable) -> Result<()> {
         let (cloud, people) = self.begin()?;
-        let mut cases = Cases::new("lab openstack");
+        let mut cases = Cases::new(run.name());
+        match run {
+            Run::Parts => self.run_parts(&mut cases, ours, &cloud, &people)?,
+            Run::Tempest => tempest::run(&mut cases, self, ours, &people)?,
+            Run::Import => moving_in::run(&mut cases, self, ours, &cloud, &people)?,
+            Run::Comparison => comparison::run(&mut cases, self, ours, &cloud, &people)?,
+        }
+        self.tell("done");
+        cases.tally().conclude(run.name())
+    }
+
+    fn run_parts(&self, cases: &mut Cases, ours: &Executable, cloud: &Cloud, people: &People) -> Result<()> {
         if self.wants(LOGINS) {
-            self.logins(&mut cases, ours, &cloud, &people)?;
+            self.logins(cases, ours, cloud, people)?;
         }
         if self.wants(BLAZAR_FILTER) {
             self.tell("the driver's own tests");
-            leases::tests_of_the_driver(&mut cases, self);
+            leases::tests_of_the_driver(cases, self);
         }
         if PARTS.iter().any(|part| *part != LOGINS && self.wants(part)) {
             self.tell("leases on Nova");
-            leases::on_nova(&mut cases, self, ours, &cloud, &people)?;
+            leases::on_nova(cases, self, ours, cloud, people)?;
         }
-        self.tell("done");
-        cases.tally().conclude("lab openstack")
+        Ok(())
     }
 
     fn wants(&self, part: &str) -> bool {
@@ -237,30 +252,6 @@ impl Lab {
         let cloud = Cloud::new(self.port)?;
         let people = cloud.settle()?;
         Ok((cloud, people))
-    }
-
-    fn run_tempest(&self, ours: &Executable) -> Result<()> {
-        let (_, people) = self.begin()?;
-        let mut cases = Cases::new("lab openstack --tempest");
-        tempest::run(&mut cases, self, ours, &people)?;
-        self.tell("done");
-        cases.tally().conclude("lab openstack --tempest")
-    }
-
-    fn run_import(&self, ours: &Executable) -> Result<()> {
-        let (cloud, people) = self.begin()?;
-        let mut cases = Cases::new("lab openstack --import");
-        moving_in::run(&mut cases, self, ours, &cloud, &people)?;
-        self.tell("done");
-        cases.tally().conclude("lab openstack --import")
-    }
-
-    fn run_comparison(&self, ours: &Executable) -> Result<()> {
-        let (cloud, people) = self.begin()?;
-        let mut cases = Cases::new("lab openstack --compare");
-        comparison::run(&mut cases, self, ours, &cloud, &people)?;
-        self.tell("done");
-        cases.tally().conclude("lab openstack --compare")
     }
 
     /// A service at the address that the catalog has, with a user that may do nothing but ask about tokens.
@@ -310,12 +301,17 @@ impl Lab {
         self.script("svc", &[&self.state.display().to_string(), "stop", service])
     }
 
-    /// Sends a signal to the leading process of a service.
-    pub fn signal(&self, service: &str, signal: &str) -> Result<()> {
+    /// The process of a service that leads its session.
+    pub fn process(&self, service: &str) -> Result<u32> {
         let file = self.state.join("pid").join(service);
         let text = fs::read_to_string(&file).with_context(|| format!("{service} does not run"))?;
-        let process = text.split_whitespace().next().context("no number of a process")?;
-        must_run(Command::new("kill").args(["-s", signal, process]))
+        let process = text.split_whitespace().next().and_then(|number| number.parse().ok());
+        process.with_context(|| format!("{} names no process", file.display()))
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, service: &str, signal: &str) -> Result<()> {
+        must_run(Command::new("kill").args(["-s", signal, &self.process(service)?.to_string()]))
     }
 
     fn down(&self) -> Result<()> {

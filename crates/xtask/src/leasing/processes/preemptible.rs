@@ -46,7 +46,7 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     });
     cases.check("pre_14_they_are_gone_with_notice_when_a_lease_of_their_hosts_starts", || {
         // Not so soon that they would not have their time to leave.
-        let start = Minute::now().plus(if Minute::seconds_left() < 20 { 2 } else { 1 });
+        let start = Minute::begins_in(20);
         let made = caller.post("/v1/leases", &of_hosts(&start.sent(), HOSTS, &start.plus(60).sent()))?;
         let made = made.expect(201)?["lease"].take();
         ensure!(made["events"][0]["event_type"] == "before_start_lease", "no event before the start: {made}");
