@@ -80,7 +80,11 @@ impl Service {
 }
 
 /// The reservation of a lease that a guest of it on that host takes the place of, if it can be one only.
-fn reservation_of(record: &LeaseRecord, host: HostId, seen: &ObservedHost) -> Option<ReservationId> {
+pub(crate) fn reservation_of(
+    record: &LeaseRecord,
+    host: HostId,
+    seen: &ObservedHost,
+) -> Option<ReservationId> {
     let own = |id: ReservationId| record.lease.reservation(id).is_some();
     if let Place::Held(holder) = seen.place {
         return own(holder).then_some(holder);

@@ -15,6 +15,7 @@
 //! | `instance.departure.planned` | an instance is to be preempted, or at another time than was said (not in Blazar) |
 //! | `instance.departure.withdrawn` | it need not after all (not in Blazar) |
 //! | `instance.preempted` | it was preempted, and is gone (not in Blazar) |
+//! | `lease.instance.started`, `lease.instance.ended` | a server of the cloud was first seen in a lease; is in it no more (not in Blazar) |
 //! | `host.boot_failed` | a host was switched on and does not come up (not in Blazar) |
 //!
 //! What is about a host is nobody's, so that only administrators and the listener see it.
@@ -31,6 +32,7 @@ use leases::lease::Lease;
 use leases::plan::Prepared;
 use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
+use leases::usage::{Held, Span};
 use store::{Commit, InstanceRecord, LeaseRecord, NewNotification, Write};
 
 use crate::state::State;
@@ -46,6 +48,8 @@ pub(crate) const BOOT_FAILED: &str = "host.boot_failed";
 const DEPARTURE_PLANNED: &str = "instance.departure.planned";
 const DEPARTURE_WITHDRAWN: &str = "instance.departure.withdrawn";
 const PREEMPTED: &str = "instance.preempted";
+const GUEST_STARTED: &str = "lease.instance.started";
+const GUEST_ENDED: &str = "lease.instance.ended";
 pub(crate) const HOST_REPLACED: &str = "lease.host_replaced";
 pub(crate) const BEFORE_END_STOP: &str = "lease.event.before_end_lease.stop";
 
@@ -111,6 +115,38 @@ pub(crate) fn of_instance(
         project: record.instance.owner.project.clone(),
         event_type: event_type.to_owned(),
         payload: value.to_string(),
+    })
+}
+
+/// The notification that a guest has come into a lease, which uses that.
+pub(crate) fn guest_started(span: &Span) -> Option<NewNotification> {
+    of_guest(GUEST_STARTED, span, ("started_at", span.window.start()))
+}
+
+/// The notification that a guest is in its lease no more, which has used that.
+pub(crate) fn guest_ended(span: &Span) -> Option<NewNotification> {
+    of_guest(GUEST_ENDED, span, ("ended_at", span.window.end()))
+}
+
+fn of_guest(event_type: &str, span: &Span, (when, at): (&str, Timestamp)) -> Option<NewNotification> {
+    let (Held::Instance(id), Some(lease)) = (span.held, span.lease) else { return None };
+    let payload = serde_json::json!({
+        "instance_id": id.to_string(),
+        "lease_id": lease.to_string(),
+        "reservation_id": span.reservation.map(|reservation| reservation.to_string()),
+        "project_id": span.owner.project.0,
+        "user_id": span.owner.user.0,
+        "vcpus": span.size.cores,
+        "memory_mb": span.size.memory_mib,
+        "disk_gb": span.size.disk_gib,
+        when: api::v1::date(at),
+    });
+    Some(NewNotification {
+        // Its payload is not the lease.
+        lease: None,
+        project: span.owner.project.clone(),
+        event_type: event_type.to_owned(),
+        payload: payload.to_string(),
     })
 }
 

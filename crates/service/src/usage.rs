@@ -57,7 +57,7 @@ impl Service {
         if held.is_empty() {
             return Ok(());
         }
-        let counted: BTreeSet<String> = self.parts.store.open_usage().await?.into_iter().collect();
+        let counted: BTreeSet<String> = self.parts.store.open_usage().await?.iter().map(Span::key).collect();
         held.retain(|span| !counted.contains(&span.key()));
         if held.is_empty() {
             return Ok(());

@@ -270,7 +270,7 @@ impl Store for FaultyStore {
         self.unless(self.inner.usage(query)).await
     }
 
-    async fn open_usage(&self) -> Result<Vec<String>, StoreError> {
+    async fn open_usage(&self) -> Result<Vec<Span>, StoreError> {
         self.unless(self.inner.open_usage()).await
     }
 

@@ -37,7 +37,7 @@ use leases::energy::Sleep;
 use leases::ids::HostId;
 use leases::plan::Action;
 use leases::project::ProjectId;
-use leases::usage::{Event, Query, Sum};
+use leases::usage::{Event, Query, Span, Sum};
 use leases::window::Window;
 use store::archive::{Archive, ImportError};
 use store::{
@@ -235,8 +235,8 @@ impl Store for PostgresStore {
         Ok(asking!(self, db => usage::sums(db, query).await)?)
     }
 
-    async fn open_usage(&self) -> Result<Vec<String>, StoreError> {
-        Ok(asking!(self, db => usage::open_keys(db).await)?)
+    async fn open_usage(&self) -> Result<Vec<Span>, StoreError> {
+        Ok(asking!(self, db => usage::open_spans(db).await)?)
     }
 
     async fn usage_events(

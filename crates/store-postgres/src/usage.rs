@@ -190,14 +190,6 @@ async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, T
     Ok(read)
 }
 
-/// The keys of open spans.
-pub(crate) async fn open_keys(db: &mut PgConnection) -> Result<Vec<String>, Trouble> {
-    let keys = sqlx::query_scalar!(
-        r#"SELECT open_key AS "open_key!" FROM usage_span WHERE open_key IS NOT NULL ORDER BY open_key COLLATE "C""#
-    );
-    Ok(keys.fetch_all(db).await?)
-}
-
 /// Such events after that number.
 pub(crate) async fn events(
     db: &mut PgConnection,
@@ -297,6 +289,17 @@ pub(crate) async fn spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
         "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span ORDER BY number"
+    );
+    rows.fetch_all(db).await?.into_iter().map(Row::span).collect()
+}
+
+/// Those that are open.
+pub(crate) async fn open_spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+             project, user_id, lease_type, begins, starts_us, ends_us
+         FROM usage_span WHERE open_key IS NOT NULL ORDER BY open_key COLLATE "C""#
     );
     rows.fetch_all(db).await?.into_iter().map(Row::span).collect()
 }

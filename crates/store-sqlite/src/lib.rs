@@ -40,7 +40,7 @@ use leases::energy::Sleep;
 use leases::ids::HostId;
 use leases::plan::Action;
 use leases::project::ProjectId;
-use leases::usage::{Event, Query, Sum};
+use leases::usage::{Event, Query, Span, Sum};
 use leases::window::Window;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
@@ -340,8 +340,8 @@ impl Store for SqliteStore {
         usage::sums(&mut *self.reading().await?, query).await
     }
 
-    async fn open_usage(&self) -> Result<Vec<String>, StoreError> {
-        usage::open_keys(&mut *self.reading().await?).await
+    async fn open_usage(&self) -> Result<Vec<Span>, StoreError> {
+        usage::open_spans(&mut *self.reading().await?).await
     }
 
     async fn usage_events(

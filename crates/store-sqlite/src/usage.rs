@@ -179,14 +179,6 @@ async fn sums_of_all(db: &mut SqliteConnection, query: &Query) -> Result<Vec<Sum
     Ok(read)
 }
 
-/// The keys of open spans.
-pub(crate) async fn open_keys(db: &mut SqliteConnection) -> Result<Vec<String>, StoreError> {
-    let keys = sqlx::query_scalar!(
-        r#"SELECT open_key AS "open_key!" FROM usage_span WHERE open_key IS NOT NULL ORDER BY open_key"#
-    );
-    keys.fetch_all(db).await.map_err(unavailable)
-}
-
 /// Such events after that number.
 pub(crate) async fn events(
     db: &mut SqliteConnection,
@@ -285,6 +277,17 @@ pub(crate) async fn spans(db: &mut SqliteConnection) -> Result<Vec<Span>, StoreE
         "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span ORDER BY number"
+    );
+    rows.fetch_all(db).await.map_err(unavailable)?.into_iter().map(Row::span).collect()
+}
+
+/// Those that are open.
+pub(crate) async fn open_spans(db: &mut SqliteConnection) -> Result<Vec<Span>, StoreError> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+             project, user_id, lease_type, begins, starts_us, ends_us
+         FROM usage_span WHERE open_key IS NOT NULL ORDER BY open_key"
     );
     rows.fetch_all(db).await.map_err(unavailable)?.into_iter().map(Row::span).collect()
 }

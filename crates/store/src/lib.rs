@@ -40,7 +40,7 @@ use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::preemption::ProjectPattern;
 use leases::project::ProjectId;
-use leases::usage::{Entries, Event, Query, Sum};
+use leases::usage::{Entries, Event, Query, Span, Sum};
 use leases::window::Window;
 use thiserror::Error;
 
@@ -520,8 +520,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Usage, summed as [`leases::usage::sums`] does; in the order of sums.
     async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError>;
 
-    /// The keys ([`leases::usage::Span::key`]) of all spans of usage that are open, in order.
-    async fn open_usage(&self) -> Result<Vec<String>, StoreError>;
+    /// All spans of usage that are open, in the order of their [keys](Span::key).
+    async fn open_usage(&self) -> Result<Vec<Span>, StoreError>;
 
     /// Such events of usage after that number, oldest first, with their numbers: later commits have higher ones.
     async fn usage_events(

@@ -196,14 +196,14 @@ fn pool_of_most(spans: &[Span]) -> Option<String> {
 }
 
 /// Whether it has what it was given.
-fn holds(lease: &Lease) -> bool {
+pub(super) fn holds(lease: &Lease) -> bool {
     matches!(lease.status, LeaseStatus::Active | LeaseStatus::Updating)
         && lease.events.start == EventStatus::Done
         && lease.events.end == EventStatus::Undone
 }
 
 /// From an instant to another one, empty if that is earlier; to the microsecond, as stores keep it.
-fn window_until(start: Timestamp, end: Timestamp) -> Window {
+pub(super) fn window_until(start: Timestamp, end: Timestamp) -> Window {
     let kept = |at: Timestamp| Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at);
     let start = kept(start);
     Window::starting(start, kept(end).duration_since(start))

@@ -13,10 +13,12 @@
 //!   of the past is final.
 //! - A host counts as large as it was when the lease got it.
 //! - An instance uses its host from the moment it is known to run until its destruction is wanted. One of a lease
-//!   does so within the lease; of one that is left behind by its lease, nothing is counted.
+//!   does so within the lease; of one that is left behind by its lease, nothing is counted. Guests of leases that others
+//!   have started are [counted](KnownGuests) as they are seen.
 
 mod account;
 mod event;
+mod guests;
 mod ledger;
 mod price;
 #[cfg(test)]
@@ -27,6 +29,7 @@ use jiff::Timestamp;
 
 pub use self::account::{Account, foreseen};
 pub use self::event::{Event, Occurrence};
+pub use self::guests::{Counted, KnownGuests, SeenGuest, Sighting};
 pub use self::ledger::{Ledger, held_hosts};
 pub use self::price::{Charge, Decimal, Item, NotDecimal, Prices};
 pub use self::totals::{Amounts, By, Group, Instances, Query, Sum, Totals, by_group, sums};

@@ -110,6 +110,7 @@ impl Service {
         let (kept_house, tend_at) = self.keep_house(writer, now).await?;
         // Looks begin with the next cycle.
         changed |= switched | kept_house | self.watch_power(now);
+        changed |= self.count_guests(writer, machines.is_some(), now).await;
         self.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
         changed |= self.tidy(writer, &steps, machines.is_some(), now).await?;
         // With the write lock: what is due does not wait for what clients would commit first.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::plan::Guest;
+use leases::usage::KnownGuests;
 use store::Revision;
 
 /// What it was decided from who is preempted.
@@ -34,3 +35,11 @@ pub(crate) struct Planned {
 
 /// Instances for which there was no other gap when the store was at that revision.
 pub(crate) type Tried = (Revision, BTreeSet<GuestId>);
+
+/// What is known of guests of leases that others have started, to the service that counts them.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    pub known: KnownGuests,
+    /// Until when nobody else counts.
+    pub until: Timestamp,
+}

@@ -9,6 +9,7 @@
 mod adoption;
 mod backoff;
 mod cycle;
+mod guests;
 mod hasten;
 mod heard;
 mod hearing;

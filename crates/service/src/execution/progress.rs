@@ -17,7 +17,7 @@ use store::{Claim, Finished, InstanceRecord, Revision, Sizes, Version};
 use super::backoff::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::heard::Heard;
 use super::look::Look;
-use super::memos::{Announced, Planned, Tried};
+use super::memos::{Announced, Counting, Planned, Tried};
 use super::tour::Tour;
 use crate::clock_watch::{Belonging, Watch};
 use crate::held_offers::HeldOffers;
@@ -211,6 +211,10 @@ pub(crate) struct Progress {
     pub tidied_at: Option<Timestamp>,
     /// Whether there is more to clear away, and this service is the one to do it.
     pub tidies: bool,
+    /// Guests of leases that others have started, if this service counts them.
+    pub counting: Option<Counting>,
+    /// Whether there are more of them to count.
+    pub guests_left: bool,
     /// How large the store was then.
     pub sizes: Sizes,
     pub steps_done: u64,

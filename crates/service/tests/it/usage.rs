@@ -8,7 +8,7 @@ use fleet::simulated::Happening;
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{HostId, LeaseId};
 use leases::instance::LeaseHint;
-use leases::lease::EndAction;
+use leases::lease::{Allocation, EndAction};
 use leases::lease_type::LeaseType;
 use leases::plan::{GuestOwner, GuestSize};
 use leases::usage::{By, Event, Group, Query, Span, Totals};
@@ -220,13 +220,18 @@ async fn usage_c_records_are_complete_wherever_the_service_stops() {
     }
 }
 
+async fn open_keys(store: &dyn Store) -> Vec<String> {
+    let open = store.open_usage().await.expect("works");
+    open.iter().map(Span::key).collect()
+}
+
 #[tokio::test]
 async fn usage_c_what_was_held_before_there_was_accounting_is_counted_from_then_on() {
     let mut world = world(3).await;
     let lease = make(&mut world, asking(0, 60, vec![hosts(2)])).await.expect("free");
     world.run_until(at(10)).await;
     start_instance(&mut world, Some(lease.lease.id)).await;
-    let counted = world.store.open_usage().await.expect("works");
+    let counted = open_keys(&*world.store).await;
     assert_eq!(counted.len(), 4, "the lease, its hosts, its instance: {counted:?}");
     let mut archive = world.store.export().await.expect("works");
     archive.usage = leases::usage::Entries::default();
@@ -241,7 +246,7 @@ async fn usage_c_what_was_held_before_there_was_accounting_is_counted_from_then_
     };
     for _ in 0..2 {
         Service::open(parts.clone(), settings()).await.expect("works");
-        assert_eq!(fresh.open_usage().await.expect("works"), counted);
+        assert_eq!(open_keys(&*fresh).await, counted);
     }
     let spans = fresh.export().await.expect("works").usage.opened;
     assert!(spans.iter().all(|span| !span.begins && span.window.start() == world.now()), "{spans:?}");
@@ -335,4 +340,56 @@ async fn a_commit_without_leases_or_instances_means_nothing_for_usage() {
     let all = Window::new(at(-10), at(10)).expect("forwards");
     let query = Query { periods: vec![all], ..Query::default() };
     assert!(world.service.usage(&query).await.expect("works").is_empty());
+}
+
+/// What listeners were told of guests of leases.
+async fn told_of_guests(world: &World) -> Vec<(String, serde_json::Value)> {
+    let all = world.service.notifications(0, 1000).await.expect("works").into_iter().map(|told| told.content);
+    let of_guests = all.filter(|told| told.event_type.starts_with("lease.instance."));
+    let read = |told: &str| serde_json::from_str(told).expect("JSON");
+    of_guests.map(|told| (told.event_type, read(&told.payload))).collect()
+}
+
+#[tokio::test]
+async fn usage_b_guests_that_a_cloud_starts_in_a_lease_count_as_they_are_seen() {
+    let mut world = world(2).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free").lease.clone();
+    world.run_until(at(10)).await;
+    let Allocation::Hosts(has) = &lease.reservations[0].allocation else { panic!("hosts") };
+    let host = *has.first().expect("one");
+    let starts = |runs_for| Happening::GuestStarts { host, owner: GuestOwner::Lease(lease.id), runs_for };
+    world.fleet.happen(starts(Some(SignedDuration::from_mins(20))));
+    world.fleet.happen(starts(None));
+    world.touched();
+    world.run_until(at(20)).await;
+    let told = told_of_guests(&world).await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (event, payload) in &told {
+        assert_eq!(event, "lease.instance.started");
+        assert_eq!(payload["lease_id"], lease.id.to_string());
+        assert_eq!(payload["reservation_id"], lease.reservations[0].id.to_string());
+        assert_eq!(payload["project_id"], "p");
+    }
+    // A service that is restarted goes on with what was counted.
+    world.restart().await.expect("it starts");
+    world.run_until(at(40)).await;
+    let ended = told_of_guests(&world).await.split_off(2);
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    assert_eq!(ended[0].0, "lease.instance.ended");
+    // The lease is over ten minutes earlier, and what is left of it is gone soon after.
+    change(&mut world, lease.id, dates(None, Some(50))).await.expect("shorter");
+    world.run_until(at(90)).await;
+    assert_eq!(told_of_guests(&world).await.len(), 4, "each came and went once");
+    let used = totals(&world, 0, 90).await.in_leases;
+    assert_eq!(used.started, 2);
+    let minutes = used.count_us / MINUTE_US;
+    assert!(
+        (59..=61).contains(&minutes),
+        "20 and 40 minutes, each seen half a minute late at most: {minutes}"
+    );
+    let happened = names(&world, lease.id).await;
+    let of_guests: Vec<_> = happened.into_iter().filter(|name| name.starts_with("instance.")).collect();
+    let often = |name| of_guests.iter().filter(|other| **other == name).count();
+    assert_eq!((often("instance.started"), often("instance.deleted"), of_guests.len()), (2, 2, 4));
+    assert!(world.store.open_usage().await.expect("works").is_empty());
 }

@@ -144,8 +144,8 @@ async fn check(store: &Arc<dyn Store>, model: &Ledger, when: &str) {
         let held = store.held_hosts(&period).await.expect("works");
         assert_eq!(held, held_hosts(model.spans(), &period), "{when}: {period:?}");
     }
-    let mut open: Vec<_> = model.spans().iter().filter(|span| span.open).map(Span::key).collect();
-    open.sort_unstable();
+    let mut open: Vec<_> = model.spans().iter().filter(|span| span.open).cloned().collect();
+    open.sort_by_cached_key(Span::key);
     assert_eq!(store.open_usage().await.expect("works"), open, "{when}");
 }
 

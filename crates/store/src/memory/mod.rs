@@ -452,11 +452,11 @@ impl Store for MemoryStore {
         Ok(sums(self.state().usage.spans(), query))
     }
 
-    async fn open_usage(&self) -> Result<Vec<String>, StoreError> {
+    async fn open_usage(&self) -> Result<Vec<Span>, StoreError> {
         let state = self.state();
-        let mut keys: Vec<_> = state.usage.spans().iter().filter(|span| span.open).map(Span::key).collect();
-        keys.sort_unstable();
-        Ok(keys)
+        let mut open: Vec<_> = state.usage.spans().iter().filter(|span| span.open).cloned().collect();
+        open.sort_by_cached_key(Span::key);
+        Ok(open)
     }
 
     async fn usage_events(

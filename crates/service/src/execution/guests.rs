@@ -1,0 +1,144 @@
+//! Counting guests of leases that were started in a cloud, and not through the service: for usage, and for listeners.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use leases::ids::GuestId;
+use leases::plan::{GuestOwner, Observed};
+use leases::usage::{Counted, Held, KnownGuests, Sighting};
+use store::{Commit, CommitError, StoreError};
+
+use super::memos::Counting;
+use crate::deciding::beside_requests;
+use crate::guest_facts::reservation_of;
+use crate::notices;
+use crate::service::Service;
+use crate::state::State;
+use crate::writing::Writer;
+
+/// The role of the service that counts, where several share a store.
+const ROLE: &str = "guests";
+/// It has the role for so many looks at all hosts: somebody else takes over if it makes none.
+const LOOKS: i32 = 3;
+/// How many changes a cycle commits at most.
+const MOST_AT_ONCE: usize = 1000;
+
+impl Service {
+    /// Counts guests after a look at all hosts. Says whether there is more to do at once.
+    ///
+    /// A store that fails here does not keep leases from being carried out.
+    pub(super) async fn count_guests(&self, writer: &Writer<'_>, looked: bool, now: Timestamp) -> bool {
+        let goes_on = std::mem::take(&mut self.progress().guests_left);
+        if !looked && !goes_on {
+            return false;
+        }
+        let counting = self.progress().counting.take();
+        match self.try_count_guests(writer, counting, now).await {
+            Ok((counting, more)) => {
+                let mut progress = self.progress();
+                progress.counting = counting;
+                progress.guests_left = more;
+                more
+            }
+            Err(error) => {
+                // What is known is read again: it is not known what was written down.
+                tracing::warn!(%error, "guests not counted");
+                false
+            }
+        }
+    }
+
+    async fn try_count_guests(
+        &self,
+        writer: &Writer<'_>,
+        counting: Option<Counting>,
+        now: Timestamp,
+    ) -> Result<(Option<Counting>, bool), StoreError> {
+        let Some(mut counting) = self.lead_counting(counting, now).await? else { return Ok((None, false)) };
+        let (state, observed) = (self.snapshot(), self.observed());
+        let looked_at = self.progress().seen_at.unwrap_or(now);
+        let counted = beside_requests(|| {
+            let seen = sightings(&state, &observed, &counting.known);
+            counting.known.count((&seen, looked_at), MOST_AT_ONCE, now)
+        });
+        drop(state);
+        let more = counted.is_full(MOST_AT_ONCE);
+        if !counted.entries.is_empty() {
+            match writer.commit(commit_of(&counted, now)).await {
+                Ok(()) => {}
+                Err(CommitError::Store(error)) => return Err(error),
+                // There is nothing in it that could be refused.
+                Err(_) => return Ok((None, false)),
+            }
+        }
+        counting.known.take_over(counted);
+        Ok((Some(counting), more))
+    }
+
+    /// What is known, if this service is the one to count.
+    async fn lead_counting(
+        &self,
+        counting: Option<Counting>,
+        now: Timestamp,
+    ) -> Result<Option<Counting>, StoreError> {
+        // Whoever was away for longer does not know what others have counted; nor does one whose clock was set.
+        let term = self.settings.observe_interval.saturating_mul(LOOKS);
+        let until = now.saturating_add(term).unwrap_or(Timestamp::MAX);
+        let counting = counting.filter(|counting| now < counting.until && counting.until <= until);
+        if self.progress().shares_clock
+            && !self.parts.store.lead(ROLE, &self.settings.holder, now, until).await?
+        {
+            return Ok(None);
+        }
+        if let Some(counting) = counting {
+            return Ok(Some(Counting { until, ..counting }));
+        }
+        let open = self.parts.store.open_usage().await?;
+        let state = self.state();
+        let of_guests = open.into_iter().filter(|span| match span.held {
+            Held::Instance(id) => state.instances.get(id).is_none(),
+            _ => false,
+        });
+        Ok(Some(Counting { known: KnownGuests::new(of_guests), until }))
+    }
+}
+
+/// All guests that were seen and not started through the service.
+fn sightings<'a>(
+    state: &'a State,
+    observed: &'a Observed,
+    known: &KnownGuests,
+) -> BTreeMap<GuestId, Sighting<'a>> {
+    let mut sightings = BTreeMap::new();
+    for (id, seen) in &observed.hosts {
+        let Some(host) = state.inventory.host(*id) else { continue };
+        let others = seen.guests.iter().filter(|guest| state.instances.get(guest.id).is_none());
+        for guest in others {
+            let sighting = match guest.owner {
+                GuestOwner::Lease(lease) => match state.leases.get(lease) {
+                    Some(record) => {
+                        Sighting::of(&record.lease, reservation_of(record, *id, seen), host, guest.size)
+                    }
+                    None => Sighting::Outside,
+                },
+                GuestOwner::Preemptible | GuestOwner::Other => Sighting::Outside,
+            };
+            // One that is being moved may be seen twice.
+            if known.host_of(guest.id) == Some(*id) {
+                sightings.insert(guest.id, sighting);
+            } else {
+                sightings.entry(guest.id).or_insert(sighting);
+            }
+        }
+    }
+    sightings
+}
+
+fn commit_of(counted: &Counted, now: Timestamp) -> Commit {
+    let mut commit = Commit::new(now);
+    commit.usage = counted.entries.clone();
+    let began = counted.began.iter().filter_map(notices::guest_started);
+    let ended = counted.ended.iter().filter_map(notices::guest_ended);
+    commit.notifications.extend(began.chain(ended));
+    commit
+}
