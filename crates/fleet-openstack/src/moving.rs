@@ -27,8 +27,32 @@ impl OpenStackFleet {
     ) -> Result<Sight, FleetError> {
         let moving = servers.iter().any(Server::is_moving);
         let mut migrations = if moving { self.cloud.migrations().await? } else { Vec::new() };
+        self.abort_late_moves(&migrations).await?;
         migrations.extend(self.follow_cold_moves(&mut servers, hosts).await?);
         Ok(Sight::new(services, aggregates, servers, migrations))
+    }
+
+    /// Aborts live migrations that this service has asked for and that take too long: a server that writes faster than it
+    /// is copied may never arrive. Others' are left to them. A step that waits for one finds the server where it was.
+    async fn abort_late_moves(&self, migrations: &[Migration]) -> Result<(), FleetError> {
+        let (now, longest) = (self.clock.now(), self.settings.migration_time);
+        let is_late = |migration: &&Migration| {
+            migration.since().is_some_and(|since| now.duration_since(since) >= longest)
+        };
+        let mut late = migrations.iter().filter(is_late).peekable();
+        if longest.is_zero() || late.peek().is_none() {
+            return Ok(());
+        }
+        let own = self.cloud.own_user().await?;
+        for migration in late.filter(|migration| migration.user_id.as_ref() == Some(&own)) {
+            let server = &migration.instance_uuid;
+            tracing::warn!(server, migration = migration.id, time = %format_args!("{longest:#}"), "live migration aborted");
+            // One that cannot be aborted hides nothing of all the others.
+            if let Err(error) = self.cloud.abort_migration(server, migration.id).await {
+                tracing::warn!(server, %error, "live migration not aborted");
+            }
+        }
+        Ok(())
     }
 
     /// Confirms moves of servers that are shut off, and has these be where they come from as long as they are under way.

@@ -20,6 +20,8 @@ pub struct Settings {
     pub settle: Duration,
     /// How long a compute service has to be down, while most others are up, before its host has failed.
     pub failed_after: SignedDuration,
+    /// How long a live migration may take before it is aborted; zero for as long as Nova lets it.
+    pub migration_time: SignedDuration,
     /// How long it may take to make images of the servers on one host, or those of them that an attempt before did not
     /// make; what is not made then has failed.
     pub image_time: SignedDuration,

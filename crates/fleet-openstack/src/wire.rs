@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use leases::preemption::PROPERTY;
 use serde::Deserialize;
 use serde_json::Value;
@@ -127,6 +130,7 @@ pub(crate) struct Flavor {
 /// A migration: `GET /os-migrations`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Migration {
+    pub(crate) id: u64,
     #[serde(default)]
     pub(crate) instance_uuid: String,
     #[serde(default)]
@@ -135,9 +139,19 @@ pub(crate) struct Migration {
     pub(crate) dest_compute: Option<String>,
     #[serde(default)]
     pub(crate) status: String,
+    #[serde(default)]
+    pub(crate) user_id: Option<String>,
+    #[serde(default)]
+    created_at: Option<String>,
 }
 
 impl Migration {
+    /// Since when it has been under way, if Nova says so: in UTC, without an offset.
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        let text: DateTime = self.created_at.as_deref()?.parse().ok()?;
+        TimeZone::UTC.to_timestamp(text).ok()
+    }
+
     /// Whether a server that was moved while it was shut off is on its new host and waits for somebody to say that it
     /// works there.
     pub(crate) fn waits_to_be_confirmed(&self) -> bool {

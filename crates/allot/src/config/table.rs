@@ -151,6 +151,9 @@ settings! {
     /// How long a compute service has to be down, while most others are up, before its host counts as failed and its leases
     /// get another one; `0s` for at once
     "openstack.failed_after" openstack_failed_after: Span = "1m" as "DURATION";
+    /// How long a live migration that the service has asked for may take before it is aborted and its server stays where it
+    /// is; `0s` for as long as Nova lets it
+    "openstack.migration_time" openstack_migration_time: Span = "1h" as "DURATION";
     /// How long it may take to make images of the servers on one host before they are deleted with their lease, if that is
     /// its end action or the one before its end; tried three times, then the lease goes on without those that are missing
     "openstack.image_time" openstack_image_time: Span = "1h" as "DURATION";

@@ -84,6 +84,7 @@ pub(crate) fn cloud(
         free_pool: configuration.openstack_free_pool.clone(),
         settle: configuration.openstack_settle.unsigned(),
         failed_after: configuration.openstack_failed_after.0,
+        migration_time: configuration.openstack_migration_time.0,
         image_time: configuration.openstack_image_time.0,
     };
     Ok(OpenStackFleet::new(Arc::new(session), settings, clock))

@@ -20,7 +20,7 @@ const HYPERVISORS: Api = Api::Compute(Microversion { major: 2, minor: 52 });
 /// The first that says with which scheduler hints servers were started: 2025.2.
 const WITH_HINTS: Api = Api::Compute(Microversion { major: 2, minor: 100 });
 
-/// The first that says who has asked for a migration: Ussuri.
+/// The first that says who has asked for a migration: Ussuri. It aborts migrations also while they are prepared.
 const MIGRATIONS: Api = Api::Compute(Microversion { major: 2, minor: 80 });
 
 /// A flavor of a reservation.
@@ -276,9 +276,16 @@ impl Cloud {
         self.send_unless(call.with_body(body), &[409]).await.map(|answer| answer.is_some())
     }
 
+    /// Has a live migration end where it began. It may be over.
+    pub(crate) async fn abort_migration(&self, server: &str, migration: u64) -> Result<(), FleetError> {
+        let path = ["servers", server, "migrations", &migration.to_string()];
+        let call = Call::new(MIGRATIONS, "abort live migration", Method::DELETE, &path);
+        self.send_unless(call, &[400, 404, 409]).await.map(drop)
+    }
+
     /// Live migrations under way.
     pub(crate) async fn migrations(&self) -> Result<Vec<Migration>, FleetError> {
-        let call = Call::get(COMPUTE, "list migrations", &["os-migrations"]).at_most(MOST_BYTES);
+        let call = Call::get(MIGRATIONS, "list migrations", &["os-migrations"]).at_most(MOST_BYTES);
         let call = call.with_query("migration_type", "live-migration").with_query("status", "running");
         self.ask::<Migrations>(call).await.map(|answer| answer.migrations)
     }

@@ -63,6 +63,7 @@ pub fn driver(session: &Arc<Session>) -> OpenStackFleet {
         free_pool: FREE_POOL.to_owned(),
         settle: Duration::from_millis(300),
         failed_after: crate::standin::FAILED_AFTER,
+        migration_time: crate::standin::MIGRATION_TIME,
         image_time: crate::standin::IMAGE_TIME,
     };
     OpenStackFleet::new(session.clone(), settings, Arc::new(SystemClock))

@@ -1,15 +1,18 @@
 //! Servers of others that are moved out of a lease's way.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use ambient::ManualClock;
 use fleet::{FleetError, Inventory as _, Isolation as _, Outcome};
 use fleet_openstack::{Fence, OpenStackFleet};
+use jiff::{SignedDuration, Timestamp};
 use leases::ids::HostId;
 use leases::plan::{Action, Guest, Place};
 
 use crate::handing_over::{MINE, ONE, done, seen, step};
 use crate::promises::guest;
-use crate::standin::{Migration, OWN_USER, Standin};
+use crate::standin::{MIGRATION_TIME, Migration, OWN_USER, Standin, migrations};
 
 const TWO: HostId = HostId(2);
 const OPEN: Fence = Fence::AllotFilter { open_pool: true };
@@ -74,6 +77,7 @@ async fn a_server_that_was_moved_before_is_followed_also_while_nova_has_no_migra
         let mut state = cloud.state();
         let (from, to) = ("host2".to_owned(), "host1".to_owned());
         state.migrations.push(Migration {
+            kind: "migration",
             server: server.clone(),
             user: OWN_USER,
             from,
@@ -121,6 +125,7 @@ async fn what_others_have_moved_or_resized_is_left_to_them() {
         (moved.host, moved.status) = ("host2".to_owned(), "VERIFY_RESIZE");
         let (from, to) = ("host1".to_owned(), "host2".to_owned());
         state.migrations.push(Migration {
+            kind: "migration",
             server: server.clone(),
             user: "operator",
             from,
@@ -158,6 +163,40 @@ async fn a_move_that_fails_in_nova_is_told_and_begun_again() {
     let state = cloud.state();
     let became: Vec<_> = state.migrations.iter().map(|migration| migration.status).collect();
     assert_eq!(became, ["error", "confirmed"]);
+}
+
+#[tokio::test]
+async fn a_live_migration_that_takes_too_long_is_aborted_and_told() {
+    let (cloud, _, server) = with_server("ACTIVE").await;
+    cloud.state().live_migrations_hang = true;
+    let began: Timestamp = "2026-11-27T22:30:33Z".parse().expect("an instant");
+    let clock = Arc::new(ManualClock::new(began));
+    let fleet = cloud.fleet_by(clock.clone());
+    let look = async || fleet.survey(&BTreeSet::from([ONE, TWO]), &[]).await.expect("an answer").1.hosts;
+    look().await;
+    done(&fleet, &[Action::Fence(ONE)]).await;
+    assert_eq!(step(&fleet, away(&server)).await, Ok(Outcome::Pending));
+    clock.advance(MIGRATION_TIME - SignedDuration::from_secs(1));
+    assert_eq!(look().await[&ONE].guests[0].moving_to, Some(TWO));
+    assert_eq!(cloud.state().migrations[0].status, "running");
+    // Somebody else's goes on, however long it takes.
+    let theirs = cloud.state().boot("host2", "another", false);
+    migrations::begin_live(&mut cloud.state(), &theirs, "host1", "somebody");
+    clock.advance(SignedDuration::from_secs(1));
+    look().await;
+    let became: Vec<_> = cloud.state().migrations.iter().map(|migration| migration.status).collect();
+    assert_eq!(became, ["cancelled", "running"]);
+    let error = step(&fleet, away(&server)).await.expect_err("it has not been moved");
+    assert!(
+        matches!(&error, FleetError::Unavailable(why) if why.contains("has not moved server")),
+        "{error:?}"
+    );
+    // The next attempt is one of its own, also for a service that knows nothing of the first.
+    assert_eq!(step(&fleet, away(&server)).await, Ok(Outcome::Pending));
+    let another = cloud.fleet_by(clock.clone());
+    another.survey(&BTreeSet::from([ONE, TWO]), &[]).await.expect("an answer");
+    let became: Vec<_> = cloud.state().migrations.iter().map(|migration| migration.status).collect();
+    assert_eq!(became, ["cancelled", "running", "cancelled"], "all began at the same time here");
 }
 
 #[tokio::test]

@@ -1,13 +1,18 @@
-//! How Nova moves servers that are shut off: a step further with each list of servers, as the lab's does with each second.
+//! How Nova moves servers: those that are shut off a step further with each list of servers, as the lab's does with each
+//! second; those that run at once, or never.
 
 use serde_json::{Value, json};
 
 use super::state::{State, uuid};
 use super::{Asked, Reply};
 
-/// A migration of a server that is shut off.
+/// When all of them have begun.
+const BEGAN: &str = "2026-11-27T22:30:33.000000";
+
+/// A migration.
 #[derive(Clone, Debug)]
 pub struct Migration {
+    pub kind: &'static str,
     pub server: String,
     pub user: &'static str,
     pub from: String,
@@ -31,12 +36,48 @@ pub fn begin(state: &mut State, server: &str, to: &str, user: &'static str) -> R
     (found.status, found.task) = ("RESIZE", Some("resize_prep"));
     let from = found.host.clone();
     state.migrations.push(Migration {
+        kind: "migration",
         server: server.to_owned(),
         user,
         from,
         to: to.to_owned(),
         status: "migrating",
     });
+    (202, Value::Null)
+}
+
+/// That user has a server moved that runs.
+pub fn begin_live(state: &mut State, server: &str, to: &str, user: &'static str) -> Reply {
+    let found = state.servers.get_mut(server).expect("it was looked for");
+    if !["ACTIVE", "PAUSED"].contains(&found.status) || found.task.is_some() {
+        return super::nova::conflict(&format!(
+            "Cannot 'os-migrateLive' instance {server} while it is in vm_state {}",
+            found.status.to_lowercase()
+        ));
+    }
+    if !state.live_migrations_hang {
+        to.clone_into(&mut found.host);
+        return (202, Value::Null);
+    }
+    (found.status, found.task) = ("MIGRATING", Some("migrating"));
+    let (from, to) = (found.host.clone(), to.to_owned());
+    let (kind, server) = ("live-migration", server.to_owned());
+    state.migrations.push(Migration { kind, server, user, from, to, status: "running" });
+    (202, Value::Null)
+}
+
+/// Somebody wants a server to stay where it is.
+pub fn abort(state: &mut State, server: &str, number: &str) -> Reply {
+    let number: usize = number.parse().expect("a number");
+    let migration = &mut state.migrations[number - 1];
+    assert_eq!(migration.server, server);
+    if migration.status != "running" {
+        let message = format!("Migration {number} state of instance {server} is {}.", migration.status);
+        return (400, json!({"badRequest": {"code": 400, "message": message}}));
+    }
+    migration.status = "cancelled";
+    let found = state.servers.get_mut(server).expect("it was looked for");
+    (found.status, found.task) = ("ACTIVE", None);
     (202, Value::Null)
 }
 
@@ -82,13 +123,13 @@ pub fn go_on(state: &mut State) {
     }
 }
 
-/// The newest first. Of those of servers that run there are none: they arrive at once.
+/// The newest first.
 pub fn list(state: &State, asked: &Asked<'_>) -> Reply {
     let has = |name: &str, value: &str| asked.query.get(name).is_none_or(|wanted| wanted == value);
     let all = state.migrations.iter().enumerate().rev();
     let wanted = all.filter(|(_, migration)| {
         !(state.migrations_late && migration.status == "migrating")
-            && has("migration_type", "migration")
+            && has("migration_type", migration.kind)
             && has("status", migration.status)
             && has("user_id", migration.user)
     });
@@ -97,8 +138,8 @@ pub fn list(state: &State, asked: &Asked<'_>) -> Reply {
             "id": number + 1, "uuid": uuid(number as u64 + 1), "instance_uuid": migration.server,
             "source_compute": migration.from, "source_node": migration.from, "dest_compute": migration.to,
             "dest_node": migration.to, "dest_host": "192.168.0.1", "old_instance_type_id": 1,
-            "new_instance_type_id": 1, "status": migration.status, "migration_type": "migration",
-            "created_at": "2026-11-27T22:30:33.000000", "updated_at": "2026-11-27T22:30:36.000000",
+            "new_instance_type_id": 1, "status": migration.status, "migration_type": migration.kind,
+            "created_at": BEGAN, "updated_at": "2026-11-27T22:30:36.000000",
         });
         if asked.version == "compute 2.80" {
             answer["user_id"] = json!(migration.user);

@@ -2,7 +2,7 @@
 //! holds its answers against those of a real cloud.
 
 mod glance;
-mod migrations;
+pub mod migrations;
 mod neutron;
 mod nova;
 mod placement;
@@ -221,6 +221,7 @@ fn driver_by(url: &str, fence: Fence, clock: Arc<ManualClock>) -> OpenStackFleet
         free_pool: FREE_POOL.to_owned(),
         settle: Duration::from_millis(1),
         failed_after: FAILED_AFTER,
+        migration_time: MIGRATION_TIME,
         image_time: IMAGE_TIME,
     };
     OpenStackFleet::new(Arc::new(session), settings, clock)
@@ -233,6 +234,7 @@ pub const OWN_USER: &str = "u1";
 pub const FAILED_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
 /// How long images may take.
+pub const MIGRATION_TIME: SignedDuration = SignedDuration::from_mins(30);
 pub const IMAGE_TIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// What Keystone says of a token of that user there, with the catalog.

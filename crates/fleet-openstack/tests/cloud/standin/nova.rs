@@ -276,15 +276,10 @@ fn one_server(state: &mut State, method: &Method, id: &str, rest: &[&str], body:
         }
         ("POST", ["action"]) if body.get("confirmResize").is_some() => migrations::confirm(state, id),
         ("POST", ["action"]) if body.get("os-migrateLive").is_some() => {
-            if !["ACTIVE", "PAUSED"].contains(&found.status) {
-                return conflict(&format!(
-                    "Cannot 'os-migrateLive' instance {id} while it is in vm_state {}",
-                    found.status.to_lowercase()
-                ));
-            }
-            body["os-migrateLive"]["host"].as_str().expect("a host").clone_into(&mut found.host);
-            (202, Value::Null)
+            let to = body["os-migrateLive"]["host"].as_str().expect("a host");
+            migrations::begin_live(state, id, to, super::OWN_USER)
         }
+        ("DELETE", ["migrations", number]) => migrations::abort(state, id, number),
         _ => (400, json!({"badRequest": {"code": 400, "message": "No such action."}})),
     }
 }

@@ -68,12 +68,14 @@ pub struct State {
     /// Which hosts schedulers take to be in aggregates.
     told: BTreeMap<u64, BTreeSet<String>>,
     pub servers: BTreeMap<String, Server>,
-    /// Migrations of servers that are shut off, the oldest first.
+    /// Migrations, the oldest first. Of those of servers that run there are none, unless they take their time.
     pub migrations: Vec<Migration>,
     /// They fail.
     pub migrations_fail: bool,
     /// Those that have begun are in no list yet, and do not get on.
     pub migrations_late: bool,
+    /// Servers that run arrive nowhere.
+    pub live_migrations_hang: bool,
     /// By UUID.
     pub providers: BTreeMap<String, Provider>,
     pub classes: BTreeSet<String>,
@@ -142,6 +144,7 @@ impl State {
             migrations: Vec::new(),
             migrations_fail: false,
             migrations_late: false,
+            live_migrations_hang: false,
             providers: (1..=hosts).map(|number| (uuid(number), provider(number))).collect(),
             classes: BTreeSet::new(),
             traits: BTreeSet::from([COMPUTE_NODE.to_owned()]),
