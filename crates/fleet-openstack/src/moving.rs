@@ -46,7 +46,8 @@ impl OpenStackFleet {
         let own = self.cloud.own_user().await?;
         for migration in late.filter(|migration| migration.user_id.as_ref() == Some(&own)) {
             let server = &migration.instance_uuid;
-            tracing::warn!(server, migration = migration.id, time = %format_args!("{longest:#}"), "live migration aborted");
+            let time = format!("{longest:#}");
+            tracing::warn!(server, migration = migration.id, time, "live migration too slow");
             // One that cannot be aborted hides nothing of all the others.
             if let Err(error) = self.cloud.abort_migration(server, migration.id).await {
                 tracing::warn!(server, %error, "live migration not aborted");

@@ -1,6 +1,6 @@
 """Makes, finds and deletes leases with python-chi, and prints what it saw as JSON.
 
-Arguments: the service's address, user, password, project, the name of a machine.
+Arguments: Keystone's address, user, password, project, the name of a machine.
 """
 
 import json
@@ -14,7 +14,7 @@ from keystoneauth1.identity import v3
 from chi import lease
 
 url, user, password, project, machine = sys.argv[1:]
-auth = v3.Password(url + "/identity/v3", username=user, password=password, project_name=project,
+auth = v3.Password(url, username=user, password=password, project_name=project,
                    user_domain_id="default", project_domain_id="default")
 stock = blazar_client.Client(session=session.Session(auth=auth), service_type="reservation")
 # In the place of the session that it would make of the environment of a notebook.

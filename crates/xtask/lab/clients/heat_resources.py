@@ -1,6 +1,6 @@
 """Makes, reads and deletes a lease with Heat's resource OS::Blazar::Lease, and prints what it saw as JSON.
 
-Arguments: the service's address, user, password, project, the name of a machine.
+Arguments: Keystone's address, user, password, project, the name of a machine.
 """
 
 import datetime
@@ -70,7 +70,7 @@ class Run(common.HeatTestCase):
 
     def runTest(self):
         url, user, password, project, machine = ARGUMENTS
-        auth = v3.Password(url + "/identity/v3", username=user, password=password, project_name=project,
+        auth = v3.Password(url, username=user, password=password, project_name=project,
                            user_domain_id="default", project_domain_id="default")
         client = blazar_client.Client(session=session.Session(auth=auth), service_type="reservation")
         self.patchobject(blazar.BlazarClientPlugin, "client", return_value=client)

@@ -2,6 +2,7 @@
 //! api module, python-chi. They bring some hundred packages with them, so they are in no stage of `cargo xtask test`.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -14,6 +15,19 @@ use crate::leasing::fleet::MACHINES;
 use crate::leasing::python::Python;
 use crate::places;
 use crate::run::Executable;
+
+/// With whom a client logs in.
+#[derive(Clone, Copy, Debug)]
+pub struct Login<'a> {
+    /// The address of Keystone.
+    pub url: &'a str,
+    /// Who.
+    pub user: &'a str,
+    /// The user's password.
+    pub password: &'a str,
+    /// For what project: both in the domain `default`.
+    pub project: &'a str,
+}
 
 /// A client: what it is, the environment that it is installed in, and the program that uses it and writes what it saw as
 /// JSON.
@@ -60,23 +74,41 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = ours.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
     let mut cases = Cases::new("heavy clients");
     for (client, machine) in CLIENTS.iter().zip(MACHINES) {
-        let python = Python::with(client.environment, client.requirements)?;
         let directory = tempfile::tempdir()?;
         let server = with_keystone_and_tokens(&ours, directory.path())?;
-        cases.check(client.name, || {
-            let script = directory.path().join("client.py");
-            fs::write(&script, client.program).context("cannot write a file")?;
-            let mut program = python.program("python", directory.path());
-            let output =
-                program.arg(&script).args([server.url(), "tester", PASSWORD, "tests", machine]).output()?;
+        let url = format!("{}/identity/v3", server.url());
+        let login = Login { url: &url, user: "tester", password: PASSWORD, project: "tests" };
+        client.check(&mut cases, login, machine, directory.path())?;
+    }
+    cases.tally().conclude("lab clients")
+}
+
+/// Checks the clients that OpenStack itself has, which give that machine to a service of which the catalog says where it
+/// is. It has no hosts before and after.
+pub fn of_openstack(cases: &mut Cases, login: Login<'_>, machine: &str) -> Result<()> {
+    for client in CLIENTS.iter().filter(|client| client.requirements == OPENSTACK) {
+        client.check(cases, login, machine, tempfile::tempdir()?.path())?;
+    }
+    Ok(())
+}
+
+impl Client {
+    fn check(&self, cases: &mut Cases, login: Login<'_>, machine: &str, directory: &Path) -> Result<()> {
+        let python = Python::with(self.environment, self.requirements)?;
+        cases.check(self.name, || {
+            let script = directory.join("client.py");
+            fs::write(&script, self.program).context("cannot write a file")?;
+            let Login { url, user, password, project } = login;
+            let mut program = python.program("python", directory);
+            let output = program.arg(&script).args([url, user, password, project, machine]).output()?;
             ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             // Some of what it uses prints as well.
             let said = String::from_utf8_lossy(&output.stdout);
             let seen: Value = serde_json::from_str(said.lines().last().unwrap_or_default())?;
-            (client.check)(&seen, machine)
+            (self.check)(&seen, machine)
         });
+        Ok(())
     }
-    cases.tally().conclude("lab clients")
 }
 
 fn heat(seen: &Value, machine: &str) -> Result<()> {

@@ -95,6 +95,19 @@ impl Cloud {
         self.send(request, token, None).with_context(|| format!("GET {url}"))
     }
 
+    /// Asks Nova in the version of the guide.
+    pub fn ask_compute(
+        &self,
+        method: &Method,
+        url: &str,
+        token: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer> {
+        let request = self.client.request(method.clone(), url);
+        let request = request.header("openstack-api-version", "compute 2.79");
+        self.send(request, token, body).with_context(|| format!("{method} {url}"))
+    }
+
     fn send(&self, request: RequestBuilder, token: &str, body: Option<&Value>) -> Result<Answer> {
         let mut request = request.header("accept", "application/json");
         if !token.is_empty() {

@@ -7,9 +7,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::scheduler::{self, BLAZAR_AVAILABLE, BLAZAR_ENABLED};
-use super::site::{FREE_POOL, Site, ends_well, until};
+use super::site::{FREE_POOL, Site, ends_well, text_of, until};
+use super::watcher::{self, Stay};
 use super::{Lab, RESERVATION};
 use crate::lab::scripts;
 use crate::leasing::cases::Cases;
@@ -48,7 +50,17 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     site.launch = site.launch.clone().with(["--openstack-open-pool", "true"]);
     let server = site.launch.start()?;
     open_pool(cases, site);
+    those_that_are_paused(cases, site);
     those_that_do_not_run(cases, site);
+    server.stop()?;
+    let impatient = ["--openstack-migration-time", "1s", "--limits-observe-interval", "1s"];
+    let server = site.launch.clone().with(impatient).start()?;
+    those_that_take_too_long(cases, site);
+    server.stop()?;
+    let server = site.launch.start()?;
+    // Last: builds that are given up count against a host for Nova's scheduler.
+    site.delete_all_servers()?;
+    watcher::check(cases, site, "preempt", Stay::Never);
     cases.check("the service ends as it should with the filter too", || ends_well(server));
     Ok(())
 }
@@ -154,9 +166,7 @@ fn open_pool(cases: &mut Cases, site: &Site<'_>) {
         Ok(())
     });
     cases.check("a best-effort lease has servers of others moved out of its way while they run", || {
-        let words =
-            ["lease", "create", "hunted", "--type", "best-effort", "--timeout", "10m", "--hosts", "1"];
-        site.allot("alice", "physics", &[&words[..], &["--for", "1h"]].concat())?;
+        hunt(site, "hunted", "10m")?;
         let reservation = site.until_active("hunted")?;
         let host = site.members(&reservation)?.pop().context("the lease has no host")?;
         for name in &FOREIGN[..5] {
@@ -175,6 +185,85 @@ fn open_pool(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
+/// Has alice lease a host as soon as servers of others can be moved out of its way.
+fn hunt(site: &Site<'_>, name: &str, timeout: &str) -> Result<()> {
+    let words = ["lease", "create", name, "--type", "best-effort", "--timeout", timeout, "--hosts", "1"];
+    site.allot("alice", "physics", &[&words[..], &["--for", "1h"]].concat()).map(drop)
+}
+
+/// Where the servers of others are, which must all be in that state.
+fn places_of(site: &Site<'_>, names: &[&str], status: &str) -> Result<Vec<String>> {
+    let place = |name: &&str| {
+        let server = site.server(name)?;
+        ensure!(server["status"] == status, "{server}");
+        Ok(text_of(&server["OS-EXT-SRV-ATTR:host"]))
+    };
+    names.iter().map(place).collect()
+}
+
+/// Servers of others are on all hosts, and paused.
+fn those_that_are_paused(cases: &mut Cases, site: &Site<'_>) {
+    let bob = |word: &str| site.client("bob", "chemistry", &[&["server", word], &FOREIGN[..6]].concat());
+    cases.check("servers of others that are paused are moved out of a lease's way, and stay so", || {
+        bob("pause")?;
+        until("servers are not paused", || Ok(places_of(site, &FOREIGN[..6], "PAUSED").is_ok()))?;
+        hunt(site, "still", "10m")?;
+        let held = site.members(&site.until_active("still")?)?;
+        let places = places_of(site, &FOREIGN[..6], "PAUSED")?;
+        ensure!(held.len() == 1 && !places.contains(&held[0]), "{held:?} {places:?}");
+        bob("unpause")?;
+        site.client("alice", "physics", &["reservation", "lease", "delete", "still"])?;
+        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+    });
+}
+
+/// A second is too long for each live migration.
+fn those_that_take_too_long(cases: &mut Cases, site: &Site<'_>) {
+    cases.check(
+        "live migrations that take too long are aborted, and nothing is left when a lease gives up",
+        || {
+            site.client("alice", "physics", &["reservation", "lease", "delete", "quiet"])?;
+            until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+            // The free host would do.
+            let free = || -> Result<Option<String>> {
+                let places = places_of(site, &FOREIGN, "ACTIVE")?;
+                Ok(["host1", "host2", "host3"]
+                    .into_iter()
+                    .find(|host| !places.iter().any(|used| used == host))
+                    .map(str::to_owned))
+            };
+            if let Some(host) = free()? {
+                let words = ["--flavor", "small", "--availability-zone"];
+                let zone = format!("nova:{host}");
+                site.boot("admin", "admin", "regular-8", &[&words[..], &[&zone]].concat())?;
+            }
+            let before = places_of(site, &FOREIGN, "ACTIVE")?;
+            let live = || -> Result<Vec<Value>> {
+                let mut all = site.nova("os-migrations?migration_type=live-migration")?;
+                Ok(std::mem::take(all["migrations"].as_array_mut().context("no migrations")?))
+            };
+            let others = live()?.len();
+            // To move them takes two minutes at most, it is thought.
+            hunt(site, "hurried", "2m")?;
+            sleep(Duration::from_mins(1));
+            until("the lease does not give up", || Ok(site.alices("hurried")?["status"] == "ERROR"))?;
+            until("a server is not where it was", || {
+                Ok(places_of(site, &FOREIGN, "ACTIVE").is_ok_and(|places| places == before))
+            })?;
+            let mut all = live()?;
+            all.sort_by_key(|migration| migration["id"].as_u64());
+            let became: Vec<String> =
+                all[others..].iter().map(|migration| text_of(&migration["status"])).collect();
+            ensure!(!became.is_empty() && became.iter().all(|status| status == "cancelled"), "{became:?}");
+            ensure!(site.members(FREE_POOL)?.len() == 3 && site.closed()? == 0, "a host is still closed");
+            let pools = site.nova("os-aggregates")?;
+            let pools = pools["aggregates"].as_array().context("no aggregates")?;
+            ensure!(pools.iter().all(|pool| pool["metadata"]["blazar:owner"].is_null()), "{pools:?}");
+            Ok(())
+        },
+    );
+}
+
 /// Servers of others are on all hosts, and shut off; a lease is to have a host.
 fn those_that_do_not_run(cases: &mut Cases, site: &Site<'_>) {
     let bob = |words: &[&str]| site.client("bob", "chemistry", &[words, &FOREIGN[..]].concat());
@@ -188,8 +277,7 @@ fn those_that_do_not_run(cases: &mut Cases, site: &Site<'_>) {
             FOREIGN.into_iter().try_fold(true, |all, name| Ok(all && off(name)?))
         };
         until("servers are not shut off", all_are_off)?;
-        let words = ["lease", "create", "quiet", "--type", "best-effort", "--timeout", "10m", "--hosts", "1"];
-        site.allot("alice", "physics", &[&words[..], &["--for", "1h"]].concat())?;
+        hunt(site, "quiet", "10m")?;
         let held = site.members(&site.until_active("quiet")?)?;
         ensure!(held.len() == 1 && all_are_off()?, "{held:?}");
         for name in FOREIGN {

@@ -10,11 +10,13 @@ use serde_json::json;
 
 use super::cloud::{Cloud, OF_ALL, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
+use super::watcher::{self, STAYS, Stay};
 use super::{
-    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, FAILURES, IMAGES, Lab, NOTIFICATIONS, PASSWORD, POWER, REPLICAS,
-    TENANT, TRAITS, VENDORDATA, addresses, empty, failures, filter, images, notifications, power, replicas,
-    site, staying, tenant, traits, vendordata,
+    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, CLIENTS, FAILURES, IMAGES, Lab, METERING, NOTIFICATIONS,
+    PASSWORD, POWER, REPLICAS, TENANT, TRAITS, VENDORDATA, addresses, empty, failures, filter, images,
+    metering, notifications, power, replicas, site, staying, tenant, traits, vendordata,
 };
+use crate::lab::clients;
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
 use crate::run::{Executable, must_run, output_of};
@@ -81,6 +83,14 @@ pub fn on_nova(
         lab.tell("notifications");
         notifications::on_nova(cases, &site, &directory)?;
     }
+    if lab.wants(METERING) {
+        lab.tell("metering");
+        metering::on_nova(cases, &site, &directory)?;
+    }
+    if lab.wants(CLIENTS) {
+        lab.tell("clients");
+        clients_of_openstack(cases, &site)?;
+    }
     if lab.wants(VENDORDATA) {
         lab.tell("vendordata");
         vendordata::on_nova(cases, &site)?;
@@ -110,6 +120,23 @@ pub fn on_nova(
     Ok(())
 }
 
+/// Heat and the dashboard, which take hosts on themselves.
+fn clients_of_openstack(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
+    let server = site.launch.start()?;
+    let hosts = ["host1", "host2", "host3"];
+    for host in hosts {
+        site.allot("admin", "admin", &["host", "delete", host])?;
+    }
+    let url = format!("http://127.0.0.1:{}/v3", site.lab.port);
+    let login = clients::Login { url: &url, user: "admin", password: PASSWORD, project: "admin" };
+    clients::of_openstack(cases, login, "host1")?;
+    for host in hosts {
+        site.admin_client(&["reservation", "host", "create", host])?;
+    }
+    cases.check("the service ends as it should with Heat and the dashboard too", || site::ends_well(server));
+    Ok(())
+}
+
 /// Leases of hosts and of instances, with everything that fails meanwhile.
 fn with_blazar_filter(
     cases: &mut Cases,
@@ -118,6 +145,7 @@ fn with_blazar_filter(
     mut server: Server,
 ) -> Result<Server> {
     let lab = site.lab;
+    watcher::check(cases, site, "preempt", Stay::AtMost(STAYS));
     cases.check("a preemptible server runs in the free pool, any other nowhere", || {
         site.boot("bob", "chemistry", "spot", &["--flavor", "preempt"])?;
         site.refused("bob", "chemistry", "refused", &["--flavor", "small"])
@@ -184,7 +212,10 @@ fn with_blazar_filter(
         Ok(())
     });
     what_nova_has_for_reservations(cases, site);
-    staying::at_the_end(cases, site);
+    let hinted = |reservation: &str| {
+        ["--flavor", "small", "--hint", &format!("reservation={reservation}")].map(str::to_owned).to_vec()
+    };
+    staying::at_the_end(cases, site, staying::Ways { words: hinted, preemptible: "preempt", alone: true });
     Ok(server)
 }
 

@@ -5,7 +5,8 @@
 //! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`. Addresses are leased, images made of servers before they are
 //! deleted with their lease, hosts that nobody needs switched off, two services with one database drive the cloud, and a compute host, Placement, the
 //! database and the message bus fail. What
-//! Nova says on its message bus is heard, and servers read of their leases through Nova's metadata service.
+//! Nova says on its message bus is heard, Ceilometer makes samples of what the service says there, Heat's resources and the
+//! dashboard's api module make leases, and servers read of their leases through Nova's metadata service.
 //!
 //! `--only` runs some of these parts, separated by commas. With `--import` a real Blazar makes fifty leases on six compute
 //! hosts, and `allot import blazar` takes them over. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
@@ -24,6 +25,7 @@ mod filter;
 mod images;
 mod leases;
 mod logins;
+mod metering;
 mod moving_in;
 mod notifications;
 mod power;
@@ -35,6 +37,7 @@ mod tempest;
 mod tenant;
 mod traits;
 mod vendordata;
+mod watcher;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,6 +59,12 @@ const FIRST_PORT: u16 = 25_600;
 
 /// Where the catalog has the reservation service, counted from there.
 const RESERVATION: u16 = 5;
+
+/// RabbitMQ's port, counted likewise.
+const AMQP: u16 = 12;
+
+/// What compute hosts are, beside Nova's own drivers: the name of its module, and its text.
+const DRIVER: (&str, &str) = ("allot_lab_driver", include_str!("../../../lab/openstack/allot_lab_driver.py"));
 
 /// The password of the lab's own users, who are there for this run.
 const PASSWORD: &str = "labpw";
@@ -124,8 +133,10 @@ const ALLOT_FILTER: &str = "allot-filter";
 const TENANT: &str = "tenant";
 const TRAITS: &str = "traits";
 const NOTIFICATIONS: &str = "notifications";
+const METERING: &str = "metering";
+const CLIENTS: &str = "clients";
 const VENDORDATA: &str = "vendordata";
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 14] = [
     LOGINS,
     BLAZAR_FILTER,
     ADDRESSES,
@@ -134,6 +145,8 @@ const PARTS: [&str; 12] = [
     REPLICAS,
     FAILURES,
     NOTIFICATIONS,
+    METERING,
+    CLIENTS,
     VENDORDATA,
     ALLOT_FILTER,
     TENANT,
@@ -247,11 +260,20 @@ impl Lab {
         self.tell("packages and empty databases");
         self.script("install", &[])?;
         self.down()?;
+        self.install_driver()?;
         self.tell("the cloud");
         self.up()?;
         let cloud = Cloud::new(self.port)?;
         let people = cloud.settle()?;
         Ok((cloud, people))
+    }
+
+    /// Puts the driver of compute hosts beside those of Nova, which loads no others.
+    fn install_driver(&self) -> Result<()> {
+        let mut python = Command::new(self.program("python"));
+        let place = output_of(python.args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))?;
+        let (name, text) = DRIVER;
+        crate::run::write(&Path::new(place.trim()).join(format!("nova/virt/{name}.py")), text.as_bytes())
     }
 
     /// A service at the address that the catalog has, with a user that may do nothing but ask about tokens.
@@ -289,7 +311,8 @@ impl Lab {
         let (state, port) = (self.state.display().to_string(), self.port.to_string());
         let hosts = self.hosts.to_string();
         // It prints the name of a file that nobody needs.
-        let mut up = self.command("up", &["-s", &state, "-p", &port, "-n", &hosts]);
+        let driver = format!("{}.SlowFakeDriver", DRIVER.0);
+        let mut up = self.command("up", &["-s", &state, "-p", &port, "-n", &hosts, "-r", &driver]);
         if !self.blazar {
             up.arg("--no-blazar");
         }
@@ -345,6 +368,11 @@ impl Lab {
     /// A program that was installed with the cloud.
     pub fn program(&self, name: &str) -> PathBuf {
         self.root.join("venv/bin").join(name)
+    }
+
+    /// The cloud's message bus, as services name it.
+    pub fn bus_url(&self) -> String {
+        format!("rabbit://guest:guest@127.0.0.1:{}/", self.port + AMQP)
     }
 
     /// Says what comes next.

@@ -8,16 +8,13 @@ use super::site::{Site, ends_well, until};
 use crate::leasing::cases::Cases;
 use crate::run::write;
 
-/// RabbitMQ's port, counted from Keystone's.
-const AMQP: u16 = 12;
-
 /// Hosts are not looked at by themselves for as long as this takes.
 const ROUND: &str = "1h";
 
 /// With the settings of the guide.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<()> {
     let file = directory.join("bus.url");
-    write(&file, format!("rabbit://guest:guest@127.0.0.1:{}/", site.lab.port + AMQP).as_bytes())?;
+    write(&file, site.lab.bus_url().as_bytes())?;
     let file = file.display().to_string();
     let bus = ["--message-bus-url-file", &file, "--message-bus-topics", ""];
     let heard = ["--message-bus-nova-topics", "versioned_notifications", "--limits-observe-interval", ROUND];

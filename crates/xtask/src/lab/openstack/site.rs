@@ -205,18 +205,27 @@ impl Site<'_> {
 
     /// Deletes the servers of all projects.
     pub fn delete_all_servers(&self) -> Result<()> {
+        self.delete_servers(&self.admin, "servers?all_tenants=1")
+    }
+
+    /// Deletes those of the project that the token is for.
+    pub fn delete_servers_of(&self, token: &str) -> Result<()> {
+        self.delete_servers(token, "servers")
+    }
+
+    fn delete_servers(&self, token: &str, which: &str) -> Result<()> {
         let left = || -> Result<Vec<Value>> {
-            let mut all = self.nova("servers?all_tenants=1")?;
+            let mut all = self.cloud.ask(&Method::GET, &self.nova_url(which), token, None)?.body;
             Ok(std::mem::take(all["servers"].as_array_mut().context("no servers")?))
         };
         for server in left()? {
             let url = self.nova_url(&format!("servers/{}", text_of(&server["id"])));
-            self.cloud.ask(&Method::DELETE, &url, &self.admin, None)?;
+            self.cloud.ask(&Method::DELETE, &url, token, None)?;
         }
         until("servers stay", || Ok(left()?.is_empty()))
     }
 
-    fn nova_url(&self, path: &str) -> String {
+    pub fn nova_url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/v2.1/{path}", self.lab.port + NOVA)
     }
 

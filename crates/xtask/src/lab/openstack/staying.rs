@@ -5,14 +5,30 @@ use anyhow::{Result, ensure};
 use super::site::{FREE_POOL, Site, until};
 use crate::leasing::cases::Cases;
 
+/// How servers are started with a fence.
+#[derive(Clone, Copy, Debug)]
+pub struct Ways {
+    /// What a server of a reservation's project is started with.
+    pub words: fn(&str) -> Vec<String>,
+    /// The flavor of preemptible servers.
+    pub preemptible: &'static str,
+    /// Whether preemptible servers stay off a host whose servers have stayed.
+    pub alone: bool,
+}
+
 /// With a lease of one host that ends by itself.
-pub fn at_the_end(cases: &mut Cases, site: &Site<'_>) {
+pub fn at_the_end(cases: &mut Cases, site: &Site<'_>, ways: Ways) {
+    let words = |reservation: &str| (ways.words)(reservation);
+    let boot = |name: &str, reservation: &str| {
+        let words = words(reservation);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        site.boot("alice", "physics", name, &words)
+    };
     let stayed = cases.check("servers of a lease that keeps them run on untouched when it is over", || {
-        let words = ["lease", "create", "stay", "--hosts", "1", "--for", "1h", "--end-action", "keep"];
-        site.allot("alice", "physics", &words)?;
+        let made = ["lease", "create", "stay", "--hosts", "1", "--for", "1h", "--end-action", "keep"];
+        site.allot("alice", "physics", &made)?;
         let reservation = site.until_active("stay")?;
-        let hint = format!("reservation={reservation}");
-        site.boot("alice", "physics", "resident", &["--flavor", "small", "--hint", &hint])?;
+        boot("resident", &reservation)?;
         let before = site.server("resident")?;
         site.end_soon("stay")?;
         until("the lease is not over", || Ok(site.alices("stay")?["status"] == "TERMINATED"))?;
@@ -35,11 +51,13 @@ pub fn at_the_end(cases: &mut Cases, site: &Site<'_>) {
         Ok((reservation, host))
     });
     let Some((reservation, host)) = stayed else { return };
-    cases.check("nobody starts servers beside them", || {
-        let hint = format!("reservation={reservation}");
-        site.refused("alice", "physics", "late", &["--flavor", "small", "--hint", &hint])?;
-        site.boot("bob", "chemistry", "elsewhere", &["--flavor", "preempt"])?;
-        ensure!(site.host_of("elsewhere")? != host, "a preemptible server runs beside them");
+    cases.check("their project starts none any more, and preemptible ones run where the guide says", || {
+        ensure!(boot("late", &reservation).is_err(), "it runs on {}", site.host_of("late")?);
+        if site.is_there("late")? {
+            site.client("alice", "physics", &["server", "delete", "--wait", "late"])?;
+        }
+        site.boot("bob", "chemistry", "elsewhere", &["--flavor", ways.preemptible])?;
+        ensure!(!ways.alone || site.host_of("elsewhere")? != host, "a preemptible server runs beside them");
         site.client("bob", "chemistry", &["server", "delete", "--wait", "elsewhere"]).map(drop)
     });
     cases.check(
@@ -50,7 +68,9 @@ pub fn at_the_end(cases: &mut Cases, site: &Site<'_>) {
             until("the lease speaks of them still", || Ok(site.alices("stay")?["status_reason"].is_null()))?;
             ensure!(site.members(FREE_POOL)?.len() == 3, "{:?}", site.members(FREE_POOL)?);
             site.lease("alice", "physics", "all", "resource_type=physical:host,min=3,max=3")?;
-            site.client("alice", "physics", &["reservation", "lease", "delete", "all"])?;
+            for name in ["all", "stay"] {
+                site.client("alice", "physics", &["reservation", "lease", "delete", name])?;
+            }
             until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
         },
     );

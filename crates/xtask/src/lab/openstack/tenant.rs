@@ -6,6 +6,8 @@ use serde_json::json;
 use super::cloud::People;
 use super::scheduler::{self, BLAZAR_ENABLED, LAST_OF_SCHEDULER};
 use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, until};
+use super::staying;
+use super::watcher::{self, STAYS, Stay};
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
 
@@ -32,8 +34,11 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>, people: &People) -> Resul
         site.launch.clone().with(options).with(["--preemptible-projects", people.chemistry.as_str()]);
     let server = site.launch.start()?;
     taken_over(cases, site, people, &first);
+    watcher::check(cases, site, "small", Stay::AtMost(STAYS));
     of_hosts(cases, site, &first);
     of_instances(cases, site);
+    let plain = |_: &str| PLAIN.map(str::to_owned).to_vec();
+    staying::at_the_end(cases, site, staying::Ways { words: plain, preemptible: "small", alone: false });
     what_is_left(cases, site, server);
     Ok(())
 }

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::scheduler::{self, BLAZAR_ENABLED, LAST_OF_SCHEDULER};
 use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, first_reservation, until};
+use super::staying;
+use super::watcher::{self, Stay};
 use crate::leasing::cases::Cases;
 
 /// The option that the guide names.
@@ -36,10 +38,14 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
         site.refused("bob", "chemistry", "plain", &PLAIN)?;
         site.refused("bob", "chemistry", "marked", &["--flavor", "preempt"])?;
         site.admin_client(&["flavor", "set", "--property", &format!("{FREE}=required"), "preempt"])?;
-        site.boot("bob", "chemistry", "spot", &["--flavor", "preempt"])
+        site.boot("bob", "chemistry", "spot", &["--flavor", "preempt"])?;
+        site.client("bob", "chemistry", &["server", "delete", "--wait", "spot"]).map(drop)
     });
+    watcher::check(cases, site, "preempt", Stay::Never);
     of_hosts(cases, site);
     of_instances(cases, site);
+    let own = |reservation: &str| vec!["--flavor".to_owned(), format!("{reservation}.small")];
+    staying::at_the_end(cases, site, staying::Ways { words: own, preemptible: "preempt", alone: false });
     cases.check("nothing is left behind in Nova and Placement", || what_is_left(site));
     cases.check("the service ends as it should with traits", || ends_well(server));
     Ok(())
