@@ -169,7 +169,7 @@ async fn a_move_that_fails_in_nova_is_told_and_begun_again() {
 async fn a_live_migration_that_takes_too_long_is_aborted_and_told() {
     let (cloud, _, server) = with_server("ACTIVE").await;
     cloud.state().live_migrations_hang = true;
-    let began: Timestamp = "2026-11-27T22:30:33Z".parse().expect("an instant");
+    let began: Timestamp = format!("{}Z", migrations::BEGAN).parse().expect("an instant");
     let clock = Arc::new(ManualClock::new(began));
     let fleet = cloud.fleet_by(clock.clone());
     let look = async || fleet.survey(&BTreeSet::from([ONE, TWO]), &[]).await.expect("an answer").1.hosts;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::state::{State, uuid};
 use super::{Asked, Reply};
 
-/// When all of them have begun.
-const BEGAN: &str = "2026-11-27T22:30:33.000000";
+/// When all of them have begun, in UTC.
+pub const BEGAN: &str = "2026-11-27T22:30:33.000000";
 
 /// A migration.
 #[derive(Clone, Debug)]
@@ -24,10 +24,7 @@ pub struct Migration {
 pub fn begin(state: &mut State, server: &str, to: &str, user: &'static str) -> Reply {
     let found = state.servers.get_mut(server).expect("it was looked for");
     if !["ACTIVE", "SHUTOFF"].contains(&found.status) || found.task.is_some() {
-        return super::nova::conflict(&format!(
-            "Cannot 'migrate' instance {server} while it is in vm_state {}",
-            found.status.to_lowercase()
-        ));
+        return super::nova::not_while("migrate", server, found.status);
     }
     if found.host == to {
         let message = "Cannot migrate to the host where the server exists.";
@@ -50,10 +47,7 @@ pub fn begin(state: &mut State, server: &str, to: &str, user: &'static str) -> R
 pub fn begin_live(state: &mut State, server: &str, to: &str, user: &'static str) -> Reply {
     let found = state.servers.get_mut(server).expect("it was looked for");
     if !["ACTIVE", "PAUSED"].contains(&found.status) || found.task.is_some() {
-        return super::nova::conflict(&format!(
-            "Cannot 'os-migrateLive' instance {server} while it is in vm_state {}",
-            found.status.to_lowercase()
-        ));
+        return super::nova::not_while("os-migrateLive", server, found.status);
     }
     if !state.live_migrations_hang {
         to.clone_into(&mut found.host);

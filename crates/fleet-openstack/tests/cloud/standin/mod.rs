@@ -233,8 +233,10 @@ pub const OWN_USER: &str = "u1";
 /// How long a compute service is down before its host has failed.
 pub const FAILED_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
-/// How long images may take.
+/// How long live migrations may take.
 pub const MIGRATION_TIME: SignedDuration = SignedDuration::from_mins(30);
+
+/// How long images may take.
 pub const IMAGE_TIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// What Keystone says of a token of that user there, with the catalog.

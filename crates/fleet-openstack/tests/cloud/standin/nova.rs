@@ -41,6 +41,14 @@ fn missing(what: &str) -> Reply {
     (404, json!({"itemNotFound": {"code": 404, "message": format!("{what}.")}}))
 }
 
+/// What cannot be done to a server as it is now.
+pub fn not_while(action: &str, server: &str, status: &str) -> Reply {
+    conflict(&format!(
+        "Cannot '{action}' instance {server} while it is in vm_state {}",
+        status.to_lowercase()
+    ))
+}
+
 pub fn conflict(what: &str) -> Reply {
     (409, json!({"conflictingRequest": {"code": 409, "message": what}}))
 }
@@ -262,10 +270,7 @@ fn one_server(state: &mut State, method: &Method, id: &str, rest: &[&str], body:
         }
         ("POST", ["action"]) if body.get("createImage").is_some() => {
             if !["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"].contains(&found.status) {
-                return conflict(&format!(
-                    "Cannot 'createImage' instance {id} while it is in vm_state {}",
-                    found.status.to_lowercase()
-                ));
+                return not_while("createImage", id, found.status);
             }
             let image = super::glance::create(state, &body["createImage"]);
             (202, json!({"image_id": image}))

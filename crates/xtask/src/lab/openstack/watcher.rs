@@ -51,13 +51,14 @@ pub fn check(cases: &mut Cases, site: &Site<'_>, flavor: &str, stay: Stay) {
         let seen = watched(site, flavor)?;
         let longest = seen.stays.values().map(|(first, last)| last.duration_since(*first)).max();
         println!(
-            "    {} looks, {} servers asked for, {} seen in the free pool, {} on hosts of the lease ({longest:?})",
+            "    {} looks, {} at hosts of the lease; {} servers asked for, {} seen in the free pool, {} there ({longest:?})",
             seen.looks,
+            seen.of_lease,
             seen.asked,
             seen.ran,
             seen.stays.len()
         );
-        ensure!(seen.looks > 50 && seen.ran > 0, "nothing was seen");
+        ensure!(seen.looks > 50 && seen.ran > 0 && seen.of_lease > 10, "too little was seen: {seen:?}");
         match stay {
             Stay::Never => ensure!(seen.stays.is_empty(), "{:?}", seen.stays.keys()),
             Stay::AtMost(time) => ensure!(longest.is_none_or(|longest| longest < time), "{longest:?}"),
@@ -70,6 +71,8 @@ pub fn check(cases: &mut Cases, site: &Site<'_>, flavor: &str, stay: Stay) {
 #[derive(Debug, Default)]
 struct Seen {
     looks: usize,
+    /// How many of them have seen hosts that a lease had.
+    of_lease: usize,
     /// Servers of others on a host of the lease: when each was seen there first and last.
     stays: BTreeMap<String, (Instant, Instant)>,
     /// How many servers were asked for, and how many of these were seen on a host of the free pool.
@@ -80,9 +83,9 @@ struct Seen {
 fn watched(site: &Site<'_>, flavor: &str) -> Result<Seen> {
     let stop = Arc::new(AtomicBool::new(false));
     let starter = start_servers(site, flavor, Arc::clone(&stop))?;
-    until("no server runs", || Ok(!site.servers("bob", "chemistry")?.trim().is_empty()))?;
     let watcher = watch(site, Arc::clone(&stop));
     let leased = || -> Result<()> {
+        until("no server runs", || Ok(!site.servers("bob", "chemistry")?.trim().is_empty()))?;
         site.lease("alice", "physics", "watched", "resource_type=physical:host,min=2,max=2")?;
         sleep(LASTS);
         site.client("alice", "physics", &["reservation", "lease", "delete", "watched"])?;
@@ -143,6 +146,7 @@ fn watch(site: &Site<'_>, stop: Arc<AtomicBool>) -> JoinHandle<Result<Seen>> {
             let after = held(&ask(&urls[0])?)?;
             let now = Instant::now();
             seen.looks += 1;
+            seen.of_lease += usize::from(before.keys().any(|host| after.contains_key(host)));
             let servers = servers["servers"].as_array().with_context(|| servers.to_string())?;
             for server in servers {
                 let (id, host) = (text_of(&server["id"]), text_of(&server["OS-EXT-SRV-ATTR:host"]));
