@@ -345,7 +345,7 @@ export interface components {
             host_id?: string | null;
             /**
              * @description What kind: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`,
-             *     `foreign_guest`, `step_fails`.
+             *     `foreign_guest`, `changed`, `overruled`, `ownerless`, `step_fails`.
              */
             kind: string;
             /** @description What is the matter, and what to do. */
@@ -1628,6 +1628,11 @@ export interface components {
             from_host: string;
             /** @description The instance. */
             instance_id: string;
+            /**
+             * Format: int32
+             * @description Of one that is moving, how much is on the other host already, percent; null if the cloud does not say.
+             */
+            percent?: number | null;
             /** @description `waiting`, `moving`, `failing`, `moved`, or `gone`. */
             state: string;
             /** @description The host that it is moved to. */

@@ -11,6 +11,7 @@ use futures::{future::try_join_all, try_join};
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::instance::Instance;
+use leases::lease_pool::Ratios;
 use leases::plan::Observed;
 use leases::project::ProjectId;
 
@@ -71,6 +72,10 @@ impl Inventory for OpenStackFleet {
     async fn machines(&self) -> Result<Vec<Machine>, FleetError> {
         let (hypervisors, sight) = self.look_at_all().await?;
         self.machines_in(&hypervisors, &sight).await
+    }
+
+    async fn look_closely(&self) {
+        self.memory().looks_closely = true;
     }
 
     async fn networks(&self) -> Result<Vec<Network>, FleetError> {
@@ -240,6 +245,24 @@ impl Isolation for OpenStackFleet {
             return Ok(Outcome::Done);
         }
         self.release_host(host, reservation).await
+    }
+
+    async fn set_ratios(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        ratios: Ratios,
+        key: &OperationKey,
+    ) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.set_host_ratios(host, reservation, ratios).await
+    }
+
+    async fn overruled(&self, hosts: &BTreeSet<HostId>) -> Result<BTreeMap<HostId, String>, FleetError> {
+        self.overruled_hosts(hosts).await
     }
 
     async fn grant(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::lease_pool::Ratios;
 use leases::plan::{GuestOwner, Place};
 
 use crate::closure::Closure;
@@ -21,6 +22,8 @@ impl OpenStackFleet {
         if look.place.is_some() {
             return Ok(Outcome::Done);
         }
+        // It may have been changed since the service first saw it.
+        self.memory().forget_details(&look.names.hypervisor);
         if let Some(zone) = pools::zone(look.aggregates(), look.host()) {
             return Err(FleetError::Refused(format!(
                 "host {} is in an aggregate with the availability zone {zone}: Nova would not let it change to that of a \
@@ -321,7 +324,8 @@ impl OpenStackFleet {
     /// The host leaves that aggregate. One of hosts whose servers have stayed goes with the last of them.
     async fn leave(&self, aggregate: &Aggregate, look: &Look) -> Result<(), FleetError> {
         let host = look.host();
-        if Pool::of(aggregate).is_some_and(|pool| pool.whole) {
+        if let Some(pool) = Pool::of(aggregate).filter(|pool| pool.whole) {
+            self.over_commit(look, &pool, Ratios::default()).await?;
             self.take_trait(&look.names, &trait_of(aggregate)).await?;
         }
         self.cloud.remove_host(aggregate.id, host).await?;

@@ -93,6 +93,8 @@ impl OpenStackFleet {
                 break;
             }
         }
+        // Whatever was in the way is not any more.
+        work.said = None;
         waits
     }
 

@@ -30,8 +30,10 @@ mod memory;
 mod moves;
 mod moving;
 mod notifications;
+mod over_committing;
 mod pools;
 mod power;
+mod ratios;
 mod reports;
 mod reservations;
 mod settings;
@@ -174,25 +176,36 @@ impl OpenStackFleet {
         Ok((hypervisors, self.sight(services, aggregates, servers, None).await?))
     }
 
-    /// Asks Placement about hosts that are seen for the first time.
+    /// Asks Placement about hosts that are seen for the first time, and of all others about those that it says have changed,
+    /// if somebody wants to know.
     async fn learn_details(&self, hypervisors: &[Hypervisor]) -> Result<(), FleetError> {
-        let new: Vec<&str> = {
+        let names: BTreeSet<&str> =
+            hypervisors.iter().map(|hypervisor| hypervisor.hostname.as_str()).collect();
+        let closely = {
             let memory = self.memory();
-            let names = hypervisors.iter().map(|hypervisor| hypervisor.hostname.as_str());
-            names.filter(|name| memory.details(name).is_none()).collect()
+            if !memory.looks_closely && names.iter().all(|name| memory.details(name).is_some()) {
+                return Ok(());
+            }
+            memory.looks_closely
         };
-        if new.is_empty() {
-            return Ok(());
-        }
         let mut providers = self.cloud.providers().await?;
-        providers.retain(|provider| new.contains(&provider.name.as_str()));
+        {
+            let memory = self.memory();
+            providers.retain(|provider| {
+                let known = memory.details(&provider.name);
+                let is_new = known.is_none_or(|known| closely && known.generation != provider.generation);
+                is_new && names.contains(provider.name.as_str())
+            });
+        }
         let details = stream::iter(providers.into_iter().map(async |provider| {
             let (inventories, traits) =
                 try_join!(self.cloud.inventories(&provider.uuid), self.cloud.traits(&provider.uuid))?;
-            Ok::<_, FleetError>((provider.name, Details::new(&inventories, traits)))
+            Ok::<_, FleetError>((provider.name, Details::new(provider.generation, &inventories, traits)))
         }));
         let found: Vec<(String, Details)> = details.buffer_unordered(DETAILS_AT_ONCE).try_collect().await?;
-        self.memory().note_details(found);
+        let mut memory = self.memory();
+        memory.note_details(found);
+        memory.looks_closely &= !closely;
         Ok(())
     }
 }

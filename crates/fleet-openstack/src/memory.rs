@@ -23,6 +23,8 @@ pub(crate) struct Memory {
     hosts: BTreeMap<String, HostId>,
     /// By the name of the provider.
     details: BTreeMap<String, Details>,
+    /// The next look compares them with what Placement has.
+    pub(crate) looks_closely: bool,
     fences: Fences,
     /// Since when servers are asked to shut down.
     pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
@@ -83,6 +85,11 @@ impl Memory {
 
     pub(crate) fn details(&self, provider: &str) -> Option<&Details> {
         self.details.get(provider)
+    }
+
+    /// Placement is asked again about a host of which something may have changed.
+    pub(crate) fn forget_details(&mut self, provider: &str) {
+        self.details.remove(provider);
     }
 
     pub(crate) fn note_details(&mut self, found: Vec<(String, Details)>) {

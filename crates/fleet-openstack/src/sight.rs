@@ -14,6 +14,7 @@ use crate::fence::{Fence, OUR_TRAITS};
 use crate::ids::{FLAVOR, parse_uuid};
 use crate::moves::Way;
 use crate::pools::{self, Membership, Pool};
+use crate::ratios;
 use crate::settings::Settings;
 use crate::wire::{Aggregate, ComputeService, Hypervisor, Inventory, Migration, Server};
 
@@ -33,15 +34,21 @@ pub(crate) struct Names {
     pub(crate) hypervisor: String,
 }
 
-/// What Placement says of a host, which is asked once.
+/// What Placement says of a host, which is asked once, and again when somebody wants to know it exactly.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Details {
+    /// When it was said, as Placement counts.
+    pub(crate) generation: u64,
     other_resources: BTreeMap<String, u64>,
     traits: BTreeSet<String>,
 }
 
 impl Details {
-    pub(crate) fn new(inventories: &BTreeMap<String, Inventory>, mut traits: BTreeSet<String>) -> Self {
+    pub(crate) fn new(
+        generation: u64,
+        inventories: &BTreeMap<String, Inventory>,
+        mut traits: BTreeSet<String>,
+    ) -> Self {
         // They come and go with handovers.
         traits.retain(|name| name != DISABLED && !name.starts_with(OUR_TRAITS));
         let capacity = |inventory: &Inventory| {
@@ -50,7 +57,7 @@ impl Details {
         };
         let others = inventories.iter().filter(|(class, _)| !TOLD_BY_NOVA.contains(&class.as_str()));
         let other_resources = others.map(|(class, inventory)| (class.clone(), capacity(inventory))).collect();
-        Self { other_resources, traits }
+        Self { generation, other_resources, traits }
     }
 }
 
@@ -176,6 +183,7 @@ impl Sight {
                 guests: guests.collect(),
                 slots: slots.get(names.service.as_str()).cloned().unwrap_or_default(),
                 powered: if is_off(service) { Powered::Off } else { Powered::On },
+                overcommit: Some(ratios::told(membership, &names.service)),
             };
             observed.insert(id, host);
         }
@@ -198,6 +206,10 @@ impl Sight {
             project: Some(ProjectId(server.tenant_id.clone())),
             size: size(server),
             moving_to: moving_to.and_then(|host| known.hosts.get(host)).copied(),
+            copied_percent: server
+                .progress
+                .filter(|_| server.is_moving())
+                .map(|percent| percent.min(100) as u8),
             mobility: way.map(Way::mobility),
             ..Guest::new(id, owner)
         })

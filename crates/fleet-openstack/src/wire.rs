@@ -86,6 +86,9 @@ pub(crate) struct Server {
     pub(crate) host: Option<String>,
     #[serde(rename = "OS-EXT-STS:task_state", default)]
     pub(crate) task_state: Option<String>,
+    /// How far Nova is with what it does to the server, percent.
+    #[serde(default)]
+    pub(crate) progress: Option<u64>,
     /// What it was started with, if that is asked for: each hint is a list, or a text.
     #[serde(default)]
     pub(crate) scheduler_hints: Option<BTreeMap<String, Value>>,
@@ -171,6 +174,9 @@ impl Migration {
 pub(crate) struct Provider {
     pub(crate) uuid: String,
     pub(crate) name: String,
+    /// Another number after each change of what it has, or of who has some of it.
+    #[serde(default)]
+    pub(crate) generation: u64,
 }
 
 /// What a provider has of a class of resources.

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::host::{FloatingIp, Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::plan::{Action, GuestOwner, ObservedHost, Place, Powered};
+use leases::lease_pool::{Ratio, Ratios};
+use leases::plan::{Action, GuestOwner, ObservedHost, Overcommit, Place, Powered};
 use leases::project::ProjectId;
 use leases::requirement::Requirement;
 use leases::terms::{Affinity, InstanceSize, InstancesTerms, ReservationTerms};
@@ -83,6 +84,7 @@ pub async fn all<S: Subject, F: Future<Output = S>>(make: impl Fn() -> F) {
     a_call_under_an_older_claim_has_no_effect(&make().await).await;
     verification_finds_what_landed_late(&make().await).await;
     slots_are_those_that_were_granted_last(&make().await).await;
+    ratios_are_those_that_were_told_last_until_the_host_goes_back(&make().await).await;
     an_address_stays_with_whom_it_was_assigned_to(&make().await).await;
     steps_for_a_host_that_is_not_there_are_refused(&make().await).await;
     a_host_is_switched_off_only_if_it_is_fenced_and_nobody_is_there(&make().await).await;
@@ -168,6 +170,12 @@ fn key(subject: &impl Subject, action: Action, fence: u64) -> OperationKey {
     OperationKey::of(action, fence, Some(LEASE)).with_facts(Some(facts))
 }
 
+/// The host is free, healthy and empty, and its fleet was told of no ratios of it if that can be told of any.
+fn assert_free(host: &ObservedHost, why: &str) {
+    let overcommit = host.overcommit.map(|_| Overcommit::default());
+    assert_eq!(*host, ObservedHost { overcommit, ..ObservedHost::free() }, "{why}");
+}
+
 fn fenced(verified_for: Option<ReservationId>) -> Place {
     Place::Fenced { verified_for }
 }
@@ -179,7 +187,8 @@ async fn only_hosts_that_were_taken_on_are_observed(subject: &impl Subject) {
     assert!(ids.contains(&ONE) && ids.contains(&TWO), "{ids:?}");
     assert_eq!(fleet.adopt(ONE).await, Ok(Outcome::Done));
     let observed = fleet.observe(&BTreeSet::from([ONE, TWO, NOWHERE]), &[]).await.expect("an answer");
-    assert_eq!(observed.hosts.into_iter().collect::<Vec<_>>(), [(ONE, ObservedHost::free())]);
+    assert_eq!(observed.hosts.keys().collect::<Vec<_>>(), [&ONE]);
+    assert_free(&observed.hosts[&ONE], "it was taken on");
 }
 
 async fn taking_a_host_on_and_giving_it_back_twice_is_doing_it_once(subject: &impl Subject) {
@@ -333,6 +342,33 @@ async fn slots_are_those_that_were_granted_last(subject: &impl Subject) {
     assert_eq!(steps.place(ONE).await, Place::FreePool, "a host with slots stays in the free pool");
 }
 
+async fn ratios_are_those_that_were_told_last_until_the_host_goes_back(subject: &impl Subject) {
+    let mut steps = Steps::adopted(subject).await;
+    if steps.host(ONE).await.overcommit.is_none() {
+        return;
+    }
+    let ratios = |cpu, ram| Ratios { cpu: Ratio::from_thousandths(cpu), ram: Ratio::from_thousandths(ram) };
+    let none = Ratios::default();
+    let is = async |steps: &Steps<'_, _>, wanted| {
+        let seen = steps.host(ONE).await.overcommit;
+        assert!(seen.is_some_and(|told| told.is(wanted)), "{seen:?}, not {wanted:?}");
+    };
+    steps.done(Action::SetRatios(ONE, MINE, ratios(2000, 0))).await;
+    is(&steps, none).await;
+    steps.hand_over(ONE, MINE).await;
+    is(&steps, none).await;
+    for wanted in [ratios(2000, 1500), ratios(2000, 1500), ratios(0, 1100), none, ratios(900, 0)] {
+        steps.done(Action::SetRatios(ONE, MINE, wanted)).await;
+        is(&steps, wanted).await;
+    }
+    steps.done(Action::SetRatios(ONE, THEIRS, ratios(3000, 0))).await;
+    is(&steps, ratios(900, 0)).await;
+    steps.done(Action::Release(ONE, MINE)).await;
+    is(&steps, none).await;
+    steps.hand_over(ONE, THEIRS).await;
+    is(&steps, none).await;
+}
+
 async fn an_address_stays_with_whom_it_was_assigned_to(subject: &impl Subject) {
     let mut steps = Steps::new(subject);
     for action in [Action::Assign(ADDRESS, MINE), Action::Assign(ADDRESS, MINE)] {
@@ -364,7 +400,7 @@ async fn a_host_is_switched_off_only_if_it_is_fenced_and_nobody_is_there(subject
     }
     let mut steps = Steps::adopted(subject).await;
     steps.done(Action::PowerOff(ONE)).await;
-    assert_eq!(steps.host(ONE).await, ObservedHost::free(), "it is not fenced");
+    assert_free(&steps.host(ONE).await, "it is not fenced");
     let guest = subject.guest_sets_out(ONE).await;
     steps.done(Action::Fence(ONE)).await;
     subject.guests_land().await;
@@ -406,5 +442,5 @@ async fn switching_a_host_twice_is_switching_it_once(subject: &impl Subject) {
         subject.wait().await;
     }
     steps.done(Action::Unfence(ONE)).await;
-    assert_eq!(steps.host(ONE).await, ObservedHost::free());
+    assert_free(&steps.host(ONE).await, "it is back");
 }

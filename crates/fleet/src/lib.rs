@@ -30,6 +30,7 @@ use jiff::Timestamp;
 use leases::host::{FloatingIp, Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::Instance;
+use leases::lease_pool::Ratios;
 use leases::plan::{Action, Observed};
 use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
@@ -246,6 +247,9 @@ pub trait Inventory: Send + Sync {
         Ok((self.machines().await?, self.observe(hosts, addresses).await?))
     }
 
+    /// What is kept of machines since it seldom changes is compared with the machines at the next look.
+    async fn look_closely(&self) {}
+
     /// For which store the fleet was changed last, if the driver keeps that where it keeps what it did.
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
         Ok(None)
@@ -317,6 +321,22 @@ pub trait Isolation: Send + Sync {
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
+    /// [`Action::SetRatios`]; asked for only of hosts that are [observed](leases::plan::ObservedHost::overcommit) to have
+    /// any.
+    async fn set_ratios(
+        &self,
+        _host: HostId,
+        _reservation: ReservationId,
+        _ratios: Ratios,
+        _key: &OperationKey,
+    ) -> Result<Outcome, FleetError> {
+        Ok(Outcome::Done)
+    }
+    /// Those of the hosts whose ratios are not as they were told, since somebody else sets them: how they are, and what to
+    /// do about it. This takes a closer look than [`Inventory::observe`].
+    async fn overruled(&self, _hosts: &BTreeSet<HostId>) -> Result<BTreeMap<HostId, String>, FleetError> {
+        Ok(BTreeMap::new())
+    }
     /// [`Action::Grant`].
     async fn grant(
         &self,
@@ -445,6 +465,9 @@ pub async fn perform(
         Action::Verify(host, reservation) => fleet.verify(host, reservation, key).await,
         Action::Hold(host, reservation) => fleet.hold(host, reservation, key).await,
         Action::Release(host, reservation) => fleet.release(host, reservation, key).await,
+        Action::SetRatios(host, reservation, ratios) => {
+            fleet.set_ratios(host, reservation, ratios, key).await
+        }
         Action::Grant(host, reservation, slots) => fleet.grant(host, reservation, slots, key).await,
         Action::Withdraw(host, reservation) => fleet.withdraw(host, reservation, key).await,
         Action::Assign(_, reservation) => match address {

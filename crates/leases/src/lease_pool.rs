@@ -5,10 +5,10 @@
 
 pub(crate) mod record;
 
-pub use self::record::{LeasePool, Ratio};
+pub use self::record::{LeasePool, Ratio, Ratios};
 use crate::host::Host;
 use crate::lease::{Allocation, Lease, Reservation};
-use crate::plan::ObservedHost;
+use crate::plan::{ObservedHost, Told};
 use crate::properties::{CPU_RATIO, RAM_RATIO};
 use crate::resources::Resources;
 use crate::status::LeaseStatus;
@@ -30,17 +30,33 @@ impl LeasePool {
             own.map_or_else(|| said(name, capacity), |ratio| ratio.of(capacity))
         };
         Host {
-            vcpus: more(self.cpu_ratio, CPU_RATIO, host.vcpus),
-            memory_mib: more(self.ram_ratio, RAM_RATIO, host.memory_mib),
+            vcpus: more(self.ratios.cpu, CPU_RATIO, host.vcpus),
+            memory_mib: more(self.ratios.ram, RAM_RATIO, host.memory_mib),
             ..host.clone()
         }
     }
 
-    /// Whether what guests use of the host fits into what it would be taken to have.
+    /// Whether what guests use of the host fits into what it would be taken to have. Of a cloud's own ratios only those are
+    /// known that it had before it was told others; nothing changes where it was told none.
     pub fn suffices(&self, host: &Host, seen: &ObservedHost) -> bool {
-        let (host, used) = (self.overcommitted(host), seen.used());
-        let Resources { vcpus, memory_mib, .. } = used;
-        vcpus <= host.vcpus.into() && memory_mib <= host.memory_mib.into()
+        let Resources { vcpus, memory_mib, .. } = seen.used();
+        let (most_vcpus, most_memory_mib) = match seen.overcommit {
+            None => {
+                let host = self.overcommitted(host);
+                (host.vcpus, host.memory_mib)
+            }
+            Some(told) => {
+                let most = |own: Option<Ratio>, told: Option<Told>, capacity| {
+                    let ratio = own.or(told.map(|told| told.before));
+                    ratio.map_or(u32::MAX, |ratio| ratio.of(capacity))
+                };
+                (
+                    most(self.ratios.cpu, told.cpu, host.vcpus),
+                    most(self.ratios.ram, told.ram, host.memory_mib),
+                )
+            }
+        };
+        vcpus <= most_vcpus.into() && memory_mib <= most_memory_mib.into()
     }
 }
 
@@ -66,11 +82,12 @@ pub(crate) fn overcommitted(capacity: u32, ratio: Option<&String>) -> u64 {
 mod tests {
     use super::*;
     use crate::ids::GuestId;
-    use crate::plan::{Guest, GuestOwner, GuestSize};
+    use crate::plan::{Guest, GuestOwner, GuestSize, Overcommit};
     use crate::testing::host;
 
     fn pool(cpu: Option<f64>, ram: Option<f64>) -> LeasePool {
-        LeasePool { name: None, cpu_ratio: cpu.and_then(Ratio::new), ram_ratio: ram.and_then(Ratio::new) }
+        let ratios = Ratios { cpu: cpu.and_then(Ratio::new), ram: ram.and_then(Ratio::new) };
+        LeasePool { name: None, ratios }
     }
 
     #[test]
@@ -105,5 +122,24 @@ mod tests {
         assert!(pool(Some(1.0), Some(1.0)).suffices(&own, &seen));
         assert!(!pool(Some(0.9), None).suffices(&own, &seen));
         assert!(!pool(None, Some(0.9)).suffices(&own, &seen));
+    }
+
+    #[test]
+    fn lp_8_9_what_is_used_must_fit_into_what_a_cloud_had_before_it_was_told_a_ratio() {
+        let own = host(1);
+        let mut seen = ObservedHost { overcommit: Some(Overcommit::default()), ..ObservedHost::free() };
+        let size = GuestSize { vcpus: own.vcpus * 3, memory_mib: own.memory_mib, disk_gib: 0 };
+        seen.guests = vec![Guest { size, ..Guest::new(GuestId(1), GuestOwner::Other) }];
+        assert!(
+            pool(None, Some(1.0)).suffices(&own, &seen),
+            "the cloud's ratio of CPUs is not known, and stays"
+        );
+        assert!(!pool(Some(2.9), None).suffices(&own, &seen));
+        for (before, fits) in [(2.0, false), (4.0, true)] {
+            let before = Ratio::new(before).expect("a ratio");
+            let told = Told { ratio: Ratio::new(8.0), before };
+            seen.overcommit = Some(Overcommit { cpu: Some(told), ram: None });
+            assert_eq!(pool(None, None).suffices(&own, &seen), fits, "{before:?}");
+        }
     }
 }

@@ -61,6 +61,17 @@ pub async fn validate(session: &Session, token: &SecretString) -> Result<Option<
     }
 }
 
+/// Whether Keystone has a project of that identifier, disabled or not. By default it says so to readers of the project's
+/// domain and of the system.
+pub async fn has_project(session: &Session, id: &str) -> Result<bool, Error> {
+    let call = Call::get(Api::Identity, "show project", &["projects", id]);
+    match session.call(&call).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.status() == Some(404) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Whether it can be in a header.
 fn is_token(token: &SecretString) -> bool {
     let token = token.expose_secret();

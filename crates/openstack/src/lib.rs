@@ -28,7 +28,7 @@ mod transport;
 pub use call::{Answer, Api, Call, Microversion};
 pub use catalog::{Catalog, Endpoint, Interface, Service};
 pub use error::{Error, ErrorKind};
-pub use identity::{AccessRule, identity_url, validate};
+pub use identity::{AccessRule, has_project, identity_url, validate};
 pub use login::{Domain, Login, Project, Secret, User};
 pub use retry::Retry;
 pub use session::{Cloud, Session, SetupError};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use ambient::{Clock, Ids, SystemClock};
 use leases::project::{Owner, ProjectId, UserId};
-use service::{Caller, Client, Service};
+use service::{Caller, Client, Projects, Service};
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::Access;
@@ -125,6 +125,14 @@ impl App {
         if let Some(keystone) = keystone {
             keystone.look().await;
         }
+    }
+
+    /// Who knows which projects there are: a cloud's Keystone, if nobody comes in otherwise. The projects of others would be
+    /// none to it.
+    pub(crate) fn projects(&self) -> Option<Arc<dyn Projects>> {
+        let only = self.inner.config.auth.methods.iter().all(|method| *method == AuthMethod::Keystone);
+        let keystone = self.inner.permanent.keystone.clone().filter(|_| only)?;
+        Some(keystone)
     }
 
     /// Whether the server may listen there: not everywhere, if everybody is the administrator.

@@ -8,11 +8,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use fleet::{Machine, OperationKey};
-use leases::ids::{GuestId, HostId};
+use leases::host::Host;
+use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
+use leases::lease_pool::Ratios;
 use leases::plan::{GuestOwner, Observed, Place};
 use leases::project::ProjectId;
+use leases::terms::ReservationTerms;
 use store::{Commit, HostRecord};
 
+use crate::hosts::refreshed;
+use crate::projects::Projects;
 use crate::service::Service;
 use crate::state::State;
 use crate::types::{Caller, ServiceError};
@@ -69,6 +74,37 @@ pub enum Drift {
         /// Whether a lease has the host; else it is in a free pool for preemptible guests alone.
         held: bool,
     },
+    /// A machine is not as it is on record.
+    Changed {
+        /// The host.
+        host: HostId,
+        /// Its name.
+        name: String,
+        /// What of it is different, in words.
+        what: String,
+    },
+    /// A host is not over-committed as the lease wants that has it.
+    Overruled {
+        /// The host.
+        host: HostId,
+        /// Its name.
+        name: String,
+        /// The reservation that has it.
+        reservation: ReservationId,
+        /// What its lease wants.
+        ratios: Ratios,
+        /// How it is, and what to do.
+        message: String,
+    },
+    /// A project that was deleted has leases.
+    Ownerless {
+        /// The project.
+        project: ProjectId,
+        /// Its leases, at least one.
+        leases: Vec<LeaseId>,
+        /// The name of the first.
+        first: String,
+    },
     /// A step fails and has not succeeded since.
     StepFails {
         /// The step.
@@ -90,6 +126,9 @@ impl Drift {
             Self::NotTakenOn { .. } => "not_taken_on",
             Self::Stray { .. } => "stray",
             Self::ForeignGuest { .. } => "foreign_guest",
+            Self::Changed { .. } => "changed",
+            Self::Overruled { .. } => "overruled",
+            Self::Ownerless { .. } => "ownerless",
             Self::StepFails { .. } => "step_fails",
         }
     }
@@ -100,14 +139,26 @@ impl Drift {
             Self::MachineGone { host, .. }
             | Self::NotTakenOn { host, .. }
             | Self::Stray { host, .. }
-            | Self::ForeignGuest { host, .. } => Some(*host),
-            Self::StepFails { .. } | Self::WrongClock { .. } | Self::ForeignFleet { .. } => None,
+            | Self::ForeignGuest { host, .. }
+            | Self::Changed { host, .. }
+            | Self::Overruled { host, .. } => Some(*host),
+            Self::StepFails { .. }
+            | Self::Ownerless { .. }
+            | Self::WrongClock { .. }
+            | Self::ForeignFleet { .. } => None,
         }
     }
 
     /// Whether [`Service::repair_drift`] can do something about it.
     pub fn repairable(&self) -> bool {
-        matches!(self, Self::NotTakenOn { .. } | Self::Stray { .. })
+        matches!(
+            self,
+            Self::NotTakenOn { .. }
+                | Self::Stray { .. }
+                | Self::Changed { .. }
+                | Self::Overruled { .. }
+                | Self::Ownerless { .. }
+        )
     }
 }
 
@@ -150,6 +201,21 @@ impl fmt::Display for Drift {
                      put it there, or what is to keep it out does not; move it or delete it"
                 )
             }
+            Self::Changed { name, what, .. } => {
+                write!(f, "machine {name} has other {what} than is on record: a repair records them")
+            }
+            Self::Overruled { message, .. } => write!(f, "{message}; a repair sets what the lease wants"),
+            Self::Ownerless { project, leases, first } => {
+                let others = if leases.len() == 1 {
+                    String::new()
+                } else {
+                    format!(" (and {} more)", leases.len() - 1)
+                };
+                write!(
+                    f,
+                    "lease {first}{others} is of project {project}, which was deleted: a repair deletes it"
+                )
+            }
             Self::StepFails { step, times, message } => {
                 let tries = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
                 write!(f, "the step \"{step}\" has failed {tries} and is tried again: {message}")
@@ -159,16 +225,23 @@ impl fmt::Display for Drift {
 }
 
 impl Service {
-    /// Looks at all machines for differences. Nothing is changed.
-    pub async fn drift(&self) -> Result<Vec<Drift>, ServiceError> {
+    /// Looks at all machines for differences, and at all leases for those of deleted projects, if somebody knows them.
+    /// Nothing is changed.
+    pub async fn drift(&self, projects: Option<&dyn Projects>) -> Result<Vec<Drift>, ServiceError> {
+        self.parts.fleet.look_closely().await;
         let machines = self.in_time(self.parts.fleet.machines()).await?;
         let all: BTreeSet<HostId> = machines.iter().map(|machine| machine.id).collect();
         let observed = self.in_time(self.parts.fleet.observe(&all, &self.addresses())).await?;
         self.in_time(Box::pin(self.look_whose(&machines))).await?;
         let (clock, fleet) = self.suspensions();
-        let state = self.state();
+        let state = self.snapshot();
         let mut found = compare(&state.hosts, &machines, &observed);
+        found.extend(changed(&state, &machines));
         found.extend(foreign_guests(&state.hosts, &observed, self.settings.open_pool));
+        found.extend(self.overruled(&state, &observed).await?);
+        if let Some(projects) = projects {
+            found.extend(self.ownerless(projects).await);
+        }
         found.extend(self.failing(&state));
         if fleet.is_some() {
             // They are somebody else's, and said as one.
@@ -177,6 +250,30 @@ impl Service {
         let fleet = fleet.map(|message| Drift::ForeignFleet { message });
         let clock = clock.map(|message| Drift::WrongClock { message });
         Ok(clock.into_iter().chain(fleet).chain(found).collect())
+    }
+
+    /// Hosts of leases that are not over-committed as these want.
+    async fn overruled(&self, state: &State, observed: &Observed) -> Result<Vec<Drift>, ServiceError> {
+        let held = observed.hosts.iter().filter_map(|(host, seen)| {
+            let Place::Held(reservation) = seen.place else { return None };
+            let lease = state.leases.of_reservation(reservation).and_then(|id| state.leases.get(id))?;
+            let ReservationTerms::Hosts(terms) = &lease.lease.reservation(reservation)?.terms else {
+                return None;
+            };
+            let wanted = terms.pool.ratios;
+            (wanted != Ratios::default()).then_some((*host, (reservation, wanted)))
+        });
+        let held: BTreeMap<HostId, (ReservationId, Ratios)> = held.collect();
+        if held.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = self.in_time(self.parts.fleet.overruled(&held.keys().copied().collect())).await?;
+        let drift = |(host, message): (HostId, String)| {
+            let (reservation, ratios) = *held.get(&host)?;
+            let name = state.hosts.get(&host)?.host.name.clone();
+            Some(Drift::Overruled { host, name, reservation, ratios, message })
+        };
+        Ok(found.into_iter().filter_map(drift).collect())
     }
 
     /// Steps that fail and are still to be done. What leases, instances or hosts that are gone wanted is forgotten.
@@ -195,29 +292,46 @@ impl Service {
     ///
     /// A host that is taken on at this very moment may be met before it is one, and given back; then it is missing
     /// the next time that somebody looks.
-    pub async fn repair_drift(&self, caller: &Caller) -> Result<Vec<Drift>, ServiceError> {
-        for drift in self.drift().await?.iter().filter(|drift| drift.repairable()) {
+    pub async fn repair_drift(
+        &self,
+        caller: &Caller,
+        projects: Option<&dyn Projects>,
+    ) -> Result<Vec<Drift>, ServiceError> {
+        for drift in self.drift(projects).await?.iter().filter(|drift| drift.repairable()) {
             drop(self.writer().await?);
-            if let Err(error) = self.repair(drift).await {
+            if let Err(error) = self.repair(caller, drift).await {
                 tracing::warn!(%drift, %error, "drift repair failed");
                 continue;
             }
+            // What is done about leases is on record with them.
+            let Some(host) = drift.host() else { continue };
             let writer = self.writer().await?;
             let now = self.now();
             let mut commit = Commit::new(now);
-            commit.audit.extend(drift.host().map(|host| audit(caller, now, "host.repair", &host)));
+            commit.audit.push(audit(caller, now, "host.repair", &host));
             if let Err(error) = writer.commit(commit).await {
                 tracing::warn!(%error, "drift repair not recorded");
             }
         }
         self.wake.notify_one();
-        self.drift().await
+        self.drift(projects).await
     }
 
-    async fn repair(&self, drift: &Drift) -> Result<(), ServiceError> {
+    async fn repair(&self, caller: &Caller, drift: &Drift) -> Result<(), ServiceError> {
         match drift {
             Drift::NotTakenOn { host, .. } => self.adopt(*host).await,
             Drift::Stray { host, place, .. } => self.give_back(*host, *place).await,
+            Drift::Changed { .. } => {
+                let machines = self.in_time(self.parts.fleet.machines()).await?;
+                let machines = machines.into_iter().map(|machine| (machine.id, machine)).collect();
+                let writer = self.writer().await?;
+                Ok(self.refresh_hosts(&writer, Some(&machines), self.now()).await?)
+            }
+            Drift::Overruled { host, reservation, ratios, .. } => {
+                let key = self.repair_key();
+                self.in_time(self.parts.fleet.set_ratios(*host, *reservation, *ratios, &key)).await.map(drop)
+            }
+            Drift::Ownerless { leases, .. } => self.delete_ownerless(caller, leases).await,
             Drift::MachineGone { .. }
             | Drift::ForeignGuest { .. }
             | Drift::StepFails { .. }
@@ -226,11 +340,15 @@ impl Service {
         }
     }
 
+    /// The key of an operation of its own, which nobody can be late with, and under no claim.
+    fn repair_key(&self) -> OperationKey {
+        let key = format!("repair {:032x}", self.parts.ids.uuid());
+        OperationKey { key, ..OperationKey::default() }
+    }
+
     /// Has the fleet have a machine back that no lease can have anything of, wherever it is.
     async fn give_back(&self, host: HostId, place: Place) -> Result<(), ServiceError> {
-        // An operation of its own, which nobody can be late with, and under no claim.
-        let key = format!("repair {:032x}", self.parts.ids.uuid());
-        let key = OperationKey { key, ..OperationKey::default() };
+        let key = self.repair_key();
         let fleet = &self.parts.fleet;
         match place {
             Place::FreePool => {}
@@ -266,6 +384,31 @@ fn compare(
     found
 }
 
+/// Machines that have other properties than hosts have on record, by host. Whether they work changes all the time.
+fn changed(state: &State, machines: &[Machine]) -> Vec<Drift> {
+    let machines = machines.iter().map(|machine| (machine.id, machine.clone())).collect();
+    let mut found = Vec::new();
+    for now in refreshed(state, &machines) {
+        let Some(before) = state.hosts.get(&now.id).map(|record| &record.host) else { continue };
+        let size = |host: &Host| (host.vcpus, host.memory_mib, host.disk_gib);
+        let hypervisor =
+            |host: &Host| (host.cpu_info.clone(), host.hypervisor_type.clone(), host.hypervisor_version);
+        let different = [
+            (size(before) != size(&now), "sizes"),
+            (before.other_resources != now.other_resources, "resources"),
+            (before.traits != now.traits, "traits"),
+            (hypervisor(before) != hypervisor(&now), "facts of its hypervisor"),
+            (before.availability_zone != now.availability_zone, "availability zones"),
+        ];
+        let what: Vec<&str> = different.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
+        if !what.is_empty() {
+            let name = before.name.clone();
+            found.push(Drift::Changed { host: now.id, name, what: what.join(" and ") });
+        }
+    }
+    found
+}
+
 /// Guests that are where the fence is to keep them out, by host.
 fn foreign_guests(
     hosts: &BTreeMap<HostId, Arc<HostRecord>>,
@@ -288,9 +431,8 @@ fn foreign_guests(
 
 #[cfg(test)]
 mod tests {
-    use leases::host::{Health, Host};
-    use leases::ids::ReservationId;
-    use leases::plan::{Guest, ObservedHost, Powered};
+
+    use leases::plan::{Guest, ObservedHost};
     use store::Version;
 
     use super::*;
@@ -308,8 +450,7 @@ mod tests {
             let project = Some(ProjectId("p1".to_owned()));
             let guest = |id| Guest { project: project.clone(), ..Guest::new(GuestId(id), owner) };
             let guests = vec![guest(7), guest(8)];
-            let slots = BTreeMap::new();
-            let host = ObservedHost { place, health: Health::Up, guests, slots, powered: Powered::On };
+            let host = ObservedHost { place, guests, ..ObservedHost::free() };
             let observed = Observed { hosts: BTreeMap::from([(HostId(1), host)]), ..Observed::default() };
             foreign_guests(&one_host(), &observed, open_pool)
         };

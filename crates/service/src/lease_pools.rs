@@ -5,7 +5,8 @@ use std::sync::Arc;
 use leases::extra_specs::ExtraSpecs;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, Lease};
-use leases::lease_pool::{LeasePool, pools};
+use leases::lease_pool::{LeasePool, Ratios, pools};
+use leases::plan::{Observed, ObservedHost};
 use leases::project::ProjectId;
 use leases::status::LeaseStatus;
 use leases::terms::ReservationTerms;
@@ -73,9 +74,16 @@ impl Service {
         change: LeasePoolChange,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let lease = self.known_pool(id)?;
+        // Others may start guests there, which were not seen yet.
+        let seen = if change.cpu_ratio.or(change.ram_ratio).is_some() {
+            let hosts = self.lease_pool_hosts(id).into_iter().map(|there| there.host.host.id).collect();
+            self.in_time(self.parts.fleet.observe(&hosts, &[])).await?
+        } else {
+            Observed::default()
+        };
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
-            Ok(Decided::only(self.changed_pool(state, &before.lease, id, &change)?, before))
+            Ok(Decided::only(self.changed_pool(state, &seen, &before.lease, id, &change)?, before))
         };
         self.change_lease(caller, lease, self.now(), None, decide).await
     }
@@ -83,6 +91,7 @@ impl Service {
     fn changed_pool(
         &self,
         state: &State,
+        seen: &Observed,
         lease: &Lease,
         id: ReservationId,
         change: &LeasePoolChange,
@@ -98,11 +107,13 @@ impl Service {
         let before = terms.pool.clone();
         terms.pool = LeasePool {
             name: name.unwrap_or(before.name),
-            cpu_ratio: cpu_ratio.unwrap_or(before.cpu_ratio),
-            ram_ratio: ram_ratio.unwrap_or(before.ram_ratio),
+            ratios: Ratios {
+                cpu: cpu_ratio.unwrap_or(before.ratios.cpu),
+                ram: ram_ratio.unwrap_or(before.ratios.ram),
+            },
         };
-        if (terms.pool.cpu_ratio, terms.pool.ram_ratio) != (before.cpu_ratio, before.ram_ratio) {
-            self.check_use(state, &reservation.allocation, &terms.pool)?;
+        if terms.pool.ratios != before.ratios {
+            self.check_use(state, seen, &reservation.allocation, &terms.pool)?;
         }
         Ok(changed)
     }
@@ -146,20 +157,19 @@ impl Service {
         Ok(record.lease.id)
     }
 
-    /// Whether what instances use would still be there to give.
+    /// Whether what instances use would still be there to give: those that are there, and those that are on their way.
     fn check_use(
         &self,
         state: &State,
+        seen: &Observed,
         allocation: &Allocation,
         pool: &LeasePool,
     ) -> Result<(), ServiceError> {
-        let observed = self.expected(state);
+        let expected = self.expected(state);
         for id in allocation.hosts() {
-            let (Some(host), Some(seen)) = (state.inventory.host(id), observed.hosts.get(&id)) else {
-                continue;
-            };
-            if !pool.suffices(host, seen) {
-                let used = seen.used();
+            let Some(host) = state.inventory.host(id) else { continue };
+            let mut looks = [&expected, seen].into_iter().filter_map(|look| look.hosts.get(&id));
+            if let Some(used) = looks.find(|look| !pool.suffices(host, look)).map(ObservedHost::used) {
                 let text = format!(
                     "Instances on host {} use {} vCPUs and {} MiB of memory: more than it would have to give",
                     host.name, used.vcpus, used.memory_mib

@@ -45,7 +45,7 @@ impl Service {
         let moves = lease.hunt.iter().flat_map(|hunt| &hunt.moves);
         let shown = |mov: &Move| match Hunt::state(mov, &progress.observed, &state.history) {
             // It was moved between two looks.
-            MoveState::Gone if progress.is_moving(mov) => MoveState::Moving,
+            MoveState::Gone if progress.is_moving(mov) => MoveState::Moving { percent: None },
             known => known,
         };
         moves.map(|mov| (*mov, shown(mov))).collect()

@@ -16,8 +16,9 @@ use leases::host::Health;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceStatus};
 use leases::lease::{Allocation, Lease, Reservation};
+use leases::lease_pool::pools as lease_pools;
 use leases::lease_type::LeaseType;
-use leases::plan::{GuestOwner, ObservedHost, Place};
+use leases::plan::{GuestOwner, ObservedHost, Overcommit, Place};
 use leases::resources::Resources;
 use leases::status::{EventStatus, LeaseStatus, ReservationStatus};
 use leases::terms::ReservationTerms;
@@ -402,6 +403,26 @@ impl Checker {
     }
 }
 
+/// Hosts are over-committed as the running leases want that hold them, on fleets that can be told.
+pub(crate) fn check_ratios(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
+    for lease in contents.leases.iter().map(|record| &record.lease) {
+        for (reservation, terms) in lease_pools(lease) {
+            for host in reservation.allocation.hosts() {
+                let Some(seen) = fleet.look(host) else { continue };
+                let held = seen.place == Place::Held(reservation.id) && seen.health == Health::Up;
+                if held && seen.overcommit.is_some_and(|told| !told.is(terms.pool.ratios)) {
+                    let wanted = terms.pool.ratios;
+                    return Err(format!(
+                        "lease {} wants {wanted:?} of host {host}, which is {seen:?}",
+                        lease.id
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What runs for an instance is on record: nobody has a guest that nobody knows of.
 fn check_guests(contents: &Snapshot, fleet: &SimulatedFleet, seen: &ObservedHost) -> Verdict {
     let known = |id| contents.instances.iter().any(|record| record.instance.id == id);
@@ -427,7 +448,8 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
         check_guests(contents, fleet, &seen)?;
         // One that is off, or on its way there or back, is fenced.
         let sleeps = !record.host.power.is_on() && matches!(seen.place, Place::Fenced { .. });
-        if (seen.place != Place::FreePool && !sleeps) || !seen.slots.is_empty() {
+        let over_committed = seen.overcommit.is_some_and(|told| told != Overcommit::default());
+        if (seen.place != Place::FreePool && !sleeps) || !seen.slots.is_empty() || over_committed {
             return Err(format!("host {} is not free at the end: {seen:?}", record.host.id));
         }
     }

@@ -74,6 +74,8 @@ pub(crate) enum Chore {
     Close,
     /// A host is opened for them.
     Open,
+    /// Somebody says how far the hosts of a running lease are over-committed.
+    OverCommit,
 }
 
 /// A host that a lease has: the pool that it was in when it was given.
@@ -120,6 +122,8 @@ impl PoolWatch {
             Chore::Close,
             Chore::Open,
             Chore::Open,
+            Chore::OverCommit,
+            Chore::OverCommit,
         ];
         all.choose(&mut self.rng).copied().unwrap_or(Chore::Move)
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fleet::Outcome;
-use fleet::simulated::{Faults, Happening, Layout, Timing};
+use fleet::simulated::{Faults, Happening, Layout, SimulatedFleet, Timing};
 use jiff::{SignedDuration, Timestamp};
 use leases::free_pool::FreePool;
 use leases::ids::{GuestId, HostId, LeaseId};
@@ -18,10 +18,11 @@ use service::{Done, LeaseFilter, NewFloatingIp, Settings, Task};
 use store::{LeaseRecord, Snapshot};
 
 use self::ways::{Ways, allow_preemptible};
-use crate::checker::{Checker, check_calm};
+use crate::checker::{Checker, check_calm, check_ratios};
 use crate::pools::PoolWatch;
 use crate::power::{PowerWatch, check_dark, drawing, saving};
 use crate::schedule::{Schedule, check_usage};
+use crate::verdict::Verdict;
 use crate::world::{Happened, Setup, World, operator};
 
 mod pools;
@@ -492,6 +493,9 @@ impl Simulation {
             self.world.fleet.recover(record.host.id);
         }
         self.world.touched();
+        // Long enough for whatever failed to be tried again.
+        self.go_on_until(self.world.now() + SignedDuration::from_mins(30)).await?;
+        self.until_calm(check_ratios).await?;
         let leases = self.world.store.contents().await.leases;
         let now = self.world.now();
         // One that is to start as soon as it can may still be put off until its deadline.
@@ -504,12 +508,7 @@ impl Simulation {
         self.go_on_until(last.max(now + SignedDuration::from_hours(24)) + SignedDuration::from_hours(2))
             .await?;
         // Where power is saved, a host may be on its way back to the free pool just now.
-        for _ in 0..10 {
-            if check_calm(&self.world.store.contents().await, &self.world.fleet).is_ok() {
-                break;
-            }
-            self.go_on_until(self.world.now() + SignedDuration::from_secs(30)).await?;
-        }
+        self.until_calm(check_calm).await?;
         let contents = self.world.store.contents().await;
         self.checker.check_instances(&contents)?;
         let (usage, events) = self.world.store.contents_usage().await;
@@ -520,7 +519,18 @@ impl Simulation {
                 pools.check_usage(&usage, self.world.now())?;
             }
         }
-        check_calm(&contents, &self.world.fleet)
+        Ok(())
+    }
+
+    /// Goes on for some minutes until that holds: a step may be on its way just now.
+    async fn until_calm(&mut self, check: fn(&Snapshot, &SimulatedFleet) -> Verdict) -> Result<(), String> {
+        for _ in 0..10 {
+            if check(&self.world.store.contents().await, &self.world.fleet).is_ok() {
+                return Ok(());
+            }
+            self.go_on_until(self.world.now() + SignedDuration::from_secs(30)).await?;
+        }
+        check(&self.world.store.contents().await, &self.world.fleet)
     }
 
     /// All leases are deleted, and then there are none.

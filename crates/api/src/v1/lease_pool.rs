@@ -48,7 +48,7 @@ impl LeasePool {
             (LEASE_KEY.to_owned(), lease.id.to_string()),
             (OWNER_KEY.to_owned(), lease.owner.project.0.clone()),
         ]);
-        for (key, ratio) in [(CPU_RATIO, pool.cpu_ratio), (RAM_RATIO, pool.ram_ratio)] {
+        for (key, ratio) in [(CPU_RATIO, pool.ratios.cpu), (RAM_RATIO, pool.ratios.ram)] {
             metadata.extend(ratio.map(|ratio| (key.to_owned(), ratio.get().to_string())));
         }
         Self {
@@ -57,8 +57,8 @@ impl LeasePool {
             lease_id: lease.id.to_string(),
             project_id: lease.owner.project.0.clone(),
             hosts: reservation.allocation.hosts().len(),
-            cpu_allocation_ratio: pool.cpu_ratio.map(Ratio::get),
-            ram_allocation_ratio: pool.ram_ratio.map(Ratio::get),
+            cpu_allocation_ratio: pool.ratios.cpu.map(Ratio::get),
+            ram_allocation_ratio: pool.ratios.ram.map(Ratio::get),
             metadata,
         }
     }

@@ -60,6 +60,8 @@ pub struct PlannedMove {
     pub to_host: String,
     /// `waiting`, `moving`, `failing`, `moved`, or `gone`.
     pub state: String,
+    /// Of one that is moving, how much is on the other host already, percent; null if the cloud does not say.
+    pub percent: Option<u8>,
 }
 
 impl PlannedMove {
@@ -67,7 +69,7 @@ impl PlannedMove {
     pub fn state_name(state: MoveState) -> &'static str {
         match state {
             MoveState::Waiting => "waiting",
-            MoveState::Moving => "moving",
+            MoveState::Moving { .. } => "moving",
             MoveState::Failing => "failing",
             MoveState::Moved => "moved",
             MoveState::Gone => "gone",

@@ -246,6 +246,39 @@ impl Cloud {
         Err(others("set inventory"))
     }
 
+    /// How far a provider gives more of a class than it has; none if it has none of that class.
+    pub(crate) async fn allocation_ratio(
+        &self,
+        provider: &str,
+        class: &str,
+    ) -> Result<Option<f64>, FleetError> {
+        Ok(self.inventories(provider).await?.get(class).map(|inventory| inventory.allocation_ratio))
+    }
+
+    /// A provider gives so much more of a class than it has. All else of the inventory stays as it is.
+    pub(crate) async fn set_allocation_ratio(
+        &self,
+        provider: &str,
+        class: &str,
+        ratio: f64,
+    ) -> Result<(), FleetError> {
+        let path = ["resource_providers", provider, "inventories", class];
+        for _ in 0..ATTEMPTS {
+            let mut inventory: serde_json::Value =
+                self.ask(Call::get(PLACEMENT, "show inventory", &path)).await?;
+            if inventory["allocation_ratio"].as_f64() == Some(ratio) {
+                return Ok(());
+            }
+            inventory["allocation_ratio"] = json!(ratio);
+            let call = Call::new(PLACEMENT, "set inventory", Method::PUT, &path).with_body(inventory);
+            // Else somebody has changed the provider since.
+            if self.send_unless(call, &[409]).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(others("set inventory"))
+    }
+
     /// Takes all of a class from a provider; says whether it is gone. It stays while servers have some.
     pub(crate) async fn delete_inventory(&self, provider: &str, class: &str) -> Result<bool, FleetError> {
         let path = ["resource_providers", provider, "inventories", class];

@@ -8,6 +8,7 @@ use fleet_openstack::Fence;
 use leases::plan::{Action, Place};
 
 use crate::handing_over::{LEASE, MINE, ONE, adopt, done, handover, seen, step};
+use crate::over_committing::ratios;
 use crate::standin::{FREE_POOL, Standin};
 
 /// Does it until it is done, by a driver that knows nothing of what was done before: each step that fails is tried
@@ -38,12 +39,14 @@ async fn with_traits_it_does_and_nothing_is_left_behind() {
 }
 
 async fn the_handover_goes_on_with(fence: &Fence) {
+    let over_committed = Action::SetRatios(ONE, MINE, ratios(2.0, 1.5));
+    let there: Vec<Action> = handover(ONE).into_iter().chain([over_committed]).collect();
     // How many requests change anything, on the way there and back.
     let changes = {
         let cloud = Standin::with(2, fence.clone()).await;
         assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
         cloud.exchanges();
-        insist(&cloud, &handover(ONE)).await;
+        insist(&cloud, &there).await;
         insist(&cloud, &[Action::Release(ONE, MINE), Action::Finish(MINE)]).await;
         let changes = cloud.exchanges().into_iter().filter(|exchange| exchange.method != "GET");
         changes.map(|exchange| (exchange.method, exchange.path)).collect::<Vec<_>>()
@@ -55,14 +58,17 @@ async fn the_handover_goes_on_with(fence: &Fence) {
             assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
             cloud.state().watched = vec!["another"];
             let why = cloud.break_request(&changes, number, lost);
-            insist(&cloud, &handover(ONE)).await;
-            let held = seen(&cloud.fleet(), ONE).await.place;
-            assert_eq!(held, Place::Held(MINE), "{why}");
+            insist(&cloud, &there).await;
+            let held = seen(&cloud.fleet(), ONE).await;
+            assert_eq!(held.place, Place::Held(MINE), "{why}");
+            assert!(held.overcommit.is_some_and(|told| told.is(ratios(2.0, 1.5))), "{why}: {held:?}");
+            assert_eq!(cloud.state().ratios("host1"), [2.0, 1.5], "{why}");
             assert_eq!(cloud.state().pools("host1"), [MINE.to_string()]);
             insist(&cloud, &[Action::Release(ONE, MINE), Action::Finish(MINE)]).await;
             assert_eq!(seen(&cloud.fleet(), ONE).await.place, Place::FreePool);
             let mut state = cloud.state();
             assert_eq!(state.pools("host1"), [FREE_POOL], "{why}");
+            assert_eq!(state.ratios("host1"), [4.0, 1.0], "{why}");
             assert!(state.left_open.is_empty() && state.host("host1").enabled);
             let tenant = matches!(fence, Fence::Tenant { .. });
             assert!(!tenant || state.let_in.iter().all(|(_, host, _)| host != "host1"), "{why}");

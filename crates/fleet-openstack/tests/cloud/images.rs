@@ -176,4 +176,10 @@ async fn while_a_service_is_away_it_is_waited_for_but_not_forever() {
     clock.advance(IMAGE_TIME);
     let failed = ask(&fleet, 120).await;
     assert!(matches!(&failed, Err(FleetError::Unavailable(reason)) if reason.contains("1h")), "{failed:?}");
+    // What was in the way for a moment is not what it is given up for.
+    cloud.fail(Method::GET, "/image/", 503, 1);
+    assert_eq!(ask(&fleet, 180).await, Ok(Outcome::Pending));
+    clock.advance(IMAGE_TIME);
+    let failed = ask(&fleet, 180).await;
+    assert!(matches!(&failed, Err(FleetError::Unavailable(reason)) if reason.contains("1h")), "{failed:?}");
 }

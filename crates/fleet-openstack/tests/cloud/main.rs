@@ -9,6 +9,7 @@ mod keeping;
 mod lab;
 mod moving;
 mod open_pool;
+mod over_committing;
 mod power;
 mod promises;
 mod recorded;

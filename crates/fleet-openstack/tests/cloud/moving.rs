@@ -177,7 +177,8 @@ async fn a_live_migration_that_takes_too_long_is_aborted_and_told() {
     done(&fleet, &[Action::Fence(ONE)]).await;
     assert_eq!(step(&fleet, away(&server)).await, Ok(Outcome::Pending));
     clock.advance(MIGRATION_TIME - SignedDuration::from_secs(1));
-    assert_eq!(look().await[&ONE].guests[0].moving_to, Some(TWO));
+    let moving = look().await[&ONE].guests[0].clone();
+    assert_eq!((moving.moving_to, moving.copied_percent), (Some(TWO), Some(43)));
     assert_eq!(cloud.state().migrations[0].status, "running");
     // Somebody else's goes on, however long it takes.
     let theirs = cloud.state().boot("host2", "another", false);

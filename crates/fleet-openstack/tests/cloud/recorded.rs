@@ -15,6 +15,7 @@ use fleet::conformance::{self, facts};
 use fleet::{About, Fleet, FleetError, Network, OperationKey, Outcome, perform};
 use leases::host::FloatingIp;
 use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::lease_pool::{Ratio, Ratios};
 use leases::plan::{Action, GuestOwner, Place};
 use leases::project::ProjectId;
 use leases::terms::{Affinity, InstanceSize};
@@ -88,6 +89,11 @@ async fn walk(
         assert_eq!(step(action).await, done, "{action}");
     }
     assert_eq!(seen(fleet, host).await.place, Place::Held(HOSTS));
+    let ratios = Ratios { cpu: Ratio::new(3.0), ram: None };
+    assert_eq!(step(Action::SetRatios(host, HOSTS, ratios)).await, done);
+    let told = seen(fleet, host).await.overcommit.and_then(|told| told.cpu).expect("it was told");
+    assert!(told.ratio == ratios.cpu && told.before != Ratio::new(3.0).expect("a ratio"), "{told:?}");
+    assert!(fleet.overruled(&[host].into()).await.expect("an answer").is_empty());
     let own = guest(&boot(Some(HOSTS)).await);
     for action in [Action::Snapshot(host, HOSTS), Action::DeleteGuest(host, own)] {
         assert_eq!(step(action).await, done, "{action}");

@@ -51,6 +51,36 @@ async fn a_round_over_a_thousand_hosts_with_ten_thousand_servers_is_a_few_lists(
 }
 
 #[tokio::test]
+async fn what_placement_says_of_a_host_is_read_again_when_somebody_looks_closely() {
+    let cloud = Standin::start(20).await;
+    let fleet = cloud.fleet();
+    let has = async |host: u64| {
+        let machines = fleet.machines().await.expect("an answer");
+        let of_host = machines.into_iter().find(|machine| machine.id == HostId(host)).expect("the host");
+        of_host.traits.contains("CUSTOM_FAST")
+    };
+    let change = |host: &str| {
+        let mut state = cloud.state();
+        let provider = state.provider_of(host);
+        provider.traits.insert("CUSTOM_FAST".to_owned());
+        provider.generation += 1;
+    };
+    assert!(!has(7).await);
+    change("host7");
+    assert!(!has(7).await, "a round asks for nothing that seldom changes");
+    cloud.exchanges();
+    fleet.look_closely().await;
+    assert!(has(7).await);
+    let asked = cloud.exchanges().into_iter().filter(|asked| asked.path.starts_with("/placement/"));
+    assert_eq!(asked.count(), 3, "a list, and both of the host that has changed");
+    // Whoever adds a host gets it as it is.
+    change("host8");
+    assert!(!has(8).await);
+    assert_eq!(adopt(&fleet, HostId(8)).await, Ok(Outcome::Done));
+    assert!(has(8).await);
+}
+
+#[tokio::test]
 async fn machines_are_as_nova_and_placement_say() {
     let cloud = Standin::start(2).await;
     let fleet = cloud.fleet();

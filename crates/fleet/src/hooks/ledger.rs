@@ -188,6 +188,7 @@ impl Record {
             project: guest.project.clone(),
             size: guest.size,
             moving_to: None,
+            copied_percent: None,
             mobility: guest.mobility.clone(),
         };
         let place = match self.site.place()? {
@@ -200,6 +201,7 @@ impl Record {
             guests: seen.into_iter().flat_map(|seen| &seen.guests).map(guest).collect(),
             slots: self.slots.iter().map(|(reservation, granted)| (*reservation, granted.count)).collect(),
             powered: seen.and_then(|seen| seen.powered).unwrap_or(self.powered()),
+            overcommit: None,
         })
     }
 

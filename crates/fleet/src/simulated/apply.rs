@@ -5,9 +5,9 @@ use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::Instance;
-use leases::plan::{Action, GuestOwner};
+use leases::plan::{Action, GuestOwner, Place};
 
-use super::state::{Assigned, Event, Host, Rules, Slots, Snapshot, State, is_of};
+use super::state::{Assigned, Event, Host, Rules, SavedRatios, Slots, Snapshot, State, is_of};
 use super::violation::Violation;
 use crate::site::Site;
 use crate::{FleetError, OperationKey, Outcome};
@@ -91,7 +91,21 @@ impl State {
             }
             Action::Fence(id) => self.move_to(id, Site::fenced),
             Action::Unfence(id) => self.move_to(id, Site::unfenced),
-            Action::Release(id, reservation) => self.move_to(id, |site| site.released(reservation)),
+            Action::Release(id, reservation) => {
+                let host = self.working(id)?;
+                host.site = host.site.released(reservation);
+                if holder(host.site).is_none() {
+                    host.ratios = SavedRatios::default();
+                }
+                Ok(Outcome::Done)
+            }
+            Action::SetRatios(id, reservation, ratios) => {
+                let host = self.working(id)?;
+                if holder(host.site) == Some(reservation) {
+                    host.ratios = ratios.into();
+                }
+                Ok(Outcome::Done)
+            }
             Action::Hold(id, reservation) => self.hold(id, reservation, key.lease, now),
             Action::Verify(id, reservation) => self.verify(id, reservation, key.lease),
             Action::Grant(id, reservation, count) => {
@@ -342,4 +356,9 @@ impl State {
             target.guests.insert(guest, moved);
         }
     }
+}
+
+/// The reservation that holds a host there.
+fn holder(site: Site) -> Option<ReservationId> {
+    site.place().and_then(Place::holder)
 }

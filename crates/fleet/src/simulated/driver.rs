@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::instance::Instance;
+use leases::lease_pool::Ratios;
 use leases::plan::{Action, Observed};
 use rand::Rng;
 use tokio::sync::oneshot;
@@ -140,7 +141,9 @@ impl Inventory for SimulatedFleet {
     ) -> Result<Observed, FleetError> {
         self.ask().await?;
         let inner = self.lock();
-        let seen = hosts.iter().filter_map(|id| Some((*id, inner.state.hosts.get(id)?.observed()?)));
+        let overcommits = inner.rules.prepares;
+        let seen =
+            hosts.iter().filter_map(|id| Some((*id, inner.state.hosts.get(id)?.observed(overcommits)?)));
         let assigned = inner.state.floating_ips.iter().map(|(ip, assigned)| (*ip, assigned.reservation));
         let taken = addresses.iter().filter(|ip| inner.taken.contains(&ip.address));
         Ok(Observed {
@@ -221,6 +224,16 @@ impl Isolation for SimulatedFleet {
         key: &OperationKey,
     ) -> Answer {
         self.act(Action::Grant(host, reservation, slots), key).await
+    }
+
+    async fn set_ratios(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        ratios: Ratios,
+        key: &OperationKey,
+    ) -> Answer {
+        self.act(Action::SetRatios(host, reservation, ratios), key).await
     }
 
     async fn withdraw(&self, host: HostId, reservation: ReservationId, key: &OperationKey) -> Answer {

@@ -111,6 +111,7 @@ pub enum Verb {
     PowerOff,
     Prepare,
     Finish,
+    SetRatios,
 }
 
 /// A fault that is sure to happen: to the calls that it says, after so many of them went well, so many times.
@@ -180,6 +181,7 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
             Action::PowerOff(host) => (Verb::PowerOff, Some(host)),
             Action::Prepare(_) => (Verb::Prepare, None),
             Action::Finish(_) => (Verb::Finish, None),
+            Action::SetRatios(host, ..) => (Verb::SetRatios, Some(host)),
         },
     }
 }

@@ -214,7 +214,8 @@ impl SimulatedFleet {
     /// What is on a host that was taken on, as it is at the moment. Unlike a question of the service's this one
     /// never fails.
     pub fn look(&self, host: HostId) -> Option<ObservedHost> {
-        self.current().state.hosts.get(&host)?.observed()
+        let inner = self.current();
+        inner.state.hosts.get(&host)?.observed(inner.rules.prepares)
     }
 
     /// A host will not come up when it is switched on, until it [recovers](Self::recover).

@@ -6,8 +6,9 @@ use super::timing::later;
 use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::lease_pool::{Ratio, Ratios};
 use leases::plan;
-use leases::plan::{GuestOwner, GuestSize, Mobility};
+use leases::plan::{GuestOwner, GuestSize, Mobility, Overcommit, Told};
 use leases::project::ProjectId;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -105,6 +106,33 @@ pub(super) struct Host {
     pub(super) in_flight: u32,
     #[serde(default)]
     pub(super) supply: Supply,
+    /// How far it is over-committed for the reservation that holds it.
+    #[serde(default)]
+    pub(super) ratios: SavedRatios,
+}
+
+/// Ratios, in thousandths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SavedRatios {
+    cpu: Option<u32>,
+    ram: Option<u32>,
+}
+
+impl From<Ratios> for SavedRatios {
+    fn from(ratios: Ratios) -> Self {
+        Self { cpu: ratios.cpu.map(Ratio::thousandths), ram: ratios.ram.map(Ratio::thousandths) }
+    }
+}
+
+impl SavedRatios {
+    /// As it is observed; there is exactly what there is before a lease says otherwise.
+    fn observed(self) -> Overcommit {
+        let told = |thousandths: Option<u32>| {
+            let ratio = Some(Ratio::from_thousandths(thousandths?)?);
+            Some(Told { ratio, before: Ratio::ONE })
+        };
+        Overcommit { cpu: told(self.cpu), ram: told(self.ram) }
+    }
 }
 
 /// Slots of a host that a reservation's project may use.
@@ -421,8 +449,8 @@ impl Host {
         }
     }
 
-    /// As the planner sees it, if it was taken on.
-    pub(super) fn observed(&self) -> Option<plan::ObservedHost> {
+    /// As the planner sees it, if it was taken on, in a cloud that over-commits hosts or does not.
+    pub(super) fn observed(&self, overcommits: bool) -> Option<plan::ObservedHost> {
         let guest = |(id, guest): (&GuestId, &Guest)| plan::Guest {
             id: *id,
             owner: guest.owner,
@@ -430,6 +458,7 @@ impl Host {
             project: guest.project.clone().map(ProjectId),
             size: GuestSize { vcpus: guest.vcpus, memory_mib: guest.memory_mib, disk_gib: guest.disk_gib },
             moving_to: guest.moving_to,
+            copied_percent: None,
             mobility: Some(Mobility::default()),
         };
         Some(plan::ObservedHost {
@@ -438,6 +467,7 @@ impl Host {
             guests: self.guests.iter().map(guest).collect(),
             slots: self.slots.iter().map(|(reservation, slots)| (*reservation, slots.count)).collect(),
             powered: self.powered(),
+            overcommit: overcommits.then(|| self.ratios.observed()),
         })
     }
 }

@@ -89,7 +89,10 @@ pub enum MoveState {
     /// It is not its turn.
     Waiting,
     /// Its memory is being copied.
-    Moving,
+    Moving {
+        /// How much of it is there already, if anybody says.
+        percent: Option<u8>,
+    },
     /// It has failed, and is tried again.
     Failing,
     /// It is where it was to go.
@@ -102,7 +105,9 @@ impl Hunt {
     /// How far a move is.
     pub fn state(mov: &Move, observed: &Observed, history: &History) -> MoveState {
         match guest_on(observed, mov.guest, mov.from) {
-            Some(guest) if guest.moving_to == Some(mov.to) => MoveState::Moving,
+            Some(guest) if guest.moving_to == Some(mov.to) => {
+                MoveState::Moving { percent: guest.copied_percent }
+            }
             Some(_) if history.failures.contains_key(&mov.action()) => MoveState::Failing,
             Some(_) => MoveState::Waiting,
             None if guest_on(observed, mov.guest, mov.to).is_some() => MoveState::Moved,

@@ -117,6 +117,7 @@ fn failing(action: Action) -> &'static str {
             "a host could not be handed over"
         }
         Action::Release(..) | Action::Unfence(_) | Action::Withdraw(..) => "a host could not be taken back",
+        Action::SetRatios(..) => "allocation ratios of a host could not be set",
         Action::Assign(..) => "an address could not be handed over",
         Action::Unassign(..) => "an address could not be taken back",
         Action::Snapshot(..) => "images of instances could not be made",

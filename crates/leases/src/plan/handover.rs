@@ -14,6 +14,7 @@ use crate::hunt::Hunt;
 use crate::ids::{HostId, LeaseId, ReservationId};
 use crate::lease::Lease;
 use crate::status::LeaseStatus;
+use crate::terms::ReservationTerms;
 use crate::window::later;
 
 /// The next steps of one host.
@@ -44,6 +45,11 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
         (Place::FreePool, Some((lease, _))) => effort.step(Action::Fence(host), Some(lease.id)),
         (Place::Held(holder), Some((lease, reservation))) if holder == reservation.id => {
             backfill::plan_host(effort, claims, (host, observed), lease);
+            if let (Some(told), ReservationTerms::Hosts(terms)) = (observed.overcommit, &reservation.terms)
+                && !told.is(terms.pool.ratios)
+            {
+                effort.step(Action::SetRatios(host, reservation.id, terms.pool.ratios), Some(lease.id));
+            }
             if let Some(next) = coming.filter(|next| is_near(effort, next)) {
                 ask_to_leave(effort, claims, host, observed, next);
             }

@@ -33,7 +33,8 @@ use self::effort::Effort;
 pub use self::effort::Waiting;
 pub use self::instances::InstanceChange;
 pub use self::observed::{
-    Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost, Place, Powered, Prepared, Recipe,
+    Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost, Overcommit, Place, Powered, Prepared,
+    Recipe, Told,
 };
 pub use self::reservations::{is_prepared, plan_reservations};
 pub use self::step::{Action, Backoff, Failures, History, Step};

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::host::Health;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use crate::lease_pool::record::{Ratio, Ratios};
 use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::terms::{Affinity, ReservationTerms};
@@ -83,6 +84,36 @@ pub struct ObservedHost {
     pub slots: BTreeMap<ReservationId, u32>,
     /// Whether it has power. One that is booting has, and does not work yet.
     pub powered: Powered,
+    /// What its cloud was told of how much more servers may have than there is, for the reservation that holds the host;
+    /// none on fleets that cannot be told.
+    pub overcommit: Option<Overcommit>,
+}
+
+/// What a cloud was told of how far a host is over-committed; nothing of what is as the cloud's operator has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overcommit {
+    /// Of its CPUs.
+    pub cpu: Option<Told>,
+    /// Of its memory.
+    pub ram: Option<Told>,
+}
+
+impl Overcommit {
+    /// Whether the cloud was told just these.
+    pub fn is(&self, wanted: Ratios) -> bool {
+        let told =
+            |told: Option<Told>, wanted: Option<Ratio>| told.map(|told| told.ratio) == wanted.map(Some);
+        told(self.cpu, wanted.cpu) && told(self.ram, wanted.ram)
+    }
+}
+
+/// A ratio that a cloud was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The ratio; none while it is being told and may be either.
+    pub ratio: Option<Ratio>,
+    /// What it was before, and will be again.
+    pub before: Ratio,
 }
 
 /// Whether a host has power.
@@ -104,6 +135,7 @@ impl ObservedHost {
             guests: Vec::new(),
             slots: BTreeMap::new(),
             powered: Powered::On,
+            overcommit: None,
         }
     }
 
@@ -163,6 +195,8 @@ pub struct Guest {
     pub size: GuestSize,
     /// The host that it is moving to, if it is.
     pub moving_to: Option<HostId>,
+    /// How much of it is there already, percent; none if it does not move, or nobody says.
+    pub copied_percent: Option<u8>,
     /// What it takes to move it to another host; none if it may not be moved, or nobody knows how.
     pub mobility: Option<Mobility>,
 }
@@ -171,7 +205,16 @@ impl Guest {
     /// A guest that runs, and of which nothing more is known.
     pub fn new(id: GuestId, owner: GuestOwner) -> Self {
         let size = GuestSize::default();
-        Self { id, owner, stopping_since: None, project: None, size, moving_to: None, mobility: None }
+        Self {
+            id,
+            owner,
+            stopping_since: None,
+            project: None,
+            size,
+            moving_to: None,
+            copied_percent: None,
+            mobility: None,
+        }
     }
 }
 

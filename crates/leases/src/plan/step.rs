@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::host::Inventory;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use crate::lease_pool::record::Ratios;
 use crate::reason::{address_of, host_name};
 use crate::window::later;
 
@@ -34,8 +35,10 @@ pub enum Action {
     Verify(HostId, ReservationId),
     /// A host that is verified for the reservation goes to its project.
     Hold(HostId, ReservationId),
-    /// A host that the reservation holds goes back to the free pool.
+    /// A host that the reservation holds goes back to the free pool, over-committed as before.
     Release(HostId, ReservationId),
+    /// A host that the reservation holds is over-committed so, and as before where nothing is said.
+    SetRatios(HostId, ReservationId, Ratios),
     /// A fenced host goes back to the free pool.
     Unfence(HostId),
     /// The reservation's project may use so many slots of the host, whatever it could use before. One that
@@ -88,6 +91,7 @@ impl Action {
             Self::Verify(_, id)
             | Self::Hold(_, id)
             | Self::Release(_, id)
+            | Self::SetRatios(_, id, _)
             | Self::Grant(_, id, _)
             | Self::Withdraw(_, id)
             | Self::Assign(_, id)
@@ -110,6 +114,7 @@ impl Action {
             | Self::Verify(host, _)
             | Self::Hold(host, _)
             | Self::Release(host, _)
+            | Self::SetRatios(host, ..)
             | Self::Unfence(host)
             | Self::Grant(host, _, _)
             | Self::Withdraw(host, _)
@@ -147,6 +152,9 @@ impl Action {
             Self::Hold(_, reservation) => format!("hand host {host} to reservation {reservation}"),
             Self::Release(_, reservation) => {
                 format!("take host {host} back from reservation {reservation}")
+            }
+            Self::SetRatios(_, reservation, _) => {
+                format!("set allocation ratios of host {host} for reservation {reservation}")
             }
             Self::Unfence(_) => format!("unfence host {host}"),
             Self::Grant(_, reservation, slots) => {

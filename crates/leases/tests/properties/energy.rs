@@ -1,7 +1,7 @@
 //! Random leases and guests on hosts that are switched as planned, minute by minute: nobody is late, nobody loses power
 //! who needs it, and no more boot at once than may.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use leases::admission::{Admission, RepackRules, Rules};
 use leases::calendar::Calendar;
@@ -122,7 +122,7 @@ impl Rack {
             };
             let guest = Guest::new(GuestId(host.id.0.into()), GuestOwner::Other);
             let guests = self.guests.contains(&host.id).then_some(guest).into_iter().collect();
-            (host.id, ObservedHost { place, health, powered, guests, slots: BTreeMap::new() })
+            (host.id, ObservedHost { place, health, powered, guests, ..ObservedHost::free() })
         };
         Observed { hosts: self.inventory.hosts().map(seen).collect(), ..Observed::default() }
     }

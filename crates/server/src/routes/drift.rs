@@ -12,14 +12,16 @@ use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::Rule;
 
-/// Looks at all machines for differences between what is stored and what the fleet shows. Nothing is changed.
+/// Looks at all machines for differences between what is stored and what the fleet shows, and for leases of projects that
+/// were deleted in Keystone, if its tokens alone are good here. Nothing is changed.
 #[utoipa::path(
     get, path = "/v1/drift", tag = "drift", operation_id = "list_drift",
     responses((status = 200, body = DriftBody))
 )]
 pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Json<DriftBody>, ApiError> {
     session.allow(&app, Rule::DriftGet)?;
-    Ok(Json(body(&app.service().drift().await?)))
+    let projects = app.projects();
+    Ok(Json(body(&app.service().drift(projects.as_deref()).await?)))
 }
 
 /// Sets differences right where that can be done; the answer has what is left.
@@ -30,7 +32,9 @@ pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Jso
 pub(crate) async fn repair(State(app): State<App>, session: Session) -> Result<Json<DriftBody>, ApiError> {
     session.allow(&app, Rule::DriftRepair)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let left = session.change(async move { service.repair_drift(&caller).await }).await??;
+    let projects = app.projects();
+    let left = session.change(async move { service.repair_drift(&caller, projects.as_deref()).await });
+    let left = left.await??;
     Ok(Json(body(&left)))
 }
 
@@ -61,10 +65,10 @@ pub(crate) async fn accept_fleet(
 
 async fn accept(app: &App, session: &Session, what: Acceptable) -> Result<Json<DriftBody>, ApiError> {
     session.allow(app, Rule::DriftRepair)?;
-    let (service, caller) = (Arc::clone(app.service()), session.caller());
+    let (service, caller, projects) = (Arc::clone(app.service()), session.caller(), app.projects());
     let left = session.change(async move {
         service.accept(&caller, what).await?;
-        service.drift().await
+        service.drift(projects.as_deref()).await
     });
     Ok(Json(body(&left.await??)))
 }

@@ -343,6 +343,10 @@ pub(crate) async fn plan(
             from_host: name(mov.from),
             to_host: name(mov.to),
             state: PlannedMove::state_name(*state).to_owned(),
+            percent: match state {
+                MoveState::Moving { percent } => *percent,
+                _ => None,
+            },
         };
         states.iter().map(shown).collect()
     });

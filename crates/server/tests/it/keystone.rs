@@ -10,7 +10,7 @@ use ambient::SeededIds;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, User};
 use serde_json::{Value, json};
@@ -33,6 +33,8 @@ struct Inner {
     logins: usize,
     /// The status of everything, if it does not work.
     broken: Option<u16>,
+    /// The projects that there are, beside the service's own; none if nobody may know.
+    projects: Option<Vec<&'static str>>,
     /// Questions that are not answered yet, and the most that ever were.
     open: usize,
     most: usize,
@@ -82,7 +84,7 @@ impl Keystone {
     }
 }
 
-async fn answer(State(keystone): State<Keystone>, method: Method, headers: HeaderMap) -> Response {
+async fn answer(State(keystone): State<Keystone>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
     let said = {
         let mut inner = keystone.lock();
         if let Some(status) = inner.broken {
@@ -101,6 +103,14 @@ async fn answer(State(keystone): State<Keystone>, method: Method, headers: Heade
             return (StatusCode::CREATED, [("x-subject-token", "own")], body.to_string()).into_response();
         }
         assert_eq!(headers["x-auth-token"], "own");
+        if let Some(project) = uri.path().strip_prefix("/v3/projects/") {
+            return match &inner.projects {
+                None => StatusCode::FORBIDDEN,
+                Some(there) if there.contains(&project) || project == "service" => StatusCode::OK,
+                Some(_) => StatusCode::NOT_FOUND,
+            }
+            .into_response();
+        }
         let token = headers["x-subject-token"].to_str().expect("text").to_owned();
         *inner.asked.entry(token.clone()).or_default() += 1;
         inner.open += 1;
@@ -422,6 +432,43 @@ async fn tokens_of_a_file_are_nothing_to_keystone() {
     keystone.break_with(Some(503));
     assert_eq!(leases(&site, "reader").await.status, 200);
     assert_eq!(leases(&site, "nonsense").await.status, 503, "it may be one of Keystone's");
+}
+
+#[tokio::test]
+async fn leases_of_projects_that_keystone_does_not_have_are_found_and_deleted_on_request() {
+    let (site, keystone) = site(|_| ()).await;
+    ask(&site, Method::POST, "/v1/os-hosts", "root", &json!({"name": "r1-h01"})).await.ok(201);
+    let body = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 12:00");
+    ask(&site, Method::POST, "/v1/leases", "ann", &body).await.ok(201);
+    let drift =
+        async || ask(&site, Method::GET, "/v1/drift", "root", &Value::Null).await.ok(200)["drift"].clone();
+    assert_eq!(drift().await, json!([]), "Keystone tells nothing");
+    keystone.lock().projects = Some(vec!["project-id"]);
+    assert_eq!(drift().await, json!([]));
+    keystone.lock().projects = Some(Vec::new());
+    let found = drift().await;
+    assert_eq!((&found[0]["kind"], &found[0]["repairable"]), (&json!("ownerless"), &json!(true)), "{found}");
+    let refused = ask(&site, Method::POST, "/v1/drift/repair", "ann", &Value::Null).await;
+    assert_eq!(refused.status, 403);
+    assert_eq!(leases(&site, "ann").await.ok(200)["leases"].as_array().map(Vec::len), Some(1));
+    let left = ask(&site, Method::POST, "/v1/drift/repair", "root", &Value::Null).await.ok(200);
+    assert_eq!(left["drift"], json!([]));
+    assert_eq!(leases(&site, "ann").await.ok(200)["leases"], json!([]));
+}
+
+#[tokio::test]
+async fn where_others_come_in_too_keystone_is_not_asked_which_projects_there_are() {
+    let keystone = Keystone::default();
+    keystone.lock().projects = Some(Vec::new());
+    let tokens = tokens_file();
+    let mut config = config(settings(&keystone.serve().await));
+    config.auth.methods = vec![AuthMethod::Keystone, AuthMethod::Tokens];
+    config.auth.tokens_file = Some(tokens.0.clone());
+    let site = Site::with(config, None).await;
+    ask(&site, Method::POST, "/v1/os-hosts", "admin", &json!({"name": "r1-h01"})).await.ok(201);
+    let body = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 12:00");
+    ask(&site, Method::POST, "/v1/leases", "admin", &body).await.ok(201);
+    assert_eq!(ask(&site, Method::GET, "/v1/drift", "admin", &Value::Null).await.ok(200)["drift"], json!([]));
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ impl Service {
     }
 
     /// Enters what was seen of hosts into their records: health, and the sizes of machines (W30).
-    pub(super) async fn refresh_hosts(
+    pub(crate) async fn refresh_hosts(
         &self,
         writer: &Writer<'_>,
         machines: Option<&BTreeMap<HostId, Machine>>,

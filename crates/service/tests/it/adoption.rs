@@ -98,7 +98,7 @@ async fn a_host_that_was_out_when_the_service_started_is_left_to_the_operator() 
     world.restart().await.expect("the store works");
     world.run_until(at(10)).await;
     assert_eq!(place(&world, ONE), None);
-    let found = world.service.repair_drift(&operator()).await.expect("the fleet answers");
+    let found = world.service.repair_drift(&operator(), None).await.expect("the fleet answers");
     assert_eq!((found, place(&world, ONE)), (Vec::<Drift>::new(), Some(Place::FreePool)));
     world.fleet.abandon(ONE).await.expect("in the free pool");
     world.run_until(at(12)).await;

@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use fleet::simulated::SimulatedFleet;
 use jiff::SignedDuration;
 use leases::admission::{Changes, HostsChange, InstancesChange, Refusal, TermsChange};
+use leases::ids::HostId;
+use leases::lease_pool::Ratio;
+use leases::plan::GuestOwner;
 use leases::terms::InstanceSize;
-use service::{LeaseChanges, ServiceError};
+use service::{LeaseChanges, LeasePoolChange, ServiceError};
 use simulation::caller;
 
 use crate::terms::{
-    asking, at, change, dates, hosts, hosts_of, make, of_first, slots, status, window, world,
+    asking, at, change, dates, hosts, hosts_of, make, of_first, settings, slots, status, window, world,
+    world_with,
 };
 
 #[tokio::test]
@@ -123,4 +128,31 @@ async fn a_lease_that_is_shortened_to_now_ends_now() {
     world.settle().await;
     assert_eq!(status(&world, lease.lease.id), "TERMINATED");
     assert_eq!(world.held(hosts_of(&lease)), 0);
+}
+
+#[tokio::test]
+async fn lp_8_9_a_pools_ratio_is_not_lowered_below_what_guests_use_that_were_started_just_now() {
+    let mut world = world_with(1, settings(), None, SimulatedFleet::preparing).await;
+    let record = make(&mut world, asking(0, 120, vec![hosts(1)])).await.expect("free");
+    let (lease, pool) = (record.lease.id, record.lease.reservations[0].id);
+    world.run_until(at(1)).await;
+    assert_eq!(status(&world, lease), "ACTIVE");
+    let service = world.service.clone();
+    let set = async |thousandths| {
+        let cpu_ratio = Some(Ratio::from_thousandths(thousandths));
+        let change = LeasePoolChange { cpu_ratio, ..LeasePoolChange::default() };
+        service.update_lease_pool(&caller("p"), pool, change).await
+    };
+    set(1).await.expect("nobody is there");
+    // Of whatever others start there nobody tells the service.
+    world.fleet.start_guest(HostId(1), GuestOwner::Lease(lease), None).expect("it may");
+    let refused = set(2).await;
+    assert!(
+        matches!(&refused, Err(ServiceError::Conflict(why)) if why.contains("more than it")),
+        "{refused:?}"
+    );
+    set(1000).await.expect("there is room for one");
+    world.run_until(at(5)).await;
+    let told = world.fleet.look(HostId(1)).and_then(|seen| seen.overcommit).expect("it can be told");
+    assert_eq!(told.cpu.map(|told| told.ratio), Some(Ratio::new(1.0)));
 }

@@ -1,10 +1,14 @@
 //! Differences between store and fleet, and what becomes of them.
 
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
 use fleet::simulated::{Fault, PlannedFault, Verb};
 use fleet::{Inventory as _, Isolation as _, OperationKey};
 use leases::ids::{HostId, ReservationId};
 use leases::plan::Place;
-use service::Drift;
+use leases::project::ProjectId;
+use service::{Drift, Projects};
 use simulation::{World, caller, operator};
 use store::Store as _;
 
@@ -14,11 +18,11 @@ const ONE: HostId = HostId(1);
 const NOBODY: ReservationId = ReservationId(7);
 
 async fn drift(world: &World) -> Vec<Drift> {
-    world.service.drift().await.expect("the fleet answers")
+    world.service.drift(None).await.expect("the fleet answers")
 }
 
 async fn repair(world: &World) -> Vec<Drift> {
-    world.service.repair_drift(&operator()).await.expect("the fleet answers")
+    world.service.repair_drift(&operator(), None).await.expect("the fleet answers")
 }
 
 #[tokio::test]
@@ -90,4 +94,43 @@ async fn what_failed_for_a_lease_that_is_gone_is_forgotten() {
     world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("deleted");
     world.run_until(at(5)).await;
     assert_eq!((drift(&world).await, world.service.statistics().failing_steps), (Vec::new(), 0));
+}
+
+/// Knows that a project was deleted, if it knows anything.
+struct Registry(Result<&'static str, &'static str>);
+
+#[async_trait]
+impl Projects for Registry {
+    async fn deleted(&self, projects: &BTreeSet<ProjectId>) -> Result<BTreeSet<ProjectId>, String> {
+        let deleted = ProjectId(self.0?.to_owned());
+        assert!(!projects.is_empty(), "nobody is asked about nothing");
+        Ok(projects.iter().filter(|project| **project == deleted).cloned().collect())
+    }
+}
+
+#[tokio::test]
+async fn leases_of_a_deleted_project_are_found_and_a_repair_deletes_them() {
+    let mut world = world(3).await;
+    let service = world.service.clone();
+    let found = async |registry: Registry| service.drift(Some(&registry)).await.expect("the fleet answers");
+    assert_eq!(found(Registry(Err("nobody is to be asked"))).await, []);
+    let mut ids = Vec::new();
+    for start in [0, 10] {
+        let lease = make(&mut world, asking(start, 60, vec![hosts(1)])).await.expect("free");
+        ids.push(lease.lease.id);
+    }
+    let project = world.service.lease(ids[0]).expect("there").lease.owner.project.clone();
+    assert_eq!(found(Registry(Ok("another"))).await, []);
+    assert_eq!(found(Registry(Err("it is away"))).await, [], "it is not told what nobody knows");
+    let name: &'static str = project.0.clone().leak();
+    let said = found(Registry(Ok(name))).await;
+    assert!(matches!(&said[..], [Drift::Ownerless { leases, .. }] if *leases == ids), "{said:?}");
+    let text = said[0].to_string();
+    assert!(text.contains("(and 1 more)") && text.contains(name), "{text}");
+    let left = world.service.repair_drift(&operator(), Some(&Registry(Ok(name)))).await;
+    assert_eq!(left.expect("the fleet answers"), []);
+    world.run_until(at(5)).await;
+    assert!(ids.iter().all(|id| world.service.lease(*id).is_none()));
+    let audit = world.store.audit(100).await.expect("works");
+    assert_eq!(audit.iter().filter(|record| record.action == "lease.delete").count(), 2);
 }

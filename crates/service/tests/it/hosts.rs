@@ -10,7 +10,7 @@ use leases::ids::HostId;
 use leases::plan::GuestOwner;
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{FlavorSize, HostsTerms, InstanceSize, ReservationTerms};
-use service::{AllocationFilter, HostSelector, NewFloatingIp, NotFound, ServiceError, Settings};
+use service::{AllocationFilter, Drift, HostSelector, NewFloatingIp, NotFound, ServiceError, Settings};
 use simulation::{caller, operator};
 use store::FlavorRecord;
 
@@ -138,6 +138,15 @@ async fn w30_what_the_fleet_knows_of_a_host_is_refreshed() {
     store::Store::commit(world.store.as_ref(), &commit).await.expect("committed");
     world.restart().await.expect("opens");
     assert_eq!(world.service.host(HostId(1)).expect("there").host.vcpus, 1);
+    let found = world.service.drift(None).await.expect("the fleet answers");
+    assert!(
+        matches!(&found[..], [Drift::Changed { host: HostId(1), what, .. }] if what == "sizes"),
+        "{found:?}"
+    );
+    assert_eq!(world.service.host(HostId(1)).expect("there").host.vcpus, 1, "looking changes nothing");
+    assert_eq!(world.service.repair_drift(&operator(), None).await.expect("the fleet answers"), []);
+    assert_eq!(world.service.host(HostId(1)).expect("there").host.vcpus, 16);
+    // A look does the same.
     world.settle().await;
     assert_eq!(world.service.host(HostId(1)).expect("there").host.vcpus, 16);
 }

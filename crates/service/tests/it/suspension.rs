@@ -72,7 +72,7 @@ impl Site {
     }
 
     async fn kinds(&self) -> Vec<&'static str> {
-        self.service.drift().await.expect("the fleet answers").iter().map(Drift::kind).collect()
+        self.service.drift(None).await.expect("the fleet answers").iter().map(Drift::kind).collect()
     }
 }
 
@@ -149,9 +149,12 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         let said = site.service.ready().await.expect_err("nothing may be changed").to_string();
         let host = &site.fleet.machines().await.expect("answers")[0].name;
         assert!(!said.contains(host.as_str()), "everybody may read it: {said}");
-        let said = site.service.drift().await.expect("the fleet answers")[0].to_string();
+        let said = site.service.drift(None).await.expect("the fleet answers")[0].to_string();
         assert!(said.contains(host.as_str()), "operators may know: {said}");
-        assert!(suspended(&site.service.repair_drift(&operator()).await.map(drop)) || site.place() == before);
+        assert!(
+            suspended(&site.service.repair_drift(&operator(), None).await.map(drop))
+                || site.place() == before
+        );
         let two = service::HostSelector::Id(HostId(2));
         let taken_on = site.service.add_host(&operator(), two, Vec::new(), FreePool::DEFAULT).await;
         assert!(suspended(&taken_on));
@@ -166,7 +169,7 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         }
         site.service = beside;
         assert_eq!(site.kinds().await, ["stray"]);
-        assert_eq!(site.service.repair_drift(&operator()).await.expect("repaired"), []);
+        assert_eq!(site.service.repair_drift(&operator(), None).await.expect("repaired"), []);
         assert_eq!(site.fleet.look(ONE), None);
     }
 }

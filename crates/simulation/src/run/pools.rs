@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use leases::free_pool::FreePool;
-use leases::ids::{FreePoolId, HostId};
+use leases::ids::{FreePoolId, HostId, LeaseId, ReservationId};
+use leases::lease_pool::{Ratio, pools as lease_pools};
 use rand::Rng;
 use rand::seq::IndexedRandom;
-use service::{FreePoolChange, HostSelector, HostUpdate, NewFreePool, ServiceError};
+use service::{
+    FreePoolChange, HostSelector, HostUpdate, LeaseFilter, LeasePoolChange, NewFreePool, ServiceError,
+};
 
 use super::Simulation;
 use crate::pools::{Chore, NAMES, TIER, TIERS};
@@ -49,6 +52,14 @@ impl Simulation {
                     None => Ok(()),
                 }
             }
+            Chore::OverCommit => {
+                let mut ratio = || Some(Ratio::from_thousandths(pools.rng.random_range(0..4) * 1000));
+                let change = LeasePoolChange { name: None, cpu_ratio: ratio(), ram_ratio: ratio() };
+                match self.running_pools().choose(&mut pools.rng) {
+                    Some((lease, pool)) => self.over_commit(*lease, *pool, change).await,
+                    None => Ok(()),
+                }
+            }
             Chore::Transfer | Chore::Close | Chore::Open => {
                 let hosts = self.service().hosts();
                 match hosts.choose(&mut pools.rng).map(|record| record.host.id) {
@@ -71,6 +82,31 @@ impl Simulation {
         self.report.pool_changes += u64::from(done.is_ok());
         self.pools = Some(pools);
         self.world.touched_one(self.asked);
+    }
+
+    /// The hosts of reservations whose leases run.
+    fn running_pools(&self) -> Vec<(LeaseId, ReservationId)> {
+        let leases = self.service().leases(&LeaseFilter::default());
+        let running = leases.iter().flat_map(|record| {
+            lease_pools(&record.lease).map(|(reservation, _)| (record.lease.id, reservation.id))
+        });
+        running.collect()
+    }
+
+    /// The hosts of a running reservation are over-committed in another way.
+    async fn over_commit(
+        &mut self,
+        lease: LeaseId,
+        pool: ReservationId,
+        change: LeasePoolChange,
+    ) -> Result<(), ServiceError> {
+        let changed = self.service().update_lease_pool(&operator(), pool, change).await;
+        match &changed {
+            Ok(changed) => self.checker.acknowledged(changed),
+            Err(ServiceError::Store(_)) => self.checker.change_uncertain(lease),
+            Err(_) => {}
+        }
+        changed.map(drop)
     }
 
     /// All machines, whether they are in a pool at the moment or not.

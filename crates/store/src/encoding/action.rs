@@ -1,6 +1,7 @@
 //! Steps as keys: a word, and what it is about, with slashes between.
 
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::lease_pool::{Ratio, Ratios};
 use leases::plan::Action;
 
 use super::Unreadable;
@@ -17,6 +18,9 @@ pub fn action_key(action: Action) -> String {
         Action::Verify(host, reservation) => format!("verify/{host}/{reservation}"),
         Action::Hold(host, reservation) => format!("hold/{host}/{reservation}"),
         Action::Release(host, reservation) => format!("release/{host}/{reservation}"),
+        Action::SetRatios(host, reservation, Ratios { cpu, ram }) => {
+            format!("set-ratios/{host}/{reservation}/{}/{}", thousandths(cpu), thousandths(ram))
+        }
         Action::Unfence(host) => format!("unfence/{host}"),
         Action::Grant(host, reservation, slots) => format!("grant/{host}/{reservation}/{slots}"),
         Action::Withdraw(host, reservation) => format!("withdraw/{host}/{reservation}"),
@@ -41,6 +45,10 @@ fn read(key: &str) -> Option<Action> {
     let guest = |text: &str| uuid(text).map(GuestId);
     let reservation = |text: &str| uuid(text).map(ReservationId);
     let floating_ip = |text: &str| uuid(text).map(FloatingIpId);
+    let ratio = |text: &str| {
+        let ratio = || text.parse().ok().and_then(Ratio::from_thousandths).map(Some);
+        if text.is_empty() { Some(None) } else { ratio() }
+    };
     Some(match parts[..] {
         ["fence", h] => Action::Fence(host(h)?),
         ["stop-guest", h, g] => Action::StopGuest(host(h)?, guest(g)?),
@@ -51,6 +59,10 @@ fn read(key: &str) -> Option<Action> {
         ["verify", h, r] => Action::Verify(host(h)?, reservation(r)?),
         ["hold", h, r] => Action::Hold(host(h)?, reservation(r)?),
         ["release", h, r] => Action::Release(host(h)?, reservation(r)?),
+        ["set-ratios", h, r, cpu, ram] => {
+            let ratios = Ratios { cpu: ratio(cpu)?, ram: ratio(ram)? };
+            Action::SetRatios(host(h)?, reservation(r)?, ratios)
+        }
         ["unfence", h] => Action::Unfence(host(h)?),
         ["grant", h, r, slots] => Action::Grant(host(h)?, reservation(r)?, slots.parse().ok()?),
         ["withdraw", h, r] => Action::Withdraw(host(h)?, reservation(r)?),
@@ -63,6 +75,11 @@ fn read(key: &str) -> Option<Action> {
         ["finish", r] => Action::Finish(reservation(r)?),
         _ => return None,
     })
+}
+
+/// A ratio in thousandths; nothing if there is none.
+fn thousandths(ratio: Option<Ratio>) -> String {
+    ratio.map(|ratio| ratio.thousandths().to_string()).unwrap_or_default()
 }
 
 /// Reads what the identifiers' `Display` writes: 32 hexadecimal digits with hyphens at their places.

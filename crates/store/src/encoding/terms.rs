@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use leases::extra_specs::ExtraSpecs;
 use leases::failure_domain::FailureDomain;
 use leases::host::NetworkId;
-use leases::lease_pool::{LeasePool, Ratio};
+use leases::lease_pool::{LeasePool, Ratio, Ratios};
 use leases::properties::{HostProperties, ImageProperties};
 use leases::terms::{
     Affinity, BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms, InstanceSize,
@@ -194,9 +194,9 @@ struct Pool {
 
 impl Pool {
     fn of(pool: &LeasePool) -> Self {
-        let LeasePool { name, cpu_ratio, ram_ratio } = pool;
+        let LeasePool { name, ratios: Ratios { cpu, ram } } = pool;
         let thousandths = |ratio: &Option<Ratio>| ratio.map(Ratio::thousandths);
-        Self { name: name.clone(), cpu_ratio: thousandths(cpu_ratio), ram_ratio: thousandths(ram_ratio) }
+        Self { name: name.clone(), cpu_ratio: thousandths(cpu), ram_ratio: thousandths(ram) }
     }
 
     fn read(self) -> Result<LeasePool, Unreadable> {
@@ -204,11 +204,8 @@ impl Pool {
         let ratio = |ratio: Option<u32>| {
             ratio.map(|ratio| Ratio::from_thousandths(ratio).ok_or_else(|| wrong(ratio))).transpose()
         };
-        Ok(LeasePool {
-            name: self.name,
-            cpu_ratio: ratio(self.cpu_ratio)?,
-            ram_ratio: ratio(self.ram_ratio)?,
-        })
+        let ratios = Ratios { cpu: ratio(self.cpu_ratio)?, ram: ratio(self.ram_ratio)? };
+        Ok(LeasePool { name: self.name, ratios })
     }
 }
 

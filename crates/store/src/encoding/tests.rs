@@ -6,6 +6,7 @@ use leases::extra_specs::ExtraSpecs;
 use leases::failure_domain::FailureDomain;
 use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId, ReservationId};
+use leases::lease_pool::{Ratio, Ratios};
 use leases::plan::Action;
 use leases::properties::{HostProperties, ImageProperties};
 use leases::requirement::{Operator, Requirement};
@@ -138,7 +139,7 @@ fn floating_ips_terms() -> impl Strategy<Value = ReservationTerms> {
 }
 
 fn some_action() -> impl Strategy<Value = Action> {
-    (0..15, any::<u64>(), any::<u128>(), any::<u128>(), any::<u32>()).prop_map(|(kind, host, a, b, slots)| {
+    (0..16, any::<u64>(), any::<u128>(), any::<u128>(), any::<u32>()).prop_map(|(kind, host, a, b, slots)| {
         let (host, reservation) = (HostId(host), ReservationId(a));
         let (guest, ip) = (GuestId(b), FloatingIpId(b));
         match kind {
@@ -156,6 +157,11 @@ fn some_action() -> impl Strategy<Value = Action> {
             11 => Action::MoveGuest(host, guest, HostId(slots.into())),
             12 => Action::Prepare(reservation),
             13 => Action::Finish(reservation),
+            14 => {
+                let ratios =
+                    Ratios { cpu: Ratio::from_thousandths(slots), ram: Ratio::from_thousandths(1500) };
+                Action::SetRatios(host, reservation, ratios)
+            }
             _ => Action::Snapshot(host, reservation),
         }
     })

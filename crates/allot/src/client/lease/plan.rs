@@ -28,6 +28,15 @@ struct Move {
     from_host: String,
     to_host: String,
     state: String,
+    #[serde(default)]
+    percent: Option<u8>,
+}
+
+impl Move {
+    /// How far it is.
+    fn state(&self) -> String {
+        self.percent.map_or_else(|| self.state.clone(), |percent| format!("{} ({percent} %)", self.state))
+    }
 }
 
 pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -50,7 +59,7 @@ fn show(plan: &Plan, style: &Style) -> Result<String, ClientError> {
     if let Some(moves) = &plan.moves {
         let mut table = style.table(&["INSTANCE", "FROM", "TO", "STATE"]);
         for mov in moves {
-            table.add_row([&mov.instance_id, &mov.from_host, &mov.to_host, &mov.state]);
+            table.add_row([&mov.instance_id, &mov.from_host, &mov.to_host, &mov.state()]);
         }
         lines.push(text(&table)?);
     }
@@ -95,15 +104,19 @@ mod tests {
 
     #[test]
     fn a_plan_is_shown_with_how_far_it_is() {
-        let mov = |id: &str, state: &str| json!({"instance_id": id, "from_host": "node1", "to_host": "node2", "state": state});
-        let shown = show(&plan(&json!([mov("one", "moved"), mov("two", "moving")])), &Style::default())
-            .expect("text");
+        let mov = |id: &str, state: &str, percent: Option<u8>| {
+            json!({
+                "instance_id": id, "from_host": "node1", "to_host": "node2", "state": state, "percent": percent,
+            })
+        };
+        let moves = json!([mov("one", "moved", None), mov("two", "moving", Some(43))]);
+        let shown = show(&plan(&moves), &Style::default()).expect("text");
         let wanted = "\
 1 host to clear, 2 instances to move: 6144 MiB of memory and 20 GiB of disk to copy, 2m expected at most
 1 moved, 1 to go
  INSTANCE  FROM   TO     STATE
  one       node1  node2  moved
- two       node1  node2  moving";
+ two       node1  node2  moving (43 %)";
         assert_eq!(shown, wanted);
         assert!(show(&plan(&Value::Null), &Style::default()).expect("text").ends_with("1 moved, 1 to go"));
     }

@@ -215,6 +215,7 @@ fn server((id, server): (&String, &Server)) -> Value {
         },
         "OS-EXT-SRV-ATTR:host": server.listed.then_some(&server.host),
         "OS-EXT-STS:task_state": server.task,
+        "progress": if server.task == Some("migrating") { 43 } else { 0 },
     })
 }
 

@@ -41,7 +41,7 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
                 }
                 ("GET", ["inventories"]) => {
                     let all: BTreeMap<&String, Value> =
-                        found.inventories.iter().map(|(class, total)| (class, inventory(*total))).collect();
+                        found.inventories.keys().map(|class| (class, inventory(found, class))).collect();
                     (200, json!({"inventories": all, "resource_provider_generation": found.generation}))
                 }
                 ("POST", ["inventories"]) => {
@@ -50,9 +50,9 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
                         return error(409, "Inventory already exists.", "placement.undefined_code");
                     }
                     let total = asked.body["total"].as_u64().unwrap_or_default();
-                    found.inventories.insert(class, total);
+                    found.inventories.insert(class.clone(), total);
                     found.generation += 1;
-                    let mut answer = inventory(total);
+                    let mut answer = inventory(found, &class);
                     answer["resource_provider_generation"] = json!(found.generation);
                     (201, answer)
                 }
@@ -113,9 +113,11 @@ fn provider((id, provider): (&String, &Provider)) -> Value {
     json!({"uuid": id, "name": provider.name, "generation": provider.generation, "links": []})
 }
 
-fn inventory(total: u64) -> Value {
+fn inventory(provider: &Provider, class: &str) -> Value {
+    let total = provider.inventories.get(class).copied().unwrap_or_default();
+    let ratio = provider.ratios.get(class).copied().unwrap_or(1.0);
     json!({
-        "total": total, "reserved": 0, "min_unit": 1, "max_unit": total, "step_size": 1, "allocation_ratio": 1.0,
+        "total": total, "reserved": 0, "min_unit": 1, "max_unit": total, "step_size": 1, "allocation_ratio": ratio,
     })
 }
 
@@ -153,16 +155,13 @@ fn create(state: &mut State, body: &Value) -> Reply {
 }
 
 fn one_inventory(provider: &mut Provider, asked: &Asked<'_>, class: &str) -> Reply {
-    let told = |provider: &Provider, total: u64| {
-        let mut answer = inventory(total);
+    let told = |provider: &Provider| {
+        let mut answer = inventory(provider, class);
         answer["resource_provider_generation"] = json!(provider.generation);
         (200, answer)
     };
     match asked.method.as_str() {
-        "GET" => match provider.inventories.get(class) {
-            Some(total) => told(provider, *total),
-            None => missing(),
-        },
+        "GET" if provider.inventories.contains_key(class) => told(provider),
         // What is not there is made by a POST.
         "PUT" if !provider.inventories.contains_key(class) => {
             error(400, "No inventory of that class found.", "placement.undefined_code")
@@ -173,8 +172,11 @@ fn one_inventory(provider: &mut Provider, asked: &Asked<'_>, class: &str) -> Rep
             }
             let total = asked.body["total"].as_u64().unwrap_or_default();
             provider.inventories.insert(class.to_owned(), total);
+            // What is not said is as if it had never been said otherwise.
+            let ratio = asked.body["allocation_ratio"].as_f64().unwrap_or(1.0);
+            provider.ratios.insert(class.to_owned(), ratio);
             provider.generation += 1;
-            told(provider, total)
+            told(provider)
         }
         "DELETE" if provider.inventories.remove(class).is_some() => {
             provider.generation += 1;

@@ -51,7 +51,10 @@ pub struct Server {
 pub struct Provider {
     pub name: String,
     pub generation: u64,
+    /// How much there is of each class.
     pub inventories: BTreeMap<String, u64>,
+    /// How far classes are over-committed; those that are not here are not.
+    pub ratios: BTreeMap<String, f64>,
     /// UUIDs of the aggregates that it is a member of.
     pub aggregates: BTreeSet<String>,
     pub traits: BTreeSet<String>,
@@ -130,7 +133,12 @@ impl State {
         let provider = |number: u64| Provider {
             name: format!("host{number}"),
             generation: 1,
-            inventories: BTreeMap::from([("VCPU".to_owned(), 10), ("CUSTOM_FPGA".to_owned(), 2)]),
+            inventories: BTreeMap::from([
+                ("VCPU".to_owned(), 10),
+                ("MEMORY_MB".to_owned(), 8192),
+                ("CUSTOM_FPGA".to_owned(), 2),
+            ]),
+            ratios: BTreeMap::from([("VCPU".to_owned(), 4.0)]),
             aggregates: BTreeSet::new(),
             traits: BTreeSet::from([COMPUTE_NODE.to_owned()]),
             root: true,
@@ -232,6 +240,12 @@ impl State {
     pub fn pools(&self, host: &str) -> Vec<String> {
         let pools = self.aggregates.values().filter(|pool| pool.hosts.contains(host));
         pools.map(|pool| pool.name.clone()).collect()
+    }
+
+    /// How far a host's CPUs and memory are over-committed.
+    pub fn ratios(&mut self, host: &str) -> [f64; 2] {
+        let provider = self.provider_of(host);
+        ["VCPU", "MEMORY_MB"].map(|class| provider.ratios.get(class).copied().unwrap_or(1.0))
     }
 
     /// The provider of a host.

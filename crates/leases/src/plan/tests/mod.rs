@@ -6,6 +6,7 @@ use super::*;
 use crate::host::{Health, NetworkId};
 use crate::ids::{FloatingIpId, GuestId};
 use crate::lease::{Allocation, EndAction};
+use crate::lease_pool::{Ratio, Ratios};
 use crate::reason::{for_operator, for_owner};
 use crate::requirement::Requirement;
 use crate::status::{EventStatus, ReservationStatus};
@@ -21,6 +22,7 @@ mod deadlines;
 mod departures;
 mod hunts;
 mod instances;
+mod ratios;
 mod reservations;
 
 /// A stage: leases, what is observed, what happened.
@@ -119,7 +121,17 @@ impl Stage {
                 self.host(id.0).place = Place::Fenced { verified_for: Some(reservation) };
             }
             Action::Hold(id, reservation) => self.host(id.0).place = Place::Held(reservation),
-            Action::Release(id, _) | Action::Unfence(id) => self.host(id.0).place = Place::FreePool,
+            Action::Release(id, _) | Action::Unfence(id) => {
+                let host = self.host(id.0);
+                host.place = Place::FreePool;
+                host.overcommit = host.overcommit.map(|_| Overcommit::default());
+            }
+            Action::SetRatios(id, _, ratios) => {
+                let told =
+                    |ratio: Option<Ratio>| ratio.map(|ratio| Told { ratio: Some(ratio), before: Ratio::ONE });
+                self.host(id.0).overcommit =
+                    Some(Overcommit { cpu: told(ratios.cpu), ram: told(ratios.ram) });
+            }
             Action::StopGuest(id, guest) => {
                 let mut guests = self.host(id.0).guests.iter_mut();
                 guests.find(|g| g.id == guest).expect("there").stopping_since = Some(at(now));

@@ -135,6 +135,7 @@ impl Fleet {
             }
             Action::DeleteGuest(id, guest) => self.delete(id, guest, now)?,
             Action::MoveGuest(..) => unreachable!("nobody hunts here"),
+            Action::SetRatios(..) => unreachable!("hosts are not over-committed here"),
             Action::StartGuest(..) | Action::DestroyGuest(..) => unreachable!("there are no instances"),
             Action::Verify(id, reservation) => self.verify(id, reservation)?,
             Action::Hold(id, reservation) => {

@@ -9,6 +9,7 @@
 mod asking;
 mod cache;
 mod outage;
+mod projects;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

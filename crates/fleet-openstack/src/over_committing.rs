@@ -1,0 +1,96 @@
+//! How far hosts are over-committed while a lease has them: allocation ratios of their inventories in Placement.
+//!
+//! What a ratio was before is noted in the reservation's aggregate first, and it is that again before the host leaves the
+//! aggregate. Where `nova.conf` sets a ratio, `nova-compute` writes its own again within a minute; that is looked for when an
+//! operator asks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fleet::{FleetError, Outcome};
+use leases::ids::{HostId, ReservationId};
+use leases::lease_pool::{Ratio, Ratios};
+use leases::plan::Place;
+
+use crate::pools::Pool;
+use crate::ratios::{CPU, Note, RAM, has_notes};
+use crate::{Look, OpenStackFleet};
+
+impl OpenStackFleet {
+    pub(crate) async fn set_host_ratios(
+        &self,
+        host: HostId,
+        reservation: ReservationId,
+        ratios: Ratios,
+    ) -> Result<Outcome, FleetError> {
+        let look = self.look_at(host).await?;
+        let pools = look.aggregates().iter().filter_map(Pool::of);
+        let pool = pools.filter(|pool| pool.whole).find(|pool| pool.reservation == reservation);
+        if let Some(pool) = pool.filter(|_| look.place == Some(Place::Held(reservation))) {
+            self.over_commit(&look, &pool, ratios).await?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// The host has these ratios, and where none is said the one that it had before it came to the pool.
+    pub(crate) async fn over_commit(
+        &self,
+        look: &Look,
+        pool: &Pool<'_>,
+        ratios: Ratios,
+    ) -> Result<(), FleetError> {
+        let host = look.host();
+        for ([class, key, _], wanted) in [(CPU, ratios.cpu), (RAM, ratios.ram)] {
+            let note = Note::of(pool, key, host);
+            if note.is_none() && wanted.is_none() {
+                continue;
+            }
+            let provider = self.host_provider(&look.names).await?.uuid;
+            let now = self.cloud.allocation_ratio(&provider, class).await?;
+            let before = note.map_or(now.unwrap_or(1.0), |note| note.before);
+            let noted = async |note: Option<Note>| {
+                let note = BTreeMap::from([(format!("{key}{host}"), note.map(Note::text))]);
+                self.cloud.set_metadata(pool.aggregate.id, &note).await
+            };
+            noted(Some(Note { ratio: None, before })).await?;
+            // A host may have none of the class, as one whose CPUs are all dedicated: there is nothing to over-commit then.
+            if now.is_some() {
+                let ratio = wanted.map_or(before, Ratio::get);
+                self.cloud.set_allocation_ratio(&provider, class, ratio).await?;
+            }
+            noted(wanted.map(|ratio| Note { ratio: Some(ratio), before })).await?;
+        }
+        Ok(())
+    }
+
+    /// Those of the hosts that Placement has other ratios for than it was told, and what to do about it.
+    pub(crate) async fn overruled_hosts(
+        &self,
+        hosts: &BTreeSet<HostId>,
+    ) -> Result<BTreeMap<HostId, String>, FleetError> {
+        let aggregates = self.cloud.aggregates().await?;
+        let pools: Vec<Pool<'_>> = aggregates.iter().filter_map(Pool::of).filter(|pool| pool.whole).collect();
+        let mut overruled = BTreeMap::new();
+        if pools.iter().all(|pool| !has_notes(pool)) {
+            return Ok(overruled);
+        }
+        for &id in hosts {
+            let names = self.names(id).await?;
+            let host = names.service.as_str();
+            let Some(pool) = pools.iter().find(|pool| pool.aggregate.hosts.contains(host)) else { continue };
+            for [class, key, option] in [CPU, RAM] {
+                let Some(wanted) = Note::of(pool, key, host).and_then(|note| note.ratio) else { continue };
+                let provider = self.host_provider(&names).await?.uuid;
+                let has = self.cloud.allocation_ratio(&provider, class).await?;
+                if let Some(has) = has.filter(|has| Ratio::nearest(*has) != wanted) {
+                    let text = format!(
+                        "Placement has an allocation ratio of {has} for {class} of host {host}, and its lease one of {}: if \
+                         nova.conf sets {option} there, use initial_{option} instead and restart nova-compute",
+                        wanted.get()
+                    );
+                    overruled.entry(id).or_insert(text);
+                }
+            }
+        }
+        Ok(overruled)
+    }
+}
