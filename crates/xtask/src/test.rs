@@ -93,17 +93,21 @@ const FIRST: [Stage; 6] = [
 ];
 
 /// Stages that compute, beside those that wait: [`execution`], [`leasing::STAGES`] and [`console`].
-const COMPUTING: [Stage; 4] = [
+const COMPUTING: [Stage; 5] = [
     command("lints", || {
         must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     }),
     counted("instructions", |programs| bench::instructions::check(&programs.ours).map(Outcome::Counted)),
-    command("filter for Nova", || {
-        let tests = ["-m", "unittest", "discover", "--start-directory", "contrib/nova/tests"];
-        must_run(Command::new("python3").args(tests).current_dir(places::root()))
-    }),
+    command("filter for Nova", || python_tests("contrib/nova/tests")),
+    command("plugin for Tempest", || python_tests("contrib/tempest/tests")),
     counted("package", |programs| package::check(&programs.ours).map(Outcome::Counted)),
 ];
+
+/// Runs the tests in a directory, which need nothing but Python.
+fn python_tests(directory: &str) -> Result<()> {
+    let tests = ["-m", "unittest", "discover", "--start-directory", directory];
+    must_run(Command::new("python3").args(tests).current_dir(places::root()))
+}
 
 /// One after the other, on all processors.
 const LAST: [Stage; 5] = [

@@ -90,9 +90,16 @@ impl Cloud {
     }
 
     /// The same, for what a service answers in that version of its API.
-    pub fn ask_version(&self, url: &str, token: &str, version: &str) -> Result<Answer> {
-        let request = self.client.get(url).header("openstack-api-version", version);
-        self.send(request, token, None).with_context(|| format!("GET {url}"))
+    pub fn ask_version(
+        &self,
+        method: &Method,
+        url: &str,
+        token: &str,
+        body: Option<&Value>,
+        version: &str,
+    ) -> Result<Answer> {
+        let request = self.client.request(method.clone(), url).header("openstack-api-version", version);
+        self.send(request, token, body).with_context(|| format!("{method} {url}"))
     }
 
     /// Asks Nova in the version of the guide.
@@ -103,9 +110,7 @@ impl Cloud {
         token: &str,
         body: Option<&Value>,
     ) -> Result<Answer> {
-        let request = self.client.request(method.clone(), url);
-        let request = request.header("openstack-api-version", "compute 2.79");
-        self.send(request, token, body).with_context(|| format!("{method} {url}"))
+        self.ask_version(method, url, token, body, "compute 2.79")
     }
 
     fn send(&self, request: RequestBuilder, token: &str, body: Option<&Value>) -> Result<Answer> {

@@ -30,6 +30,13 @@ const WITH_ADDRESSES: &str =
 /// A section of `neutron.conf`, for one to be put before.
 const NEUTRON_SECTION: &str = "[ml2]\ntype_drivers=";
 
+/// What the scripts have in `keystone.conf` of policy.
+const KEYSTONE_POLICY: &str = "[oslo_policy]\nenforce_scope=true";
+
+/// Who may know which projects there are.
+const PROJECTS: &str =
+    r#""identity:get_project": "rule:admin_required or role:service or project_id:%(target.project.id)s""#;
+
 /// A section of `glance-api.conf`, for one to be put before.
 const GLANCE_SECTION: &str = "[paste_deploy]\nflavor=keystone\nconfig_file=$VENV/etc/glance";
 
@@ -41,14 +48,16 @@ pub fn as_in_the_guide(scripts: &Path) -> Result<()> {
     let policy = "$S/etc/nova-policy.yaml";
     let section = format!("[oslo_policy]\npolicy_file={policy}\n{SECTION}");
     let rule = format!("\"context_is_admin\": \"role:admin or role:{LEASING}\"");
-    let file = format!("echo '{rule}' >\"{policy}\"\n{FILE}");
-    // Neutron and Glance read the same file: their rules have the same name.
+    let file = format!("printf '%s\\n' '{rule}' '{PROJECTS}' >\"{policy}\"\n{FILE}");
+    // All read the same file: the rules of Nova, Neutron and Glance have the same name, and Keystone's none of theirs.
+    let of_keystone = format!("{KEYSTONE_POLICY}\npolicy_file={policy}");
     let of_glance = format!("[oslo_policy]\npolicy_file={policy}\n{GLANCE_SECTION}");
     let of_neutron = format!("[oslo_policy]\npolicy_file={policy}\n{NEUTRON_SECTION}");
     let changes = [
         (SILENT, VERSIONED),
         (SECTION, &*section),
         (FILE, &*file),
+        (KEYSTONE_POLICY, &*of_keystone),
         (WITHOUT_ROUTERS, WITH_ROUTERS),
         (NEUTRON_SECTION, &*of_neutron),
         (GLANCE_SECTION, &*of_glance),

@@ -39,11 +39,13 @@ pub fn tokens(directory: &Path) -> Result<String> {
     Ok(format!("keystone,tokens:{}", file.display()))
 }
 
+/// What a service with this fence and preemptible servers is started with.
+pub const OPTIONS: [&str; 4] = ["--openstack-fence", "allot-filter", "--preemptible-enabled", "true"];
+
 /// With a closed free pool, then with an open one.
 pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     install(site.lab)?;
-    let options = ["--openstack-fence", "allot-filter", "--preemptible-enabled", "true"];
-    site.launch = site.launch.clone().with(options);
+    site.launch = site.launch.clone().with(OPTIONS);
     let server = site.launch.start()?;
     closed_pool(cases, site);
     without_the_service(cases, site, server)?.stop()?;
@@ -66,7 +68,7 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
 }
 
 /// The scheduler has the filter in place of Blazar's, as the guide says.
-fn install(lab: &Lab) -> Result<()> {
+pub fn install(lab: &Lab) -> Result<()> {
     let package = lab.root.join("allot-nova-package");
     scripts::copy(&places::root().join("contrib/nova"), &package)?;
     let mut install = Command::new(lab.program("uv"));

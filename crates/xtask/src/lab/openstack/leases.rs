@@ -12,9 +12,10 @@ use super::cloud::{Cloud, OF_ALL, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
 use super::watcher::{self, STAYS, Stay};
 use super::{
-    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, CLIENTS, FAILURES, IMAGES, Lab, METERING, NOTIFICATIONS,
-    PASSWORD, POWER, REPLICAS, TENANT, TRAITS, VENDORDATA, addresses, empty, failures, filter, images,
-    metering, notifications, power, replicas, site, staying, tenant, traits, vendordata,
+    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, CLIENTS, DRIFT, FAILURES, IMAGES, Lab, METERING, NOTIFICATIONS,
+    PASSWORD, POWER, REPLICAS, SCENARIO, TENANT, TRAITS, VENDORDATA, addresses, drift, empty, failures,
+    filter, images, metering, notifications, power, ratios, replicas, scenario, site, staying, tenant,
+    traits, vendordata,
 };
 use crate::lab::clients;
 use crate::leasing::cases::Cases;
@@ -67,6 +68,14 @@ pub fn on_nova(
         images::of_servers(cases, &site, people);
     }
     cases.check("the service on Nova ends as it should", || site::ends_well(server));
+    let scenarios = |cases: &mut Cases, site: &Site<'_>, fence: &str| -> Result<()> {
+        if lab.wants(SCENARIO) {
+            let launch = site::launch(lab, ours, &directory, people, &filter::tokens(&directory)?)?;
+            scenario::with_fence(cases, site, people, launch, fence)?;
+        }
+        Ok(())
+    };
+    scenarios(cases, &site, BLAZAR_FILTER)?;
     if lab.wants(POWER) {
         lab.tell("power");
         power::on_nova(cases, &site)?;
@@ -78,6 +87,10 @@ pub fn on_nova(
     if lab.wants(FAILURES) {
         lab.tell("failures");
         failures::on_nova(cases, &site)?;
+    }
+    if lab.wants(DRIFT) {
+        lab.tell("drift");
+        drift::on_nova(cases, &site)?;
     }
     if lab.wants(NOTIFICATIONS) {
         lab.tell("notifications");
@@ -100,11 +113,15 @@ pub fn on_nova(
         site.launch = site::launch(lab, ours, &directory, people, &filter::tokens(&directory)?)?;
         filter::on_nova(cases, &mut site)?;
     }
+    scenarios(cases, &site, ALLOT_FILTER)?;
     if lab.wants(TENANT) {
         lab.tell("the fence tenant");
         site.launch = site::launch(lab, ours, &directory, people, "keystone")?;
         tenant::on_nova(cases, &mut site, people)?;
     }
+    scenarios(cases, &site, TENANT)?;
+    // Before the part that gives the hosts back at its end.
+    scenarios(cases, &site, TRAITS)?;
     if lab.wants(TRAITS) {
         lab.tell("the fence traits");
         site.launch = site::launch(lab, ours, &directory, people, "keystone")?;
@@ -212,6 +229,7 @@ fn with_blazar_filter(
         Ok(())
     });
     what_nova_has_for_reservations(cases, site);
+    ratios::of_placement(cases, site);
     let hinted = |reservation: &str| {
         ["--flavor", "small", "--hint", &format!("reservation={reservation}")].map(str::to_owned).to_vec()
     };

@@ -6,7 +6,8 @@
 //! deleted with their lease, hosts that nobody needs switched off, two services with one database drive the cloud, and a compute host, Placement, the
 //! database and the message bus fail. What
 //! Nova says on its message bus is heard, Ceilometer makes samples of what the service says there, Heat's resources and the
-//! dashboard's api module make leases, and servers read of their leases through Nova's metadata service.
+//! dashboard's api module make leases, and servers read of their leases through Nova's metadata service. The scenarios of our own
+//! plugin for Tempest run with each fence.
 //!
 //! `--only` runs some of these parts, separated by commas. With `--import` a real Blazar makes fifty leases on six compute
 //! hosts, and `allot import blazar` takes them over. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
@@ -20,6 +21,7 @@ mod addresses;
 mod cloud;
 mod comparison;
 mod configuration;
+mod drift;
 mod failures;
 mod filter;
 mod images;
@@ -29,7 +31,9 @@ mod metering;
 mod moving_in;
 mod notifications;
 mod power;
+mod ratios;
 mod replicas;
+mod scenario;
 mod scheduler;
 mod site;
 mod staying;
@@ -136,7 +140,9 @@ const NOTIFICATIONS: &str = "notifications";
 const METERING: &str = "metering";
 const CLIENTS: &str = "clients";
 const VENDORDATA: &str = "vendordata";
-const PARTS: [&str; 14] = [
+const SCENARIO: &str = "scenario";
+const DRIFT: &str = "drift";
+const PARTS: [&str; 16] = [
     LOGINS,
     BLAZAR_FILTER,
     ADDRESSES,
@@ -144,6 +150,7 @@ const PARTS: [&str; 14] = [
     POWER,
     REPLICAS,
     FAILURES,
+    DRIFT,
     NOTIFICATIONS,
     METERING,
     CLIENTS,
@@ -151,6 +158,7 @@ const PARTS: [&str; 14] = [
     ALLOT_FILTER,
     TENANT,
     TRAITS,
+    SCENARIO,
 ];
 
 /// Runs the chore.

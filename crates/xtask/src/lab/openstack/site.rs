@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::cloud::{Cloud, OF_ALL, OF_NOVA, People};
+use super::cloud::{Answer, Cloud, OF_ALL, OF_NOVA, People};
 use super::{Lab, PASSWORD, RESERVATION};
 use crate::leasing::date::Minute;
 use crate::leasing::server::{Launch, Server};
@@ -167,6 +167,15 @@ impl Site<'_> {
         output_of(self.lab.client(self.ours.path(), user, password, project).args(words))
     }
 
+    /// What the doctor finds, or what is left once it has repaired what it can.
+    pub fn doctor(&self, words: &[&str]) -> Result<String> {
+        let mut command = self.lab.client(self.ours.path(), "admin", PASSWORD, "admin");
+        let output = command.arg("doctor").args(words).output().context("cannot run it")?;
+        // Its status says whether anything is left.
+        ensure!(!output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// A server must find no host; it is deleted.
     pub fn refused(&self, user: &str, project: &str, name: &str, words: &[&str]) -> Result<()> {
         let Err(error) = self.boot(user, project, name, words) else {
@@ -236,8 +245,19 @@ impl Site<'_> {
 
     /// What Placement answers to the administrator.
     pub fn placement(&self, path: &str) -> Result<Value> {
+        Ok(self.ask_placement(&Method::GET, path, None)?.body)
+    }
+
+    /// Has the administrator change something in Placement.
+    pub fn change_placement(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<()> {
+        let answer = self.ask_placement(method, path, body)?;
+        ensure!((200..300).contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.body);
+        Ok(())
+    }
+
+    fn ask_placement(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Answer> {
         let url = format!("http://127.0.0.1:{}/{path}", self.lab.port + PLACEMENT);
-        self.cloud.ask_version(&url, &self.admin, "placement 1.36").map(|answer| answer.body)
+        self.cloud.ask_version(method, &url, &self.admin, body, "placement 1.36")
     }
 
     /// The aggregate of that name.
@@ -269,6 +289,12 @@ pub fn first_reservation(shown: &str) -> Result<Value> {
     let text = lease["reservations"].as_str().with_context(|| shown.to_owned())?;
     let mut reservations = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     Ok(reservations.next().context("no reservation")??)
+}
+
+/// The identifier of a host's provider in Placement.
+pub fn provider(site: &Site<'_>, host: &str) -> Result<String> {
+    let found = site.placement(&format!("resource_providers?name={host}"))?;
+    Ok(found["resource_providers"][0]["uuid"].as_str().with_context(|| found.to_string())?.to_owned())
 }
 
 /// Tells the service to stop, which it must do without complaint.

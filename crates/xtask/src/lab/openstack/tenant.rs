@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
+use super::Lab;
 use super::cloud::People;
 use super::scheduler::{self, BLAZAR_ENABLED, LAST_OF_SCHEDULER};
 use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, until};
@@ -27,11 +28,8 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>, people: &People) -> Resul
     let before = site.launch.start()?;
     let first = site.lease("alice", "physics", "first", HOST_LEASE)?;
     ends_well(before)?;
-    let settings = format!("{LAST_OF_SCHEDULER}{OPTIONS}");
-    scheduler::set(site.lab, &[(BLAZAR_ENABLED, ENABLED), (LAST_OF_SCHEDULER, &settings)])?;
-    let options = ["--openstack-fence", "tenant", "--preemptible-enabled", "true"];
-    site.launch =
-        site.launch.clone().with(options).with(["--preemptible-projects", people.chemistry.as_str()]);
+    isolate(site.lab)?;
+    site.launch = site.launch.clone().with(options(people));
     let server = site.launch.start()?;
     taken_over(cases, site, people, &first);
     watcher::check(cases, site, "small", Stay::AtMost(STAYS));
@@ -41,6 +39,18 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>, people: &People) -> Resul
     staying::at_the_end(cases, site, staying::Ways { words: plain, preemptible: "small", alone: false });
     what_is_left(cases, site, server);
     Ok(())
+}
+
+/// Has the scheduler isolate tenants, as the guide says.
+pub fn isolate(lab: &Lab) -> Result<()> {
+    let settings = format!("{LAST_OF_SCHEDULER}{OPTIONS}");
+    scheduler::set(lab, &[(BLAZAR_ENABLED, ENABLED), (LAST_OF_SCHEDULER, &settings)])
+}
+
+/// What a service with this fence is started with; servers of `chemistry` are preemptible.
+pub fn options(people: &People) -> [&str; 6] {
+    let projects = people.chemistry.as_str();
+    ["--openstack-fence", "tenant", "--preemptible-enabled", "true", "--preemptible-projects", projects]
 }
 
 fn taken_over(cases: &mut Cases, site: &Site<'_>, people: &People, first: &str) {

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::Lab;
 use super::scheduler::{self, BLAZAR_ENABLED, LAST_OF_SCHEDULER};
 use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, first_reservation, until};
 use super::staying;
@@ -10,10 +11,13 @@ use super::watcher::{self, Stay};
 use crate::leasing::cases::Cases;
 
 /// The option that the guide names.
-const OPTION: &str = "enable_isolated_aggregate_filtering=true\n";
+const ISOLATED: &str = "enable_isolated_aggregate_filtering=true\n";
 
 /// What flavors of preemptible servers require beside the property that marks them.
-const FREE: &str = "trait:CUSTOM_ALLOT_FREE_POOL";
+pub const FREE: &str = "trait:CUSTOM_ALLOT_FREE_POOL";
+
+/// What a service with this fence and preemptible servers is started with.
+pub const OPTIONS: [&str; 4] = ["--openstack-fence", "traits", "--preemptible-enabled", "true"];
 
 /// A server of a flavor that anybody may use.
 const PLAIN: [&str; 2] = ["--flavor", "small"];
@@ -21,9 +25,8 @@ const PLAIN: [&str; 2] = ["--flavor", "small"];
 /// Leases with it. The hosts are in the free pool, which had another fence before.
 pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     site.delete_all_servers()?;
-    let settings = format!("{LAST_OF_SCHEDULER}{OPTION}");
-    scheduler::set(site.lab, &[(BLAZAR_ENABLED, "\n"), (LAST_OF_SCHEDULER, &settings)])?;
-    site.launch = site.launch.clone().with(["--openstack-fence", "traits", "--preemptible-enabled", "true"]);
+    isolate(site.lab)?;
+    site.launch = site.launch.clone().with(OPTIONS);
     let server = site.launch.start()?;
     cases.check("the free pool is isolated when the service has started", || {
         until("hosts do not have the trait", || {
@@ -49,6 +52,12 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     cases.check("nothing is left behind in Nova and Placement", || what_is_left(site));
     cases.check("the service ends as it should with traits", || ends_well(server));
     Ok(())
+}
+
+/// Has the scheduler isolate aggregates, as the guide says.
+pub fn isolate(lab: &Lab) -> Result<()> {
+    let settings = format!("{LAST_OF_SCHEDULER}{ISOLATED}");
+    scheduler::set(lab, &[(BLAZAR_ENABLED, "\n"), (LAST_OF_SCHEDULER, &settings)])
 }
 
 fn of_hosts(cases: &mut Cases, site: &Site<'_>) {

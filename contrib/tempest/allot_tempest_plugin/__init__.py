@@ -1,0 +1,1 @@
+"""Tempest scenarios for Allotment: preemptible servers leave when a reservation starts."""

@@ -1,0 +1,1 @@
+"""The scenarios, which Tempest finds here."""
