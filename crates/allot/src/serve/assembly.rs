@@ -1,5 +1,6 @@
 //! The parts of the service, made as the configuration says.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use jiff::SignedDuration;
 use leases::admission::{HealingInterval, Rules};
 use leases::energy::PowerRules;
 use leases::filters::Filters;
-use leases::hints::HintRules;
+use leases::hints::{Hint, HintRules};
 use leases::housekeeping::HousekeepingRules;
 use leases::hunt::Hunting;
 use leases::lease_type::Deadlines;
@@ -232,7 +233,7 @@ pub(super) fn settings(configuration: &Configuration, server: &server::Config) -
                 custom: configuration.custom_filters.clone(),
             },
             hints: HintRules {
-                enabled: configuration.hints.clone(),
+                enabled: hints(configuration),
                 location: configuration.hint_location.clone(),
                 least_hosts: configuration.least_hosts,
                 single_host: configuration.single_host,
@@ -311,6 +312,12 @@ pub(super) fn settings(configuration: &Configuration, server: &server::Config) -
         open_pool: !in_cloud || configuration.openstack_open_pool,
         preemptible_by_project: !in_cloud,
     }
+}
+
+/// The hints that leases may give. In a cloud servers are started past this service, which cannot spread them.
+fn hints(configuration: &Configuration) -> BTreeSet<Hint> {
+    let in_cloud = matches!(configuration.fleet, FleetChoice::OpenStack);
+    configuration.hints.iter().copied().filter(|hint| !in_cloud || *hint != Hint::Group).collect()
 }
 
 fn hunting(configuration: &Configuration) -> Hunting {

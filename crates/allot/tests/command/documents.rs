@@ -34,6 +34,7 @@ const REASONS: &[&str] = &[
     "shows one moment",
     "shows a shortened answer",
     "needs OpenStack's clients",
+    "needs Tempest",
     "needs a Blazar",
     "needs a server",
     "needs a Ganeti cluster",

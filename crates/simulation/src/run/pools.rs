@@ -100,7 +100,9 @@ impl Simulation {
         pool: ReservationId,
         change: LeasePoolChange,
     ) -> Result<(), ServiceError> {
-        let changed = self.service().update_lease_pool(&operator(), pool, change).await;
+        let operator = operator();
+        let changing = self.service().update_lease_pool(&operator, pool, change);
+        let changed = self.world.wait_for(changing).await;
         match &changed {
             Ok(changed) => self.checker.acknowledged(changed),
             Err(ServiceError::Store(_)) => self.checker.change_uncertain(lease),

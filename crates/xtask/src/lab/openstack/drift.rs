@@ -2,13 +2,11 @@
 //! lease of a deleted project, an address that was leased to nobody known. All are found and set right, by the loop or by
 //! the doctor, and found no more.
 
-use anyhow::{Context, Result, ensure};
-use reqwest::Method;
-use serde_json::json;
+use anyhow::{Result, ensure};
 
 use super::addresses::external_network;
 use super::cloud::OF_ALL;
-use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, provider, until};
+use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, set_trait, until};
 use crate::leasing::cases::Cases;
 
 /// Of a lease that nobody knows.
@@ -34,15 +32,13 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     };
     cases.check("what Placement says of a host is stored when it has changed", || {
         doctor(&[], NOTHING)?;
-        site.change_placement(&Method::PUT, &format!("traits/{TRAIT}"), None)?;
-        set_traits(site, |traits| traits.push(TRAIT.to_owned()))?;
+        set_trait(site, "host1", TRAIT, true)?;
         doctor(&[], "machine host1 has other traits")?;
         doctor(&["--repair"], NOTHING)?;
-        ensure!(
-            site.allot("admin", "admin", &["host", "show", "host1"])?.contains(TRAIT),
-            "it is not stored"
-        );
-        set_traits(site, |traits| traits.retain(|name| name != TRAIT))?;
+        let spec = format!("trait:{TRAIT}=required");
+        let lease = ["lease", "create", "fast", "--dry-run", "--for", "1h", "--hosts", "1"];
+        site.allot("alice", "physics", &[&lease[..], &["--extra-spec", &spec]].concat())?;
+        set_trait(site, "host1", TRAIT, false)?;
         doctor(&["--repair"], NOTHING)
     });
     cases.check("an aggregate of a lease that nobody knows is deleted", || {
@@ -80,15 +76,4 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     });
     cases.check("the service ends as it should with nothing different any more", || ends_well(server));
     Ok(())
-}
-
-/// Changes the traits that Placement has of the first host.
-fn set_traits(site: &Site<'_>, change: impl Fn(&mut Vec<String>)) -> Result<()> {
-    let path = format!("resource_providers/{}/traits", provider(site, "host1")?);
-    let now = site.placement(&path)?;
-    let mut traits: Vec<String> = serde_json::from_value(now["traits"].clone()).context("no traits")?;
-    change(&mut traits);
-    let wanted =
-        json!({"traits": traits, "resource_provider_generation": now["resource_provider_generation"]});
-    site.change_placement(&Method::PUT, &path, Some(&wanted))
 }

@@ -12,10 +12,10 @@ use super::cloud::{Cloud, OF_ALL, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
 use super::watcher::{self, STAYS, Stay};
 use super::{
-    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, CLIENTS, DRIFT, FAILURES, IMAGES, Lab, METERING, NOTIFICATIONS,
-    PASSWORD, POWER, REPLICAS, SCENARIO, TENANT, TRAITS, VENDORDATA, addresses, drift, empty, failures,
-    filter, images, metering, notifications, power, ratios, replicas, scenario, site, staying, tenant,
-    traits, vendordata,
+    ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, CLIENTS, DRIFT, FAILURES, FILTERS, IMAGES, Lab, METERING,
+    NOTIFICATIONS, PASSWORD, POWER, REPLICAS, SCENARIO, TENANT, TRAITS, VENDORDATA, addresses, drift, empty,
+    failures, filter, filters, images, metering, notifications, power, ratios, replicas, scenario, site,
+    staying, tenant, traits, vendordata,
 };
 use crate::lab::clients;
 use crate::leasing::cases::Cases;
@@ -91,6 +91,10 @@ pub fn on_nova(
     if lab.wants(DRIFT) {
         lab.tell("drift");
         drift::on_nova(cases, &site)?;
+    }
+    if lab.wants(FILTERS) {
+        lab.tell("filters");
+        filters::on_nova(cases, &site, people)?;
     }
     if lab.wants(NOTIFICATIONS) {
         lab.tell("notifications");

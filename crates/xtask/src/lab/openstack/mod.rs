@@ -24,6 +24,7 @@ mod configuration;
 mod drift;
 mod failures;
 mod filter;
+mod filters;
 mod images;
 mod leases;
 mod logins;
@@ -142,7 +143,8 @@ const CLIENTS: &str = "clients";
 const VENDORDATA: &str = "vendordata";
 const SCENARIO: &str = "scenario";
 const DRIFT: &str = "drift";
-const PARTS: [&str; 16] = [
+const FILTERS: &str = "filters";
+const PARTS: [&str; 17] = [
     LOGINS,
     BLAZAR_FILTER,
     ADDRESSES,
@@ -151,6 +153,7 @@ const PARTS: [&str; 16] = [
     REPLICAS,
     FAILURES,
     DRIFT,
+    FILTERS,
     NOTIFICATIONS,
     METERING,
     CLIENTS,

@@ -297,6 +297,19 @@ pub fn provider(site: &Site<'_>, host: &str) -> Result<String> {
     Ok(found["resource_providers"][0]["uuid"].as_str().with_context(|| found.to_string())?.to_owned())
 }
 
+/// Placement's provider of a host has that trait, or has it not.
+pub fn set_trait(site: &Site<'_>, host: &str, name: &str, has: bool) -> Result<()> {
+    site.change_placement(&Method::PUT, &format!("traits/{name}"), None)?;
+    let path = format!("resource_providers/{}/traits", provider(site, host)?);
+    let now = site.placement(&path)?;
+    let mut traits: Vec<String> = serde_json::from_value(now["traits"].clone()).context("no traits")?;
+    traits.retain(|known| known != name);
+    traits.extend(has.then(|| name.to_owned()));
+    let wanted =
+        json!({"traits": traits, "resource_provider_generation": now["resource_provider_generation"]});
+    site.change_placement(&Method::PUT, &path, Some(&wanted))
+}
+
 /// Tells the service to stop, which it must do without complaint.
 pub fn ends_well(server: Server) -> Result<()> {
     let said = server.last_lines();
