@@ -13,6 +13,8 @@ use leases::plan::Place;
 
 use crate::pools::Pool;
 use crate::ratios::{CPU, Note, RAM, has_notes};
+use crate::sight::Names;
+use crate::wire::Inventory;
 use crate::{Look, OpenStackFleet};
 
 impl OpenStackFleet {
@@ -39,13 +41,16 @@ impl OpenStackFleet {
         ratios: Ratios,
     ) -> Result<(), FleetError> {
         let host = look.host();
-        for ([class, key, _], wanted) in [(CPU, ratios.cpu), (RAM, ratios.ram)] {
-            let note = Note::of(pool, key, host);
-            if note.is_none() && wanted.is_none() {
-                continue;
-            }
-            let provider = self.host_provider(&look.names).await?.uuid;
-            let now = self.cloud.allocation_ratio(&provider, class).await?;
+        let both = [(CPU, ratios.cpu), (RAM, ratios.ram)];
+        let both = both.map(|(of, wanted)| (of, wanted, Note::of(pool, of[1], host)));
+        let concerned = both.into_iter().filter(|(_, wanted, note)| wanted.is_some() || note.is_some());
+        let concerned: Vec<_> = concerned.collect();
+        if concerned.is_empty() {
+            return Ok(());
+        }
+        let (provider, inventories) = self.inventories_of(&look.names).await?;
+        for ([class, key, _], wanted, note) in concerned {
+            let now = inventories.get(class).map(|inventory| inventory.allocation_ratio);
             let before = note.map_or(now.unwrap_or(1.0), |note| note.before);
             let noted = async |note: Option<Note>| {
                 let note = BTreeMap::from([(format!("{key}{host}"), note.map(Note::text))]);
@@ -62,25 +67,33 @@ impl OpenStackFleet {
         Ok(())
     }
 
+    /// The provider of a host, and what it has.
+    async fn inventories_of(
+        &self,
+        names: &Names,
+    ) -> Result<(String, BTreeMap<String, Inventory>), FleetError> {
+        let provider = self.host_provider(names).await?.uuid;
+        let inventories = self.cloud.inventories(&provider).await?;
+        Ok((provider, inventories))
+    }
+
     /// Those of the hosts that Placement has other ratios for than it was told, and what to do about it.
     pub(crate) async fn overruled_hosts(
         &self,
         hosts: &BTreeSet<HostId>,
     ) -> Result<BTreeMap<HostId, String>, FleetError> {
         let aggregates = self.cloud.aggregates().await?;
-        let pools: Vec<Pool<'_>> = aggregates.iter().filter_map(Pool::of).filter(|pool| pool.whole).collect();
+        let pools = aggregates.iter().filter_map(Pool::of).filter(|pool| pool.whole && has_notes(pool));
+        let pools: Vec<Pool<'_>> = pools.collect();
         let mut overruled = BTreeMap::new();
-        if pools.iter().all(|pool| !has_notes(pool)) {
-            return Ok(overruled);
-        }
         for &id in hosts {
             let names = self.names(id).await?;
             let host = names.service.as_str();
             let Some(pool) = pools.iter().find(|pool| pool.aggregate.hosts.contains(host)) else { continue };
+            let (_, inventories) = self.inventories_of(&names).await?;
             for [class, key, option] in [CPU, RAM] {
                 let Some(wanted) = Note::of(pool, key, host).and_then(|note| note.ratio) else { continue };
-                let provider = self.host_provider(&names).await?.uuid;
-                let has = self.cloud.allocation_ratio(&provider, class).await?;
+                let has = inventories.get(class).map(|inventory| inventory.allocation_ratio);
                 if let Some(has) = has.filter(|has| Ratio::nearest(*has) != wanted) {
                     let text = format!(
                         "Placement has an allocation ratio of {has} for {class} of host {host}, and its lease one of {}: if \

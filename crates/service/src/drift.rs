@@ -82,6 +82,8 @@ pub enum Drift {
         name: String,
         /// What of it is different, in words.
         what: String,
+        /// The machine, as it was seen.
+        machine: Box<Machine>,
     },
     /// A host is not over-committed as the lease wants that has it.
     Overruled {
@@ -321,9 +323,8 @@ impl Service {
         match drift {
             Drift::NotTakenOn { host, .. } => self.adopt(*host).await,
             Drift::Stray { host, place, .. } => self.give_back(*host, *place).await,
-            Drift::Changed { .. } => {
-                let machines = self.in_time(self.parts.fleet.machines()).await?;
-                let machines = machines.into_iter().map(|machine| (machine.id, machine)).collect();
+            Drift::Changed { machine, .. } => {
+                let machines = BTreeMap::from([(machine.id, Machine::clone(machine))]);
                 let writer = self.writer().await?;
                 Ok(self.refresh_hosts(&writer, Some(&machines), self.now()).await?)
             }
@@ -386,7 +387,8 @@ fn compare(
 
 /// Machines that have other properties than hosts have on record, by host. Whether they work changes all the time.
 fn changed(state: &State, machines: &[Machine]) -> Vec<Drift> {
-    let machines = machines.iter().map(|machine| (machine.id, machine.clone())).collect();
+    let machines: BTreeMap<HostId, Machine> =
+        machines.iter().map(|machine| (machine.id, machine.clone())).collect();
     let mut found = Vec::new();
     for now in refreshed(state, &machines) {
         let Some(before) = state.hosts.get(&now.id).map(|record| &record.host) else { continue };
@@ -402,8 +404,9 @@ fn changed(state: &State, machines: &[Machine]) -> Vec<Drift> {
         ];
         let what: Vec<&str> = different.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
         if !what.is_empty() {
-            let name = before.name.clone();
-            found.push(Drift::Changed { host: now.id, name, what: what.join(" and ") });
+            let (host, name, what) = (now.id, before.name.clone(), what.join(" and "));
+            let machine = machines.get(&host).cloned().map(Box::new);
+            found.extend(machine.map(|machine| Drift::Changed { host, name, what, machine }));
         }
     }
     found

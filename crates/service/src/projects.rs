@@ -25,12 +25,10 @@ impl Service {
     /// says why, and nothing is found.
     pub(crate) async fn ownerless(&self, projects: &dyn Projects) -> Vec<Drift> {
         let mut leases: BTreeMap<ProjectId, Vec<(LeaseId, String)>> = BTreeMap::new();
-        for record in self.snapshot().leases.iter() {
-            let lease = &record.lease;
-            if !lease.over() {
-                let of_project = leases.entry(lease.owner.project.clone()).or_default();
-                of_project.push((lease.id, lease.name.clone()));
-            }
+        let state = self.snapshot();
+        for lease in state.leases.going().chain(state.leases.pending()).map(|record| &record.lease) {
+            let of_project = leases.entry(lease.owner.project.clone()).or_default();
+            of_project.push((lease.id, lease.name.clone()));
         }
         if leases.is_empty() {
             return Vec::new();

@@ -233,7 +233,7 @@ pub(super) fn settings(configuration: &Configuration, server: &server::Config) -
                 custom: configuration.custom_filters.clone(),
             },
             hints: HintRules {
-                enabled: hints(configuration),
+                enabled: hints(configuration, in_cloud),
                 location: configuration.hint_location.clone(),
                 least_hosts: configuration.least_hosts,
                 single_host: configuration.single_host,
@@ -315,8 +315,7 @@ pub(super) fn settings(configuration: &Configuration, server: &server::Config) -
 }
 
 /// The hints that leases may give. In a cloud servers are started past this service, which cannot spread them.
-fn hints(configuration: &Configuration) -> BTreeSet<Hint> {
-    let in_cloud = matches!(configuration.fleet, FleetChoice::OpenStack);
+fn hints(configuration: &Configuration, in_cloud: bool) -> BTreeSet<Hint> {
     configuration.hints.iter().copied().filter(|hint| !in_cloud || *hint != Hint::Group).collect()
 }
 

@@ -246,15 +246,6 @@ impl Cloud {
         Err(others("set inventory"))
     }
 
-    /// How far a provider gives more of a class than it has; none if it has none of that class.
-    pub(crate) async fn allocation_ratio(
-        &self,
-        provider: &str,
-        class: &str,
-    ) -> Result<Option<f64>, FleetError> {
-        Ok(self.inventories(provider).await?.get(class).map(|inventory| inventory.allocation_ratio))
-    }
-
     /// A provider gives so much more of a class than it has. All else of the inventory stays as it is.
     pub(crate) async fn set_allocation_ratio(
         &self,
