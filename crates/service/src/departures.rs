@@ -10,15 +10,15 @@ use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, Observed, ObservedHost};
 use leases::preemption::Class;
-use store::{Commit, InstanceRecord, StoreError, Write};
+use store::{Commit, InstanceRecord, Write};
 
-use crate::deciding::beside_requests;
+use crate::entries::Entry;
+use crate::execution::draft::Draft;
 use crate::execution::memos::{Announced, StartedElsewhere};
 use crate::instances::change;
 use crate::notices;
 use crate::service::Service;
 use crate::state::State;
-use crate::writing::Writer;
 
 impl Service {
     /// When an instance of that class is preempted for a lease of its host that starts then.
@@ -72,21 +72,21 @@ impl Service {
         Some(self.departure_for(None, start))
     }
 
-    /// Tells owners of preemptible instances when these are preempted, and when they are not after all. Says whether
-    /// there was anything to tell.
-    pub(crate) async fn announce(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    /// Tells owners of preemptible instances when these are preempted, and when they are not after all.
+    pub(crate) fn announce(&self, draft: &mut Draft) {
+        let (state, now) = (draft.state(), draft.now);
+        let observed = self.observed();
+        let elsewhere = observed
+            .hosts
+            .iter()
+            .filter_map(|(host, seen)| Some((*host, self.started_elsewhere(&state, (*host, seen), now)?)));
+        let known = Announced { revision: state.revision, elsewhere: elsewhere.collect() };
+        if self.progress().announced.as_ref() == Some(&known) {
+            return;
+        }
+        let (changes, others_leaving) = self.departures(&state, (&observed, &known.elsewhere), now);
+        drop(state);
         let changes = {
-            let state = self.snapshot();
-            let observed = self.observed();
-            let elsewhere = observed.hosts.iter().filter_map(|(host, seen)| {
-                Some((*host, self.started_elsewhere(&state, (*host, seen), now)?))
-            });
-            let known = Announced { revision: state.revision, elsewhere: elsewhere.collect() };
-            if self.progress().announced.as_ref() == Some(&known) {
-                return Ok(false);
-            }
-            let (changes, others_leaving) =
-                beside_requests(|| self.departures(&state, (&observed, &known.elsewhere), now));
             let mut progress = self.progress();
             progress.others_leaving = others_leaving;
             progress.announced = changes.is_empty().then_some(known);
@@ -97,23 +97,16 @@ impl Service {
             for (before, _) in &later {
                 progress.look_once(before.instance.host);
             }
-            if changes.is_empty() {
-                return Ok(false);
-            }
             changes
         };
-        let commit_of = |changes: &[Changed]| Commit {
-            writes: changes.iter().map(|(_, write)| write.clone()).collect(),
-            notifications: changes
-                .iter()
-                .filter_map(|(before, write)| notices::of_instance(before, write, None, now))
-                .collect(),
-            ..Commit::new(now)
+        let entry = |(before, write): Changed| {
+            let notifications = notices::of_instance(&before, &write, None, now).into_iter().collect();
+            let commit = Commit { writes: vec![write], notifications, ..Commit::new(now) };
+            Entry::new(commit, move |_| {
+                tracing::info!(instance = %before.instance.id, "preemption time changed");
+            })
         };
-        let tell = |(before, _): &Changed| {
-            tracing::info!(instance = %before.instance.id, "preemption time changed");
-        };
-        writer.commit_all_or_each(&changes, commit_of, tell).await
+        draft.enter(self, changes.into_iter().map(entry).collect());
     }
 
     /// Preemptible guests on the host that others have started, if there are any and leases have room there now or

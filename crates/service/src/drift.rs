@@ -326,7 +326,7 @@ impl Service {
             Drift::Changed { machine, .. } => {
                 let machines = BTreeMap::from([(machine.id, Machine::clone(machine))]);
                 let writer = self.writer().await?;
-                Ok(self.refresh_hosts(&writer, Some(&machines), self.now()).await?)
+                Ok(self.record_machines(&writer, machines).await?)
             }
             Drift::Overruled { host, reservation, ratios, .. } => {
                 let key = self.repair_key();

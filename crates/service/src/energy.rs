@@ -18,10 +18,13 @@ use leases::lease::Lease;
 use leases::plan::{Action, Step};
 use leases::window::{Window, next_minute};
 use leases::work::Budget;
-use store::{Commit, HostRecord, LeaseRecord, StoreError, Write};
+use store::{Commit, HostRecord, LeaseRecord, Revision, StoreError, Write};
 
 use crate::deciding::beside_requests;
+use crate::entries::{Entries, Entry};
+use crate::execution::draft::Draft;
 use crate::execution::memos::Planned;
+use crate::execution::pause::Pause;
 use crate::leasing::create::{enter_reallocated, reallocated};
 use crate::notices::boot_failed;
 use crate::places::Kind;
@@ -29,7 +32,6 @@ use crate::service::Service;
 use crate::settings::{EnergyMode, EnergySettings};
 use crate::state::State;
 use crate::types::{HostPower, ServiceError};
-use crate::writing::Writer;
 
 /// After a change it is not planned again before that: changes come in swarms.
 const PLAN_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
@@ -136,11 +138,12 @@ impl Service {
         Ok(beside_requests(|| energy::report(&sleeps, &hosts, &held, period.before(now))))
     }
 
-    /// What becomes of hosts that are being switched, or go on or off by themselves. Says whether anything did.
-    pub(crate) async fn settle_power(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    /// What becomes of hosts that are being switched, or go on or off by themselves.
+    pub(crate) fn settle_power(&self, draft: &mut Draft) {
+        let now = draft.now;
         let rules = self.settings.energy.rules;
         let changes: Vec<Change> = {
-            let state = self.snapshot();
+            let state = draft.state();
             let progress = self.progress();
             let change = |record: &Arc<HostRecord>| {
                 let host = &record.host;
@@ -163,26 +166,24 @@ impl Service {
             };
             state.hosts.values().filter_map(change).collect()
         };
-        self.commit_power(writer, &changes, now).await
+        self.enter_power(draft, changes);
     }
 
-    /// Decides which hosts are to be switched. Says whether any are, and when to decide again.
-    pub(crate) async fn switch_hosts(
-        &self,
-        writer: &Writer<'_>,
-        now: Timestamp,
-    ) -> Result<(bool, Option<Timestamp>), StoreError> {
+    /// Decides which hosts are to be switched.
+    pub(crate) fn switch_hosts(&self, draft: &mut Draft) {
+        let (now, known) = (draft.now, draft.state().revision);
         let switches = self.parts.fleet.switches_hosts();
-        let idle = self.settings.energy.mode != EnergyMode::On && self.state().asleep.is_empty();
+        let idle = self.settings.energy.mode != EnergyMode::On && draft.state().asleep.is_empty();
         if idle || !switches {
-            return Ok((false, None));
+            return;
         }
-        if let Some(next) = self.planned_until(now) {
-            return Ok((false, Some(next)));
+        if let Some(next) = self.planned_until(known, now) {
+            draft.wake_at([next]);
+            return;
         }
         let changes: Vec<Change> = {
-            let state = self.snapshot();
-            let plan = beside_requests(|| self.plan_energy(&state, &self.power_rules(), now));
+            let state = draft.state();
+            let plan = self.plan_energy(&state, &self.power_rules(), now);
             // Of hosts that are not seen nobody knows whether they are in use, nor whether they do as spare ones.
             let sees = self.sees_well(now);
             self.progress().power_planned =
@@ -199,8 +200,8 @@ impl Service {
             };
             plan.switches.iter().copied().filter_map(change).collect()
         };
-        let changed = self.commit_power(writer, &changes, now).await?;
-        Ok((changed, self.planned_until(now)))
+        draft.wake_at(self.planned_until(known, now));
+        self.enter_power(draft, changes);
     }
 
     /// Gives a lease that has not started hosts that draw less, if there is one for which it is worth it. Says whether
@@ -216,25 +217,22 @@ impl Service {
             self.still_hold(state, &decisions, now)
         };
         let Some((writer, moved)) = self.decided_by_pass(find, holds).await? else { return Ok(false) };
-        let commit_of = |moved: &[(Arc<LeaseRecord>, LeaseRecord)]| {
+        let entry = |(before, after): (Arc<LeaseRecord>, LeaseRecord)| {
+            let id = after.lease.id;
             let mut commit = Commit::new(now);
-            enter_reallocated(&mut commit, moved.to_vec());
-            commit
+            enter_reallocated(&mut commit, vec![(before, after)]);
+            Entry::new(commit, move |_| tracing::info!(lease = %id, "lease repacked"))
         };
-        let tell = |(_, after): &(Arc<LeaseRecord>, LeaseRecord)| {
-            tracing::info!(lease = %after.lease.id, "lease repacked");
-        };
-        writer.commit_all_or_each(&moved, commit_of, tell).await
+        let entries = Entries::of(moved.into_iter().map(entry).collect());
+        Ok(writer.commit_entries(entries, now).await?.any)
     }
 
     /// From how many watt-hours on a lease is worth to be given other hosts, if any is to be looked for now.
     pub(crate) fn repack_due(&self, now: Timestamp) -> Option<u32> {
         let EnergySettings { mode, repack_watt_hours, .. } = self.settings.energy;
         let watt_hours = repack_watt_hours.filter(|_| mode == EnergyMode::On)?;
-        let looked_at = self.progress().repacked.map(|(at, _)| at);
-        // Later than that it can only be because the clock was set back.
-        let lately = looked_at.is_some_and(|at| at <= now && now < at + REPACK_EVERY);
-        (!lately).then_some(watt_hours)
+        let lately = self.progress().repacked.and_then(|(pause, _)| pause.rest(now));
+        lately.is_none().then_some(watt_hours)
     }
 
     fn repacked(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Lease> {
@@ -250,7 +248,7 @@ impl Service {
             RepackRules { settled, least_milliwatt_seconds: u128::from(watt_hours) * MILLIWATT_SECONDS };
         let pending = state.leases.pending().map(|record| &record.lease);
         let found = admission.repack(pending, after, &rules);
-        self.progress().repacked = Some((now, found.looked_at));
+        self.progress().repacked = Some((Pause::of(now, REPACK_EVERY), found.looked_at));
         found.repacked.map(|(lease, _)| lease)
     }
 
@@ -258,8 +256,7 @@ impl Service {
     pub(crate) fn watch_power(&self, now: Timestamp) -> bool {
         let state = self.state();
         let mut progress = self.progress();
-        // Later than that it can only be because the clock was set back.
-        if progress.watch_power_at.is_some_and(|at| at > now && at <= now + LOOK_EVERY) {
+        if progress.power_watched.and_then(|pause| pause.rest(now)).is_some() {
             return false;
         }
         let moves = |host: &&Host| {
@@ -267,7 +264,7 @@ impl Service {
         };
         let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
         let moving: Vec<HostId> = asleep.filter(moves).map(|host| host.id).collect();
-        progress.watch_power_at = (!moving.is_empty()).then_some(now + LOOK_EVERY);
+        progress.power_watched = (!moving.is_empty()).then(|| Pause::of(now, LOOK_EVERY));
         for host in &moving {
             progress.look_at(*host, None);
         }
@@ -275,40 +272,37 @@ impl Service {
     }
 
     /// Until when what was decided last still holds; none if it is to be decided again.
-    fn planned_until(&self, now: Timestamp) -> Option<Timestamp> {
+    fn planned_until(&self, known: Revision, now: Timestamp) -> Option<Timestamp> {
         let planned = self.progress().power_planned?;
-        let known = planned.revision == self.state().revision;
+        let known = planned.revision == known;
         let after = if known { PLAN_AT_LEAST_EVERY } else { PLAN_AGAIN_AFTER };
         let next = planned.next_at.unwrap_or(Timestamp::MAX).min(planned.at + after);
-        // Later than that it can only be because the clock was set back.
-        (now < next && planned.at <= now).then_some(next)
+        Pause::until(planned.at, next).rest(now)
     }
 
-    async fn commit_power(
-        &self,
-        writer: &Writer<'_>,
-        changes: &[Change],
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let commit_of = |changes: &[Change]| {
-            let mut commit = Commit::new(now);
-            for Change { before, after, slept, alarm } in changes {
-                let record = HostRecord {
-                    host: after.clone(),
-                    version: before.version.next(),
-                    created_at: before.created_at,
-                    updated_at: Some(now),
-                };
-                let expected = Some(before.version);
-                commit.writes.push(Write::Host { record: Box::new(record), expected });
-                commit.slept.extend(slept.clone());
-                if *alarm == Some(Alarm::BootFailed) {
-                    commit.notifications.push(boot_failed(after));
-                }
-            }
-            commit
+    fn enter_power(&self, draft: &mut Draft, changes: Vec<Change>) {
+        let now = draft.now;
+        let entry = |change: Change| {
+            let Change { before, after, slept, alarm } = &change;
+            let record = HostRecord {
+                host: after.clone(),
+                version: before.version.next(),
+                created_at: before.created_at,
+                updated_at: Some(now),
+            };
+            let commit = Commit {
+                writes: vec![Write::Host { record: Box::new(record), expected: Some(before.version) }],
+                slept: slept.iter().cloned().collect(),
+                notifications: alarm
+                    .filter(|alarm| *alarm == Alarm::BootFailed)
+                    .map(|_| boot_failed(after))
+                    .into_iter()
+                    .collect(),
+                ..Commit::new(now)
+            };
+            Entry::new(commit, move |service| service.tell_power(&change))
         };
-        writer.commit_all_or_each(changes, commit_of, |change| self.tell_power(change)).await
+        draft.enter(self, changes.into_iter().map(entry).collect());
     }
 
     fn tell_power(&self, change: &Change) {
@@ -325,13 +319,14 @@ impl Service {
         }
     }
 
-    /// What is to be done to machines for their power, and until when it is waited for them at most.
-    pub(crate) fn power_steps(&self, now: Timestamp) -> (Vec<Step>, Option<Timestamp>) {
-        let state = self.state();
+    /// What is to be done to machines for their power. It is decided again when a step that has failed is due, and when
+    /// machines have taken as long as they may.
+    pub(crate) fn power_steps(&self, draft: &mut Draft) {
+        let (state, now) = (draft.state(), draft.now);
         let progress = self.progress();
         let backoff = self.settings.plan_rules.backoff;
         let rules = &self.settings.energy.rules;
-        let (mut steps, mut wake_at) = (Vec::new(), None);
+        let (mut steps, mut wake_at): (Vec<Step>, Option<Timestamp>) = (Vec::new(), None);
         for host in state.asleep.iter().filter_map(|id| state.inventory.host(*id)) {
             let until = match host.power.state {
                 PowerState::Booting { since, .. } => Some(host.power.boots_until(since, rules)),
@@ -345,7 +340,10 @@ impl Service {
             let not_before = failures.map_or(now, |failures| backoff.next_attempt(failures).max(now));
             steps.push(Step { action, lease: None, not_before });
         }
-        (steps, wake_at)
+        drop(progress);
+        let later = steps.iter().map(|step| step.not_before).filter(|at| *at > now);
+        draft.wake_at(wake_at.into_iter().chain(later));
+        draft.take_steps(steps);
     }
 }
 

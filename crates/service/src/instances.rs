@@ -11,9 +11,11 @@ use leases::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus}
 use leases::plan::InstanceChange;
 use leases::project::{Owner, ProjectId};
 use leases::work::Budget;
-use store::{Commit, HostRecord, InstanceRecord, NewNotification, StoreError, Version, Write};
+use store::{Commit, HostRecord, InstanceRecord, NewNotification, Version, Write};
 
 use crate::deciding::never;
+use crate::entries::Entry;
+use crate::execution::draft::Draft;
 use crate::hints::places;
 use crate::listing::{Page, Position, whole};
 use crate::notices;
@@ -22,7 +24,7 @@ use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, NewInstance, NotFound, ServiceError};
-use crate::writing::{Writer, audit, overtaken};
+use crate::writing::{audit, overtaken};
 
 impl Service {
     /// An instance.
@@ -235,29 +237,25 @@ impl Service {
         changes.into_iter().filter_map(write).collect()
     }
 
-    /// Commits what becomes of instances. Says whether anything was.
-    pub(crate) async fn commit_instances(
-        &self,
-        writer: &Writer<'_>,
-        changes: Vec<Change>,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let commit_of = |changes: &[Change]| {
-            let successors = changes.iter().filter_map(|change| change.successor.as_ref());
-            let successors =
-                successors.map(|record| Write::Instance { record: Box::new(record.clone()), expected: None });
-            Commit {
-                writes: changes.iter().map(|change| change.write.clone()).chain(successors).collect(),
-                notifications: changes.iter().filter_map(|change| change.notice(now)).collect(),
+    /// Enters what becomes of instances.
+    pub(crate) fn enter_instances(&self, draft: &mut Draft, changes: Vec<Change>) {
+        let now = draft.now;
+        let entry = |change: Change| {
+            let successor = change.successor.clone();
+            let successor =
+                successor.map(|record| Write::Instance { record: Box::new(record), expected: None });
+            let commit = Commit {
+                writes: [change.write.clone()].into_iter().chain(successor).collect(),
+                notifications: change.notice(now).into_iter().collect(),
                 ..Commit::new(now)
-            }
+            };
+            Entry::new(commit, move |service| {
+                tracing::info!(record = ?change.write.key(), "instance status changed");
+                let preempted = notices::preempted(&change.before, &change.write, now);
+                service.progress().preempted += u64::from(preempted);
+            })
         };
-        let tell = |change: &Change| {
-            tracing::info!(record = ?change.write.key(), "instance status changed");
-            let preempted = notices::preempted(&change.before, &change.write, now);
-            self.progress().preempted += u64::from(preempted);
-        };
-        writer.commit_all_or_each(&changes, commit_of, tell).await
+        draft.enter(self, changes.into_iter().map(entry).collect());
     }
 
     /// The instance, if its guest is to be started still. Whoever has it destroyed commits that first, and claims the

@@ -17,6 +17,7 @@ mod displaced_offers;
 mod drift;
 mod ended;
 mod energy;
+mod entries;
 mod execution;
 mod flavors;
 mod floating_ips;

@@ -211,12 +211,10 @@ impl Names for Known<'_> {
 pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool) {
     let names = Known { state, prepares };
     let mut replaced: BTreeMap<LeaseId, Replaced> = BTreeMap::new();
-    let mut written_now: BTreeMap<LeaseId, &LeaseRecord> = BTreeMap::new();
     let mut added = Vec::new();
-    for write in &commit.writes {
-        let Write::Lease { record, .. } = write else { continue };
-        let id = record.lease.id;
-        written_now.insert(id, record);
+    let written_now = store::leases_after(&commit.writes);
+    for (id, record) in &written_now {
+        let (id, Some(record)) = (*id, record) else { continue };
         let before = state.leases.get(id).map(|before| &before.lease);
         let Some(hosts) = before.and_then(|before| exchanged(before, &record.lease, &names)) else {
             continue;
@@ -230,7 +228,8 @@ pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool) {
     commit.notifications.extend(added);
     for told in &mut commit.notifications {
         let Some(id) = told.lease else { continue };
-        let record = written_now.get(&id).copied().or_else(|| state.leases.get(id).map(AsRef::as_ref));
+        let record =
+            written_now.get(&id).copied().flatten().or_else(|| state.leases.get(id).map(AsRef::as_ref));
         let Some(record) = record else { continue };
         let lease = api::v1::Lease::from(record).with_resources(record, &names);
         let news = [UPDATE, HOST_REPLACED].contains(&told.event_type.as_str());

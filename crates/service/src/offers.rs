@@ -17,9 +17,11 @@ use leases::standing::Standing;
 use leases::terms::{ReservationTerms, Terms};
 use leases::work::Budget;
 use store::encoding::requirement_json;
-use store::{Commit, LeaseRecord, StoreError, Wording, Write};
+use store::{Commit, LeaseRecord, Wording, Write};
 
 use crate::deciding::never;
+use crate::entries::Entry;
+use crate::execution::draft::Draft;
 use crate::leasing::create::Proposed;
 use crate::leasing::update::{Decided, Ground};
 use crate::proposals::forget;
@@ -27,7 +29,7 @@ use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, LeaseChanges, NewLease, NotFound, ServiceError};
-use crate::writing::{Writer, as_stored};
+use crate::writing::as_stored;
 
 /// What could be had.
 #[derive(Clone, Debug, Default)]
@@ -301,17 +303,16 @@ impl Service {
     }
 
     /// Forgets offers and requests whose time is over. Says whether there were any.
-    pub(crate) async fn expire(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let expired: Vec<_> = self.state().proposals.expired(now).cloned().collect();
-        let commit_of = |expired: &[Arc<LeaseRecord>]| {
-            let mut commit = Commit::new(now);
-            for record in expired {
-                commit.writes.push(forget(record));
-                commit.notifications.extend(crate::waitlist::expiry(record));
-            }
-            commit
+    pub(crate) fn expire(&self, draft: &mut Draft) {
+        let (state, now) = (draft.state(), draft.now);
+        let entry = |record: &Arc<LeaseRecord>| {
+            let notifications = crate::waitlist::expiry(record).into_iter().collect();
+            let commit = Commit { writes: vec![forget(record)], notifications, ..Commit::new(now) };
+            Entry::new(commit, |_| ())
         };
-        writer.commit_all_or_each(&expired, commit_of, |_| {}).await
+        let expired = state.proposals.expired(now).map(entry).collect();
+        drop(state);
+        draft.enter(self, expired);
     }
 }
 

@@ -12,14 +12,15 @@ use leases::ids::{GuestId, HostId};
 use leases::instance::{Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, Observed};
 use leases::work::Budget;
-use store::{Commit, InstanceRecord, StoreError, Version, Write};
+use store::{Commit, InstanceRecord, Version, Write};
 
-use crate::deciding::{QUICK, beside_requests};
+use crate::deciding::QUICK;
+use crate::entries::Entry;
+use crate::execution::draft::Draft;
 use crate::instances::{change, seize};
 use crate::notices;
 use crate::service::Service;
 use crate::state::State;
-use crate::writing::Writer;
 
 /// So many are started in one commit: it is decided for one after the other.
 const AT_ONCE: usize = 64;
@@ -53,27 +54,23 @@ impl Service {
         })
     }
 
-    /// Starts instances that wait, as far as there is room. Says whether there was any to start.
-    pub(crate) async fn start_queued(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let starts = {
-            let state = self.snapshot();
-            if self.progress().queue_tried == Some(state.revision) {
-                return Ok(false);
-            }
-            let budget = Budget::new(self.settings.decision_work);
-            beside_requests(|| self.startable(&state, now, &budget))
-        };
-        if starts.is_empty() {
-            return Ok(false);
+    /// Starts instances that wait, as far as there is room.
+    pub(crate) fn start_queued(&self, draft: &mut Draft) {
+        let (state, now) = (draft.state(), draft.now);
+        // What starts or ends now does not wait for what may as well be done in the next cycle.
+        let may_wait = self.queue_may_wait(&state, draft.steps_ended, now);
+        if may_wait || self.progress().queue_tried == Some(state.revision) {
+            return;
         }
-        let commit_of = |starts: &[Start]| Commit {
-            writes: starts.iter().flat_map(|(_, writes)| writes.iter().cloned()).collect(),
-            ..Commit::new(now)
+        let budget = Budget::new(self.settings.decision_work);
+        let starts = self.startable(&state, now, &budget);
+        drop(state);
+        let entry = |(before, writes): Start| {
+            Entry::new(Commit { writes, ..Commit::new(now) }, move |_| {
+                tracing::info!(instance = %before.instance.id, "preempted instance restarted");
+            })
         };
-        let tell = |(before, _): &Start| {
-            tracing::info!(instance = %before.instance.id, "preempted instance restarted");
-        };
-        writer.commit_all_or_each(&starts, commit_of, tell).await
+        draft.enter(self, starts.into_iter().map(entry).collect());
     }
 
     /// Those that wait for which there is room now, in the order of their creation, or behind those that were tried in

@@ -11,45 +11,42 @@ use leases::ids::GuestId;
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, Observed};
 use leases::work::Budget;
-use store::{Commit, InstanceRecord, StoreError, Write};
+use store::{Commit, InstanceRecord, Write};
 
-use crate::deciding::{QUICK, beside_requests};
+use crate::deciding::QUICK;
+use crate::entries::Entry;
+use crate::execution::draft::Draft;
 use crate::instances::{change, seize};
 use crate::service::Service;
 use crate::state::State;
-use crate::writing::Writer;
 
 /// One that goes elsewhere, or does not any more: as it was, and what is written.
 type Relocation = (Arc<InstanceRecord>, Vec<Write>);
 
 impl Service {
-    /// Finds other gaps for instances that would have to leave soon. Says whether there was any to find.
-    pub(crate) async fn relocate(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let (relocations, without_result) = {
-            let state = self.snapshot();
-            let due = self.due_to_move(&state, now);
-            if due.is_empty() {
-                return Ok(false);
-            }
-            beside_requests(|| self.relocations(&state, due, now))
-        };
+    /// Finds other gaps for instances that would have to leave soon.
+    pub(crate) fn relocate(&self, draft: &mut Draft) {
+        let (state, now) = (draft.state(), draft.now);
+        let due = self.due_to_move(&state, now);
+        if due.is_empty() {
+            return;
+        }
+        let (relocations, without_result) = self.relocations(&state, due, now);
         if relocations.is_empty() {
-            let known = self.state().revision;
             let mut progress = self.progress();
             match &mut progress.relocations_tried {
-                Some((revision, tried)) if *revision == known => tried.extend(without_result),
-                tried => *tried = Some((known, without_result)),
+                Some((revision, tried)) if *revision == state.revision => tried.extend(without_result),
+                tried => *tried = Some((state.revision, without_result)),
             }
-            return Ok(false);
+            return;
         }
-        let commit_of = |relocations: &[Relocation]| Commit {
-            writes: relocations.iter().flat_map(|(_, writes)| writes.iter().cloned()).collect(),
-            ..Commit::new(now)
+        drop(state);
+        let entry = |(before, writes): Relocation| {
+            Entry::new(Commit { writes, ..Commit::new(now) }, move |_| {
+                tracing::info!(instance = %before.instance.id, "preemptible instance relocation changed");
+            })
         };
-        let tell = |(before, _): &Relocation| {
-            tracing::info!(instance = %before.instance.id, "preemptible instance relocation changed");
-        };
-        writer.commit_all_or_each(&relocations, commit_of, tell).await
+        draft.enter(self, relocations.into_iter().map(entry).collect());
     }
 
     /// Instances that are to be moved now if they are, and for which there may be another gap.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use leases::work::Budget;
 use store::{Commit, CommitError};
 
+use crate::entries::After;
 use crate::service::Service;
 use crate::state::State;
 use crate::types::ServiceError;
@@ -21,9 +22,6 @@ pub(crate) struct Transaction<T> {
     after: Option<After>,
     in_use: Option<ServiceError>,
 }
-
-/// What else is to be done once it is committed.
-type After = Box<dyn FnOnce(&Service) + Send>;
 
 impl<T> Transaction<T> {
     /// Nothing is to be changed.

@@ -16,6 +16,7 @@ use store::{
 use tokio::sync::MutexGuard;
 
 use crate::client::{Client, Gone};
+use crate::entries::{Committed, Entries, Entry};
 use crate::places::{Kind, Place, Who};
 use crate::service::Service;
 use crate::state::State;
@@ -289,35 +290,46 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Commits changes: all in one commit; if that cannot be, each on its own, so that one that cannot be does not hold
-    /// up the others. Those that are refused are to be decided again; `done` is told of the others. Says whether there
-    /// were any.
-    pub async fn commit_all_or_each<T: Sync>(
-        &self,
-        changes: &[T],
-        commit_of: impl Fn(&[T]) -> Commit + Sync,
-        done: impl Fn(&T) + Sync,
-    ) -> Result<bool, StoreError> {
-        if changes.is_empty() {
-            return Ok(false);
+    /// Commits changes: all in one commit; if that cannot be, those of each pass in one, or each on its own, so that one
+    /// that cannot be does not hold up the others. Those that are refused are to be decided again.
+    pub async fn commit_entries(&self, entries: Entries, now: Timestamp) -> Result<Committed, StoreError> {
+        let mut passes = entries.of_passes;
+        passes.retain(|entries| !entries.is_empty());
+        let several = passes.len() > 1;
+        if several && self.accepted(together(passes.iter().flatten(), now)).await? {
+            passes.into_iter().flatten().for_each(|entry| (entry.done)(self.service));
+            return Ok(Committed { any: true, all: true });
         }
-        let mut any = false;
-        for some in std::iter::once(changes).chain(changes.chunks(1)) {
-            match self.commit(commit_of(some)).await {
-                Ok(()) => {
-                    some.iter().for_each(&done);
-                    if some.len() == changes.len() {
-                        return Ok(true);
-                    }
-                    any = true;
-                }
-                Err(CommitError::Store(error)) => return Err(error),
-                Err(refused) => {
-                    tracing::warn!(%refused, changes = some.len(), "commit conflict, retrying");
+        let mut committed = Committed { any: false, all: !several };
+        for entries in passes {
+            if self.accepted(together(&entries, now)).await? {
+                entries.into_iter().for_each(|entry| (entry.done)(self.service));
+                committed.any = true;
+                continue;
+            }
+            committed.all = false;
+            let alone = entries.len() == 1;
+            for entry in entries.into_iter().filter(|_| !alone) {
+                if self.accepted(entry.commit).await? {
+                    (entry.done)(self.service);
+                    committed.any = true;
                 }
             }
         }
-        Ok(any)
+        Ok(committed)
+    }
+
+    /// Commits, unless it is refused.
+    async fn accepted(&self, commit: Commit) -> Result<bool, StoreError> {
+        let changes = commit.writes.len();
+        match self.commit(commit).await {
+            Ok(()) => Ok(true),
+            Err(CommitError::Store(error)) => Err(error),
+            Err(refused) => {
+                tracing::warn!(%refused, changes, "commit conflict, retrying");
+                Ok(false)
+            }
+        }
     }
 
     /// Commits one record, and who has changed it how.
@@ -348,6 +360,17 @@ impl Writer<'_> {
         }
         self.service.changes.send_modify(|count| *count += 1);
     }
+}
+
+/// Changes in one commit.
+fn together<'e>(entries: impl IntoIterator<Item = &'e Entry>, now: Timestamp) -> Commit {
+    let mut commit = Commit::new(now);
+    for Entry { commit: one, .. } in entries {
+        commit.writes.extend_from_slice(&one.writes);
+        commit.notifications.extend_from_slice(&one.notifications);
+        commit.slept.extend_from_slice(&one.slept);
+    }
+    commit
 }
 
 /// What it takes to write that, in units of work: hosts, instances and addresses that a lease has already, for the same

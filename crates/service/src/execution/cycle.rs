@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::plan::{Plan, Step};
+use leases::plan::Step;
 use leases::status::LeaseStatus;
 use store::{LeaseRecord, StoreError};
 
-use super::plan::planned_for;
+use super::decide::{FIRST, PLANNING};
+use super::draft::{Decision, Draft};
+use super::pause::Pause;
 use super::{ClaimedStep, Cycle, Task, passes};
-use crate::deciding::beside_requests;
 use crate::service::Service;
+use crate::state::State;
 use crate::writing::Writer;
 
 /// If nothing was done although something was due, not earlier than this it is looked at again.
@@ -52,7 +54,7 @@ impl Service {
             Ok(cycle) => {
                 let mut progress = self.progress();
                 progress.stuck = 0;
-                progress.retry_at = None;
+                progress.failed = None;
                 progress.cycles += 1;
                 cycle
             }
@@ -73,52 +75,40 @@ impl Service {
             let mut progress = self.progress();
             (progress.others_committed, progress.unfinished) = (false, false);
         }
-        let recorded = self.record_outcomes(writer).await?;
+        let steps_ended = self.record_outcomes(writer).await?;
         if self.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
             let wake_at = self.wake_at(now, None, false, &[]);
             return Ok(Cycle { tasks: Vec::new(), wake_at, failed: false });
         }
-        let machines = self.progress().machines.take();
-        if machines.is_some() {
+        let machines = self.progress().machines.take().map(Arc::new);
+        let looked = machines.is_some();
+        if looked {
             // There may be room that was not seen before.
             let mut progress = self.progress();
             (progress.queue_tried, progress.relocations_tried) = (None, None);
         }
-        self.refresh_hosts(writer, machines.as_ref(), now).await?;
-        let settled = self.settle_power(writer, now).await?;
-        let healed = self.heal(writer, now).await?;
-        let mut moved = self.expire(writer, now).await?;
-        moved |= self.replan_hunt(writer, now).await? | self.depart(writer, now).await?;
-        moved |= self.withdraw_moves(writer, now).await?;
-        // What starts or ends now does not wait for what may as well be done in the next cycle.
-        if !self.queue_may_wait(recorded, now) {
-            moved |= self.start_queued(writer, now).await?;
+        let mut draft = Draft::new(self.snapshot(), now);
+        (draft.machines, draft.steps_ended) = (machines.clone(), steps_ended);
+        let mut decision = self.go_through(draft, FIRST.iter().chain(&PLANNING));
+        let committed = self.commit_decision(writer, &mut decision, now).await?;
+        let mut changed = committed.any;
+        if !committed.all {
+            // Somebody else was faster. Steps are for what is committed only.
+            decision = self.go_through(Draft::new(self.snapshot(), now), &PLANNING);
+            changed |= self.commit_decision(writer, &mut decision, now).await?.any;
         }
-        moved |= self.announce(writer, now).await? | self.relocate(writer, now).await?;
-        let state = self.snapshot();
-        let Plan { mut steps, changes, instances, wake_at, .. } = beside_requests(|| self.plan(&state, now));
-        let changes = planned_for(&state, changes);
-        let instances = self.instances_planned_for(&state, instances, now);
-        drop(state);
-        let mut changed = settled | self.commit_changes(writer, changes, now).await?;
-        changed |= self.commit_instances(writer, instances, now).await?;
-        let (switched, decide_at) = self.switch_hosts(writer, now).await?;
-        let (power_steps, given_up_at) = self.power_steps(now);
-        let retry_at = power_steps.iter().map(|step| step.not_before).filter(|at| *at > now).min();
-        steps.extend(power_steps);
-        let (kept_house, tend_at) = self.keep_house(writer, now).await?;
+        let Decision { steps, wake_at, .. } = decision;
         // Looks begin with the next cycle.
-        changed |= switched | kept_house | self.watch_power(now);
-        changed |= self.count_guests(writer, machines.is_some(), now).await;
+        changed |= self.watch_power(now);
+        changed |= self.count_guests(writer, looked, now).await;
         self.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
-        changed |= self.tidy(writer, &steps, machines.is_some(), now).await?;
+        changed |= self.tidy(writer, &steps, looked, now).await?;
         // With the write lock: what is due does not wait for what clients would commit first.
         let claimed = self.claim(&steps, now).await?;
         let pass_at = self.next_pass(now);
         let later = pass_at.filter(|at| *at > now);
-        let wake_at = [wake_at, decide_at, given_up_at, retry_at, tend_at, later].into_iter().flatten().min();
-        let wake_at = self.wake_at(now, wake_at, healed || moved || changed, &claimed);
+        let wake_at = self.wake_at(now, wake_at.into_iter().chain(later).min(), changed, &claimed);
         let pass = pass_at.filter(|at| *at <= now).map(|_| self.begin_pass());
         let (left, lost) = machines
             .map_or_else(Default::default, |machines| (self.left_hosts(), self.lost_hosts(&machines)));
@@ -129,13 +119,12 @@ impl Service {
 
     /// Whether nobody who waits to be started again is tried in this cycle: if a lease starts or ends now, or a step has
     /// ended that one may have waited for; but not for long, since there may always be some.
-    fn queue_may_wait(&self, recorded: bool, now: Timestamp) -> bool {
-        let state = self.state();
+    pub(crate) fn queue_may_wait(&self, state: &State, steps_ended: bool, now: Timestamp) -> bool {
         let starts = state.leases.pending().next().is_some_and(|record| record.lease.window.start() <= now);
         let ends = |record: &Arc<LeaseRecord>| {
             record.lease.status == LeaseStatus::Active && record.lease.window.end() <= now
         };
-        let due = recorded || starts || state.leases.going().any(ends);
+        let due = steps_ended || starts || state.leases.going().any(ends);
         let mut progress = self.progress();
         let left_out = due && progress.queue_left_out < MOST_LEFT_OUT;
         progress.queue_left_out = if left_out { progress.queue_left_out + 1 } else { 0 };
@@ -176,9 +165,10 @@ impl Service {
         // One that is under way wakes us by itself. Leases that start later than this do so when they are made.
         let latest = now + self.settings.observe_interval;
         let under_way = progress.looks_at_all().then_some(latest);
-        let look = under_way.or(progress.look_at_all_at).unwrap_or(now);
+        let look = under_way.or(progress.looked_at_all.map(Pause::end)).unwrap_or(now);
         let pass_at = progress.unfinished.then(|| now + passes::AGAIN_AFTER);
-        let others = [progress.hunt_again_at, progress.watch_power_at, expiry, pass_at].into_iter().flatten();
+        let pauses = [progress.hunts_not_replanned, progress.power_watched].into_iter().flatten();
+        let others = pauses.map(Pause::end).chain(expiry).chain(pass_at);
         let next =
             questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }

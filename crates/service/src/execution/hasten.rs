@@ -11,13 +11,14 @@ use leases::status::LeaseStatus;
 use leases::work::Budget;
 use store::{LeaseRecord, StoreError};
 
+use super::draft::Draft;
+use super::pause::Pause;
 use super::plan::Change;
 use super::progress::Progress;
 use super::tour::{ANYTHING, Found, Known, Tour};
-use crate::deciding::beside_requests;
+use crate::entries::Entries;
 use crate::service::Service;
 use crate::state::State;
-use crate::writing::Writer;
 
 /// If no hunt could be planned again, none is tried before that.
 const HUNT_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
@@ -32,7 +33,7 @@ impl Service {
         };
         let found = self.decided_by_pass(|budget| self.hastened(now, budget), holds).await?;
         let Some((writer, change)) = found else { return Ok(false) };
-        self.commit_changes(&writer, vec![change], now).await
+        Ok(writer.commit_entries(Entries::of(vec![change.entry(now)]), now).await?.any)
     }
 
     /// Whether there is a lease that waits of which something may come by what is known.
@@ -86,15 +87,14 @@ impl Service {
         }
     }
 
-    /// Plans a hunt again that does not hold, if there is one: in each cycle one. Says whether there was any.
-    pub(super) async fn replan_hunt(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    /// Plans a hunt again that does not hold, if there is one: in each cycle one.
+    pub(super) fn replan_hunt(&self, draft: &mut Draft) {
         let budget = Budget::new(self.settings.decision_work);
-        let Some(change) = beside_requests(|| self.replanned_hunt(now, &budget)) else { return Ok(false) };
-        self.commit_changes(writer, vec![change], now).await
+        let change = self.replanned_hunt(&draft.state(), draft.now, &budget);
+        self.enter_changes(draft, change.into_iter().collect());
     }
 
-    fn replanned_hunt(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
-        let state = self.snapshot();
+    fn replanned_hunt(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Change> {
         // One that has not begun has done nothing yet that could have gone wrong. And two services that see different
         // things must not plan one again by turns forever.
         let told = self.progress().told.clone();
@@ -108,10 +108,10 @@ impl Service {
         if !self.may_replan(now) {
             return None;
         }
-        let neighbours = self.neighbours(&state);
+        let neighbours = self.neighbours(state);
         let surroundings = Some(neighbours.surroundings());
-        let hosts = self.known_hosts(&state, now);
-        let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now, budget) };
+        let hosts = self.known_hosts(state, now);
+        let admission = Admission { surroundings, ..self.admission(state, None, &hosts, now, budget) };
         let hunters: Vec<_> = hunters.collect();
         let replan = |before: &Arc<LeaseRecord>| {
             let after = admission.replan_hunt(&before.lease)?;
@@ -120,25 +120,21 @@ impl Service {
         let found = self.go_on(|progress| &mut progress.to_replan, &hunters, ANYTHING, budget, replan);
         let failed = matches!(found, Found::Nothing)
             && hunters.iter().any(|record| admission.obstructed(&record.lease));
-        self.progress().hunt_again_at = failed.then(|| now + HUNT_AGAIN_AFTER);
+        self.progress().hunts_not_replanned = failed.then(|| Pause::of(now, HUNT_AGAIN_AFTER));
         let planned = self.found(found)?;
         tracing::info!(lease = %planned.before.lease.id, "hunt replanned");
         Some(planned)
     }
 
     /// Withdraws all moves to hosts that leases have been given, of every lease, whether its moves can be planned again
-    /// by now or not: nobody is moved to where a lease is. Says whether there were any.
-    pub(super) async fn withdraw_moves(
-        &self,
-        writer: &Writer<'_>,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let changes = beside_requests(|| self.moves_withdrawn(now));
-        self.commit_changes(writer, changes, now).await
+    /// by now or not: nobody is moved to where a lease is.
+    pub(super) fn withdraw_moves(&self, draft: &mut Draft) {
+        let changes = self.moves_withdrawn(&draft.state(), draft.now);
+        self.enter_changes(draft, changes);
     }
 
-    fn moves_withdrawn(&self, now: Timestamp) -> Vec<Change> {
-        let (state, observed) = (self.snapshot(), self.observed());
+    fn moves_withdrawn(&self, state: &State, now: Timestamp) -> Vec<Change> {
+        let observed = self.observed();
         let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
         let withdrawn = |before: &Arc<LeaseRecord>| {
             let after = admission.without_lost_destinations(&before.lease, &observed)?;
@@ -162,16 +158,14 @@ impl Service {
         })
     }
 
-    /// Plans where guests of a lease go that is over, if that is to be planned: in each cycle of one. Says whether
-    /// there was any.
-    pub(super) async fn depart(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+    /// Plans where guests of a lease go that is over, if that is to be planned: in each cycle of one.
+    pub(super) fn depart(&self, draft: &mut Draft) {
         let budget = Budget::new(self.settings.decision_work);
-        let Some(change) = beside_requests(|| self.departure(now, &budget)) else { return Ok(false) };
-        self.commit_changes(writer, vec![change], now).await
+        let change = self.departure(&draft.state(), draft.now, &budget);
+        self.enter_changes(draft, change.into_iter().collect());
     }
 
-    fn departure(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
-        let state = self.snapshot();
+    fn departure(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Change> {
         // Who is there is known once its hosts have been looked at since it ended.
         let ready = |lease: &Lease| {
             let progress = self.progress();
@@ -180,10 +174,10 @@ impl Service {
         let departing = |record: &&Arc<LeaseRecord>| record.lease.departing() && ready(&record.lease);
         let departing: Vec<_> = state.leases.hunters().filter(departing).collect();
         departing.first()?;
-        let neighbours = self.neighbours(&state);
+        let neighbours = self.neighbours(state);
         let surroundings = Some(neighbours.surroundings());
-        let hosts = self.known_hosts(&state, now);
-        let admission = Admission { surroundings, ..self.admission(&state, None, &hosts, now, budget) };
+        let hosts = self.known_hosts(state, now);
+        let admission = Admission { surroundings, ..self.admission(state, None, &hosts, now, budget) };
         let leaving = |before: &Arc<LeaseRecord>| {
             let after = admission.departure(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })
@@ -193,6 +187,6 @@ impl Service {
     }
 
     fn may_replan(&self, now: Timestamp) -> bool {
-        !self.progress().hunt_again_at.is_some_and(|at| now < at && at <= now + HUNT_AGAIN_AFTER)
+        self.progress().hunts_not_replanned.and_then(|pause| pause.rest(now)).is_none()
     }
 }

@@ -2,33 +2,28 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use leases::host::Health;
 use leases::housekeeping::{Tended, Use};
 use leases::lease::Lease;
 use leases::plan::GuestOwner;
-use store::StoreError;
 
+use super::draft::Draft;
 use super::plan::Change;
 use super::progress::Progress;
 use crate::service::Service;
 use crate::state::State;
-use crate::writing::Writer;
 
 impl Service {
-    /// Does what is due. Says whether anything was done, and when something is due next.
-    pub(super) async fn keep_house(
-        &self,
-        writer: &Writer<'_>,
-        now: Timestamp,
-    ) -> Result<(bool, Option<Timestamp>), StoreError> {
+    /// Does what is due.
+    pub(super) fn keep_house(&self, draft: &mut Draft) {
         let rules = &self.settings.housekeeping;
         if rules.idle() {
-            return Ok((false, None));
+            return;
         }
+        let now = draft.now;
         let mut changes = Vec::new();
         let wake_at = {
-            let (state, progress) = (self.snapshot(), self.progress());
+            let (state, progress) = (draft.state(), self.progress());
             let ahead = rules.looks_ahead_to(now);
             let mut wake_at = state.leases.next_start(ahead).and_then(|start| rules.looks_at(start));
             for before in state.leases.to_tend(ahead) {
@@ -39,7 +34,8 @@ impl Service {
             }
             wake_at
         };
-        Ok((self.commit_changes(writer, changes, now).await?, wake_at))
+        draft.wake_at(wake_at);
+        self.enter_changes(draft, changes);
     }
 }
 

@@ -9,6 +9,8 @@
 mod adoption;
 mod backoff;
 mod cycle;
+mod decide;
+pub(crate) mod draft;
 mod guests;
 mod hasten;
 mod heard;
@@ -18,6 +20,7 @@ mod look;
 pub(crate) mod memos;
 mod observe;
 mod passes;
+pub(crate) mod pause;
 mod plan;
 pub(crate) mod progress;
 mod steps;

@@ -1,6 +1,7 @@
 //! Looking at the fleet: at all of it now and then, and at what was touched at once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fleet::{FleetError, Machine};
 use jiff::{SignedDuration, Timestamp};
@@ -10,13 +11,15 @@ use leases::plan::{Observed, ObservedHost};
 use store::{Commit, HostRecord, StoreError, Write};
 
 use super::backoff::backoff;
+use super::draft::Draft;
 use super::look::Look;
+use super::pause::Pause;
 use crate::energy::recorded_health;
+use crate::entries::Entry;
 use crate::hosts::refreshed;
 use crate::service::Service;
 use crate::state::State;
-use crate::types::ServiceError;
-use crate::writing::{Writer, decide_again};
+use crate::writing::Writer;
 
 /// Not more often than this a fleet is asked again that does not answer.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
@@ -45,9 +48,7 @@ impl Service {
         let mut progress = self.progress();
         progress.give_up_looks(now, self.settings.claim_time);
         let until = now + self.settings.claim_time;
-        // Later than a whole interval from now it can only be because the clock was set back.
-        let latest = now + self.settings.observe_interval.max(LONGEST_RETRY);
-        let due = progress.look_at_all_at.is_none_or(|at| at <= now || at > latest);
+        let due = progress.looked_at_all.and_then(|pause| pause.rest(now)).is_none();
         let mut looks = Vec::new();
         if due && !progress.looks_at_all() {
             let hosts = state.inventory.hosts().map(|host| host.id).collect();
@@ -106,56 +107,56 @@ impl Service {
                     progress.machines = machines;
                     progress.blind = 0;
                     progress.seen_at = Some(now);
-                    progress.look_at_all_at = Some(now + self.settings.observe_interval);
+                    progress.looked_at_all = Some(Pause::of(now, self.settings.observe_interval));
                 }
             }
             Err(error) => {
                 tracing::warn!(%error, "fleet observation failed");
                 progress.saw_nothing(look.number);
-                progress.look_at_all_at = Some(now + backoff(FIRST_RETRY, LONGEST_RETRY, progress.blind));
+                let pause = Pause::of(now, backoff(FIRST_RETRY, LONGEST_RETRY, progress.blind));
+                progress.looked_at_all = Some(pause);
                 progress.blind = progress.blind.saturating_add(1);
             }
         }
     }
 
     /// Enters what was seen of hosts into their records: health, and the sizes of machines (W30).
-    pub(crate) async fn refresh_hosts(
+    pub(super) fn record_hosts(&self, draft: &mut Draft) {
+        let (state, now) = (draft.state(), draft.now);
+        let entry = |host: Host| {
+            let before = Arc::clone(state.hosts.get(&host.id)?);
+            let record = HostRecord {
+                host,
+                version: before.version.next(),
+                created_at: before.created_at,
+                updated_at: Some(now),
+            };
+            let health = (before.host.health != record.host.health).then_some(record.host.health);
+            let write = Write::Host { record: Box::new(record), expected: Some(before.version) };
+            Some(Entry::new(Commit { writes: vec![write], ..Commit::new(now) }, move |_| {
+                let Host { id, name, .. } = &before.host;
+                if let Some(health) = health {
+                    tracing::info!(host = %id, name, ?health, "host health changed");
+                }
+            }))
+        };
+        let changed = self.changed_hosts(&state, draft.machines.as_deref(), now);
+        let entries = changed.into_iter().filter_map(entry).collect();
+        drop(state);
+        draft.record(self.progress().unrecorded.clone());
+        draft.enter(self, entries);
+    }
+
+    /// Enters what was seen of these machines at once.
+    pub(crate) async fn record_machines(
         &self,
         writer: &Writer<'_>,
-        machines: Option<&BTreeMap<HostId, Machine>>,
-        now: Timestamp,
+        machines: BTreeMap<HostId, Machine>,
     ) -> Result<(), StoreError> {
-        let state = self.snapshot();
-        let changed = self.changed_hosts(&state, machines, now);
-        if changed.is_empty() {
-            self.progress().unrecorded.clear();
-            return Ok(());
-        }
-        let mut commit = Commit::new(now);
-        for host in changed {
-            let Some(before) = state.hosts.get(&host.id) else { continue };
-            if before.host.health != host.health {
-                tracing::info!(host = %host.id, name = host.name, health = ?host.health, "host health changed");
-            }
-            commit.writes.push(Write::Host {
-                record: Box::new(HostRecord {
-                    host,
-                    version: before.version.next(),
-                    created_at: before.created_at,
-                    updated_at: Some(now),
-                }),
-                expected: Some(before.version),
-            });
-        }
-        drop(state);
-        match writer.commit(commit).await.map_err(decide_again) {
-            Ok(()) => {}
-            Err(Err(ServiceError::Store(error))) => return Err(error),
-            // The next look at the fleet finds the same again.
-            Err(refused) => tracing::warn!(?refused, "host observation not recorded"),
-        }
-        self.progress().unrecorded.clear();
-        Ok(())
+        let mut draft = Draft::new(self.snapshot(), self.now());
+        draft.machines = Some(Arc::new(machines));
+        self.record_hosts(&mut draft);
+        self.commit_decision(writer, &mut draft.decided(), self.now()).await.map(drop)
     }
 
     /// Hosts that were seen since they were last recorded, and are not as they are on record. What was seen

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::work::Budget;
 use store::StoreError;
 
+use super::pause::Pause;
 use super::{Known, Task};
 use crate::service::Service;
 use crate::state::State;
@@ -44,15 +45,14 @@ impl Drop for UnderWay<'_> {
 impl Service {
     /// When the next pass begins; none if one is under way or nothing would come of it.
     pub(super) fn next_pass(&self, now: Timestamp) -> Option<Timestamp> {
-        let again_at = {
+        let paused_until = {
             let progress = self.progress();
             if progress.pass_under_way {
                 return None;
             }
-            // Later than that it can only be because the clock was set back.
-            progress.pass_again_at.filter(|at| *at <= now + AGAIN_AFTER)
+            progress.passed_without_result.and_then(|pause| pause.rest(now))
         };
-        self.anything_to_try(now).then(|| again_at.unwrap_or(now).max(now))
+        self.anything_to_try(now).then(|| paused_until.unwrap_or(now))
     }
 
     /// Begins the pass that is due.
@@ -83,7 +83,7 @@ impl Service {
     /// Notes what came of a pass; the next cycle begins another one, if there is more to try.
     pub(super) fn note_pass(&self, moved: bool) {
         let now = self.now();
-        self.progress().pass_again_at = (!moved).then(|| now + AGAIN_AFTER);
+        self.progress().passed_without_result = (!moved).then(|| Pause::of(now, AGAIN_AFTER));
     }
 
     /// Whether something may come of a pass.

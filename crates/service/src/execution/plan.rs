@@ -13,14 +13,14 @@ use leases::plan::{self, Action, LeaseChange, Plan, PlanRules, World};
 use leases::reason::for_operator;
 use leases::status::{EventStatus, LeaseStatus};
 use leases::work::Budget;
-use store::{Commit, LeaseRecord, StoreError, Write};
+use store::{Commit, LeaseRecord, Write};
 
+use super::draft::Draft;
 use super::progress::Progress;
-use crate::deciding::beside_requests;
+use crate::entries::Entry;
 use crate::notices::{self, notice};
 use crate::service::Service;
 use crate::state::State;
-use crate::writing::Writer;
 
 /// A lease, as it was and as it becomes; none if it is forgotten.
 pub(super) struct Change {
@@ -33,13 +33,31 @@ impl Change {
     pub(super) fn after_record(&self, now: Timestamp) -> Option<LeaseRecord> {
         Some(self.before.becomes(self.after.clone()?, now))
     }
+
+    /// How it is committed.
+    pub(super) fn entry(self, now: Timestamp) -> Entry {
+        Entry::new(self.commit(now), move |service| service.tell(&self, now))
+    }
+
+    fn commit(&self, now: Timestamp) -> Commit {
+        let mut commit = Commit::new(now);
+        let (before, expected) = (&self.before, self.before.version);
+        if let Some(record) = self.after_record(now) {
+            commit.notifications = notices::of_change(&before.lease, &record);
+            commit.writes.push(Write::Lease { record: Box::new(record), expected: Some(expected) });
+        } else {
+            commit.notifications.push(notice(notices::DELETE, before));
+            commit.writes.push(Write::ForgetLease { id: before.lease.id, expected });
+        }
+        commit
+    }
 }
 
 impl Service {
     /// Exchanges failed hosts, and closed ones of leases that have not started, and fills in what is missing (W20): of
     /// as many leases in a cycle as there is work for.
-    pub(super) async fn heal(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let state = self.snapshot();
+    pub(super) fn heal(&self, draft: &mut Draft) {
+        let state = draft.state();
         let mut ill = state.ill();
         // What is closed may stay so for long. Unlike what fails, it is left as soon as it is closed, however far ahead
         // a lease is, so there is nothing new to find while nothing has changed.
@@ -48,12 +66,12 @@ impl Service {
         }
         let mut ill: Vec<_> = ill.iter().filter_map(|id| state.leases.get(*id)).collect();
         if ill.is_empty() {
-            return Ok(false);
+            return;
         }
         ill.sort_by_key(|record| healing_order(&record.lease));
-        let changes = beside_requests(|| self.healed(&state, &ill, now));
+        let changes = self.healed(&state, &ill, draft.now);
         drop(state);
-        self.commit_changes(writer, changes, now).await
+        self.enter_changes(draft, changes);
     }
 
     fn healed(&self, state: &State, ill: &[&Arc<LeaseRecord>], now: Timestamp) -> Vec<Change> {
@@ -82,9 +100,22 @@ impl Service {
         changes.into_inner()
     }
 
+    /// Plans: what becomes of leases and instances, and what is to be done to machines.
+    pub(super) fn plan_steps(&self, draft: &mut Draft) {
+        let (state, now) = (draft.state(), draft.now);
+        let Plan { steps, changes, instances, wake_at, .. } = self.plan(&state, now);
+        let changes = planned_for(&state, changes);
+        let instances = self.instances_planned_for(&state, instances, now);
+        drop(state);
+        self.enter_changes(draft, changes);
+        self.enter_instances(draft, instances);
+        draft.take_steps(steps);
+        draft.wake_at(wake_at);
+    }
+
     /// The plan for the leases that matter now. Conclusions from what is not there are left out while that is
     /// not certain: a lease whose step is under way may get a host at any moment.
-    pub(super) fn plan(&self, state: &State, now: Timestamp) -> Plan {
+    fn plan(&self, state: &State, now: Timestamp) -> Plan {
         let instances: Vec<&Instance> = state.instances.iter().map(|record| &record.instance).collect();
         // What takes long is not done with this lock: figures and checks of health need it.
         let (rules, observed, gone, others_leaving) = {
@@ -146,15 +177,10 @@ impl Service {
         PlanRules { slack: self.settings.longest_clock_skew, ..rules }
     }
 
-    /// Commits what becomes of leases. Says whether anything was.
-    pub(super) async fn commit_changes(
-        &self,
-        writer: &Writer<'_>,
-        changes: Vec<Change>,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let commit_of = |changes: &[Change]| commit_of(changes, now);
-        writer.commit_all_or_each(&changes, commit_of, |change| self.tell(change, now)).await
+    /// Enters what becomes of leases.
+    pub(super) fn enter_changes(&self, draft: &mut Draft, changes: Vec<Change>) {
+        let now = draft.now;
+        draft.enter(self, changes.into_iter().map(|change| change.entry(now)).collect());
     }
 
     /// Says in the log, and to the external service, what became of a lease.
@@ -194,7 +220,7 @@ impl Service {
 }
 
 /// The changes with the leases that they were planned for.
-pub(super) fn planned_for(state: &State, changes: Vec<LeaseChange>) -> Vec<Change> {
+fn planned_for(state: &State, changes: Vec<LeaseChange>) -> Vec<Change> {
     let change = |change| {
         let (id, after) = match change {
             LeaseChange::Becomes(lease) => (lease.id, Some(*lease)),
@@ -218,19 +244,4 @@ fn changes_reason_only(change: &LeaseChange, state: &State) -> bool {
     let LeaseChange::Becomes(after) = change else { return false };
     let before = state.leases.get(after.id).map(|record| &record.lease);
     before.is_some_and(|before| Lease { reason: after.reason.clone(), ..before.clone() } == **after)
-}
-
-fn commit_of(changes: &[Change], now: Timestamp) -> Commit {
-    let mut commit = Commit::new(now);
-    for change in changes {
-        let (before, expected) = (&change.before, change.before.version);
-        let Some(record) = change.after_record(now) else {
-            commit.notifications.push(notice(notices::DELETE, before));
-            commit.writes.push(Write::ForgetLease { id: before.lease.id, expected });
-            continue;
-        };
-        commit.notifications.extend(notices::of_change(&before.lease, &record));
-        commit.writes.push(Write::Lease { record: Box::new(record), expected: Some(expected) });
-    }
-    commit
 }

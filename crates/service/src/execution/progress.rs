@@ -18,6 +18,7 @@ use super::backoff::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::heard::Heard;
 use super::look::Look;
 use super::memos::{Announced, Counting, Planned, Tried};
+use super::pause::Pause;
 use super::tour::Tour;
 use crate::clock_watch::{Belonging, Watch};
 use crate::held_offers::HeldOffers;
@@ -103,14 +104,14 @@ pub(crate) struct Progress {
     pub machines: Option<BTreeMap<HostId, Machine>>,
     /// When the whole fleet was last seen, if it was.
     pub seen_at: Option<Timestamp>,
-    /// When to look at the whole fleet again.
-    pub look_at_all_at: Option<Timestamp>,
+    /// Until the whole fleet is looked at again.
+    pub looked_at_all: Option<Pause>,
     /// How often looking failed since it last succeeded.
     pub blind: u32,
     /// How often a cycle failed since one last succeeded, not counting those before their time.
     pub stuck: u32,
-    /// When to try again after one that failed.
-    pub retry_at: Option<Timestamp>,
+    /// After one that failed, until it is tried again.
+    pub failed: Option<Pause>,
     /// The clock, once it is watched.
     pub clock: Option<Watch>,
     /// Whether the fleet belongs to the store.
@@ -181,16 +182,16 @@ pub(crate) struct Progress {
     pub queue_left_out: u32,
     /// Whether it is gone over what waits, beside the cycles.
     pub pass_under_way: bool,
-    /// When to do so again, if nothing came of it.
-    pub pass_again_at: Option<Timestamp>,
-    /// Hunts that do not hold could not be planned again; when to try again.
-    pub hunt_again_at: Option<Timestamp>,
-    /// When hosts that boot or shut down are to be looked at again.
-    pub watch_power_at: Option<Timestamp>,
+    /// Until that is done again, if nothing came of it.
+    pub passed_without_result: Option<Pause>,
+    /// Hunts that do not hold could not be planned again; until that is tried again.
+    pub hunts_not_replanned: Option<Pause>,
+    /// Until hosts that boot or shut down are looked at again.
+    pub power_watched: Option<Pause>,
     /// When it was last decided which hosts are to be switched.
     pub power_planned: Option<Planned>,
-    /// When leases were last looked at that could have hosts that draw less, and the last of them.
-    pub repacked: Option<(Timestamp, Option<LeaseId>)>,
+    /// Until leases are looked at again that could have hosts that draw less, and the last of them that was looked at.
+    pub repacked: Option<(Pause, Option<LeaseId>)>,
     /// What was known when all owners of preemptible instances knew when these are preempted.
     pub announced: Option<Announced>,
     /// Of preemptible guests that others have started, and of instances that go anyway, those whose place a lease
@@ -207,8 +208,8 @@ pub(crate) struct Progress {
     pub relocations_resume: Option<GuestId>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
-    /// When old records were last cleared away.
-    pub tidied_at: Option<Timestamp>,
+    /// Until old records are cleared away again.
+    pub tidied: Option<Pause>,
     /// Whether there is more to clear away, and this service is the one to do it.
     pub tidies: bool,
     /// Guests of leases that others have started, if this service counts them.
@@ -217,6 +218,8 @@ pub(crate) struct Progress {
     pub guests_left: bool,
     /// How large the store was then.
     pub sizes: Sizes,
+    /// How many drafts were changed.
+    drafts: u64,
     pub steps_done: u64,
     pub steps_failed: u64,
     pub cycles: u64,
@@ -232,18 +235,22 @@ impl Progress {
         self.seen_at.is_some() && self.blind == 0
     }
 
+    /// A revision that neither the store nor another draft has: what is remembered of a draft is true of it alone.
+    pub fn revision_of_draft(&mut self, base: Revision) -> Revision {
+        self.drafts += 1;
+        Revision { mark: u128::MAX - u128::from(self.drafts), ..base }
+    }
+
     /// A cycle failed: when to try again. Tasks that end have cycles fail as well before that, and they are no
     /// reason to wait longer: of an outage of a second, that would make half a minute.
     pub fn retry_at(&mut self, now: Timestamp) -> Timestamp {
-        // Later than that it can only be because the clock was set back.
-        let waits = |at: &Timestamp| *at > now && *at <= now + LONGEST_RETRY;
-        if let Some(at) = self.retry_at.filter(waits) {
+        if let Some(at) = self.failed.and_then(|pause| pause.rest(now)) {
             return at;
         }
-        let at = now + backoff(FIRST_RETRY, LONGEST_RETRY, self.stuck);
+        let pause = Pause::of(now, backoff(FIRST_RETRY, LONGEST_RETRY, self.stuck));
         self.stuck = self.stuck.saturating_add(1);
-        self.retry_at = Some(at);
-        at
+        self.failed = Some(pause);
+        pause.end()
     }
 
     /// Whether what was seen is all there is to see of a lease: nothing of its is being done, or was done and

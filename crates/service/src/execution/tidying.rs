@@ -7,6 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use leases::plan::{Action, Step};
 use store::{Commit, LeaseRecord, StoreError};
 
+use super::pause::Pause;
+use crate::entries::{Entries, Entry};
 use crate::notices::{self, notice};
 use crate::proposals::forget;
 use crate::service::Service;
@@ -35,8 +37,8 @@ impl Service {
         looked: bool,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let due = self.progress().tidied_at.is_none_or(|at| now.duration_since(at) >= INTERVAL);
-        if looked && due {
+        let lately = self.progress().tidied.and_then(|pause| pause.rest(now)).is_some();
+        if looked && !lately {
             self.begin_tidying(writer, wanted, now).await?;
         }
         if !self.progress().tidies {
@@ -61,7 +63,7 @@ impl Service {
         wanted: &[Step],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.progress().tidied_at = Some(now);
+        self.progress().tidied = Some(Pause::of(now, INTERVAL));
         self.change_state(|state| {
             state.calendar.prune(now);
             state.offered.prune(now);
@@ -119,13 +121,12 @@ impl Service {
             };
             ended.filter(gone).take(LEASES_AT_ONCE).cloned().collect()
         };
-        let commit_of = |some: &[Arc<LeaseRecord>]| {
-            let mut commit = Commit::new(now);
-            commit.notifications.extend(some.iter().map(|record| notice(notices::DELETE, record)));
-            commit.writes.extend(some.iter().map(|record| forget(record)));
-            commit
+        let entry = |record: &Arc<LeaseRecord>| {
+            let notifications = vec![notice(notices::DELETE, record)];
+            Entry::new(Commit { writes: vec![forget(record)], notifications, ..Commit::new(now) }, |_| ())
         };
-        let any = writer.commit_all_or_each(&forgotten, commit_of, |_| ()).await?;
+        let entries = Entries::of(forgotten.iter().map(entry).collect());
+        let any = writer.commit_entries(entries, now).await?.any;
         if any {
             tracing::info!(leases = forgotten.len(), "ended leases forgotten");
         }

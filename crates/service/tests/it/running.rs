@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use leases::ids::HostId;
-use simulation::{World, caller};
+use simulation::{Happened, World, caller};
 use tokio::sync::watch;
 
-use crate::terms::{asking, at, hosts, make, status, world};
+use crate::preemptible::{allowing, start};
+use crate::terms::{asking, at, hosts, hosts_of, make, status, world, world_with};
 
 /// Lets other tasks go on until something is so.
 async fn until(mut so: impl FnMut() -> bool) {
@@ -37,6 +38,36 @@ async fn the_loop_wakes_at_the_start_and_for_every_change_and_stops_when_told() 
     stop.send_replace(true);
     running.await.expect("no panic");
     assert!(world.service.ready().await.is_err());
+}
+
+/// Of one service alone nothing is refused: what its passes have decided is committed at once.
+#[tokio::test]
+async fn a_cycle_commits_once_whatever_its_passes_have_decided() {
+    let mut world = world_with(6, allowing(), None, |fleet| fleet).await;
+    for _ in 0..6 {
+        start(&mut world).await.expect("room");
+    }
+    let first = make(&mut world, asking(0, 10, vec![hosts(2)])).await.expect("free");
+    let next = make(&mut world, asking(10, 20, vec![hosts(4)])).await.expect("free");
+    world.run_until(at(9)).await;
+    assert_eq!(status(&world, first.lease.id), "ACTIVE");
+    // Hosts fail while leases start and end, and guests are in the way of both.
+    world.fleet.fail(hosts_of(&next)[0]);
+    let (mut most, mut changing) = (0, 0);
+    loop {
+        let before = world.commits();
+        match world.next(at(30)).await {
+            Some(Happened::Cycled(_)) => {
+                let commits = world.commits() - before;
+                (most, changing) = (most.max(commits), changing + u64::from(commits > 0));
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    assert_eq!([first, next].map(|lease| status(&world, lease.lease.id)), ["TERMINATED"; 2]);
+    assert!(changing > 3, "leases, hosts and instances have changed");
+    assert_eq!(most, 1);
 }
 
 #[tokio::test]

@@ -1,0 +1,81 @@
+//! The one decision of a cycle: the passes, in their order, and one commit of all that they have decided.
+
+use jiff::Timestamp;
+use store::StoreError;
+
+use super::draft::{Decision, Draft};
+use crate::deciding::beside_requests;
+use crate::entries::Committed;
+use crate::service::Service;
+use crate::writing::Writer;
+
+/// Decides a part: on what the store will hold after what was decided before it.
+pub(super) struct Pass {
+    name: &'static str,
+    decide: fn(&Service, &mut Draft),
+}
+
+const fn pass(name: &'static str, decide: fn(&Service, &mut Draft)) -> Pass {
+    Pass { name, decide }
+}
+
+/// What becomes of records.
+pub(super) const FIRST: [Pass; 10] = [
+    pass("what was seen of hosts", Service::record_hosts),
+    pass("power that has changed", Service::settle_power),
+    // After that: hosts that have failed are known now.
+    pass("healing", Service::heal),
+    pass("offers and requests that expire", Service::expire),
+    // After healing, which exchanges hosts of leases.
+    pass("hunts that do not hold", Service::replan_hunt),
+    pass("where guests of ended leases go", Service::depart),
+    pass("moves to hosts of leases", Service::withdraw_moves),
+    pass("preempted instances that start again", Service::start_queued),
+    // After all that leases and instances are given.
+    pass("preemption times", Service::announce),
+    // Of those that are to leave.
+    pass("other gaps for instances", Service::relocate),
+];
+
+/// What is to be done to machines, and what becomes of records with it.
+pub(super) const PLANNING: [Pass; 4] = [
+    pass("plan", Service::plan_steps),
+    // After the plan: a host that a lease has given up may be switched off.
+    pass("hosts that are switched", Service::switch_hosts),
+    pass("power", Service::power_steps),
+    pass("housekeeping", Service::keep_house),
+];
+
+impl Service {
+    /// Goes through these passes. Nothing is committed, and nobody is asked.
+    pub(super) fn go_through<'p>(
+        &self,
+        mut draft: Draft,
+        passes: impl IntoIterator<Item = &'p Pass>,
+    ) -> Decision {
+        beside_requests(|| {
+            for Pass { name, decide } in passes {
+                let before = draft.changes();
+                decide(self, &mut draft);
+                let changes = draft.changes() - before;
+                if changes > 0 {
+                    tracing::debug!(pass = name, changes, "pass decided");
+                }
+            }
+            draft.decided()
+        })
+    }
+
+    /// Commits what was decided.
+    pub(super) async fn commit_decision(
+        &self,
+        writer: &Writer<'_>,
+        decision: &mut Decision,
+        now: Timestamp,
+    ) -> Result<Committed, StoreError> {
+        let committed = writer.commit_entries(std::mem::take(&mut decision.entries), now).await?;
+        // What was refused is found again by the next look.
+        self.progress().unrecorded.retain(|host| !decision.recorded.contains(host));
+        Ok(committed)
+    }
+}
