@@ -1,6 +1,6 @@
 //! Which servers Nova moves, and how; and what is remembered of moves that it was asked for. Nothing is asked here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId};
@@ -10,6 +10,9 @@ use crate::wire::{Server, is_true};
 
 /// What was begun and has not ended after so long is forgotten: its server is gone, or nobody waits for it.
 const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(24);
+
+/// What another service has begun it confirms itself, unless it has not done so for that long.
+const LEFT_TO_OTHERS: SignedDuration = SignedDuration::from_mins(1);
 
 /// How a server gets to another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,31 +63,83 @@ pub(crate) struct Begun {
     waits: bool,
 }
 
-/// Moves that Nova was asked for. Losing them costs that one which fails is begun again without a word.
+/// A server on its new host that waits for somebody to confirm that it works there.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    /// The migration.
+    migration: u64,
+    /// When it was first seen so.
+    since: Timestamp,
+    /// Whether Nova was told.
+    confirmed: bool,
+}
+
+/// Moves that Nova was asked for. Losing them costs that one which fails is begun again without a word, and that one is
+/// confirmed a minute later.
 #[derive(Debug, Default)]
-pub(crate) struct Moves(BTreeMap<GuestId, Begun>);
+pub(crate) struct Moves {
+    begun: BTreeMap<GuestId, Begun>,
+    /// Those of them that this service has begun since it runs.
+    own: BTreeSet<GuestId>,
+    arrived: BTreeMap<GuestId, Arrived>,
+}
 
 impl Moves {
+    /// This service has asked for a move.
     pub(crate) fn begin(&mut self, guest: GuestId, to: HostId, waits: bool, now: Timestamp) {
-        self.0.retain(|_, begun| now.duration_since(begun.since) < FORGOTTEN_AFTER);
-        self.0.insert(guest, Begun { to, since: now, waits });
+        self.follow(guest, to, waits, now);
+        self.own.insert(guest);
+    }
+
+    fn follow(&mut self, guest: GuestId, to: HostId, waits: bool, now: Timestamp) {
+        self.begun.retain(|_, begun| now.duration_since(begun.since) < FORGOTTEN_AFTER);
+        self.own.retain(|guest| self.begun.contains_key(guest));
+        self.arrived.retain(|_, arrived| now.duration_since(arrived.since) < FORGOTTEN_AFTER);
+        self.begun.insert(guest, Begun { to, since: now, waits });
     }
 
     pub(crate) fn end(&mut self, guest: GuestId) -> Option<Begun> {
-        self.0.remove(&guest)
+        self.own.remove(&guest);
+        self.begun.remove(&guest)
     }
 
     /// Whether any is to be confirmed, as far as is known.
     pub(crate) fn any_waits(&self, now: Timestamp) -> bool {
-        self.0.values().any(|begun| begun.waits && now.duration_since(begun.since) < FORGOTTEN_AFTER)
+        self.begun.values().any(|begun| begun.waits && now.duration_since(begun.since) < FORGOTTEN_AFTER)
     }
 
     /// Notes whether that one is still to be confirmed.
     pub(crate) fn note(&mut self, guest: GuestId, to: Option<HostId>, waits: bool, now: Timestamp) {
-        match (self.0.get_mut(&guest), to) {
+        if !waits {
+            self.arrived.remove(&guest);
+        }
+        match (self.begun.get_mut(&guest), to) {
             (Some(begun), _) => begun.waits = waits,
-            (None, Some(to)) if waits => self.begin(guest, to, waits, now),
+            (None, Some(to)) if waits => self.follow(guest, to, waits, now),
             (None, _) => {}
+        }
+    }
+
+    /// Whether to confirm a move whose server has arrived: once, and first of all by the service that has begun it. Of two
+    /// confirmations that reach Nova at the same time it may accept both, and the second one leaves the server in ERROR.
+    pub(crate) fn confirms(&mut self, guest: GuestId, migration: u64, now: Timestamp) -> bool {
+        let new = Arrived { migration, since: now, confirmed: false };
+        let arrived = self.arrived.entry(guest).or_insert(new);
+        if arrived.migration != migration || now < arrived.since {
+            *arrived = new;
+        }
+        let left = !self.own.contains(&guest) && now.duration_since(arrived.since) < LEFT_TO_OTHERS;
+        if left || arrived.confirmed {
+            return false;
+        }
+        arrived.confirmed = true;
+        true
+    }
+
+    /// Nova has not taken the confirmation.
+    pub(crate) fn not_confirmed(&mut self, guest: GuestId) {
+        if let Some(arrived) = self.arrived.get_mut(&guest) {
+            arrived.confirmed = false;
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Servers that go to another host. Those that run are migrated live, and are on their new host when Nova says so. Those
 //! that are shut off are migrated by what Nova resizes servers with: on their new host they wait for somebody to confirm
 //! that they work there, and until then their old host keeps disk and claim. Whoever looks at the cloud confirms what this
-//! service has asked for, also a move that no lease waits for any more, and takes such a server to be where it comes from
-//! until Nova has finished.
+//! service's user has asked for, also a move that no lease waits for any more, and takes such a server to be where it comes
+//! from until Nova has finished.
 
 use std::collections::BTreeSet;
 
@@ -105,8 +105,10 @@ impl OpenStackFleet {
             // One that cannot be confirmed hides nothing of all the others.
             if migration.waits_to_be_confirmed()
                 && server.waits_to_be_confirmed()
+                && self.memory().moves.confirms(guest, migration.id, now)
                 && let Err(error) = self.cloud.confirm_migration(&server.id).await
             {
+                self.memory().moves.not_confirmed(guest);
                 tracing::warn!(server = server.id, %error, "migration not confirmed");
             }
             server.host = Some(from.to_owned());

@@ -12,7 +12,7 @@ use leases::plan::{Action, Guest, Place};
 
 use crate::handing_over::{MINE, ONE, done, seen, step};
 use crate::promises::guest;
-use crate::standin::{MIGRATION_TIME, Migration, OWN_USER, Standin, migrations};
+use crate::standin::{Confirmations, MIGRATION_TIME, Migration, OWN_USER, Standin, migrations};
 
 const TWO: HostId = HostId(2);
 const OPEN: Fence = Fence::AllotFilter { open_pool: true };
@@ -101,11 +101,16 @@ async fn a_move_that_nobody_waits_for_any_more_is_confirmed_by_the_next_service_
     done(&fleet, &[Action::Fence(ONE)]).await;
     assert_eq!(step(&fleet, away(&server)).await, Ok(Outcome::Pending));
     drop(fleet);
-    let next = cloud.fleet();
-    for _ in 0..6 {
-        let all = next.survey(&BTreeSet::from([ONE, TWO]), &[]).await.expect("an answer").1.hosts;
-        let there: usize = all.values().map(|host| host.guests.len()).sum();
-        assert_eq!(there, 1, "{all:?}");
+    let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+    let next = cloud.fleet_by(clock.clone());
+    for became in ["finished", "confirmed"] {
+        for _ in 0..6 {
+            let all = next.survey(&BTreeSet::from([ONE, TWO]), &[]).await.expect("an answer").1.hosts;
+            let there: usize = all.values().map(|host| host.guests.len()).sum();
+            assert_eq!(there, 1, "{all:?}");
+        }
+        assert_eq!(cloud.state().migrations[0].status, became, "the service that began it goes first");
+        clock.advance(SignedDuration::from_mins(1));
     }
     assert_eq!(cloud.state().migrations[0].status, "confirmed");
     assert_eq!(on(&next, TWO).await[0].id, guest(&server));
@@ -114,6 +119,42 @@ async fn a_move_that_nobody_waits_for_any_more_is_confirmed_by_the_next_service_
     next.survey(&BTreeSet::from([ONE, TWO]), &[]).await.expect("an answer");
     let asked = cloud.exchanges();
     assert!(!asked.iter().any(|exchange| exchange.path.contains("os-migrations")), "{asked:?}");
+}
+
+/// Nova may take two confirmations that come at the same time, and the second one leaves the server in ERROR.
+#[tokio::test]
+async fn a_move_is_confirmed_once_however_many_looks_see_it_and_again_if_nova_did_not_take_it() {
+    let (cloud, fleet, server) = with_server("SHUTOFF").await;
+    done(&fleet, &[Action::Fence(ONE)]).await;
+    assert_eq!(step(&fleet, away(&server)).await, Ok(Outcome::Pending));
+    cloud.state().confirmations = Confirmations::Refused;
+    let (first, second, both) = (BTreeSet::from([ONE]), BTreeSet::from([TWO]), BTreeSet::from([ONE, TWO]));
+    let look = async || {
+        let looks = [&first, &second, &both].map(|hosts| fleet.observe(hosts, &[]));
+        for seen in futures::future::join_all(looks).await {
+            seen.expect("an answer");
+        }
+    };
+    let confirmed = || {
+        let asked = cloud.exchanges();
+        asked.iter().filter(|asked| asked.body.get("confirmResize").is_some()).count()
+    };
+    for _ in 0..3 {
+        look().await;
+    }
+    assert!(confirmed() > 1, "it is tried again");
+    cloud.state().confirmations = Confirmations::Late;
+    for _ in 0..3 {
+        look().await;
+    }
+    assert_eq!(confirmed(), 1);
+    {
+        let mut state = cloud.state();
+        state.confirmations = Confirmations::AtOnce;
+        assert_eq!(state.migrations[0].status, "finished");
+        state.migrations[0].status = "confirming";
+    }
+    until_moved(&fleet, &server).await;
 }
 
 #[tokio::test]

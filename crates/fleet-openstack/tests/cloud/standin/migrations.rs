@@ -20,6 +20,17 @@ pub struct Migration {
     pub status: &'static str,
 }
 
+/// What comes of a confirmation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirmations {
+    /// It is on its way when the answer comes.
+    AtOnce,
+    /// It is taken, and nothing is seen of that yet.
+    Late,
+    /// It is not taken.
+    Refused,
+}
+
 /// That user has the server moved.
 pub fn begin(state: &mut State, server: &str, to: &str, user: &'static str) -> Reply {
     let found = state.servers.get_mut(server).expect("it was looked for");
@@ -79,8 +90,13 @@ pub fn abort(state: &mut State, server: &str, number: &str) -> Reply {
 pub fn confirm(state: &mut State, server: &str) -> Reply {
     let waits = |migration: &&mut Migration| migration.server == server && migration.status == "finished";
     match state.migrations.iter_mut().find(waits) {
+        Some(_) if state.confirmations == Confirmations::Refused => {
+            (403, json!({"forbidden": {"code": 403, "message": "Policy does not allow it."}}))
+        }
         Some(migration) => {
-            migration.status = "confirming";
+            if state.confirmations == Confirmations::AtOnce {
+                migration.status = "confirming";
+            }
             (204, Value::Null)
         }
         None => super::nova::conflict(&format!("Cannot 'confirmResize' instance {server}")),

@@ -26,7 +26,7 @@ use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, Session
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-pub use self::migrations::Migration;
+pub use self::migrations::{Confirmations, Migration};
 pub use self::neutron::NETWORK;
 pub use self::state::{FREE_POOL, Isolation, State};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::glance::Image;
-use super::migrations::Migration;
+use super::migrations::{Confirmations, Migration};
 use super::neutron::FloatingIp;
 
 /// The free pool's aggregate, which nobody has made.
@@ -75,6 +75,8 @@ pub struct State {
     pub migrations: Vec<Migration>,
     /// They fail.
     pub migrations_fail: bool,
+    /// What comes of confirmations of moves.
+    pub confirmations: Confirmations,
     /// Those that have begun are in no list yet, and do not get on.
     pub migrations_late: bool,
     /// Servers that run arrive nowhere.
@@ -151,6 +153,7 @@ impl State {
             servers: BTreeMap::new(),
             migrations: Vec::new(),
             migrations_fail: false,
+            confirmations: Confirmations::AtOnce,
             migrations_late: false,
             live_migrations_hang: false,
             providers: (1..=hosts).map(|number| (uuid(number), provider(number))).collect(),
