@@ -2,10 +2,8 @@
 
 mod glance;
 mod neutron;
-mod nova;
+pub(crate) mod nova;
 mod placement;
-
-pub(crate) use self::nova::NewFlavor;
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use leases::ids::ReservationId;
 use leases::preemption::PROPERTY;
 
 use crate::OpenStackFleet;
-use crate::cloud::NewFlavor;
+use crate::cloud::nova::NewFlavor;
 use crate::fence::{FREE, required, trait_of};
 use crate::ids::FLAVOR;
 use crate::pools::Membership;

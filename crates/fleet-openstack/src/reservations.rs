@@ -14,7 +14,7 @@ use leases::preemption::PROPERTY;
 use leases::terms::{Affinity, Flavor as LeasedFlavor, FlavorSize, InstanceSize, ReservationTerms};
 
 use crate::OpenStackFleet;
-use crate::cloud::NewFlavor;
+use crate::cloud::nova::NewFlavor;
 use crate::fence::Whole;
 use crate::ids::{FLAVOR, resource_class};
 use crate::isolation::copy_of;

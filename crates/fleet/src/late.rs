@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::OperationKey;
+use crate::operation_key::OperationKey;
 
 /// So many operations are remembered. Forgotten ones do no harm as a rule: what comes so late does not apply.
 const REMEMBERED: usize = 10_000;

@@ -14,8 +14,10 @@
 //! host changes hands, for a rack without a cloud. [`conformance`] holds every driver to the same promises.
 
 pub mod conformance;
+mod error;
 pub mod hooks;
 mod late;
+mod operation_key;
 mod saved;
 pub mod simulated;
 mod site;
@@ -23,22 +25,20 @@ mod site;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use leases::host::{FloatingIp, Health, NetworkId};
-use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::instance::Instance;
 use leases::lease_pool::Ratios;
 use leases::plan::{Action, Observed};
 use leases::project::ProjectId;
-use leases::terms::ReservationTerms;
 use leases::text::{Quoted, quoted_list};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
+pub use error::FleetError;
 pub use late::Fences;
+pub use operation_key::{LeaseFacts, OperationKey};
 pub use saved::StateError;
 
 /// A machine of the fleet, whether it may be leased or not.
@@ -128,52 +128,6 @@ pub struct Subnet {
     pub allocation_pools: Vec<(IpAddr, IpAddr)>,
 }
 
-/// What a driver, and those who run the machines, may need to know of a lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseFacts {
-    /// Its name, which its owner has chosen.
-    pub name: String,
-    /// The project that has it.
-    pub project: ProjectId,
-    /// The reservation that an action is about, if it is about one, and what is asked for in it.
-    pub reservation: Option<(ReservationId, ReservationTerms)>,
-    /// The moment that images of its guests are made for: [`leases::lease::Lease::images_for`].
-    pub images_for: Timestamp,
-}
-
-/// Under which claim something is done, and for whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OperationKey {
-    /// Names the operation: the same for a repetition of it.
-    pub key: String,
-    /// Higher for each claim of it: what comes with a lower one than was seen is late. It never falls for one
-    /// key, also when all that a service knew of the operation was deleted meanwhile.
-    pub fence: u64,
-    /// The lease that it is done for, if for one. From [`Isolation::hold`] and [`Isolation::grant`] a driver
-    /// learns whose guests it has to report as [`leases::plan::GuestOwner::Lease`].
-    pub lease: Option<LeaseId>,
-    /// What is known of that lease, if it is known still.
-    pub facts: Option<Arc<LeaseFacts>>,
-}
-
-impl OperationKey {
-    /// The key of an action under that claim. Starting and destroying one guest is the same operation, and so is
-    /// switching one host on and off: of two such calls the one of the later claim counts.
-    pub fn of(action: Action, fence: u64, lease: Option<LeaseId>) -> Self {
-        let key = match action {
-            Action::PowerOn(host) | Action::PowerOff(host) => format!("power host {host}"),
-            _ => action.instance().map_or_else(|| action.to_string(), |guest| format!("guest {guest}")),
-        };
-        Self { key, fence, lease, facts: None }
-    }
-
-    /// The same, with what is known of the lease.
-    #[must_use]
-    pub fn with_facts(self, facts: Option<LeaseFacts>) -> Self {
-        Self { facts: facts.map(Arc::new), ..self }
-    }
-}
-
 /// For which store the fleet was changed last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keeper {
@@ -194,18 +148,6 @@ pub enum Outcome {
     Done,
     /// It will be so; look again.
     Pending,
-}
-
-/// Why it did not go.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum FleetError {
-    /// It may go later: a time limit, a broken connection, a host that does not answer. Whether it was done is
-    /// not known.
-    #[error("{0}")]
-    Unavailable(String),
-    /// The fleet says no.
-    #[error("{0}")]
-    Refused(String),
 }
 
 /// Which machines there are, and what is on them.

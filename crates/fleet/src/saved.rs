@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::FleetError;
+use crate::error::FleetError;
 
 /// Why a driver's file is of no use.
 #[derive(Debug, Error)]

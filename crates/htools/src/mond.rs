@@ -4,6 +4,7 @@
 //! they deliver replaces the assumed CPU utilisation, but only if it is complete.
 
 mod network;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -17,91 +18,7 @@ use thiserror::Error;
 use crate::json::quoted;
 
 pub use network::{Answers, PORT, ask};
-
-/// Which reports are used; exactly one kind is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collector {
-    /// Loads of nodes.
-    Cpu,
-    /// Loads of instances, as the Xen hypervisor measures them (`--mond-xen`).
-    XenCpu,
-}
-
-impl Collector {
-    /// The name that its reports carry.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu-avg-load",
-            Self::XenCpu => "xen-cpu-avg-load",
-        }
-    }
-}
-
-/// Everything that one node's daemon answered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodeReports {
-    /// The node's full name.
-    pub node: String,
-    /// Its reports.
-    pub reports: Vec<Report>,
-}
-
-/// What a report is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Category {
-    /// An instance.
-    Instance,
-    /// Storage.
-    Storage,
-    /// A daemon.
-    Daemon,
-    /// The hypervisor.
-    Hypervisor,
-}
-
-/// How a report came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "i64")]
-pub enum Kind {
-    /// Measured.
-    Performance,
-    /// Judged.
-    Status,
-}
-
-impl TryFrom<i64> for Kind {
-    type Error = String;
-
-    fn try_from(number: i64) -> Result<Self, String> {
-        match number {
-            0 => Ok(Self::Performance),
-            1 => Ok(Self::Status),
-            _ => Err(format!("kind {number} is neither 0 nor 1")),
-        }
-    }
-}
-
-/// One report.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Report {
-    /// The collector that made it.
-    pub name: String,
-    /// That collector's version.
-    pub version: String,
-    /// Version of the data's format.
-    pub format_version: i64,
-    /// When it was made.
-    pub timestamp: i64,
-    /// What it is about.
-    #[serde(default)]
-    pub category: Option<Category>,
-    /// How it came about.
-    pub kind: Kind,
-    /// What it says; read when it is used.
-    pub data: Value,
-}
+pub use report::{Category, Collector, Kind, NodeReports, Report};
 
 /// What is wrong with a file of reports.
 #[derive(Debug, Error)]

@@ -30,7 +30,7 @@ pub struct FreePool {
 
 impl FreePool {
     /// The pool of hosts for which no other was named. It is always there.
-    pub const DEFAULT: FreePoolId = FreePoolId(1);
+    pub const DEFAULT: FreePoolId = FreePoolId::DEFAULT;
 
     /// The host, with what its pool says of it.
     #[must_use]

@@ -11,7 +11,6 @@ use std::fmt;
 use crate::host::Host;
 use crate::ids::{HostId, LeaseId};
 use crate::requirement::Requirement;
-use crate::terms::ReservationTerms;
 
 /// How many names or leases a hint may have. Each is compared with each host.
 pub const MAX_NAMED: usize = 500;
@@ -283,32 +282,6 @@ pub enum HintError {
     SingleHost,
 }
 
-impl HintRules {
-    /// Whether such hints can be given for what is asked for. How many hosts match is not looked at.
-    pub(crate) fn check(&self, hints: &Hints, asked: &[ReservationTerms]) -> Result<(), HintError> {
-        let given: BTreeSet<Hint> = hints.given().collect();
-        for &hint in &given {
-            if !self.enabled.contains(&hint) {
-                return Err(HintError::LeftOut(hint));
-            }
-            if let Some(other) = hint.excludes().iter().find(|other| given.contains(other)) {
-                return Err(HintError::Together(hint, *other));
-            }
-            let whole = |terms: &ReservationTerms| matches!(terms, ReservationTerms::Hosts(_));
-            let on_hosts = |terms: &ReservationTerms| whole(terms) || terms.slots().is_some();
-            let (wanted, served) = if hint.needs_whole_hosts() {
-                ("whole hosts", asked.iter().any(whole) && !asked.iter().any(|terms| terms.slots().is_some()))
-            } else {
-                ("hosts, or of room on them", asked.iter().any(on_hosts))
-            };
-            if !served {
-                return Err(HintError::Meaningless { hint, wanted });
-            }
-        }
-        if !self.single_host && hints.hosts.len() == 1 { Err(HintError::SingleHost) } else { Ok(()) }
-    }
-}
-
 /// Where an instance is to be, beside what its lease's hints say.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct InstanceHints {
@@ -328,7 +301,6 @@ impl InstanceHints {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terms::HostsTerms;
     use crate::testing::host;
 
     #[test]
@@ -363,20 +335,5 @@ mod tests {
         ] {
             assert_eq!([&racked, &host(2)].map(|host| hints.against(host, "rack")), against, "{hints:?}");
         }
-    }
-
-    #[test]
-    fn cls_11_b_hints_that_do_not_go_together_or_are_left_out_are_refused() {
-        let hosts = [ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"))];
-        let mut rules = HintRules::default();
-        let mut hints = Hints { hosts: ["node1".to_owned()].into(), ..Hints::default() };
-        assert_eq!(rules.check(&hints, &hosts), Ok(()));
-        assert!(matches!(rules.check(&hints, &[]), Err(HintError::Meaningless { hint: Hint::Host, .. })));
-        rules.single_host = false;
-        assert_eq!(rules.check(&hints, &hosts), Err(HintError::SingleHost));
-        hints.same_host = Some(OtherLeases::default());
-        assert_eq!(rules.check(&hints, &hosts), Err(HintError::Together(Hint::Host, Hint::SameHost)));
-        rules.enabled.remove(&Hint::Host);
-        assert_eq!(rules.check(&hints, &hosts), Err(HintError::LeftOut(Hint::Host)));
     }
 }

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::attributes::Attributes;
-use crate::energy::Power;
-use crate::free_pool::FreePool;
+use crate::energy::record::Power;
 use crate::ids::{FloatingIpId, FreePoolId, HostId};
 use crate::resources::{ResourceClass, Resources};
 
@@ -69,7 +68,7 @@ impl Host {
         let name = name.into();
         Self {
             id,
-            pool: FreePool::DEFAULT,
+            pool: FreePoolId::DEFAULT,
             service_name: name.clone(),
             name,
             vcpus,

@@ -55,6 +55,11 @@ uuid!(
     SeriesId
 );
 
+impl FreePoolId {
+    /// The free pool that is always there.
+    pub const DEFAULT: Self = Self(1);
+}
+
 /// A host. Blazar's clients take an identifier for a name unless it is decimal (API-clients), so it is a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u64);

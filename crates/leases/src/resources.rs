@@ -112,6 +112,12 @@ impl Resources {
     }
 }
 
+/// Whether Placement could have a resource class of that name.
+pub(crate) fn is_resource_class(name: &str) -> bool {
+    let letter = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
+    (1..=255).contains(&name.len()) && name.bytes().all(letter)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,17 +1,19 @@
 //! What is asked for: the terms of a lease. Values here cannot be wrong in themselves; whether they can be met
 //! is [`crate::admission`]'s question.
 
+mod error;
 mod flavor;
+mod size;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 use jiff::Timestamp;
-use thiserror::Error;
 
-pub(crate) use self::flavor::is_resource_class;
+pub use self::error::TermsError;
 pub use self::flavor::{Flavor, FlavorSize, FlavorTraits};
+pub use self::size::InstanceSize;
 use crate::failure_domain::FailureDomain;
 use crate::free_pool::POOL_PROPERTY;
 use crate::hints::Hints;
@@ -21,50 +23,7 @@ use crate::lease_type::LeaseType;
 use crate::properties::HostProperties;
 use crate::requirement::Requirement;
 use crate::resources::Resources;
-use crate::text::Quoted;
 use crate::window::{Window, later};
-
-/// Why terms are none. Texts are Blazar's where it has one (API-create, API-texts).
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum TermsError {
-    /// The end is not after the start.
-    #[error("End date must be later than start date.")]
-    EndNotAfterStart,
-    /// It does not fit into the time in which it may lie.
-    #[error("The duration must not be longer than the time from start_date to end_date")]
-    LongerThanWindow,
-    /// The instant of the before-end action is not strictly inside.
-    #[error("Datetime is out of lease limits")]
-    BeforeEndOutOfLimits,
-    /// No host wanted.
-    #[error("Malformed parameter min and max (must be greater than or equal to 1)")]
-    NoHosts,
-    /// `max < min`.
-    #[error("Invalid values for min/max of hosts. Max must be equal to or larger than min.")]
-    MaxBelowMin,
-    /// Instances without CPU or memory, or that use nothing of their host at all.
-    #[error("{0} must be >= 1")]
-    EmptySize(&'static str),
-    /// More addresses required than wanted.
-    #[error(
-        "Invalid values for required_floatingips and amount. \
-         The amount must be equal to or longer than length of required_floatingips."
-    )]
-    MoreRequiredThanAmount,
-    /// A flavor's extra spec that placement does not understand, and so could not honour.
-    #[error(
-        "flavor {} has the extra spec {}={}, which reservations do not support",
-        Quoted(.flavor), Quoted(.key), Quoted(.value)
-    )]
-    UnsupportedExtraSpec {
-        /// The flavor.
-        flavor: String,
-        /// The key.
-        key: String,
-        /// Its value.
-        value: String,
-    },
-}
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -369,48 +328,6 @@ impl From<Option<bool>> for Affinity {
             None => Self::Any,
             Some(true) => Self::OneHost,
             Some(false) => Self::DistinctHosts,
-        }
-    }
-}
-
-/// The size of one instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InstanceSize {
-    vcpus: NonZeroU32,
-    memory_mib: NonZeroU32,
-    disk_gib: u32,
-}
-
-impl InstanceSize {
-    /// At least one virtual CPU and some memory; disk may be 0. Blazar accepts no CPU, and even -1.
-    pub fn new(vcpus: u32, memory_mib: u32, disk_gib: u32) -> Result<Self, TermsError> {
-        let vcpus = NonZeroU32::new(vcpus).ok_or(TermsError::EmptySize("vcpus"))?;
-        let memory_mib = NonZeroU32::new(memory_mib).ok_or(TermsError::EmptySize("memory_mb"))?;
-        Ok(Self { vcpus, memory_mib, disk_gib })
-    }
-
-    /// Virtual CPUs.
-    pub fn vcpus(&self) -> u32 {
-        self.vcpus.get()
-    }
-
-    /// Memory, MiB.
-    pub fn memory_mib(&self) -> u32 {
-        self.memory_mib.get()
-    }
-
-    /// Disk, GiB.
-    pub fn disk_gib(&self) -> u32 {
-        self.disk_gib
-    }
-
-    /// What one instance uses of its host.
-    pub fn resources(&self) -> Resources {
-        Resources {
-            vcpus: self.vcpus().into(),
-            memory_mib: self.memory_mib().into(),
-            disk_gib: self.disk_gib.into(),
-            other: BTreeMap::new(),
         }
     }
 }

@@ -14,6 +14,7 @@
 //!
 //! Passwords and tokens are never in errors, logs or `Debug`.
 
+mod access_rule;
 mod call;
 mod catalog;
 mod error;
@@ -25,10 +26,11 @@ mod standing;
 mod token;
 mod transport;
 
+pub use access_rule::AccessRule;
 pub use call::{Answer, Api, Call, Microversion};
 pub use catalog::{Catalog, Endpoint, Interface, Service};
 pub use error::{Error, ErrorKind};
-pub use identity::{AccessRule, has_project, identity_url, validate};
+pub use identity::{has_project, identity_url, validate};
 pub use login::{Domain, Login, Project, Secret, User};
 pub use retry::Retry;
 pub use session::{Cloud, Session, SetupError};

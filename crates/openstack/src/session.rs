@@ -11,11 +11,10 @@ use thiserror::Error;
 use crate::call::{Answer, Api, Call};
 use crate::catalog::Interface;
 use crate::error::{Error, ErrorKind, hide};
-use crate::identity::{MOST_BYTES, SUBJECT};
 use crate::login::Login;
 use crate::retry::Retry;
 use crate::standing::{Failures, Standing, Term};
-use crate::token::Token;
+use crate::token::{MOST_BYTES, SUBJECT, Token};
 use crate::transport::Transport;
 
 /// A cloud, and how to get in.

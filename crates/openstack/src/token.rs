@@ -1,11 +1,18 @@
 //! What Keystone says of a token.
 
 use jiff::{SignedDuration, Timestamp};
+use reqwest::header::HeaderName;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::access_rule::AccessRule;
 use crate::catalog::Catalog;
-use crate::identity::AccessRule;
+
+/// Largest answer about a token, bytes.
+pub(crate) const MOST_BYTES: usize = 4 << 20;
+
+/// The header that a new token comes in, and that a token which is asked about goes in.
+pub(crate) const SUBJECT: HeaderName = HeaderName::from_static("x-subject-token");
 
 /// Something with an identifier, a name, and a domain that the name is unique in.
 #[derive(Clone, Debug, PartialEq, Eq)]

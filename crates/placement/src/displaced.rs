@@ -26,11 +26,6 @@ impl Rescue {
     }
 }
 
-/// The memory that an instance occupies on its primary, MiB.
-pub(crate) fn used_memory(instance: &Instance) -> i64 {
-    if instance.uses_memory() { instance.memory } else { 0 }
-}
-
 /// Instances of a lost node that are to be started or created elsewhere.
 #[derive(Default)]
 pub(crate) struct Displaced {

@@ -17,6 +17,7 @@ use crate::evacuate::Destination;
 use crate::explain::words;
 use crate::fit::lack::{self, Lack};
 use crate::order::BestFirst;
+pub use crate::role::Role;
 use crate::watch::{Health, Watch};
 
 /// Why nodes are emptied, which decides what must leave them.
@@ -39,15 +40,6 @@ pub struct DrainOptions {
     pub ignore_soft_errors: bool,
     /// Whether moves that copy disks are allowed.
     pub disk_moves: bool,
-}
-
-/// What a node is to an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// It runs the instance.
-    Primary,
-    /// It holds the mirror.
-    Secondary,
 }
 
 /// Why a copy of an instance stays where it is.

@@ -13,8 +13,6 @@
 
 use cluster::Instance;
 
-use crate::displaced::used_memory;
-
 /// What an instance takes, MiB; not negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Size {
@@ -40,6 +38,11 @@ impl Size {
     pub fn covers(&self, other: &Self) -> bool {
         self.memory >= other.memory && self.disk >= other.disk
     }
+}
+
+/// The memory that an instance occupies on its primary, MiB.
+pub(crate) fn used_memory(instance: &Instance) -> i64 {
+    if instance.uses_memory() { instance.memory } else { 0 }
 }
 
 /// What a node has free, MiB.

@@ -34,6 +34,7 @@ mod pair;
 pub mod reboot;
 pub mod redundancy;
 pub mod repair;
+mod role;
 pub mod score;
 mod search;
 mod slots;

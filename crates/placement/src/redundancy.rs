@@ -11,8 +11,9 @@ use cluster::{Cluster, Instance, InstanceIdx, Move, NodeIdx, Outcome, Probe, Und
 
 use crate::allocate;
 use crate::board::Board;
-use crate::displaced::{Displaced, Rescue, used_memory};
+use crate::displaced::{Displaced, Rescue};
 use crate::evacuate::Latest;
+use crate::evacuation::used_memory;
 use crate::slots::{Count, Newcomer, Slots, Tables};
 
 /// A tentative placement as the test sees it.

@@ -5,11 +5,12 @@
 //! directory of an empty server is kept from one run to the next, since making it takes longer than most tests.
 
 mod programs;
+mod unprivileged;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::Ipv4Addr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -20,13 +21,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::programs::Programs;
+use crate::unprivileged::{give_away, output, unprivileged};
 
 /// How often is looked whether it takes connections yet, and how long.
 const LOOKS: u32 = 600;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-
-/// PostgreSQL refuses to run as root. This user has no rights of its own.
-const NOBODY: u32 = 65_534;
 
 /// Starts the server and stops it when nobody holds the other end of its standard input any more: that is so
 /// after any end of whoever started it. What it writes goes to the log.
@@ -192,19 +191,6 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     give_away(path)
 }
 
-/// Whether this is root, who owns the root directory and every process's own entry.
-fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
-}
-
-fn give_away(path: &Path) -> io::Result<()> {
-    if is_root() { chown(path, Some(NOBODY), Some(NOBODY)) } else { Ok(()) }
-}
-
-fn unprivileged(command: &mut Command) -> &mut Command {
-    if is_root() { command.uid(NOBODY).gid(NOBODY) } else { command }
-}
-
 fn configure(data: &Path, sockets: &Path) -> io::Result<()> {
     let settings = format!(
         "listen_addresses = ''\nunix_socket_directories = '{}'\nfsync = off\n\
@@ -213,29 +199,4 @@ fn configure(data: &Path, sockets: &Path) -> io::Result<()> {
         sockets.display()
     );
     fs::write(data.join("postgresql.conf"), settings)
-}
-
-/// What a command printed, or what it complained of.
-fn output(command: &mut Command) -> Result<String, String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    // The output is read to its end, which comes when nobody has the stream any more: not a server's.
-    let output = unprivileged(command).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    } else {
-        Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()))
-    }
-}
-
-/// A file that is locked until it is dropped.
-fn locked(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-    file.lock()?;
-    Ok(file)
-}
-
-/// Makes a directory that only its owner may enter.
-fn make_private(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().mode(0o700).create(path)
 }

@@ -1,12 +1,12 @@
 //! PostgreSQL's programs, and an empty server that is copied.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{NOBODY, give_away, is_root, locked, make_private, output, unprivileged};
+use crate::unprivileged::{NOBODY, give_away, is_root, output, unprivileged};
 
 const MISSING: &str = "PostgreSQL's server is missing: install it with 'apt-get install postgresql' (as root), or put \
                        initdb on the path, and try again";
@@ -96,6 +96,18 @@ impl Programs {
         output(unprivileged(&mut command))?;
         fs::rename(&unfinished, empty).map_err(text)
     }
+}
+
+/// A file that is locked until it is dropped.
+fn locked(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// Makes a directory that only its owner may enter.
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(path)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "what `map_err` wants")]

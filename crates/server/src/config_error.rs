@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::auth::AuthFileError;
+use crate::auth::file::AuthFileError;
 use crate::policy::PolicyError;
 
 /// Why a server cannot be made from its settings.

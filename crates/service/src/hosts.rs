@@ -20,7 +20,7 @@ use leases::text::{Quoted, counted, quoted_list};
 use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Version, Write};
 
 use crate::deciding::beside_requests;
-use crate::free_pools::{elsewhere, enter_moved, without_host};
+use crate::other_hosts::{elsewhere, enter_moved, without_host};
 use crate::service::Service;
 use crate::state::State;
 use crate::transact::{ATTEMPTS, Transaction};

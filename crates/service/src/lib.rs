@@ -35,6 +35,7 @@ mod leasing;
 mod listing;
 mod notices;
 mod offers;
+mod other_hosts;
 mod places;
 mod placing;
 mod preemptible_projects;

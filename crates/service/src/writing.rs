@@ -297,13 +297,17 @@ impl Writer<'_> {
         passes.retain(|entries| !entries.is_empty());
         let several = passes.len() > 1;
         if several && self.accepted(together(passes.iter().flatten(), now)).await? {
-            passes.into_iter().flatten().for_each(|entry| (entry.done)(self.service));
+            for entry in passes.into_iter().flatten() {
+                (entry.done)(self.service);
+            }
             return Ok(Committed { any: true, all: true });
         }
         let mut committed = Committed { any: false, all: !several };
         for entries in passes {
             if self.accepted(together(&entries, now)).await? {
-                entries.into_iter().for_each(|entry| (entry.done)(self.service));
+                for entry in entries {
+                    (entry.done)(self.service);
+                }
                 committed.any = true;
                 continue;
             }

@@ -9,13 +9,12 @@ use jiff::Timestamp;
 use leases::usage::Event;
 use sqlx::PgConnection;
 use store::encoding::usage::hosts_json;
-use store::encoding::{record_key_from_text, record_key_text, subject_number};
-use store::{Advance, Changes, Commit, Delta, KEPT_REVISIONS, RecordKey, Revision, StoreError};
+use store::encoding::{record_key_text, subject_number};
+use store::{Advance, Commit, KEPT_REVISIONS, RecordKey, Revision};
 use uuid::Uuid;
 
-use crate::columns::{plain, text, us, uuid};
+use crate::columns::{text, us, uuid};
 use crate::error::Trouble;
-use crate::load::{self, Wanted};
 use crate::usage::maybe;
 
 /// So many are forgotten together.
@@ -128,20 +127,4 @@ fn each<T>(events: &[Event], of: impl FnMut(&Event) -> T) -> Vec<T> {
 /// A column of these records.
 pub(crate) fn column<R>(records: &[R], of: fn(&R) -> &str) -> Vec<String> {
     records.iter().map(|record| text(of(record)).into_owned()).collect()
-}
-
-/// What has changed since then, in a transaction that sees one instant.
-pub(crate) async fn since(db: &mut PgConnection, revision: Revision) -> Result<Changes, Trouble> {
-    let Ok(number) = i64::try_from(revision.number) else { return Ok(Changes::Reload) };
-    let rows = sqlx::query!("SELECT mark, keys FROM change WHERE number >= $1 ORDER BY number", number);
-    let mut rows = rows.fetch_all(&mut *db).await?.into_iter();
-    if rows.next().map(|row| row.mark.as_u128()) != Some(revision.mark) {
-        return Ok(Changes::Reload);
-    }
-    let mut changed = BTreeSet::new();
-    for key in rows.flat_map(|row| row.keys) {
-        changed.insert(record_key_from_text(&plain(key)).map_err(StoreError::from)?);
-    }
-    let snapshot = load::snapshot(db, Wanted::only(&changed)).await?;
-    Ok(Changes::Delta(Box::new(Delta::of(changed, snapshot))))
 }

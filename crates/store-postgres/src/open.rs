@@ -1,15 +1,11 @@
 //! Opening the database, and bringing its schema up to date.
 
-use std::sync::Arc;
-
 use sqlx::PgConnection;
 use sqlx::migrate::{MigrateError, Migrator};
 use store::schema::{Newer, Schema};
 use thiserror::Error;
 
-use crate::PostgresStore;
-use crate::hints::Hints;
-use crate::pool::Pool;
+use crate::postgres_store::PostgresStore;
 use crate::servers::{Found, NoServer, Servers};
 
 /// The schema's history. Whether later migrations than these are bearable is not for the migrator to say
@@ -114,11 +110,6 @@ impl PostgresStore {
         let migrations = migrations();
         let found = check(servers, &mut connection, &migrations).await?;
         Ok(SchemaState { found, known: newest(&migrations) })
-    }
-
-    fn of(servers: Servers) -> Self {
-        let pool = Arc::new(Pool::new(servers));
-        Self { hints: Hints::of(Arc::clone(&pool)), pool }
     }
 }
 

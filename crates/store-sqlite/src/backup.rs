@@ -7,9 +7,9 @@ use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use thiserror::Error;
 
-use crate::OpenError;
 use crate::file::{self, Partial};
 use crate::open::{BUSY_TIMEOUT, options};
+use crate::open_error::OpenError;
 
 /// Why there is no copy.
 #[derive(Debug, Error)]

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use sqlx::SqliteConnection;
-use store::encoding::{from_json, json, record_key_from_text, record_key_text};
-use store::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StoreError};
+use store::encoding::{json, record_key_text};
+use store::{Advance, KEPT_REVISIONS, RecordKey, Revision, StoreError};
 
 use crate::columns::uuid;
 use crate::error::unavailable;
-use crate::load;
 
 /// So many are forgotten together.
 const FORGOTTEN_TOGETHER: u64 = 1000;
@@ -48,29 +47,4 @@ pub(crate) async fn enter_some(
     keys: &BTreeSet<RecordKey>,
 ) -> Result<Option<Advance>, StoreError> {
     if keys.is_empty() { Ok(None) } else { enter(db, keys).await.map(Some) }
-}
-
-/// What has changed since then, in one reading transaction.
-///
-/// Everything is loaded for it. Whoever has the file is the only one to write to it, and so knows what was
-/// changed; this is for those who lost sight of it.
-pub(crate) async fn since(db: &mut SqliteConnection, revision: Revision) -> Result<Changes, StoreError> {
-    let Ok(number) = i64::try_from(revision.number) else { return Ok(Changes::Reload) };
-    let rows = sqlx::query!("SELECT mark, keys FROM change WHERE number >= ? ORDER BY number", number);
-    let mut rows = rows.fetch_all(&mut *db).await.map_err(unavailable)?.into_iter();
-    let known = rows.next().map(|row| uuid(&row.mark)).transpose()?;
-    if known != Some(revision.mark) {
-        return Ok(Changes::Reload);
-    }
-    let mut changed = BTreeSet::new();
-    for row in rows {
-        for key in from_json::<Vec<String>>("keys of records", &row.keys)? {
-            changed.insert(record_key_from_text(&key)?);
-        }
-    }
-    if changed.is_empty() {
-        let revision = last(db).await?;
-        return Ok(Changes::Delta(Box::new(Delta { revision, ..Delta::default() })));
-    }
-    Ok(Changes::Delta(Box::new(Delta::of(changed, load::snapshot(db).await?))))
 }

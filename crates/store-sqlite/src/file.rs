@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use store::StoreError;
 
-use crate::OpenError;
+use crate::open_error::OpenError;
 
 /// What SQLite keeps beside a database while it is open, or after whoever had it open was killed.
 const JOURNALS: [&str; 3] = ["-wal", "-shm", "-journal"];

@@ -2,22 +2,23 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use sqlx::Connection;
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions,
     SqliteSynchronous,
 };
 use store::Store as _;
-use store::schema::{Newer, Schema};
-use thiserror::Error;
+use store::schema::Schema;
 use tokio::sync::{Mutex, watch};
 
-use crate::{SqliteStore, file};
+use crate::file;
+use crate::open_error::OpenError;
+use crate::sqlite_store::SqliteStore;
 
 /// The schema's history; it is brought up to date when a store is opened. Whether later migrations than these are
 /// bearable is not for the migrator to say ([`Schema::check`]).
@@ -40,84 +41,6 @@ const WRITER_CACHE: &str = "-32768";
 
 /// How long to wait for others that have the file open, such as a backup.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Why a store cannot be opened.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// Another service has it.
-    #[error("{0} is in use by another service: stop that one first, or give this one another file")]
-    InUse(PathBuf),
-    /// Its name is a symbolic link to nothing.
-    #[error("{0} is a symbolic link to a file that is not there: remove the link, or bring the file back")]
-    Dangling(PathBuf),
-    /// It has other names, under which another service would not see that it is in use.
-    #[error(
-        "{path} has {links} names (hard links), and a database may have one only: \
-         remove the others, or copy it by `allot database backup`"
-    )]
-    Linked {
-        /// The file.
-        path: PathBuf,
-        /// How many names.
-        links: u64,
-    },
-    /// What was committed last is there, and the database is not.
-    #[error(
-        "{path} is missing or empty, but {journal} is there, which holds what was last written to it: \
-         bring {path} back, or move {journal} away"
-    )]
-    JournalAlone {
-        /// The database.
-        path: PathBuf,
-        /// The journal.
-        journal: PathBuf,
-    },
-    /// The file cannot be used.
-    #[error("cannot use {path}: {error}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        error: io::Error,
-    },
-    /// The lock beside it cannot be had.
-    #[error("cannot lock {path}: {error}")]
-    Lock {
-        /// The file that is locked.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        error: io::Error,
-    },
-    /// It is of a later version.
-    #[error("{path}: {error}")]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        error: Newer,
-    },
-    /// It is none of ours, or damaged.
-    #[error("{path} cannot be brought up to date: {error}")]
-    Migrate {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        error: MigrateError,
-    },
-    /// It cannot be read or written.
-    #[error("cannot open {path}: {error}")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        error: sqlx::Error,
-    },
-}
 
 impl SqliteStore {
     /// Opens the store in that file, which is made if there is none, and locks it. A lock goes with the process

@@ -8,10 +8,12 @@ use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 use store::StoreError;
 
+use crate::backup::{self, BackupError};
 use crate::error::unavailable;
 use crate::file::{self, Partial};
 use crate::open::{check_schema, migrations, options};
-use crate::{BackupError, OpenError, SqliteStore, backup};
+use crate::open_error::OpenError;
+use crate::sqlite_store::SqliteStore;
 
 impl SqliteStore {
     /// Writes everything back into the file, so that it is complete without what SQLite keeps beside it, and lets go of

@@ -6,6 +6,7 @@
 //! last, and use all processors.
 
 mod lanes;
+mod stage;
 
 use std::path::Path;
 use std::process::Command;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use self::lanes::Ended;
+use self::stage::{Check, Outcome, Programs, Stage, command, counted};
 use crate::arguments::Arguments;
 use crate::compare::Pair;
 use crate::differential::{self, Plan};
@@ -29,47 +31,6 @@ pub const SEEDS: u64 = 120;
 pub const FILLINGS: u64 = 100;
 /// A case may take that many seconds; the reference exceeds it now and then.
 const CASE_SECONDS: u64 = 4;
-
-/// What is compared.
-#[derive(Clone, Debug)]
-struct Programs {
-    ours: Executable,
-    reference: Executable,
-}
-
-/// What came of a stage.
-#[derive(Debug)]
-enum Outcome {
-    Counted(Tally),
-    /// It could not be run, and why.
-    Skipped(&'static str),
-}
-
-/// How a stage is run.
-#[derive(Clone, Copy)]
-enum Check {
-    /// A command that succeeds or fails.
-    Command(fn() -> Result<()>),
-    /// Many checks.
-    Counted(fn(&Programs) -> Result<Outcome>),
-    /// Many checks of the leasing service.
-    Leasing(fn(&Executable) -> Result<Tally>),
-}
-
-/// A part of the run that can be run by itself.
-#[derive(Clone, Copy)]
-struct Stage {
-    name: &'static str,
-    check: Check,
-}
-
-const fn command(name: &'static str, check: fn() -> Result<()>) -> Stage {
-    Stage { name, check: Check::Command(check) }
-}
-
-const fn counted(name: &'static str, check: fn(&Programs) -> Result<Outcome>) -> Stage {
-    Stage { name, check: Check::Counted(check) }
-}
 
 /// One after the other; a command that fails ends the run.
 const FIRST: [Stage; 6] = [

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// How many files of a crate may be in one circle.
 const MOST: usize = 3;
 
+/// How many circles there may be in all crates.
+const MOST_CIRCLES: usize = 8;
+
 /// Larger circles, by a crate and a file in them, and why they stay.
 const EXCEPTIONS: [(&str, &str, &str); 2] = [
     ("placement", "allocate", "whether a node may fail is found out by placing its instances elsewhere"),
@@ -15,6 +18,9 @@ const EXCEPTIONS: [(&str, &str, &str); 2] = [
 
 /// What is imported, and from where: by module, as `leasing::create`; the crate's root is the empty name.
 type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// A `use`: whether it is a re-export, and the paths that it names.
+type Use = (bool, Vec<String>);
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates").to_owned()
@@ -37,7 +43,7 @@ fn modules(directory: &Path, above: &str, found: &mut BTreeMap<String, PathBuf>)
 
 /// The code of a file without comments and without its tests, which stand at its end.
 fn code(text: &str) -> String {
-    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -94,19 +100,56 @@ fn target(path: &str, module: &str, known: &BTreeMap<String, PathBuf>) -> Option
     Some(at.join("::")).filter(|found| found != module)
 }
 
+/// The `use` of a file, each with what it names; what is renamed keeps its own name.
+fn uses(code: &str) -> Vec<Use> {
+    let mut found = Vec::new();
+    for (before, rest) in code.match_indices("use ").map(|(at, _)| code.split_at(at)) {
+        let line = before.rsplit('\n').next().unwrap_or_default().trim();
+        let Some((tree, _)) = rest["use ".len()..].split_once(';') else { continue };
+        if line.is_empty() || line.starts_with("pub") {
+            let mut named = Vec::new();
+            paths(tree, "", &mut named);
+            found.push((line.starts_with("pub"), named));
+        }
+    }
+    found
+}
+
+/// Where a path leads to, and the name of what it leads to there.
+fn item<'p>(path: &'p str, module: &str, known: &BTreeMap<String, PathBuf>) -> Option<(String, &'p str)> {
+    let path = path.split(" as ").next().unwrap_or(path).trim();
+    Some((target(path, module, known)?, path.rsplit("::").next().unwrap_or(path)))
+}
+
 fn imports(source: &Path) -> Imports {
     let mut known = BTreeMap::new();
     modules(source, "", &mut known);
-    let of = |(module, path): (&String, &PathBuf)| {
-        let code = code(&fs::read_to_string(path).expect("a source file"));
-        let mut found = Vec::new();
-        for statement in code.split("use ").skip(1).filter_map(|rest| rest.split_once(';')) {
-            paths(statement.0, "", &mut found);
-        }
-        let targets = found.iter().filter_map(|path| target(path, module, &known)).collect();
-        (module.clone(), targets)
+    let read = |(module, path): (&String, &PathBuf)| {
+        let text = fs::read_to_string(path).expect("a source file");
+        (module.clone(), uses(&code(&text)))
     };
-    known.iter().map(of).collect()
+    let all: BTreeMap<String, Vec<Use>> = known.iter().map(read).collect();
+    // Whoever imports what a module re-exports depends on the file that has it.
+    let mut reexports: BTreeMap<(String, &str), String> = BTreeMap::new();
+    for (module, uses) in &all {
+        for path in uses.iter().filter(|(reexport, _)| *reexport).flat_map(|(_, paths)| paths) {
+            if let Some((from, name)) = item(path, module, &known) {
+                reexports.insert((module.clone(), name), from);
+            }
+        }
+    }
+    let of = |(module, uses): (&String, &Vec<Use>)| {
+        let named = uses.iter().filter(|(reexport, _)| !reexport).flat_map(|(_, paths)| paths);
+        let origin = |(mut at, name): (String, &str)| {
+            while let Some(from) = reexports.get(&(at.clone(), name)) {
+                at.clone_from(from);
+            }
+            at
+        };
+        let targets = named.filter_map(|path| item(path, module, &known)).map(origin);
+        (module.clone(), targets.filter(|target| target != module).collect())
+    };
+    all.iter().map(of).collect()
 }
 
 /// What is reached from a module.
@@ -132,8 +175,8 @@ fn circles(imports: &Imports) -> BTreeSet<BTreeSet<&str>> {
 }
 
 #[test]
-fn no_circle_of_files_is_large() {
-    let mut wrong = Vec::new();
+fn circles_of_files_are_few_and_small() {
+    let (mut wrong, mut all) = (Vec::new(), Vec::new());
     let mut exceptions: BTreeSet<(&str, &str)> =
         EXCEPTIONS.iter().map(|(of, file, _)| (*of, *file)).collect();
     let mut files = 0;
@@ -145,7 +188,11 @@ fn no_circle_of_files_is_large() {
         }
         let imports = imports(&path.join("src"));
         files += imports.len();
-        for circle in circles(&imports).into_iter().filter(|circle| circle.len() > MOST) {
+        let found = circles(&imports);
+        all.extend(
+            found.iter().map(|circle| format!("{name}: {}", Vec::from_iter(circle.clone()).join(", "))),
+        );
+        for circle in found.into_iter().filter(|circle| circle.len() > MOST) {
             let before = exceptions.len();
             exceptions.retain(|(of, file)| *of != name || !circle.contains(file));
             if exceptions.len() == before {
@@ -155,6 +202,7 @@ fn no_circle_of_files_is_large() {
     }
     assert!(files > 500, "the files are elsewhere: {files}");
     assert!(wrong.is_empty(), "circles of more than {MOST} files:\n{}", wrong.join("\n"));
+    assert!(all.len() <= MOST_CIRCLES, "more than {MOST_CIRCLES} circles:\n{}", all.join("\n"));
     assert!(exceptions.is_empty(), "these are no exceptions any more: {exceptions:?}");
 }
 
@@ -172,6 +220,19 @@ fn imports_are_read_as_they_are_written() {
     assert_eq!(leads("b::Thing", "a").as_deref(), Some("a::b"));
     assert_eq!(leads("std::fmt", "a"), None);
     assert_eq!(leads("self::b::Thing", "a").as_deref(), Some("a::b"));
+}
+
+#[test]
+fn what_is_re_exported_or_behind_the_declaration_of_tests_is_seen() {
+    let text = "#[cfg(test)]\nmod tests;\n\npub use self::b::{C, D as E};\nuse crate::f::G;\n// use x::y;\n";
+    let found = uses(&code(text));
+    let expected = [(true, vec!["self::b::C", "self::b::D as E"]), (false, vec!["crate::f::G"])];
+    assert_eq!(
+        found,
+        expected.map(|(reexport, paths)| (reexport, paths.into_iter().map(str::to_owned).collect()))
+    );
+    let inside = "use a::b;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n";
+    assert_eq!(uses(&code(inside)).len(), 1);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod apply;
 mod background_load;
+mod coming;
 mod driver;
 mod faults;
 mod instances;
@@ -13,6 +14,7 @@ mod power;
 mod reservations;
 mod script;
 mod state;
+mod supply;
 #[cfg(test)]
 mod tests;
 mod timing;

@@ -1,54 +1,14 @@
 //! The power of simulated machines: switching them takes effect at once, booting takes time, and may fail.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use leases::host::Health;
 use leases::ids::HostId;
 use leases::plan::Powered;
-use serde::{Deserialize, Serialize};
 
 use super::state::{Event, Host, Rules, State};
 use super::timing::later;
 use crate::site::Site;
 use crate::{FleetError, Outcome};
-
-/// The power of a machine, and what it has saved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Supply {
-    /// Since when it is off, if it is.
-    off_since: Option<Timestamp>,
-    /// When it has booted, if it is booting; never if it will not.
-    boots_until: Option<Timestamp>,
-    /// It will not boot any more until somebody repairs it.
-    broken: bool,
-    /// How long it was off until it was switched on last, milliseconds.
-    off_ms: i64,
-}
-
-impl Supply {
-    fn dark(&self) -> bool {
-        self.off_since.is_some() || self.boots_until.is_some()
-    }
-
-    /// From now on it boots as it should; so it does now, if it was trying.
-    pub(super) fn repair(&mut self) {
-        if self.boots_until == Some(Timestamp::MAX) {
-            self.boots_until = None;
-        }
-        self.broken = false;
-    }
-
-    /// It does not boot any more.
-    pub(super) fn break_boots(&mut self) {
-        self.broken = true;
-    }
-
-    /// How long it was off all together, until then.
-    pub(super) fn off_for(&self, now: Timestamp) -> SignedDuration {
-        let now_off = self.off_since.map_or(SignedDuration::ZERO, |since| now.duration_since(since));
-        SignedDuration::from_millis(self.off_ms).saturating_add(now_off)
-    }
-}
 
 impl Host {
     /// Whether it works: a machine that is off, or has not booted yet, does not.

@@ -15,8 +15,8 @@ use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::background_load::{BackgroundLoad, Talker};
-use super::power::Supply;
 use super::script::{Happening, SavedOwner};
+use super::supply::Supply;
 use super::timing::Timing;
 use super::violation::Violation;
 use crate::Keeper;

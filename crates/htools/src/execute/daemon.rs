@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::Annotation;
+use super::annotation::Annotation;
 use crate::luxi::{Client, LuxiError};
 use crate::opcode::OpCode;
 

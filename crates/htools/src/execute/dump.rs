@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::progress::Finished;
-use super::{JobId, JobSet, JobStatus};
+use super::daemon::{JobId, JobStatus};
+use super::jobs::{Finished, JobSet};
 use crate::opcode::{NewSecondary, OpCode, Tagged};
 use crate::report::shown;
 

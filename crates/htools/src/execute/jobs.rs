@@ -3,6 +3,7 @@
 use cluster::{Cluster, NodeIdx};
 use placement::balance::Step;
 
+use super::daemon::{JobId, JobStatus};
 use crate::opcode::{self, OpCode, Tagged};
 
 /// The tag of a node that was switched off because it was not needed.
@@ -16,6 +17,9 @@ pub(crate) struct JobSet {
     /// The operations of each job.
     pub(crate) jobs: Vec<Vec<OpCode>>,
 }
+
+/// A set that was run: what it did, and how its jobs ended.
+pub(super) type Finished = (String, Vec<(JobId, JobStatus)>);
 
 /// One set of jobs for each set of steps, one job for each step; `verb` begins their descriptions.
 pub(crate) fn moves(cluster: &Cluster, sets: &[Vec<Step>], verb: &str) -> Vec<JobSet> {

@@ -4,8 +4,10 @@ use std::io::{self, Write};
 
 use thiserror::Error;
 
+use super::annotation::Annotation;
 use super::daemon::{Clock, Daemon, DaemonError, JobId, JobStatus, id_list, wait};
-use super::{Annotation, JobSet, dump};
+use super::dump;
+use super::jobs::{Finished, JobSet};
 use crate::options::Program;
 
 /// Why not everything was carried out.
@@ -45,9 +47,6 @@ pub(crate) enum ExecuteError {
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }
-
-/// A set that was run: what it did, and how its jobs ended.
-pub(super) type Finished = (String, Vec<(JobId, JobStatus)>);
 
 /// Submits one set after another, each when the one before has succeeded.
 ///

@@ -1,4 +1,4 @@
-//! The sentences of an answer's `info` (HT-iallocator).
+//! The sentences of an answer's `info` (HT-iallocator), and what they share with explanations.
 
 use cluster::{Cluster, GroupIdx};
 use placement::allocate::Trials;
@@ -100,4 +100,16 @@ pub(super) fn dedicated_choice(cluster: &Cluster, choice: &GroupChoice<Metric>, 
 
 fn selected(cluster: &Cluster, choice: &GroupChoice<Metric>) -> String {
     choice.chosen().map_or(String::new(), |(g, _)| format!("Selected group: {}, ", cluster.group(g).name))
+}
+
+/// At most this many names are listed in a sentence.
+const LISTED: usize = 6;
+
+/// Some names, and how many more there are.
+pub(super) fn listed(names: &[&str]) -> String {
+    let shown = names.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(LISTED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }

@@ -6,7 +6,7 @@ use cluster::{Cluster, NodeIdx};
 use placement::health::GroupHealth;
 use serde::Serialize;
 
-use super::{Health, Scope};
+use super::health::{Health, Scope};
 
 #[derive(Serialize)]
 struct Document<'a> {

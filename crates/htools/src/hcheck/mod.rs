@@ -1,20 +1,21 @@
 //! `hcheck`: says what is wrong with a cluster, and what balancing would do about it (HT-hcheck).
 
+mod health;
 mod json;
 mod show;
 
 use std::io;
 
-use cluster::{Cluster, GroupIdx, InstanceIdx, NodeIdx};
+use cluster::Cluster;
 use placement::balance::{BalanceOptions, Balancer};
 use placement::groups::inhabited;
-use placement::health::{Faults, GroupHealth};
 use thiserror::Error;
 
 use crate::frame;
 use crate::io::{FAILURE, Io, SUCCESS};
 use crate::options::{Options, Program};
 use crate::source::{self, SourceError};
+use health::{Scope, health};
 use show::Phase;
 
 /// Exit status: something is wrong that balancing may fix.
@@ -32,21 +33,6 @@ enum HcheckError {
 /// Runs the program; returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Hcheck, args, io, check, |error| matches!(error, HcheckError::Output(_)))
-}
-
-/// A group that has nodes.
-struct Scope {
-    group: GroupIdx,
-    nodes: Vec<NodeIdx>,
-    instances: Vec<InstanceIdx>,
-}
-
-/// The state of each group, and of all together.
-struct Health {
-    groups: Vec<GroupHealth>,
-    all: Faults,
-    /// Whether anything needs to be done; the reference repeats its first verdict after balancing.
-    needs_balancing: bool,
 }
 
 fn check(options: &Options, io: &mut Io<'_>) -> Result<u8, HcheckError> {
@@ -78,14 +64,6 @@ fn check(options: &Options, io: &mut Io<'_>) -> Result<u8, HcheckError> {
     }
     show::end(options, io)?;
     Ok(if wanted { NEEDS_BALANCING } else { SUCCESS })
-}
-
-fn health(cluster: &mut Cluster, scopes: &[Scope], options: &Options, before: Option<&Health>) -> Health {
-    let of_group = |scope: &Scope| GroupHealth::of(cluster, &scope.nodes, !options.no_capacity_checks);
-    let groups: Vec<GroupHealth> = scopes.iter().map(of_group).collect();
-    let all: Faults = groups.iter().map(|group| group.faults).sum();
-    let needs_balancing = before.map_or(all.any(), |before| before.needs_balancing);
-    Health { groups, all, needs_balancing }
 }
 
 /// Balances every group that is not balanced well enough.

@@ -5,7 +5,7 @@ use std::io;
 use cluster::Cluster;
 use placement::health::{Faults, GroupHealth};
 
-use super::{Health, Scope};
+use super::health::{Health, Scope};
 use crate::io::Io;
 use crate::machine::quoted;
 use crate::number::fixed;

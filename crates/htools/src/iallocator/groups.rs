@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use cluster::{AllocPolicy, Group, Policy};
 
-use super::Dialect;
+use super::dialect::Dialect;
 use super::legacy;
 use crate::json::{Complaint, Flaw, json_record};
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use cluster::{Disk, DiskTemplate, Instance, InstanceStatus, NodeIdx};
 
-use super::Dialect;
+use super::dialect::Dialect;
 use crate::json::{Complaint, Cursor, Flaw, Json, Read, Syntax, each, json_record, record};
 
 json_record!(

@@ -4,16 +4,27 @@ use std::collections::{HashMap, HashSet};
 
 use cluster::{Group, GroupIdx, Instance, Node, NodeIdx, Policy};
 
+use super::dialect::Dialect;
 use super::error::{Owner, ProtocolError};
 use super::groups::RawGroup;
 use super::instances::{NodeNames, RawInstance};
+use super::legacy;
 use super::nodes::RawNode;
-use super::request::RawRequest;
-use super::{Dialect, Message, legacy};
+use super::reader::Reader;
+use super::request::{RawRequest, Request};
 use crate::data::ClusterData;
-use crate::json::{
-    Complaint, Cursor, Dict, Flaw, Hashing, Hypervisor, Slot, Step, Syntax, complete, json_record,
-};
+use crate::json::{Complaint, Cursor, Dict, Hashing, Hypervisor, Slot, Syntax, json_record};
+
+/// Everything that a message says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// The cluster as it is.
+    pub data: ClusterData,
+    /// What is asked.
+    pub request: Request,
+    /// The dialect that the message is written in.
+    pub dialect: Dialect,
+}
 
 json_record!(RawMessage<'t>, Complaint::Kind("JSObject"), {
     "cluster_tags" => cluster_tags: Vec<String>,
@@ -66,13 +77,6 @@ fn has_only_what_version2_has(raw: &RawMessage) -> bool {
         && nodes.0.iter().all(|(_, slot)| old_node(slot))
 }
 
-/// What is needed to build everything, and to tell where something is wrong.
-#[derive(Clone, Copy)]
-pub(super) struct Reader<'t> {
-    text: &'t str,
-    pub(super) dialect: Dialect,
-}
-
 impl Reader<'_> {
     fn message(self, mut raw: RawMessage<'_>) -> Result<Message, ProtocolError> {
         // In the reference's order: of several things that are wrong it says the first.
@@ -100,27 +104,6 @@ impl Reader<'_> {
         let data = ClusterData { groups, nodes, instances, tags, policy: Policy::default() };
         let request = self.request(request, &data)?;
         Ok(Message { data, request, dialect: self.dialect })
-    }
-
-    /// Says which object a complaint is about; `path` and `steps` both lead to it.
-    pub(super) fn error(self, flaw: Flaw, owner: Owner, path: &str, steps: &[Step]) -> ProtocolError {
-        let Flaw { unnamed, mut complaint } = flaw;
-        complete(&mut complaint, self.text, &mut steps.to_vec());
-        let owner = if unnamed { Owner::Unnamed } else { owner };
-        ProtocolError::Data { owner, path: path.to_owned(), complaint }
-    }
-
-    /// As [`Self::error`], for an element of a dictionary of the message.
-    fn entry_error(
-        self,
-        flaw: Flaw,
-        owner: fn(String) -> Owner,
-        dict: &'static str,
-        entry: (usize, &str),
-    ) -> ProtocolError {
-        let (position, name) = entry;
-        let steps = [Step::Key(dict), Step::At(position)];
-        self.error(flaw, owner(name.to_owned()), &format!("{dict}/{name}"), &steps)
     }
 
     fn groups(self, dict: Dict<'_, RawGroup<'_>>) -> Result<Vec<Group>, ProtocolError> {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use cluster::{GroupIdx, Instance, InstanceIdx, LookupError, NodeIdx, common_suffix};
 
-use super::Dialect;
+use super::dialect::Dialect;
 use super::error::{Owner, ProtocolError};
 use super::instances::RawInstance;
-use super::message::Reader;
+use super::reader::Reader;
 use crate::data::ClusterData;
 use crate::json::{Both, Complaint, Cursor, Flaw, Json, Read, Slot, Step, Syntax, json_record, record};
 

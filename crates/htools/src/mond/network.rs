@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cluster::Cluster;
 
-use super::{Collector, NodeReports, Report};
+use super::report::{Collector, NodeReports, Report};
 use crate::http::{Http, HttpError, Limits, SetupError, Trust};
 
 /// Where monitoring daemons listen.

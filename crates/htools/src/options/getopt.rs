@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::fmt::Write;
 
+use super::help;
+use super::program::Program;
 use super::table::{Argument, Flag, flags};
-use super::{Program, help};
 
 /// A command line taken apart.
 pub(super) struct Line {

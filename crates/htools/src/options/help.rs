@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Program;
+use super::program::Program;
 use super::table::{Argument, Flag, flags};
 
 /// Which version of what this is; also what jobs say about where they come from.

@@ -1,7 +1,7 @@
 //! Which options there are.
 
-use super::Options;
-use super::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace, Hsqueeze};
+use super::program::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace, Hsqueeze};
+use super::settings::Options;
 use super::values::{self, Done};
 use Argument::{None as NoArgument, Optional, Required};
 

@@ -1,5 +1,7 @@
 //! Command lines: what is understood, and what is refused.
 
+use cluster::InitialN1;
+use placement::Search;
 use proptest::prelude::*;
 
 use super::*;

@@ -7,7 +7,7 @@ use cluster::{
     Policy,
 };
 
-use super::{RowError, TextError};
+use super::error::{RowError, TextError};
 use crate::data::{ClusterData, bounded, bounded_float};
 use crate::json::quoted;
 use crate::number::{read_float, read_int};

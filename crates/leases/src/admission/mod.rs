@@ -15,6 +15,7 @@ mod departing;
 mod earliest;
 mod growing;
 mod healing;
+mod hint_rules;
 mod hosts;
 mod hunting;
 mod instances;

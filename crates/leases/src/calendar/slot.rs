@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Calendar;
+use super::bookings::Calendar;
 use crate::ids::{HostId, LeaseId};
 use crate::window::{Window, earlier, later};
 use crate::work::Budget;
@@ -28,7 +28,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    pub(super) fn new(gap: &Window, window: &Window, host: HostId) -> Self {
+    fn new(gap: &Window, window: &Window, host: HostId) -> Self {
         Self { gap: gap.length(), before: window.start().duration_since(gap.start()), host }
     }
 }
@@ -51,8 +51,57 @@ struct Chance {
     host: HostId,
 }
 
+impl Calendar {
+    /// How well the window, with cleaning time around it, fits the gap that it lies in. None if there is none.
+    ///
+    /// `within` bounds gaps that no booking bounds; the past should not be in it.
+    pub fn fit(
+        &self,
+        host: HostId,
+        window: &Window,
+        within: &Window,
+        without: Option<LeaseId>,
+    ) -> Option<Fit> {
+        // Few of all hosts have bookings that do not count; to leave some out takes longer.
+        let without = without.filter(|lease| self.has_booked(*lease, host));
+        let gap = match self.hosts.get(&host) {
+            Some(page) => page.gap_around(window, &window.widened(self.cleaning_time), within, without)?,
+            None => *within,
+        };
+        Some(Fit::new(&gap, window, host))
+    }
+
+    /// The earliest time within `within` when `count` of these hosts are free together for `length`, with
+    /// cleaning time around it, and which to take then. Bookings of the lease `without` do not count. None as well once
+    /// the budget is used up.
+    pub fn earliest_slot(
+        &self,
+        hosts: &[HostId],
+        count: usize,
+        length: SignedDuration,
+        within: &Window,
+        without: Option<LeaseId>,
+        budget: &Budget,
+    ) -> Option<Slot> {
+        earliest(self, hosts, count, length, within, (without, budget))
+    }
+
+    /// The earliest times within `within`, so many at most and none of which overlaps another, when `count` of these
+    /// hosts are free together for `length`, with cleaning time around it. Fewer once the budget is used up.
+    pub fn earliest_windows(
+        &self,
+        hosts: &[HostId],
+        count: usize,
+        length: SignedDuration,
+        within: &Window,
+        (most, budget): (usize, &Budget),
+    ) -> Vec<Window> {
+        earliest_windows(self, hosts, count, length, within, (most, budget))
+    }
+}
+
 /// The first slot of so many hosts within a time.
-pub(super) fn earliest(
+fn earliest(
     calendar: &Calendar,
     hosts: &[HostId],
     count: usize,
@@ -66,7 +115,7 @@ pub(super) fn earliest(
 }
 
 /// The first so many slots, none of which overlaps another. Each is as early as it can be after those before it.
-pub(super) fn earliest_windows(
+fn earliest_windows(
     calendar: &Calendar,
     hosts: &[HostId],
     count: usize,

@@ -12,7 +12,9 @@
 mod consumption;
 mod figures;
 mod plan;
+mod pool_report;
 mod power;
+pub(crate) mod record;
 mod report;
 mod slack;
 mod staging;
@@ -26,8 +28,10 @@ pub use self::figures::{
     BUSY_WATTS, Figures, IDLE_WATTS, NEVER, OFF_WATTS, SAVING, WattsPerCore, may_be_off,
 };
 pub use self::plan::{EnergyPlan, Ground, Need, PoolPlan, Rest, Switch, plan};
-pub use self::power::{Alarm, Power, PowerState, Settled, Slept, settle, step};
-pub use self::report::{PoolReport, Sleep, report};
+pub use self::pool_report::{PoolReport, Sleep};
+pub use self::power::{Alarm, Settled, Slept, settle, step};
+pub use self::record::{Power, PowerState};
+pub use self::report::report;
 pub use self::staging::readiness;
 
 /// Operator settings for switching hosts.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::ExtraSpecError;
+use super::error::ExtraSpecError;
 use crate::attributes::Attribute;
 use crate::requirement::{Number, Operator};
 

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{ExtraSpecError, Judge};
+use super::error::ExtraSpecError;
+use super::judge::Judge;
 use crate::attributes::Attribute;
 use crate::host::Host;
 

@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use placement::clear::{self, ExclusionGroup, Label, NPlusOne, Node, NodeId, Request, Role};
 
-use super::{Cost, DESTINATIONS, Hunting, Move, Surroundings, is_foreign, receives};
+use super::hunting::Hunting;
+use super::record::{Cost, Move};
+use super::surroundings::{Surroundings, is_foreign, receives};
 use crate::host::{Health, Host, Inventory};
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::plan::{Guest, GuestOwner, GuestSize};
 use crate::project::ProjectId;
 use crate::work::Budget;
 
+/// A guest that so many hosts have not got in the end is left alone.
+pub(crate) const DESTINATIONS: usize = 3;
 /// A search ends after so many looks, however large the fleet is.
 const MOST_LOOKS: u64 = 20_000_000;
 /// Looks take less time than the other things that a [`Budget`] counts.

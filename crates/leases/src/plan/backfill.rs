@@ -3,7 +3,7 @@
 use super::Claims;
 use super::World;
 use super::effort::Effort;
-use super::handover::stop;
+use super::leaving::stop;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use crate::admission::is_used;
 use crate::ids::{HostId, LeaseId};

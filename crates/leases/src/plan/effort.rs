@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::World;
 use super::step::{Action, Failures, Step};
+use super::world::World;
 use crate::host::Inventory;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::Lease;

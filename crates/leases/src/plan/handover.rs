@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::Claims;
 use super::backfill;
 use super::effort::{Effort, Waiting};
+use super::leaving::{doomed, stop};
 use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use super::reservations;
@@ -164,19 +165,6 @@ fn leaver<'a>(claims: &Claims<'a>, lease: LeaseId, host: HostId, now: Timestamp)
     leaves.then_some(lease)
 }
 
-/// Guests that a lease leaves behind and that go with it. Those of a lease that nobody knows stay: what is not
-/// understood is not deleted.
-pub(super) fn doomed<'o>(
-    lease: Option<&Lease>,
-    observed: &'o ObservedHost,
-) -> impl Iterator<Item = &'o Guest> {
-    let doomed = lease.filter(|lease| lease.end_action.deletes()).map(|lease| lease.id);
-    observed
-        .guests
-        .iter()
-        .filter(move |guest| doomed.is_some_and(|lease| guest.owner == GuestOwner::Lease(lease)))
-}
-
 /// Plans what empties a fenced host for a lease; says whether it is empty.
 fn drained(
     effort: &mut Effort<'_>,
@@ -273,26 +261,5 @@ pub(super) fn move_or_stop(
     let first = observed.guests.iter().filter(|other| other.moving_to.is_some() || earlier(other)).count();
     if first < effort.world.rules.moves_at_once {
         effort.step(Action::MoveGuest(host, guest.id, to), Some(lease.id));
-    }
-}
-
-/// A preemptible guest is asked to shut down, and deleted when its grace time has passed.
-pub(super) fn stop(
-    effort: &mut Effort<'_>,
-    claims: &Claims<'_>,
-    host: HostId,
-    guest: &Guest,
-    lease: Option<&Lease>,
-) {
-    let lease = lease.map(|lease| lease.id);
-    let Some(since) = guest.stopping_since else {
-        effort.step(Action::StopGuest(host, guest.id), lease);
-        return;
-    };
-    let deadline = later(since, claims.notice(guest.id, effort.world.rules));
-    if deadline <= effort.world.now {
-        effort.step(Action::DeleteGuest(host, guest.id), lease);
-    } else {
-        effort.wake(deadline);
     }
 }

@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::effort::Effort;
-use super::handover::doomed;
+use super::leaving::doomed;
 use super::observed::{Guest, GuestOwner, Place};
 use super::reservations;
 use super::step::Action;

@@ -16,13 +16,16 @@ mod backfill;
 mod effort;
 mod handover;
 mod instances;
+mod leaving;
 mod life;
 mod observed;
 mod reservations;
+mod rules;
 mod shares;
 mod step;
 #[cfg(test)]
 mod tests;
+mod world;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,94 +40,15 @@ pub use self::observed::{
     Recipe, Told,
 };
 pub use self::reservations::{is_prepared, plan_reservations};
+pub(crate) use self::rules::FENCE_TOLERANCE;
+pub use self::rules::PlanRules;
 pub use self::step::{Action, Backoff, Failures, History, Step};
-use crate::host::{Health, Inventory};
+pub use self::world::World;
+use crate::host::Health;
 use crate::ids::{GuestId, HostId, LeaseId, ReservationId};
 use crate::instance::{Departure, Instance, InstanceKind};
 use crate::lease::{Allocation, Lease, Reservation};
-use crate::preemption::Class;
 use crate::status::LeaseStatus;
-use crate::terms::BeforeEndAction;
-use crate::window::{earlier, later};
-
-/// Operator settings for hand-over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlanRules {
-    /// How long a preemptible guest has to shut down before it is deleted, unless its class says otherwise.
-    pub grace: SignedDuration,
-    /// The longest of these times: so long before the start of a lease the first are asked to leave.
-    pub longest_notice: SignedDuration,
-    /// So much longer is waited for everybody: by the clock of somebody else it may have been asked later.
-    pub slack: SignedDuration,
-    /// How long before the start of a lease its hosts are fenced, and preemptible guests moved away or asked to leave;
-    /// at the start if absent.
-    pub clear_ahead: Option<SignedDuration>,
-    /// How much of that is for moves: whoever is still there then is asked to leave.
-    pub moving_time: SignedDuration,
-    /// How failed steps are repeated.
-    pub backoff: Backoff,
-    /// What happens before the end where a lease does not say.
-    pub before_end: BeforeEndAction,
-    /// How often a snapshot is tried before the lease goes on without.
-    pub snapshot_attempts: u32,
-    /// How many guests are moved at once for one lease.
-    pub moves_at_once: usize,
-    /// How long after its end guests of a lease are moved away that are to be; who is still there then stays.
-    pub longest_departure: SignedDuration,
-    /// How often it is tried to start an instance before that is given up.
-    pub start_attempts: u32,
-    /// Whether leases may let preemptible instances on hosts that they do not use.
-    pub backfill: bool,
-}
-
-/// Whoever has a clock that is behind by less than this does not take back what was fenced ahead of a start, nor what
-/// was said about who is preempted.
-pub(crate) const FENCE_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
-
-impl PlanRules {
-    /// When the hosts of a lease that starts then begin to be cleared.
-    pub fn clears_at(&self, start: Timestamp) -> Timestamp {
-        self.clear_ahead.map_or(start, |ahead| earlier(start, ahead))
-    }
-
-    /// How long an instance has to shut down.
-    pub fn notice(&self, class: Option<&Class>) -> SignedDuration {
-        class.map_or(self.grace, Class::notice)
-    }
-
-    /// When a preemptible guest that is still there and has so long to shut down is asked to leave for a lease that
-    /// starts then.
-    pub fn asks_at(&self, start: Timestamp, notice: SignedDuration) -> Timestamp {
-        // Whoever needs less time than others stays so much longer.
-        let stays = self.longest_notice.max(self.grace).saturating_sub(notice).max(SignedDuration::ZERO);
-        later(self.clears_at(start), self.moving_time.saturating_add(stays)).min(start)
-    }
-
-    /// Leases that start until then have to be known to a plan that is made now.
-    pub fn horizon(&self, now: Timestamp) -> Timestamp {
-        self.clear_ahead.map_or(now, |ahead| later(later(now, ahead), FENCE_TOLERANCE))
-    }
-}
-
-impl Default for PlanRules {
-    /// A minute of grace, nothing before the end, two moves at once, an hour for them after the end, no backfill.
-    fn default() -> Self {
-        Self {
-            grace: SignedDuration::from_mins(1),
-            longest_notice: SignedDuration::ZERO,
-            slack: SignedDuration::ZERO,
-            clear_ahead: None,
-            moving_time: SignedDuration::ZERO,
-            backoff: Backoff::default(),
-            before_end: BeforeEndAction::None,
-            snapshot_attempts: 3,
-            moves_at_once: 2,
-            longest_departure: SignedDuration::from_hours(1),
-            start_attempts: 3,
-            backfill: false,
-        }
-    }
-}
 
 /// What a host should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,58 +98,6 @@ impl Plan {
     /// The steps that are due.
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(move |step| step.not_before <= now)
-    }
-}
-
-/// What a plan is made from.
-#[derive(Clone, Copy, Debug)]
-pub struct World<'a> {
-    /// What was seen.
-    pub observed: &'a Observed,
-    /// What became of earlier steps.
-    pub history: &'a History,
-    /// Operator settings.
-    pub rules: &'a PlanRules,
-    /// Instances that are to run, or to be destroyed.
-    pub instances: &'a [&'a Instance],
-    /// When leases of room start that need the place of others: of preemptible guests that are no instances on record
-    /// ([`crate::admission::Elsewhere`]), which are preempted, and of instances that [go
-    /// anyway](Instance::goes_anyway).
-    pub others_leaving: &'a BTreeMap<GuestId, Timestamp>,
-    /// Those instances whose guests are certain to be nowhere: they were looked for on hosts that work.
-    pub gone: &'a BTreeSet<GuestId>,
-    /// Hosts that are switched off, or on their way there or back: what is to be done to them waits until they are on.
-    pub asleep: &'a BTreeSet<HostId>,
-    /// Whether the fleet makes something for reservations as a whole ([`Prepared`]), without which they get nothing.
-    pub prepares: bool,
-    /// What hosts are called, for what leases say; their numbers are said if absent.
-    pub names: Option<&'a Inventory>,
-    /// The present, to the second.
-    pub now: Timestamp,
-}
-
-/// No guests.
-static NOBODY: BTreeSet<GuestId> = BTreeSet::new();
-/// No guests that leave.
-static NOBODY_LEAVES: BTreeMap<GuestId, Timestamp> = BTreeMap::new();
-/// No hosts.
-static NOWHERE: BTreeSet<HostId> = BTreeSet::new();
-
-impl<'a> World<'a> {
-    /// A world without instances.
-    pub fn new(observed: &'a Observed, history: &'a History, rules: &'a PlanRules, now: Timestamp) -> Self {
-        Self {
-            observed,
-            history,
-            rules,
-            instances: &[],
-            others_leaving: &NOBODY_LEAVES,
-            gone: &NOBODY,
-            asleep: &NOWHERE,
-            prepares: false,
-            names: None,
-            now,
-        }
     }
 }
 

@@ -8,7 +8,8 @@
 use jiff::Timestamp;
 
 use super::effort::{Effort, Waiting};
-use super::handover::{doomed, is_near, move_or_stop, stop};
+use super::handover::{is_near, move_or_stop};
+use super::leaving::{doomed, stop};
 use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use super::reservations;

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{InstanceSize, TermsError};
+use super::error::TermsError;
+use super::size::InstanceSize;
 use crate::host::Host;
-use crate::resources::{ResourceClass, Resources};
+use crate::resources::{ResourceClass, Resources, is_resource_class};
 
 /// A flavor's sizes, as Nova has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,12 +112,6 @@ impl Flavor {
     pub fn traits(&self) -> &FlavorTraits {
         &self.traits
     }
-}
-
-/// Whether Placement could have a resource class of that name.
-pub(crate) fn is_resource_class(name: &str) -> bool {
-    let letter = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
-    (1..=255).contains(&name.len()) && name.bytes().all(letter)
 }
 
 #[cfg(test)]

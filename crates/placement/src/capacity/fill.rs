@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, NodeIdx, Outcome, Undo};
 
-use super::{CapacityOptions, Ground, Placement, Shape};
+use super::ground::Ground;
+use super::options::CapacityOptions;
+use super::shape::Shape;
 use crate::allocate::{self, Failures, NoTargets, Targets, Trials};
 use crate::board::Board;
 use crate::pair;
@@ -17,6 +19,19 @@ const LEAST_BIG_STEP: usize = 20;
 const SMALL_STEP: usize = 10;
 /// Instances that take no memory might fit forever; no more of them are placed at a time.
 const MOST_WITHOUT_MEMORY: usize = 1 << 16;
+
+/// An instance that was placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Its number in the cluster.
+    pub instance: InstanceIdx,
+    /// What it looks like.
+    pub shape: Shape,
+    /// Its primary.
+    pub primary: NodeIdx,
+    /// Its secondary.
+    pub secondary: Option<NodeIdx>,
+}
 
 /// A cluster being filled.
 pub(super) struct Filler<'a> {

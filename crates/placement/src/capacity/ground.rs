@@ -2,7 +2,7 @@
 
 use cluster::{AllocPolicy, Cluster, DiskTemplate, GroupIdx, NodeIdx};
 
-use super::CapacityOptions;
+use super::options::CapacityOptions;
 use crate::allocate::{NoTargets, Targets};
 use crate::redundancy;
 

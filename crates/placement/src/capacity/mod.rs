@@ -5,48 +5,19 @@
 
 mod fill;
 mod ground;
+mod options;
 mod shape;
 mod tiered;
 
-use cluster::{Cluster, FailMode, InstanceIdx, NodeIdx};
+use cluster::{Cluster, FailMode};
 
 use crate::allocate::{Failures, NoTargets};
 
 use fill::Filler;
+pub use fill::Placement;
 pub use ground::{Ground, groups_not_redundant};
+pub use options::CapacityOptions;
 pub use shape::Shape;
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CapacityOptions {
-    /// Stop where some node could no longer be emptied (global N+1).
-    pub capacity_checks: bool,
-    /// Go on where nodes fail N+1 already, or offline ones cannot be emptied.
-    pub accept_existing: bool,
-    /// Groups that are not redundant only lose their own place; without this, they stop everything.
-    pub independent_groups: bool,
-    /// At most so many instances.
-    pub limit: Option<usize>,
-}
-
-impl Default for CapacityOptions {
-    fn default() -> Self {
-        Self { capacity_checks: true, accept_existing: false, independent_groups: false, limit: None }
-    }
-}
-
-/// An instance that was placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placement {
-    /// Its number in the cluster.
-    pub instance: InstanceIdx,
-    /// What it looks like.
-    pub shape: Shape,
-    /// Its primary.
-    pub primary: NodeIdx,
-    /// Its secondary.
-    pub secondary: Option<NodeIdx>,
-}
 
 /// What filling a cluster came to.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -6,8 +6,8 @@
 
 use cluster::FailMode;
 
-use super::Shape;
 use super::fill::Filler;
+use super::shape::Shape;
 use crate::allocate::Failures;
 
 /// A fill that ended, and from which smaller shapes are tried.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use cluster::{Cluster, DiskTemplate, FailMode, Figures, Instance, Node, NodeIdx, TagEffect};
 
 use crate::capacity::Shape;
-use crate::drain::Role;
+use crate::role::Role;
 
 /// What a node would need more of; 0 for what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]

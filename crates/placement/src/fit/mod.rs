@@ -3,19 +3,21 @@
 //! Instances are placed as [`crate::capacity`] does for `hspace`. Everything else is asked of the cluster that they
 //! fill: which nodes are nearest to taking one more, and how many more fit after one change.
 
+mod crowd;
 pub(crate) mod lack;
 mod moves;
 mod policy;
+mod remedy;
 
-use cluster::{AllocPolicy, Cluster, FailMode, GroupIdx, InstanceIdx, Node, NodeIdx};
+use cluster::{AllocPolicy, Cluster, FailMode, GroupIdx, NodeIdx};
 
-use crate::balance::Step;
 use crate::capacity::{CapacityOptions, Placement, Shape};
 use crate::watch::Watch;
-use crate::whatif::{NewNodes, Refusal, place};
+use crate::whatif::{Refusal, place};
+use crowd::Crowd;
 
 pub use lack::{Lack, Near};
-pub use policy::{Bound, PolicyChange};
+pub use remedy::{Action, Bound, MOST_COUNTED, PolicyChange, Remedy};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,31 +49,6 @@ pub struct Fit {
     /// What would make room for more.
     pub remedies: Vec<Remedy>,
 }
-
-/// A change that makes room.
-#[derive(Clone, Debug)]
-pub struct Remedy {
-    /// What to do.
-    pub action: Action,
-    /// How many more instances fit then; at most [`MOST_COUNTED`].
-    pub more: usize,
-}
-
-/// One way to make room.
-#[derive(Clone, Debug)]
-pub enum Action {
-    /// Some instances are moved, in this order.
-    Moves(Vec<Step>),
-    /// A bound of a policy is changed.
-    Policy(PolicyChange),
-    /// A node like most of its group joins.
-    AddNode(Box<Node>),
-    /// Nodes need not stay redundant: the request is made without the capacity check, and goes to these groups.
-    NoCapacityCheck(Vec<GroupIdx>),
-}
-
-/// No more are counted after a remedy.
-pub const MOST_COUNTED: usize = 100;
 
 /// Answers the question. The cluster is left unchanged.
 pub fn fit(cluster: &Cluster, question: &FitQuestion) -> Fit {
@@ -139,65 +116,4 @@ fn outside_policy(cluster: &Cluster, nodes: &[NodeIdx], shape: &Shape) -> Vec<(G
     groups.sort_unstable();
     groups.dedup_by_key(|(group, _)| *group);
     groups
-}
-
-/// A cluster that takes no more instances of a shape.
-struct Crowd {
-    filled: Cluster,
-    /// Instances from this number on are hypothetical: nobody moves them.
-    existing: usize,
-    /// The nodes that may take instances.
-    ground: Vec<NodeIdx>,
-    shape: Shape,
-    rules: CapacityOptions,
-}
-
-impl Crowd {
-    /// How many more fit on a changed copy.
-    fn room(&self, changed: &Cluster, most: usize) -> usize {
-        place(&mut changed.clone(), most, &self.shape, self.rules).placed.len()
-    }
-
-    /// The remedy, if it makes room.
-    fn remedy(&self, action: Action, changed: &Cluster) -> Option<Remedy> {
-        let more = self.room(changed, MOST_COUNTED);
-        (more > 0).then_some(Remedy { action, more })
-    }
-
-    fn groups(&self) -> Vec<GroupIdx> {
-        let mut groups: Vec<GroupIdx> = self.ground.iter().map(|n| self.filled.node(*n).group).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        groups
-    }
-
-    fn is_real(&self, index: InstanceIdx) -> bool {
-        index.at() < self.existing
-    }
-
-    /// What fits if nobody asks whether nodes can still be emptied, nor whether they can now.
-    fn unchecked(&self) -> Option<Remedy> {
-        if !self.rules.capacity_checks {
-            return None;
-        }
-        let rules = CapacityOptions { capacity_checks: false, accept_existing: true, ..self.rules };
-        let mut changed = self.filled.clone();
-        let placed = place(&mut changed, MOST_COUNTED, &self.shape, rules).placed;
-        let mut groups: Vec<GroupIdx> = placed.iter().map(|p| changed.node(p.primary).group).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        let (action, more) = (Action::NoCapacityCheck(groups), placed.len());
-        (more > 0).then_some(Remedy { action, more })
-    }
-
-    /// The group in which one more node makes the most room; of equals the first.
-    fn one_more_node(&self) -> Option<Remedy> {
-        let remedies = self.groups().into_iter().filter_map(|group| {
-            let like = NewNodes::typical(&self.filled, group)?;
-            let mut changed = self.filled.clone();
-            changed.add_node(like.clone());
-            self.remedy(Action::AddNode(Box::new(like)), &changed)
-        });
-        remedies.reduce(|best, next| if next.more > best.more { next } else { best })
-    }
 }

@@ -2,10 +2,12 @@
 
 use cluster::{Cluster, InstanceIdx, MirrorClass, Move, NodeIdx, Probe};
 
-use super::{Action, Crowd, Near, Remedy};
+use super::crowd::Crowd;
+use super::lack::Near;
+use super::remedy::{Action, Remedy};
 use crate::balance::{BalanceOptions, Balancer, Step};
 use crate::board::Board;
-use crate::drain::Role;
+use crate::role::Role;
 
 /// So many of the nearest nodes are relieved of an instance.
 const NODES_TRIED: usize = 5;

@@ -2,44 +2,9 @@
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, ISpec, NodeIdx, Policy};
 
-use super::{Action, Crowd, Remedy};
+use super::crowd::Crowd;
+use super::remedy::{Action, Bound, PolicyChange, Remedy};
 use crate::capacity::Shape;
-
-/// A bound of a group's policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// Virtual CPUs per physical one.
-    VcpuRatio,
-    /// Instance spindles per node spindle.
-    SpindleRatio,
-    /// Least or largest memory, MiB.
-    Memory,
-    /// Least or largest disk, MiB.
-    Disk,
-    /// Least or largest number of virtual CPUs.
-    Vcpus,
-    /// Least or largest use of spindles.
-    SpindleUse,
-    /// Least or largest number of disks.
-    Disks,
-    /// The allowed disk templates.
-    Template,
-}
-
-/// A bound that is changed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PolicyChange {
-    /// Whose policy.
-    pub group: GroupIdx,
-    /// Which bound.
-    pub bound: Bound,
-    /// What it is; none for [`Bound::Template`].
-    pub from: Option<f64>,
-    /// What it must be; none for [`Bound::Template`].
-    pub to: Option<f64>,
-    /// The template to be allowed, for [`Bound::Template`].
-    pub template: Option<DiskTemplate>,
-}
 
 /// Changes of one bound of one group that make room, each as small as possible.
 pub(super) fn remedies(crowd: &Crowd) -> Vec<Remedy> {

@@ -8,7 +8,7 @@
 pub(crate) mod basic;
 mod credentials;
 mod failures;
-mod file;
+pub(crate) mod file;
 mod hash;
 pub(crate) mod identity;
 mod key_file;

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use store::Notification;
 use tokio::sync::Mutex;
 
-use super::{Listener, TellError};
+use super::listener::{Listener, TellError};
 use crate::config::MessageBusConfig;
 use crate::config_error::ConfigError;
 use crate::message_bus::{MessageBus, Publishing, Queues, Route, check_names, wrong};

@@ -4,22 +4,20 @@
 //! lost answer or an outage it is told again, under the same identifier, and nothing is left out. While it takes none,
 //! the rest waits, in the store and not in the service. Of several services that share a store one tells.
 
+mod listener;
 mod message_bus;
 mod webhook;
 
-use std::fmt;
 use std::time::Duration;
 
 use ambient::Stopwatch;
-use async_trait::async_trait;
 use futures::future::join_all;
 use jiff::SignedDuration;
-use reqwest::StatusCode;
-use service::{Service, ServiceError};
-use store::Notification;
-use thiserror::Error;
+use service::Service;
 use tokio::sync::watch;
 
+pub(crate) use self::listener::Listener;
+use self::listener::TellError;
 use self::message_bus::Publisher;
 use self::webhook::Webhook;
 use crate::config::Config;
@@ -41,19 +39,6 @@ const BATCH: u32 = 100;
 /// The longest pause before a listener is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
-/// Who is told of everything that happens.
-#[async_trait]
-pub(crate) trait Listener: fmt::Debug + Send + Sync {
-    /// One of [`NAMES`].
-    fn name(&self) -> &'static str;
-
-    /// How long it is left alone after a first failure; each time twice as long.
-    fn first_pause(&self) -> Duration;
-
-    /// Tells it of one. It has taken the notification if there is no error.
-    async fn tell(&self, notification: &Notification) -> Result<(), TellError>;
-}
-
 /// The listeners that the settings name. Nobody is told anything yet.
 pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError> {
     let mut listeners: Vec<Box<dyn Listener>> = Vec::new();
@@ -64,31 +49,6 @@ pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError>
         listeners.extend(Publisher::new(config)?.map(|publisher| Box::new(publisher) as Box<dyn Listener>));
     }
     Ok(listeners)
-}
-
-/// Why a notification was not delivered.
-#[derive(Debug, Error)]
-pub(crate) enum TellError {
-    /// The web hook does not answer.
-    #[error("the listener does not answer: {0}")]
-    NoAnswer(reqwest::Error),
-    /// It answers something else than 2xx.
-    #[error("the listener answers {0}")]
-    Refused(StatusCode),
-    /// The message bus does not take it.
-    #[error("broker {broker} {what}")]
-    Broker {
-        /// Which of its brokers.
-        broker: String,
-        /// What that has done.
-        what: String,
-    },
-    /// What is to be sent cannot be written.
-    #[error("the notification cannot be written: {0}")]
-    Json(#[from] serde_json::Error),
-    /// The store does not work.
-    #[error(transparent)]
-    Service(#[from] ServiceError),
 }
 
 /// Tells a listener everything, forever.

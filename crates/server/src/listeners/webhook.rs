@@ -17,7 +17,7 @@ use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 use store::Notification;
 
-use super::{Listener, TellError};
+use super::listener::{Listener, TellError};
 use crate::config::{LONGEST_ANSWER, WebhookConfig};
 use crate::config_error::ConfigError;
 

@@ -1,7 +1,24 @@
-//! Checks, and whether they hold.
+//! Checks, what they are about, and whether they hold.
 
-use super::Target;
+use leases::project::{ProjectId, UserId};
+
 use crate::auth::identity::Identity;
+
+/// What a call is about: the owner of the lease, or the caller where it is about nothing in particular.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The project.
+    pub project: &'a ProjectId,
+    /// The user.
+    pub user: &'a UserId,
+}
+
+impl<'a> Target<'a> {
+    /// The caller.
+    pub fn caller(identity: &'a Identity) -> Self {
+        Self { project: &identity.project, user: &identity.user }
+    }
+}
 
 /// A check.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,28 +10,12 @@ mod parse;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leases::project::{ProjectId, UserId};
 use thiserror::Error;
 
 use self::check::Check;
+pub use self::check::Target;
 pub use self::defaults::Rule;
 use crate::auth::identity::Identity;
-
-/// What a call is about: the owner of the lease, or the caller where it is about nothing in particular.
-#[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
-    /// The project.
-    pub project: &'a ProjectId,
-    /// The user.
-    pub user: &'a UserId,
-}
-
-impl<'a> Target<'a> {
-    /// The caller.
-    pub fn caller(identity: &'a Identity) -> Self {
-        Self { project: &identity.project, user: &identity.user }
-    }
-}
 
 /// Why a policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -176,6 +160,8 @@ fn read_file(file: &str) -> Result<BTreeMap<String, String>, PolicyError> {
 
 #[cfg(test)]
 mod tests {
+    use leases::project::{ProjectId, UserId};
+
     use super::*;
     use crate::auth::identity::{Names, Roles};
 

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::filling::Fill;
-use super::replay::{Answer, Course};
+use super::course::{Answer, Course};
 use super::trace::{Job, Start};
 
 /// Shorter jobs than this count as so long in slowdowns: otherwise a job of a second that waits for a minute would count
@@ -91,6 +90,29 @@ pub struct Spread {
     pub p95: f64,
     /// The greatest.
     pub most: f64,
+}
+
+/// What preemptible instances came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Fill {
+    /// How many were asked for.
+    pub requests: u64,
+    /// How many of them ran.
+    pub started: u64,
+    /// For how many there was no place.
+    pub refused: u64,
+    /// How many were accepted and could not be started any more: a lease needed their place first.
+    pub without_result: u64,
+    /// How many ran as long as they wanted to.
+    pub done: u64,
+    /// How many were preempted for leases.
+    pub preempted: u64,
+    /// What all of them used, CPUs times hours.
+    pub core_hours: f64,
+    /// What those of it used that were preempted: lost, unless they kept something.
+    pub lost_core_hours: f64,
+    /// The part of all CPUs that was leased or used by them.
+    pub utilisation: f64,
 }
 
 impl Share {

@@ -6,41 +6,17 @@ use leases::ids::GuestId;
 use leases::instance::InstanceStatus;
 use leases::plan::GuestSize;
 use leases::preemption::{Mark, Marked};
-use serde::Serialize;
 use service::{NewInstance, Placing, ServiceError};
 use store::InstanceRecord;
 
 use super::arrivals::{Arrival, Arrivals};
-use super::figures::hours;
+use super::figures::{Fill, hours};
 use super::ground::MACHINE;
 use crate::world::{World, caller};
 
 const DISK_GIB: u32 = 10;
 /// Whose they are.
 const OWNER: &str = "spot";
-
-/// What preemptible instances came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Fill {
-    /// How many were asked for.
-    pub requests: u64,
-    /// How many of them ran.
-    pub started: u64,
-    /// For how many there was no place.
-    pub refused: u64,
-    /// How many were accepted and could not be started any more: a lease needed their place first.
-    pub without_result: u64,
-    /// How many ran as long as they wanted to.
-    pub done: u64,
-    /// How many were preempted for leases.
-    pub preempted: u64,
-    /// What all of them used, CPUs times hours.
-    pub core_hours: f64,
-    /// What those of it used that were preempted: lost, unless they kept something.
-    pub lost_core_hours: f64,
-    /// The part of all CPUs that was leased or used by them.
-    pub utilisation: f64,
-}
 
 /// One that was accepted.
 #[derive(Clone, Copy, Debug)]

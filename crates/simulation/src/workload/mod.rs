@@ -11,6 +11,7 @@
 
 mod arrivals;
 mod command;
+mod course;
 mod figures;
 mod filling;
 mod ground;
@@ -23,8 +24,7 @@ mod variant;
 
 pub use arrivals::{Arrival, Arrivals};
 pub use command::{CommandError, command};
-pub use figures::{Answers, Figures, Share, Spread};
-pub use filling::Fill;
+pub use figures::{Answers, Figures, Fill, Share, Spread};
 pub use replay::{Pace, ReplayError, replay};
 pub use trace::{Field, Job, Start, Trace, TraceError, Wrong};
 pub use variant::Variant;

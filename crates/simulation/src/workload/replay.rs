@@ -20,8 +20,9 @@ use store::{Changes, LeaseRecord, Revision, Store, StoreError, Wording};
 use thiserror::Error;
 
 use super::arrivals::Arrivals;
-use super::figures::{Figures, hours, leased_node_ms};
-use super::filling::{Fill, Filling};
+use super::course::{Answer, Course, Promise};
+use super::figures::{Figures, Fill, hours, leased_node_ms};
+use super::filling::Filling;
 use super::ground::{self, LEASED_HOSTS, OTHERS_RACK, RESERVED_RACK};
 use super::guests::Guests;
 use super::trace::{Job, Start, Trace};
@@ -89,38 +90,6 @@ pub enum ReplayError {
     /// There is no runtime.
     #[error("there is no runtime: {0}")]
     Runtime(#[from] std::io::Error),
-}
-
-/// How a request was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// It was not made yet, or waits.
-    None,
-    AsAsked,
-    AfterWaiting,
-    Later,
-    Shorter,
-    FewerHosts,
-    Refused,
-}
-
-/// What somebody was promised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Promise {
-    /// The start, as it was when the lease started, or as it is.
-    pub start_ms: i64,
-    pub length_ms: i64,
-    pub hosts: u32,
-}
-
-/// What becomes of a job. Times are milliseconds from the beginning of the trace.
-#[derive(Clone, Debug)]
-pub(super) struct Course {
-    pub job: Job,
-    pub answer: Answer,
-    pub promise: Option<Promise>,
-    pub started_ms: Option<i64>,
-    pub ended_ms: Option<i64>,
 }
 
 /// Something that somebody does at a time. Jobs are known by their places in the trace.

@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use store::booking::{Booking, BookingChanges, BookingKey, Bookings, Share, Subject};
 use uuid::Uuid;
 
-use super::leases::Held;
+use super::held::Held;
 use super::slots::{self, SlotsPlace};
 use crate::columns::{us, uuid, window};
 use crate::error::Trouble;

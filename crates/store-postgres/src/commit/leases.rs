@@ -11,16 +11,10 @@ use store::{CommitError, LeaseRecord, Version, Wording, Write};
 use uuid::Uuid;
 
 use super::bookings;
+use super::held::Held;
 use super::take::Taken;
 use crate::columns::{maybe_text, text, uuid};
 use crate::error::Trouble;
-
-/// What the store holds of a lease before it is written.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    pub(super) bookings: Bookings,
-    reservations: BTreeSet<ReservationId>,
-}
 
 /// Leases that are written, and which versions they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;

@@ -6,6 +6,7 @@
 
 mod bookings;
 mod free_pools;
+mod held;
 mod instances;
 mod inventory;
 mod leases;

@@ -9,7 +9,7 @@ use store::booking::{Booking, BookingKey, Share, Subject};
 use store::encoding::amounts;
 use uuid::Uuid;
 
-use super::leases::Held;
+use super::held::Held;
 use crate::columns::{number, plain, text, us, used as used_column, window};
 use crate::error::Trouble;
 

@@ -7,7 +7,7 @@ use sqlx::SqliteConnection;
 use store::booking::{Booking, BookingChanges, BookingKey, Bookings, Share, Subject};
 use store::{CommitError, StoreError};
 
-use super::leases::Held;
+use super::held::Held;
 use super::slots::{self, SlotsPlace};
 use crate::columns::{us, uuid, window};
 use crate::error::{failed, unavailable};

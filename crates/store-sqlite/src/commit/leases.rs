@@ -7,21 +7,15 @@ use ::leases::ids::{LeaseId, ReservationId};
 use ::leases::lease::Reservation;
 use serde::Serialize;
 use sqlx::SqliteConnection;
-use store::booking::{Bookings, bookings as bookings_of, changes};
+use store::booking::{bookings as bookings_of, changes};
 use store::encoding::{LeaseRow, hex, json, terms_json};
 use store::{CommitError, LeaseRecord, StoreError, Version, Write};
 
 use super::bookings;
+use super::held::Held;
 use super::take::Taken;
 use crate::columns::uuid;
 use crate::error::{failed, unavailable};
-
-/// What the store holds of a lease before it is written.
-#[derive(Debug, Default)]
-pub(super) struct Held {
-    pub(super) bookings: Bookings,
-    reservations: BTreeSet<ReservationId>,
-}
 
 /// Leases that are written, and which versions they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;

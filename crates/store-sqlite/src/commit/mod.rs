@@ -2,6 +2,7 @@
 
 mod bookings;
 mod free_pools;
+mod held;
 mod instances;
 mod inventory;
 mod leases;

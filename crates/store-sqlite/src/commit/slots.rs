@@ -9,7 +9,7 @@ use store::StoreError;
 use store::booking::{Booking, BookingKey, Share, Subject};
 use store::encoding::amounts;
 
-use super::leases::Held;
+use super::held::Held;
 use crate::columns::{number, us, used as used_column, uuid, window};
 use crate::error::unavailable;
 

@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
-use self::scenario::Scenario;
+use self::scenario::{LIMIT, Scenario};
 use crate::arguments::Arguments;
 use crate::compare::{self, Difference};
 use crate::luxi_server::Server;
@@ -25,8 +25,6 @@ use crate::run::{Executable, Outcome};
 use crate::tally::{MOST_SHOWN, Tally, report_failure};
 pub use replay::replay;
 
-/// A scenario lasts some seconds, most of them spent waiting.
-const LIMIT: Duration = Duration::from_mins(1);
 /// How many scenarios are compared by default: some half a minute.
 pub const SEEDS: u64 = 120;
 /// Scenarios that run at the same time: they wait far more than they compute.

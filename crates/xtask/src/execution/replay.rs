@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::LIMIT;
 use super::mask::mask;
+use super::scenario::LIMIT;
 use crate::compare;
 use crate::luxi_server::{Reply, Server};
 use crate::run::Executable;

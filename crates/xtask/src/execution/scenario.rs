@@ -1,6 +1,7 @@
 //! Draws scenarios: a cluster, a command line, and how its daemon treats jobs.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -11,6 +12,8 @@ use crate::json::Json;
 use crate::luxi_server::{Reply, Respond};
 use crate::random::Random;
 
+/// A scenario lasts some seconds, most of them spent waiting.
+pub const LIMIT: Duration = Duration::from_mins(1);
 /// The number of the first job that a daemon accepts; jobs before it are told of by tags.
 const FIRST_JOB: u64 = 101;
 /// What tags of repairs begin with.

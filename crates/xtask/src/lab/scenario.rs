@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail, ensure};
 
-use super::ganeti::Lab;
+use super::ganeti::cluster::Lab;
 use crate::compare;
 use crate::execution::mask::mask;
 use crate::known;

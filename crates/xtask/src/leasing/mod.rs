@@ -13,6 +13,7 @@ mod gabbi;
 pub mod hooks;
 pub mod http;
 mod message_bus;
+pub mod overlap;
 mod processes;
 pub mod python;
 pub mod race;

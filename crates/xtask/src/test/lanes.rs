@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use super::Stage;
+use super::stage::Stage;
 use crate::places;
 use crate::run::Executable;
 use crate::tally::Tally;

@@ -1,15 +1,13 @@
 //! What a Blazar has answered, as records of a store. Nothing is asked or changed here.
 
 mod addresses;
+mod instants;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
 
 use api::v1::{FlavorRequest, host_id, lease_id, read_reserved, reservation_id};
 use fleet_openstack::BlazarReservation;
 use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use leases::host::Host;
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::lease::{Allocation, EndAction, EventKind, EventStatuses, Lease, NewLease, Reservation};
@@ -27,6 +25,7 @@ use store::{HostRecord, LeaseRecord, PropertyRecord, Version, Wording};
 
 use self::addresses::Addresses;
 pub(super) use self::addresses::{Given, read as read_address};
+use self::instants::{instant, instant_or};
 use super::saved::Saved;
 
 /// Fields of hosts that are no capabilities, beside those that every host has.
@@ -254,18 +253,6 @@ fn in_cloud(lease: &Lease, reservation: &Reservation) -> Option<BlazarReservatio
 /// How a lease is called in what is printed.
 fn called(lease: &Lease) -> String {
     format!("lease {} ({})", lease.id, Quoted(&lease.name))
-}
-
-/// An instant as Blazar writes it, always in UTC.
-fn instant(text: &str) -> Result<Timestamp, String> {
-    let civil = DateTime::from_str(text).map_err(|_| format!("{} is no date", Quoted(text)))?;
-    let zoned = civil.to_zoned(TimeZone::UTC).map_err(|_| format!("{} is no date", Quoted(text)))?;
-    Ok(zoned.timestamp())
-}
-
-/// The same of one that need not be there.
-fn instant_or(text: Option<&String>, otherwise: Timestamp) -> Result<Timestamp, String> {
-    text.map_or(Ok(otherwise), |text| instant(text))
 }
 
 /// A host's number: Blazar writes it as text.

@@ -6,7 +6,8 @@ use cluster::{Cluster, FailMode, GroupIdx, InstanceIdx, MirrorClass, Move, NodeI
 use placement::evacuate::{self, Destination, EvacuateMode};
 use placement::explain::{refused_arrival, refused_secondary, words};
 
-use super::{Explanation, listed};
+use super::explanation::Explanation;
+use crate::hail::sentence::listed;
 use crate::hail::wanted::{Strategy, Wanted};
 use crate::io::Io;
 use crate::options::Options;

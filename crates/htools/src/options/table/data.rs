@@ -2,7 +2,7 @@
 
 use super::Argument::{Optional, Required};
 use super::{CHOICE, FILE, Flag, NOTHING, READERS, int, option, values};
-use crate::options::Program::{Hail, Harep, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace, Hsqueeze};
+use crate::options::program::Program::{Hail, Harep, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace, Hsqueeze};
 use crate::options::values::{FieldSelection, LuxiSocket, PrintCommands};
 
 pub(super) static FLAGS: &[Flag] = &[

@@ -2,7 +2,7 @@
 
 use super::Argument::Required;
 use super::{Flag, INSTANCES, NOTHING, float, int, number, option, values};
-use crate::options::Program::{Hail, Harep, Hbal, Hcheck, Hroller, Hspace, Hsqueeze};
+use crate::options::program::Program::{Hail, Harep, Hbal, Hcheck, Hroller, Hspace, Hsqueeze};
 
 pub(super) static FLAGS: &[Flag] = &[
     option(

@@ -2,7 +2,7 @@
 
 use super::Argument::Required;
 use super::{CHOICE, Flag, NOTHING, float, number, option, values};
-use crate::options::Program::{Harep, Hcheck, Hroller, Hscan, Hspace, Hsqueeze};
+use crate::options::program::Program::{Harep, Hcheck, Hroller, Hscan, Hspace, Hsqueeze};
 
 pub(super) static FLAGS: &[Flag] = &[
     option(

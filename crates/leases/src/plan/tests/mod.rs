@@ -11,7 +11,8 @@ use crate::reason::{for_operator, for_owner};
 use crate::requirement::Requirement;
 use crate::status::{EventStatus, ReservationStatus};
 use crate::terms::{
-    Affinity, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms, Terms,
+    Affinity, BeforeEndAction, FloatingIpsTerms, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms,
+    Terms,
 };
 use crate::testing::{at, lease, minutes, new_lease, window};
 use crate::window::Window;

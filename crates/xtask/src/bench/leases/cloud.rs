@@ -8,7 +8,6 @@ use futures::stream;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::CAPABILITIES;
 use crate::leasing::acknowledged::whole_hosts;
 use crate::leasing::date::Minute;
 use crate::leasing::http::{Answer, Caller, text};
@@ -16,6 +15,8 @@ use crate::places::cargo;
 use crate::random::Random;
 use crate::run::output_of;
 
+/// Capabilities of each host.
+const CAPABILITIES: usize = 30;
 /// Requests under way at once while the cloud is filled.
 const AT_ONCE: usize = 8;
 /// Leases begin from then on, so that none begins while something is measured; in hours.

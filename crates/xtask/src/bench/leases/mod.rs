@@ -24,9 +24,6 @@ use crate::leasing::server::{Launch, Server};
 use crate::places::{self, cargo};
 use crate::run::{Executable, output_of};
 
-/// Capabilities of each host.
-const CAPABILITIES: usize = 30;
-
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {

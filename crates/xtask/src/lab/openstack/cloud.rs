@@ -7,8 +7,10 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::PASSWORD;
 use crate::leasing::http::{IDLE, LIMIT};
+
+/// The password of the lab's own users, who are there for this run.
+pub const PASSWORD: &str = "labpw";
 
 /// What users of the lab have as password, but for its administrator.
 pub const OF_ALL: &str = "only for the lab";

@@ -3,9 +3,9 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::cloud::People;
+use super::Lab;
+use super::cloud::{PASSWORD, People};
 use super::site::{FREE_POOL, Site, until};
-use super::{Lab, PASSWORD};
 use crate::leasing::cases::Cases;
 use crate::run::{output_of, write};
 

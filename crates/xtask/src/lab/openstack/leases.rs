@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-use super::cloud::{Cloud, OF_ALL, People, administrator, of_project};
+use super::cloud::{Cloud, OF_ALL, PASSWORD, People, administrator, of_project};
 use super::site::{FREE_POOL, HOST_LEASE, Site, first_reservation, text_of, until};
 use super::watcher::{self, STAYS, Stay};
 use super::{
     ADDRESSES, ALLOT_FILTER, BLAZAR_FILTER, CLIENTS, DRIFT, FAILURES, FILTERS, IMAGES, Lab, METERING,
-    NOTIFICATIONS, PASSWORD, POWER, REPLICAS, SCENARIO, TENANT, TRAITS, VENDORDATA, addresses, drift, empty,
-    failures, filter, filters, images, metering, notifications, power, ratios, replicas, scenario, site,
-    staying, tenant, traits, vendordata,
+    NOTIFICATIONS, POWER, REPLICAS, SCENARIO, TENANT, TRAITS, VENDORDATA, addresses, drift, empty, failures,
+    filter, filters, images, metering, notifications, power, ratios, replicas, scenario, site, staying,
+    tenant, traits, vendordata,
 };
 use crate::lab::clients;
 use crate::leasing::cases::Cases;

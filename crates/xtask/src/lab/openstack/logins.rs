@@ -7,8 +7,10 @@ use anyhow::{Result, bail, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::cloud::{Answer, Cloud, OF_ALL, People, administrator, of_project, password, password_in};
-use super::{CACHE_TIME, Lab, PASSWORD};
+use super::cloud::{
+    Answer, Cloud, OF_ALL, PASSWORD, People, administrator, of_project, password, password_in,
+};
+use super::{CACHE_TIME, Lab};
 use crate::leasing::cases::Cases;
 use crate::leasing::server::Server;
 use crate::run::{Executable, output_of};

@@ -51,7 +51,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use self::cloud::{Cloud, People};
+use self::cloud::{Cloud, PASSWORD, People};
 use super::scripts;
 use crate::arguments::Arguments;
 use crate::leasing::cases::Cases;
@@ -70,9 +70,6 @@ const AMQP: u16 = 12;
 
 /// What compute hosts are, beside Nova's own drivers: the name of its module, and its text.
 const DRIVER: (&str, &str) = ("allot_lab_driver", include_str!("../../../lab/openstack/allot_lab_driver.py"));
-
-/// The password of the lab's own users, who are there for this run.
-const PASSWORD: &str = "labpw";
 
 /// How long a valid token is not asked about again, and how much longer it goes on while Keystone is away.
 const CACHE_TIME: u64 = 2;

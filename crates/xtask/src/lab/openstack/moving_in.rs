@@ -9,9 +9,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::addresses::external_network;
-use super::cloud::{Cloud, OF_NOVA, People, administrator, of_project};
+use super::cloud::{Cloud, OF_NOVA, PASSWORD, People, administrator, of_project};
 use super::site::{FREE_POOL, Site, text_of, until};
-use super::{Lab, PASSWORD, RESERVATION, empty, site};
+use super::{Lab, RESERVATION, empty, site};
 use crate::leasing::cases::Cases;
 use crate::leasing::date::Minute;
 use crate::run::{Executable, output_of};

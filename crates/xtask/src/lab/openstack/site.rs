@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::cloud::{Answer, Cloud, OF_ALL, OF_NOVA, People};
-use super::{Lab, PASSWORD, RESERVATION};
+use super::cloud::{Answer, Cloud, OF_ALL, OF_NOVA, PASSWORD, People};
+use super::{Lab, RESERVATION};
 use crate::leasing::date::Minute;
 use crate::leasing::server::{Launch, Server};
 use crate::run::{Executable, output_of};

@@ -6,8 +6,9 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::cloud::PASSWORD;
 use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, text_of, until};
-use super::{Lab, PASSWORD, RESERVATION, empty};
+use super::{Lab, RESERVATION, empty};
 use crate::leasing::cases::Cases;
 use crate::leasing::date::Minute;
 use crate::run::output_of;

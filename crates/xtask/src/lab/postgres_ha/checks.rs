@@ -12,7 +12,7 @@ use crate::leasing::cases::Cases;
 use crate::leasing::date::Minute;
 use crate::leasing::hooks::Hooks;
 use crate::leasing::http::{Caller, text};
-use crate::leasing::race::no_overlap;
+use crate::leasing::overlap::no_overlap;
 use crate::leasing::replicas::verdict::hosts_change_hands_in_turn;
 use crate::leasing::span::Span;
 

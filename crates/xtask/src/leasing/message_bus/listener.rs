@@ -5,15 +5,28 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::broker::USER;
-use super::{PATIENCE, python};
+use crate::leasing::python::Python;
+
+/// What is installed, every version held fast.
+const REQUIREMENTS: &str = include_str!("../../../leasing/message_bus.txt");
+
+/// How long something is waited for that comes by itself. A listener that has lost its broker tries again after up to
+/// half a minute.
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What reads notifications.
 const LISTEN: &str = include_str!("../../../leasing/listen.py");
+
+/// Python with what reads notifications.
+pub fn python() -> Result<Python> {
+    Python::with("message-bus", REQUIREMENTS)
+}
 
 /// A process that reads notifications.
 pub struct Listener {

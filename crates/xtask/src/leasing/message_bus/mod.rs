@@ -13,35 +13,23 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use self::broker::{Broker, USER};
-use self::listener::Listener;
+use self::listener::{Listener, PATIENCE, python};
 use super::acknowledged::of_hosts;
 use super::cases::Cases;
 use super::date::Minute;
 use super::http::{Caller, text};
-use super::python::Python;
 use super::server::{Launch, Server, free_address};
 use crate::places;
 use crate::run::{Executable, output_of};
 use crate::tally::Tally;
 
-/// What is installed, every version held fast.
-const REQUIREMENTS: &str = include_str!("../../../leasing/message_bus.txt");
-
 /// What asks the broker about a queue.
 const QUEUE: &str = include_str!("../../../leasing/broker_queue.py");
-
-/// How long something is waited for that comes by itself. A listener that has lost its broker tries again after up to
-/// half a minute.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Sees to it that what the stage needs is there.
 pub fn prepare() -> Result<()> {
     places::need_program("rabbitmq-server", "rabbitmq-server")?;
     python().map(drop)
-}
-
-fn python() -> Result<Python> {
-    Python::with("message-bus", REQUIREMENTS)
 }
 
 /// Runs the stage.

@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::broker::{Broker, USER};
-use super::{path, python, until};
+use super::listener::python;
+use super::{path, until};
 use crate::leasing::cases::Cases;
 use crate::leasing::hooks::Hooks;
 use crate::leasing::server::{Launch, Server};

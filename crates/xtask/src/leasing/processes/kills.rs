@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::leasing::acknowledged::{Acknowledged, every_host_can_be_leased};
 use crate::leasing::cases::Cases;
 use crate::leasing::http::Caller;
-use crate::leasing::race::no_overlap;
+use crate::leasing::overlap::no_overlap;
 use crate::leasing::server::{Launch, Server};
 use crate::random::Random;
 use crate::run::Executable;

@@ -3,30 +3,21 @@
 //!
 //! Which request wins is left to chance, and so differs from run to run. What holds afterwards does not.
 
+mod ground;
 mod scramble;
 mod winners;
 
-use anyhow::{Context, Result};
-use futures::future::join_all;
-use reqwest::Method;
-use serde_json::{Value, json};
+use anyhow::Result;
+use serde_json::json;
 
-pub use self::scramble::no_overlap;
+use self::ground::Ground;
 use super::cases::Cases;
-use super::date::Minute;
-use super::fleet::{ADDRESSES, MACHINES, NETWORK};
-use super::http::{Answer, Caller, Http, LIMIT, text};
+use super::fleet::MACHINES;
 use super::replicas::Cluster;
 use super::server::Launch;
 use crate::random::Random;
 use crate::run::Executable;
 use crate::tally::Tally;
-
-/// Requests of a race.
-const RUNNERS: usize = 12;
-/// A window lies so far in the future that no lease of a race begins, in days.
-const DAYS_AHEAD: i64 = 30;
-const DAY: i64 = 24 * 60;
 
 /// Runs so many rounds of each race on services of its own.
 pub fn run(ours: &Executable, seed: u64, rounds: usize) -> Result<Tally> {
@@ -64,46 +55,4 @@ fn races(stage: &str, urls: &[String], seed: u64, rounds: usize) -> Result<Tally
         );
     }
     Ok(cases.tally())
-}
-
-/// Where races are run: services that share a database.
-struct Ground {
-    /// A client of the first, for what is not raced for.
-    caller: Caller,
-    /// Clients of each, for what is.
-    services: Vec<Http>,
-}
-
-impl Ground {
-    /// With the machines taken on already.
-    fn new(urls: &[String]) -> Result<Self> {
-        let caller = Caller::new(urls.first().context("no service")?)?;
-        for address in ADDRESSES {
-            let address = json!({"floating_network_id": NETWORK, "floating_ip_address": address});
-            caller.post("/v1/floatingips", &address)?.expect(201)?;
-        }
-        let services = urls.iter().map(|url| Http::new(url, LIMIT)).collect::<Result<_>>()?;
-        Ok(Self { caller, services })
-    }
-
-    /// Sends everything at once, spread over the services. Answers are in the order of the requests.
-    fn together(&self, requests: &[(Method, String, Option<Value>)]) -> Result<Vec<Answer>> {
-        let sent = requests.iter().enumerate().map(|(number, (method, path, body))| {
-            self.services[number % self.services.len()].send(method.clone(), path, body.as_ref())
-        });
-        self.caller.wait(join_all(sent)).into_iter().collect()
-    }
-
-    fn clear(&self) -> Result<()> {
-        for lease in self.caller.leases()? {
-            self.caller.delete(&format!("/v1/leases/{}", text(&lease, "id")?))?.expect(204)?;
-        }
-        Ok(())
-    }
-}
-
-fn create(name: &str, start: Minute, end: Minute, reservation: &Value) -> (Method, String, Option<Value>) {
-    let body = json!({"name": name, "start_date": start.sent(), "end_date": end.sent(),
-                      "reservations": [reservation]});
-    (Method::POST, "/v1/leases".to_owned(), Some(body))
 }

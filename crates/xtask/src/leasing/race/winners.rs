@@ -6,11 +6,12 @@ use anyhow::{Context, Result, ensure};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{DAY, DAYS_AHEAD, Ground, RUNNERS, create, no_overlap};
+use super::ground::{DAY, DAYS_AHEAD, Ground, RUNNERS, create};
 use crate::leasing::acknowledged::whole_hosts;
 use crate::leasing::date::Minute;
 use crate::leasing::fleet::{ADDRESSES, MACHINES, NETWORK};
 use crate::leasing::http::{Answer, Caller, list, text};
+use crate::leasing::overlap::no_overlap;
 
 /// Clients that want something of the same at the same time.
 pub struct Race {

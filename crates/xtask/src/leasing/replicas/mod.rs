@@ -24,7 +24,7 @@ use self::verdict::{Killed, hosts_change_hands_in_turn, leases_begin_in_time, to
 use super::acknowledged::{Acknowledged, every_host_can_be_leased};
 use super::cases::Cases;
 use super::http::{list, text};
-use super::race::no_overlap;
+use super::overlap::no_overlap;
 use crate::random::Random;
 use crate::run::Executable;
 use crate::tally::Tally;

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use store::FloatingIpRecord;
 
-use super::instant_or;
+use super::instants::instant_or;
 
 /// Who has which address in the cloud.
 pub(in crate::import::blazar) type Given = BTreeMap<FloatingIpId, ReservationId>;

@@ -1,0 +1,20 @@
+//! Instants as Blazar writes them.
+
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use leases::text::Quoted;
+
+/// An instant as Blazar writes it, always in UTC.
+pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
+    let civil = DateTime::from_str(text).map_err(|_| format!("{} is no date", Quoted(text)))?;
+    let zoned = civil.to_zoned(TimeZone::UTC).map_err(|_| format!("{} is no date", Quoted(text)))?;
+    Ok(zoned.timestamp())
+}
+
+/// The same of one that need not be there.
+pub(super) fn instant_or(text: Option<&String>, otherwise: Timestamp) -> Result<Timestamp, String> {
+    text.map_or(Ok(otherwise), |text| instant(text))
+}

@@ -1,0 +1,454 @@
+//! Bookings of hosts and addresses, entered lease by lease.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use thiserror::Error;
+
+use super::page::{Booking, Page};
+use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
+use crate::lease::{Allocation, Lease};
+use crate::resources::Resources;
+use crate::window::{Window, earlier};
+
+/// Something is taken already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Conflict {
+    /// A host.
+    #[error("host {host} is taken by lease {by}")]
+    Host {
+        /// The host.
+        host: HostId,
+        /// Who has it.
+        by: LeaseId,
+    },
+    /// An address.
+    #[error("floating IP {ip} is taken by lease {by}")]
+    FloatingIp {
+        /// The address.
+        ip: FloatingIpId,
+        /// Who has it.
+        by: LeaseId,
+    },
+}
+
+/// Who has what when.
+///
+/// A copy shares what neither changes: whoever asks what would be if some leases were elsewhere pays for these only.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calendar {
+    pub(super) cleaning_time: SignedDuration,
+    pub(super) hosts: BTreeMap<HostId, Arc<Page>>,
+    floating_ips: BTreeMap<FloatingIpId, Arc<Page>>,
+    /// Where each lease has bookings, so that they can be taken out.
+    places: BTreeMap<LeaseId, Arc<Places>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Places {
+    hosts: BTreeSet<HostId>,
+    floating_ips: BTreeSet<FloatingIpId>,
+}
+
+impl Calendar {
+    /// An empty calendar for hosts that must be free for so long before and after a lease of the whole host
+    /// (API-cleaning).
+    pub fn new(cleaning_time: SignedDuration) -> Self {
+        Self { cleaning_time: cleaning_time.max(SignedDuration::ZERO), ..Self::default() }
+    }
+
+    /// How long a host must be free before and after a lease of the whole host.
+    pub fn cleaning_time(&self) -> SignedDuration {
+        self.cleaning_time
+    }
+
+    /// Enters all of these leases as [`Self::put`] does.
+    pub fn with_leases<'a>(
+        mut self,
+        leases: impl IntoIterator<Item = &'a Lease>,
+        now: Timestamp,
+    ) -> Result<Self, Conflict> {
+        // By start, so that each comes after what is there: otherwise many bookings would be moved again and again.
+        let mut leases: Vec<&Lease> = leases.into_iter().collect();
+        leases.sort_by_key(|lease| lease.window.start());
+        for lease in leases {
+            self.put(lease, now)?;
+        }
+        Ok(self)
+    }
+
+    /// Enters what a lease keeps from others from `now` on, instead of what it had. On a conflict nothing
+    /// changes.
+    ///
+    /// A lease that is over stays as long as its hosts are cleaned, and is never refused. Take it out with
+    /// [`Self::prune`], not when it is forgotten.
+    pub fn put(&mut self, lease: &Lease, now: Timestamp) -> Result<(), Conflict> {
+        // One whose time is over takes nothing any more, even while its hosts are being taken back.
+        let keeps = lease.keeps_resources() && now < lease.window.end();
+        let from = if keeps { now } else { earlier(now, self.cleaning_time) };
+        let mut window = lease.window.since(from);
+        if !keeps {
+            // One that ended before its time, or by a clock that is ahead of ours, leaves its hosts now.
+            window = window.before(now);
+        }
+        if window.is_empty() {
+            self.remove(lease.id);
+            return Ok(());
+        }
+        if let Err(conflict) = self.check(lease, &window) {
+            if keeps {
+                return Err(conflict);
+            }
+            self.remove(lease.id);
+            return Ok(());
+        }
+        self.remove(lease.id);
+        for reservation in &lease.reservations {
+            self.enter(lease, reservation.id, window);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is booked.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Takes out leases whose time has passed, cleaning time included.
+    pub fn prune(&mut self, now: Timestamp) {
+        let until = earlier(now, self.cleaning_time);
+        let pages = self.hosts.values().chain(self.floating_ips.values());
+        let bookings = pages.flat_map(|page| page.bookings());
+        let passed: BTreeSet<LeaseId> =
+            bookings.filter(|(window, _)| window.end() <= until).map(|(_, booking)| booking.lease).collect();
+        for lease in passed {
+            self.remove(lease);
+        }
+    }
+
+    /// Takes out everything that a lease has.
+    pub fn remove(&mut self, lease: LeaseId) {
+        self.remove_all(&BTreeSet::from([lease]));
+    }
+
+    /// Takes out everything that these leases have: once for each host, however many of them have it.
+    pub fn remove_all(&mut self, leases: &BTreeSet<LeaseId>) {
+        let places: Vec<Arc<Places>> = leases.iter().filter_map(|lease| self.places.remove(lease)).collect();
+        let hosts: BTreeSet<HostId> = places.iter().flat_map(|places| &places.hosts).copied().collect();
+        let ips: BTreeSet<FloatingIpId> =
+            places.iter().flat_map(|places| &places.floating_ips).copied().collect();
+        for host in hosts {
+            take_out(&mut self.hosts, host, leases);
+        }
+        for ip in ips {
+            take_out(&mut self.floating_ips, ip, leases);
+        }
+    }
+
+    /// What stands in the way of a lease: other leases, or its own reservations among themselves.
+    fn check(&self, lease: &Lease, window: &Window) -> Result<(), Conflict> {
+        let (mut whole, mut shared, mut ips) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for reservation in &lease.reservations {
+            match &reservation.allocation {
+                Allocation::Hosts(hosts) => {
+                    for &host in hosts {
+                        let other = self.hosts.get(&host).and_then(|p| p.first(window, Some(lease.id)));
+                        let own = (!whole.insert(host) || shared.contains(&host)).then_some(lease.id);
+                        if let Some(by) = other.map(|booking| booking.lease).or(own) {
+                            return Err(Conflict::Host { host, by });
+                        }
+                    }
+                }
+                Allocation::Slots(slots) => {
+                    for &host in slots.keys() {
+                        let other = self.hosts.get(&host).and_then(|p| p.first_whole(window, Some(lease.id)));
+                        let own = whole.contains(&host).then_some(lease.id);
+                        if let Some(by) = other.map(|booking| booking.lease).or(own) {
+                            return Err(Conflict::Host { host, by });
+                        }
+                        shared.insert(host);
+                    }
+                }
+                Allocation::FloatingIps(wanted) => {
+                    for &ip in wanted {
+                        let other = self.floating_ips.get(&ip).and_then(|p| p.first(window, Some(lease.id)));
+                        let own = (!ips.insert(ip)).then_some(lease.id);
+                        if let Some(by) = other.map(|booking| booking.lease).or(own) {
+                            return Err(Conflict::FloatingIp { ip, by });
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters a reservation that was checked.
+    fn enter(&mut self, lease: &Lease, reservation: ReservationId, window: Window) {
+        let Some(reservation) = lease.reservation(reservation) else { return };
+        let booking = |used| Booking { lease: lease.id, reservation: reservation.id, used };
+        let places = Arc::make_mut(self.places.entry(lease.id).or_default());
+        match &reservation.allocation {
+            Allocation::Hosts(hosts) => {
+                for &host in hosts {
+                    Arc::make_mut(self.hosts.entry(host).or_default()).insert(window, booking(None));
+                    places.hosts.insert(host);
+                }
+            }
+            Allocation::Slots(slots) => {
+                let size = reservation.terms.slots().map(|terms| terms.size).unwrap_or_default();
+                for (&host, &count) in slots {
+                    let mut used = Resources::default();
+                    used.add(count, &size);
+                    Arc::make_mut(self.hosts.entry(host).or_default()).insert(window, booking(Some(used)));
+                    places.hosts.insert(host);
+                }
+            }
+            Allocation::FloatingIps(ips) => {
+                for &ip in ips {
+                    Arc::make_mut(self.floating_ips.entry(ip).or_default()).insert(window, booking(None));
+                    places.floating_ips.insert(ip);
+                }
+            }
+        }
+    }
+
+    /// Whether nobody has the host, or a part of it, at any instant of the window. The bookings of `without`
+    /// do not count, here and below: a lease that is changed does not stand in its own way (W15).
+    pub fn host_free(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> bool {
+        self.hosts.get(&host).is_none_or(|page| page.first(window, without).is_none())
+    }
+
+    /// Whether nobody has the whole host at any instant of the window.
+    pub fn host_open_to_slots(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> bool {
+        self.hosts.get(&host).is_none_or(|page| page.first_whole(window, without).is_none())
+    }
+
+    /// Whether nobody has the address at any instant of the window.
+    pub fn floating_ip_free(&self, ip: FloatingIpId, window: &Window, without: Option<LeaseId>) -> bool {
+        self.floating_ips.get(&ip).is_none_or(|page| page.first(window, without).is_none())
+    }
+
+    /// The highest use, resource by resource, that the host's slots are put to at the same instant of the
+    /// window. What is used all through the window fits if it fits beside this (W2, W16).
+    pub fn peak_use(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> Resources {
+        self.hosts.get(&host).map(|page| page.peak_use(window, without)).unwrap_or_default()
+    }
+
+    /// Times within `within` when nobody has any of the host, in order.
+    pub fn free_gaps(&self, host: HostId, within: &Window, without: Option<LeaseId>) -> Vec<Window> {
+        gaps(self.hosts.get(&host), within, without)
+    }
+
+    /// Times within `within` when nobody has the address, in order.
+    pub fn floating_ip_gaps(&self, ip: FloatingIpId, within: &Window) -> Vec<Window> {
+        gaps(self.floating_ips.get(&ip), within, None)
+    }
+
+    /// How many bookings of the host are looked at to find out what overlaps the window: few more than do.
+    pub fn near(&self, host: HostId, window: &Window) -> usize {
+        self.hosts.get(&host).map_or(0, |page| page.near(window))
+    }
+
+    /// The bookings of a host in the order of their starts, with the windows they are for.
+    pub fn bookings(&self, host: HostId) -> impl Iterator<Item = (Window, &Booking)> {
+        self.hosts.get(&host).into_iter().flat_map(|page| page.bookings())
+    }
+
+    /// The same of those that overlap the window.
+    pub fn bookings_in(&self, host: HostId, within: Window) -> impl Iterator<Item = (Window, &Booking)> {
+        self.hosts.get(&host).into_iter().flat_map(move |page| page.bookings_in(within))
+    }
+
+    /// The bookings of a floating IP in the order of their starts, with the windows they are for.
+    pub fn floating_ip_bookings(&self, ip: FloatingIpId) -> impl Iterator<Item = (Window, &Booking)> {
+        self.floating_ips.get(&ip).into_iter().flat_map(|page| page.bookings())
+    }
+
+    pub(super) fn has_booked(&self, lease: LeaseId, host: HostId) -> bool {
+        self.places.get(&lease).is_some_and(|places| places.hosts.contains(&host))
+    }
+
+    /// The hosts that the lease has something of.
+    pub fn hosts_of(&self, lease: LeaseId) -> impl Iterator<Item = HostId> + '_ {
+        self.places.get(&lease).into_iter().flat_map(|places| places.hosts.iter().copied())
+    }
+}
+
+/// Times that nothing on a page overlaps.
+fn gaps(page: Option<&Arc<Page>>, within: &Window, without: Option<LeaseId>) -> Vec<Window> {
+    match page {
+        Some(page) => page.gaps(*within, without).collect(),
+        None if within.is_empty() => Vec::new(),
+        None => vec![*within],
+    }
+}
+
+/// Takes these leases out of a page, and the page if nothing is left on it.
+fn take_out<K: Ord>(pages: &mut BTreeMap<K, Arc<Page>>, key: K, leases: &BTreeSet<LeaseId>) {
+    if let Entry::Occupied(mut page) = pages.entry(key)
+        && Arc::make_mut(page.get_mut()).remove(leases)
+    {
+        page.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, lease, minutes, window};
+    use crate::work::UNLIMITED;
+
+    fn booked(leases: &[Lease], cleaning: i64) -> Calendar {
+        Calendar::new(minutes(cleaning)).with_leases(leases, at(0)).expect("free")
+    }
+
+    #[test]
+    fn an_overlapping_booking_of_a_host_cannot_be_entered_and_changes_nothing() {
+        let mut calendar = booked(&[lease(1, window(0, 60), &[1, 2])], 0);
+        let before = calendar.clone();
+        let refused = calendar.put(&lease(2, window(59, 90), &[2, 3]), at(0));
+        assert_eq!(refused, Err(Conflict::Host { host: HostId(2), by: LeaseId(1) }));
+        assert_eq!(calendar, before);
+        assert_eq!(calendar.put(&lease(2, window(60, 90), &[2, 3]), at(0)), Ok(()));
+    }
+
+    #[test]
+    fn a_changed_lease_does_not_stand_in_its_own_way() {
+        let mut calendar = booked(&[lease(1, window(0, 60), &[1])], 0);
+        assert_eq!(calendar.put(&lease(1, window(30, 90), &[1]), at(0)), Ok(()));
+        assert!(calendar.host_free(HostId(1), &window(0, 30), None));
+        assert!(!calendar.host_free(HostId(1), &window(0, 31), None));
+        assert!(calendar.host_free(HostId(1), &window(0, 31), Some(LeaseId(1))));
+    }
+
+    #[test]
+    fn one_lease_cannot_have_a_host_twice() {
+        let mut twice = lease(1, window(0, 60), &[1]);
+        let second = Lease { reservations: twice.reservations.clone(), ..lease(1, window(0, 60), &[1]) };
+        twice.reservations.extend(second.reservations);
+        let refused = Calendar::default().with_leases(&[twice], at(0));
+        assert_eq!(refused, Err(Conflict::Host { host: HostId(1), by: LeaseId(1) }));
+    }
+
+    #[test]
+    fn the_past_of_a_lease_is_not_in_the_calendar() {
+        let calendar =
+            Calendar::default().with_leases(&[lease(1, window(0, 60), &[1])], at(20)).expect("free");
+        let windows: Vec<_> = calendar.bookings(HostId(1)).map(|(window, _)| window).collect();
+        assert_eq!(windows, [window(20, 60)]);
+    }
+
+    #[test]
+    fn a_removed_lease_leaves_no_trace() {
+        let mut calendar = booked(&[lease(1, window(0, 60), &[1, 2])], 0);
+        calendar.remove(LeaseId(1));
+        assert_eq!(calendar, Calendar::default());
+    }
+
+    #[test]
+    fn leases_that_are_removed_together_are_removed_as_one_by_one_and_from_one_copy_only() {
+        let leases = [
+            lease(1, window(0, 60), &[1, 2]),
+            lease(2, window(60, 90), &[2, 3]),
+            lease(3, window(90, 120), &[2]),
+            lease(4, window(10, 60), &[3]),
+        ];
+        let calendar = booked(&leases, 5);
+        let mut one_by_one = calendar.clone();
+        for id in [1, 3] {
+            one_by_one.remove(LeaseId(id));
+        }
+        let mut together = calendar.clone();
+        together.remove_all(&BTreeSet::from([1, 3, 9].map(LeaseId)));
+        assert_eq!(together, one_by_one);
+        assert_eq!(together, booked(&[leases[1].clone(), leases[3].clone()], 5));
+        assert_eq!(calendar, booked(&leases, 5), "copies do not know of each other's changes");
+    }
+
+    #[test]
+    fn a_window_fits_a_small_gap_better_than_a_large_one() {
+        let leases = [
+            lease(1, window(0, 10), &[1, 2]),
+            lease(2, window(30, 40), &[1]),
+            lease(3, window(90, 99), &[2]),
+        ];
+        let calendar = booked(&leases, 0);
+        let fit = |host| calendar.fit(HostId(host), &window(10, 20), &window(0, 1000), None);
+        assert!(fit(1) < fit(2) && fit(2) < fit(3));
+        let cleaned = booked(&leases, 1).fit(HostId(1), &window(10, 20), &window(0, 1000), None);
+        assert_eq!(cleaned, None);
+    }
+
+    #[test]
+    fn gaps_lie_between_bookings_and_inside_the_horizon() {
+        let calendar = booked(&[lease(1, window(10, 20), &[1]), lease(2, window(20, 30), &[1])], 0);
+        let gaps = calendar.free_gaps(HostId(1), &window(0, 50), None);
+        assert_eq!(gaps, [window(0, 10), window(30, 50)]);
+        assert_eq!(calendar.free_gaps(HostId(1), &window(12, 28), None), []);
+        assert_eq!(calendar.free_gaps(HostId(2), &window(0, 50), None), [window(0, 50)]);
+    }
+
+    #[test]
+    fn the_earliest_slot_waits_for_enough_hosts_and_prefers_small_gaps() {
+        let leases = [
+            lease(1, window(0, 60), &[1]),
+            lease(2, window(0, 90), &[2, 3]),
+            lease(3, window(130, 150), &[3]),
+            lease(4, window(0, 500), &[4]),
+        ];
+        let (calendar, cleaned) = (booked(&leases, 0), booked(&leases, 7));
+        let hosts = [1, 2, 3, 4].map(HostId);
+        let slot =
+            calendar.earliest_slot(&hosts, 2, minutes(30), &window(0, 1000), None, &UNLIMITED).expect("one");
+        assert_eq!((slot.window, slot.hosts), (window(90, 120), vec![HostId(2), HostId(3)]));
+        let cleaned =
+            cleaned.earliest_slot(&hosts, 3, minutes(30), &window(0, 1000), None, &UNLIMITED).expect("one");
+        assert_eq!(cleaned.window, window(157, 187), "after 97 host 3 is not free for 30 + 7 minutes");
+        assert_eq!(calendar.earliest_slot(&hosts, 4, minutes(30), &window(0, 520), None, &UNLIMITED), None);
+        assert_eq!(calendar.earliest_slot(&hosts, 5, minutes(30), &window(0, 1000), None, &UNLIMITED), None);
+    }
+
+    #[test]
+    fn hosts_are_cleaned_after_a_lease_that_is_over() {
+        let mut calendar = booked(&[lease(1, window(10, 60), &[1]), lease(2, window(90, 99), &[1])], 5);
+        let deleted = lease(1, window(10, 60), &[1]).deleted(at(30));
+        calendar.put(&deleted, at(30)).expect("never refused");
+        assert!(calendar.host_free(HostId(1), &window(30, 60), None), "it is not taken any more");
+        assert_eq!(calendar.fit(HostId(1), &window(30, 60), &window(30, 1000), None), None);
+        assert!(calendar.fit(HostId(1), &window(35, 60), &window(30, 1000), None).is_some());
+        calendar.prune(at(34));
+        assert_eq!(calendar.bookings(HostId(1)).count(), 2);
+        calendar.prune(at(35));
+        assert_eq!(calendar, booked(&[lease(2, window(90, 99), &[1])], 5));
+    }
+
+    #[test]
+    fn hosts_are_cleaned_after_a_lease_that_has_ended_by_a_clock_that_is_ahead() {
+        let mut calendar = booked(&[lease(1, window(0, 30), &[1])], 10);
+        let ended = Lease { status: crate::status::LeaseStatus::Error, ..lease(1, window(0, 30), &[1]) };
+        calendar.put(&ended, at(29)).expect("it gives up");
+        let clear = |start, end| window(start, end).widened(minutes(10));
+        assert!(!calendar.host_free(HostId(1), &clear(29, 60), None));
+        assert!(calendar.host_free(HostId(1), &clear(39, 60), None));
+    }
+
+    #[test]
+    fn hosts_are_cleaned_after_a_lease_that_is_still_being_taken_back() {
+        let mut calendar = booked(&[lease(1, window(10, 60), &[1])], 5);
+        let ending =
+            Lease { status: crate::status::LeaseStatus::Terminating, ..lease(1, window(10, 60), &[1]) };
+        calendar.put(&ending, at(60)).expect("it has this host already");
+        assert_eq!(calendar.fit(HostId(1), &window(61, 70), &window(60, 1000), None), None);
+        assert!(calendar.fit(HostId(1), &window(65, 70), &window(60, 1000), None).is_some());
+    }
+
+    #[test]
+    fn a_lease_deleted_before_its_start_leaves_nothing_to_clean() {
+        let mut calendar = booked(&[lease(1, window(10, 60), &[1])], 5);
+        calendar.put(&lease(1, window(10, 60), &[1]).deleted(at(2)), at(2)).expect("never refused");
+        assert_eq!(calendar, booked(&[], 5));
+    }
+}

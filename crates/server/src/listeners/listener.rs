@@ -1,0 +1,48 @@
+//! What a listener is, and why it may not be told.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::StatusCode;
+use service::ServiceError;
+use store::Notification;
+use thiserror::Error;
+
+/// Who is told of everything that happens.
+#[async_trait]
+pub(crate) trait Listener: fmt::Debug + Send + Sync {
+    /// One of [`NAMES`](super::NAMES).
+    fn name(&self) -> &'static str;
+
+    /// How long it is left alone after a first failure; each time twice as long.
+    fn first_pause(&self) -> Duration;
+
+    /// Tells it of one. It has taken the notification if there is no error.
+    async fn tell(&self, notification: &Notification) -> Result<(), TellError>;
+}
+
+/// Why a notification was not delivered.
+#[derive(Debug, Error)]
+pub(crate) enum TellError {
+    /// The web hook does not answer.
+    #[error("the listener does not answer: {0}")]
+    NoAnswer(reqwest::Error),
+    /// It answers something else than 2xx.
+    #[error("the listener answers {0}")]
+    Refused(StatusCode),
+    /// The message bus does not take it.
+    #[error("broker {broker} {what}")]
+    Broker {
+        /// Which of its brokers.
+        broker: String,
+        /// What that has done.
+        what: String,
+    },
+    /// What is to be sent cannot be written.
+    #[error("the notification cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The store does not work.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+}

@@ -1,0 +1,284 @@
+//! The store itself: what is asked of it, each time in a transaction or by a question.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use leases::energy::Sleep;
+use leases::ids::HostId;
+use leases::plan::Action;
+use leases::project::ProjectId;
+use leases::usage::{Event, Query, Span, Sum};
+use leases::window::Window;
+use store::archive::{Archive, ImportError};
+use store::{
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
+    IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store, StoreError,
+    TokenKey, TokenState, UsageFilter,
+};
+
+use crate::attempt::{question, transaction};
+use crate::commit::Pace;
+use crate::error::Trouble;
+use crate::hints::Hints;
+use crate::load::Wanted;
+use crate::pool::Pool;
+use crate::servers::Servers;
+use crate::{archive, changes, columns, commit, feed, journal, load, power, size, steps, tokens, usage};
+
+/// How often who waits for a change looks for one when no hint comes.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Begins a transaction that writes.
+macro_rules! writing {
+    ($store:expr, $db:ident => $work:expr) => {
+        transaction!(&$store.pool, "BEGIN", $db => $work)
+    };
+}
+
+/// Begins one that sees everything as of one instant.
+macro_rules! reading {
+    ($store:expr, $db:ident => $work:expr) => {
+        transaction!(&$store.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", $db => $work)
+    };
+}
+
+/// Asks with one statement.
+macro_rules! asking {
+    ($store:expr, $db:ident => $work:expr) => {
+        question!(&$store.pool, $db => $work)
+    };
+}
+
+/// A store in PostgreSQL.
+#[derive(Debug)]
+pub struct PostgresStore {
+    pool: Arc<Pool>,
+    hints: Hints,
+}
+
+impl PostgresStore {
+    /// The store in that database.
+    pub(crate) fn of(servers: Servers) -> Self {
+        let pool = Arc::new(Pool::new(servers));
+        Self { hints: Hints::of(Arc::clone(&pool)), pool }
+    }
+
+    /// Where it is, without passwords.
+    pub fn servers(&self) -> &Servers {
+        self.pool.servers()
+    }
+
+    /// Lets go of all connections. Afterwards nothing works any more.
+    ///
+    /// Not needed for safety: a store that is dropped has lost nothing.
+    pub fn close(&self) {
+        self.hints.stop();
+        self.pool.close();
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn load(&self) -> Result<Snapshot, StoreError> {
+        Ok(reading!(self, db => load::snapshot(db, Wanted::ALL).await)?)
+    }
+
+    async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
+        if asking!(self, db => feed::last(db).await)? == revision {
+            return Ok(Changes::Delta(Box::new(Delta { revision, ..Delta::default() })));
+        }
+        Ok(reading!(self, db => changes::since(db, revision).await)?)
+    }
+
+    async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
+        let mut hints = self.hints.subscribe();
+        while asking!(self, db => feed::last(db).await)? == revision {
+            // Nothing more than when to look depends on which of the two it was.
+            let _ = tokio::time::timeout(LOOK_AGAIN, hints.changed()).await;
+        }
+        Ok(())
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError> {
+        let together = writing!(self, db => commit::write(db, commit, Pace::Together).await);
+        match together {
+            // What is in the way may be gone by now; then it is committed.
+            Err(Trouble::Obstructed) => {
+                Ok(writing!(self, db => commit::write(db, commit, Pace::OneByOne).await)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    async fn claim(
+        &self,
+        actions: &[Action],
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Claim>, StoreError> {
+        if actions.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(writing!(self, db => steps::claim(db, actions, holder, now, until).await)?)
+    }
+
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
+        if finished.is_empty() {
+            return Ok(None);
+        }
+        let advance = writing!(self, db => {
+            let changed = steps::finish(db, finished, now).await?;
+            feed::steps(db, &changed, now).await
+        });
+        Ok(advance?)
+    }
+
+    async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError> {
+        Ok(writing!(self, db => steps::release(db, holder, known).await)?)
+    }
+
+    async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
+        let advance = writing!(self, db => {
+            let changed = steps::prune(db, gone).await?;
+            // Of what changes with it, nothing has a time.
+            feed::steps(db, &changed, Timestamp::UNIX_EPOCH).await
+        });
+        Ok(advance?)
+    }
+
+    async fn lead(
+        &self,
+        role: &str,
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(writing!(self, db => steps::lead(db, role, holder, now, until).await)?)
+    }
+
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        let now_us = asking!(self, db => {
+            let now = sqlx::query_scalar!(
+                r#"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS "now_us!""#
+            );
+            Ok(now.fetch_one(db).await?)
+        })?;
+        columns::instant(now_us).map(Some)
+    }
+
+    async fn idempotent(
+        &self,
+        project: &ProjectId,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError> {
+        let record = asking!(self, db => journal::request(db, project, key).await)?;
+        Ok(record.filter(|record| record.counts_at(now)))
+    }
+
+    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
+        Ok(asking!(self, db => journal::notifications(db, after, limit).await)?)
+    }
+
+    async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {
+        Ok(asking!(self, db => journal::delivered(db, listener).await)?)
+    }
+
+    async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError> {
+        Ok(writing!(self, db => journal::set_delivered(db, listener, number).await)?)
+    }
+
+    async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
+        Ok(writing!(self, db => journal::prune(db, before, undelivered, limit).await)?)
+    }
+
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
+        Ok(asking!(self, db => journal::audit(db, limit).await)?)
+    }
+
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
+        Ok(asking!(self, db => journal::audit_page(db, filter, before, limit).await)?)
+    }
+
+    async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError> {
+        Ok(asking!(self, db => usage::sums(db, query).await)?)
+    }
+
+    async fn open_usage(&self) -> Result<Vec<Span>, StoreError> {
+        Ok(asking!(self, db => usage::open_spans(db).await)?)
+    }
+
+    async fn usage_events(
+        &self,
+        filter: &UsageFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Event)>, StoreError> {
+        Ok(asking!(self, db => usage::events(db, filter, after, limit).await)?)
+    }
+
+    async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
+        Ok(asking!(self, db => power::read(db, period).await)?)
+    }
+
+    async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError> {
+        Ok(asking!(self, db => usage::held_hosts(db, period).await)?)
+    }
+
+    async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
+        let more = writing!(self, db => {
+            let more = usage::prune(db, before, limit).await?;
+            Ok(power::prune(db, before, limit).await? || more)
+        });
+        Ok(more?)
+    }
+
+    async fn sizes(&self) -> Result<Sizes, StoreError> {
+        Ok(asking!(self, db => size::sizes(db).await)?)
+    }
+
+    async fn tokens(&self) -> Result<TokenState, StoreError> {
+        Ok(reading!(self, db => tokens::read(db).await)?)
+    }
+
+    async fn add_token_key(&self, key: &TokenKey, oldest: u32) -> Result<(), StoreError> {
+        Ok(writing!(self, db => tokens::add_key(db, key, oldest).await)?)
+    }
+
+    async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError> {
+        Ok(writing!(self, db => tokens::revoke(db, revocation).await)?)
+    }
+
+    async fn export(&self) -> Result<Archive, StoreError> {
+        Ok(reading!(self, db => archive::export(db).await)?)
+    }
+
+    async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
+        let imported = writing!(self, db => archive::import(db, archive).await);
+        if imported.map_err(CommitError::from)? { Ok(()) } else { Err(ImportError::NotEmpty) }
+    }
+
+    async fn origin(&self) -> Result<Option<Origin>, StoreError> {
+        Ok(Some(asking!(self, db => archive::origin(db).await)?))
+    }
+
+    async fn take_fence(&self) -> Result<u64, StoreError> {
+        let fence = writing!(self, db => steps::take_fences(db, 1).await)?;
+        Ok(fence.cast_unsigned())
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(writing!(self, db => {
+            sqlx::query!("UPDATE probe SET writes = writes + 1").execute(db).await?;
+            Ok(())
+        })?)
+    }
+}

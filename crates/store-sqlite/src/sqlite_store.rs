@@ -1,0 +1,388 @@
+//! The store itself: what is asked of it, and the right to write.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use leases::energy::Sleep;
+use leases::ids::HostId;
+use leases::plan::Action;
+use leases::project::ProjectId;
+use leases::usage::{Event, Query, Span, Sum};
+use leases::window::Window;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
+use sqlx::{Connection, Sqlite, Transaction};
+use store::archive::{Archive, ImportError};
+use store::{
+    Advance, AuditFilter, AuditRecord, Changes, Claim, ClockMark, Commit, CommitError, Delta, Finished,
+    Holder, IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store,
+    StoreError, TokenKey, TokenState, UsageFilter,
+};
+use tokio::sync::{Mutex, MutexGuard, watch};
+
+use crate::error::unavailable;
+use crate::{archive, changes, commit, feed, file, journal, load, origin, power, size, steps, tokens, usage};
+
+/// How often who waits for a change looks for one. Usually the writer says so before; but a commit that its
+/// caller did not wait for is told by nobody.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A store in a file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    pub(crate) path: PathBuf,
+    /// None when it was closed.
+    pub(crate) writer: Mutex<Option<SqliteConnection>>,
+    /// How the writer's connection is made.
+    pub(crate) options: SqliteConnectOptions,
+    pub(crate) readers: SqlitePool,
+    /// Told of each commit: the last revision. None while it is not known whether there is a later one. Nobody else
+    /// writes to the file, so that it need not be looked at to know that nothing has changed.
+    pub(crate) revision: watch::Sender<Option<Revision>>,
+    /// Which files these are, once they have been made.
+    pub(crate) opened: OnceLock<file::Opened>,
+    /// Locked as long as the store is open.
+    pub(crate) _lock: File,
+}
+
+impl SqliteStore {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the log back into the file and lets go of it. Afterwards nothing works any more.
+    ///
+    /// Not needed for safety: a store that is dropped has lost nothing.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.readers.close().await;
+        self.doubt();
+        match self.writer.lock().await.take() {
+            Some(writer) => writer.close().await.map_err(unavailable),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn writer(&self) -> Writer<'_> {
+        Writer { connection: self.writer.lock().await, options: &self.options, opened: self.opened.get() }
+    }
+
+    async fn reading(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.readers.begin().await.map_err(unavailable)
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        let known = *self.revision.borrow();
+        match known {
+            Some(revision) => Ok(revision),
+            None => feed::last(&mut *self.reading().await?).await,
+        }
+    }
+
+    /// From here on it is not known which revision is the last. Nobody is told: there may be no other.
+    pub(crate) fn doubt(&self) {
+        self.revision.send_if_modified(|revision| {
+            *revision = None;
+            false
+        });
+    }
+
+    /// Ends a transaction that makes a revision, or none. If that is given up half-way, or fails, it may have been
+    /// done all the same.
+    async fn advance(
+        &self,
+        transaction: Transaction<'_, Sqlite>,
+        advance: Option<Advance>,
+    ) -> Result<(), StoreError> {
+        if advance.is_some() {
+            self.doubt();
+        }
+        transaction.commit().await.map_err(unavailable)?;
+        // It may be in a file that was removed meanwhile.
+        self.opened.get().map_or(Ok(()), file::Opened::check)?;
+        let Some(advance) = advance else { return Ok(()) };
+        self.revision.send_replace(Some(advance.to));
+        Ok(())
+    }
+}
+
+/// The right to write, held by one at a time.
+pub(crate) struct Writer<'a> {
+    connection: MutexGuard<'a, Option<SqliteConnection>>,
+    options: &'a SqliteConnectOptions,
+    opened: Option<&'a file::Opened>,
+}
+
+impl Writer<'_> {
+    /// Begins a transaction that has the right to write from the start. It is undone unless it is committed.
+    pub(crate) async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, StoreError> {
+        self.opened.map_or(Ok(()), file::Opened::check)?;
+        self.connected().await?.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
+    }
+
+    /// The connection, with no transaction open.
+    async fn connected(&mut self) -> Result<&mut SqliteConnection, StoreError> {
+        let closed = || StoreError::Unavailable("it was closed".to_owned());
+        let connection = self.connection.as_mut().ok_or_else(closed)?;
+        if connection.is_in_transaction() {
+            // The one before is being undone; an answer to anything comes after that.
+            connection.ping().await.map_err(unavailable)?;
+        }
+        if connection.is_in_transaction() {
+            // SQLite has undone it by itself, as it does on a full disk, so that undoing it failed, and the
+            // connection would count it as open forever.
+            *connection = SqliteConnection::connect_with(self.options).await.map_err(unavailable)?;
+        }
+        Ok(connection)
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn load(&self) -> Result<Snapshot, StoreError> {
+        let mut reading = self.reading().await?;
+        load::snapshot(&mut reading).await
+    }
+
+    async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
+        if *self.revision.borrow() == Some(revision) {
+            return Ok(Changes::Delta(Box::new(Delta { revision, ..Delta::default() })));
+        }
+        changes::since(&mut *self.reading().await?, revision).await
+    }
+
+    async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
+        let mut commits = self.revision.subscribe();
+        while self.revision().await? == revision {
+            // Nothing more than when to look depends on which of the two it was.
+            let _ = tokio::time::timeout(LOOK_AGAIN, commits.changed()).await;
+        }
+        Ok(())
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let advance = commit::write(&mut transaction, commit).await?;
+        self.advance(transaction, Some(advance)).await?;
+        Ok(advance)
+    }
+
+    async fn claim(
+        &self,
+        actions: &[Action],
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Claim>, StoreError> {
+        if actions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let claims = steps::claim(&mut transaction, actions, holder, now, until).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(claims)
+    }
+
+    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
+        if finished.is_empty() {
+            return Ok(None);
+        }
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let changed = steps::finish(&mut transaction, finished, now).await?;
+        let advance = feed::enter_some(&mut transaction, &changed).await?;
+        self.advance(transaction, advance).await?;
+        Ok(advance)
+    }
+
+    async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        steps::release(&mut transaction, holder, known).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let changed = steps::prune(&mut transaction, gone).await?;
+        let advance = feed::enter_some(&mut transaction, &changed).await?;
+        self.advance(transaction, advance).await?;
+        Ok(advance)
+    }
+
+    async fn lead(
+        &self,
+        role: &str,
+        holder: &Holder,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let leads = steps::lead(&mut transaction, role, holder, now, until).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(leads)
+    }
+
+    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
+    }
+
+    async fn clock_mark(&self) -> Result<Option<ClockMark>, StoreError> {
+        origin::mark(&mut *self.reading().await?).await
+    }
+
+    async fn set_clock_mark(&self, mark: &ClockMark) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        origin::set_mark(&mut transaction, mark).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn origin(&self) -> Result<Option<Origin>, StoreError> {
+        origin::read(&mut *self.reading().await?).await.map(Some)
+    }
+
+    async fn take_fence(&self) -> Result<u64, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let fence = steps::take_fences(&mut transaction, 1).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(fence.cast_unsigned())
+    }
+
+    async fn idempotent(
+        &self,
+        project: &ProjectId,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<IdempotencyRecord>, StoreError> {
+        let mut reading = self.reading().await?;
+        let record = journal::request(&mut reading, project, key).await?;
+        Ok(record.filter(|record| record.counts_at(now)))
+    }
+
+    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
+        journal::notifications(&mut *self.reading().await?, after, limit).await
+    }
+
+    async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {
+        journal::delivered(&mut *self.reading().await?, listener).await
+    }
+
+    async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        journal::set_delivered(&mut transaction, listener, number).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let more = journal::prune(&mut transaction, before, undelivered, limit).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(more)
+    }
+
+    async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
+        journal::audit(&mut *self.reading().await?, limit).await
+    }
+
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
+        journal::audit_page(&mut *self.reading().await?, filter, before, limit).await
+    }
+
+    async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError> {
+        usage::sums(&mut *self.reading().await?, query).await
+    }
+
+    async fn open_usage(&self) -> Result<Vec<Span>, StoreError> {
+        usage::open_spans(&mut *self.reading().await?).await
+    }
+
+    async fn usage_events(
+        &self,
+        filter: &UsageFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Event)>, StoreError> {
+        usage::events(&mut *self.reading().await?, filter, after, limit).await
+    }
+
+    async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
+        power::read(&mut *self.reading().await?, period).await
+    }
+
+    async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError> {
+        usage::held_hosts(&mut *self.reading().await?, period).await
+    }
+
+    async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let mut more = usage::prune(&mut transaction, before, limit).await?;
+        more |= power::prune(&mut transaction, before, limit).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(more)
+    }
+
+    async fn reclaim(&self) -> Result<bool, StoreError> {
+        let mut writer = self.writer().await;
+        size::reclaim(writer.connected().await?).await
+    }
+
+    async fn sizes(&self) -> Result<Sizes, StoreError> {
+        size::sizes(&mut *self.reading().await?).await
+    }
+
+    async fn tokens(&self) -> Result<TokenState, StoreError> {
+        tokens::read(&mut *self.reading().await?).await
+    }
+
+    async fn add_token_key(&self, key: &TokenKey, oldest: u32) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        tokens::add_key(&mut transaction, key, oldest).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        tokens::revoke(&mut transaction, revocation).await?;
+        transaction.commit().await.map_err(unavailable)
+    }
+
+    async fn export(&self) -> Result<Archive, StoreError> {
+        archive::export(&mut *self.reading().await?).await
+    }
+
+    async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        archive::import(&mut transaction, archive).await?;
+        self.doubt();
+        Ok(transaction.commit().await.map_err(unavailable)?)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let probe = sqlx::query!("UPDATE probe SET writes = writes + 1");
+        probe.execute(&mut *transaction).await.map_err(unavailable)?;
+        transaction.commit().await.map_err(unavailable)?;
+        file::check_room(&self.path)
+    }
+}
