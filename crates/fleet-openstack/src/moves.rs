@@ -1,6 +1,6 @@
 //! Which servers Nova moves, and how; and what is remembered of moves that it was asked for. Nothing is asked here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId};
@@ -11,8 +11,8 @@ use crate::wire::{Server, is_true};
 /// What was begun and has not ended after so long is forgotten: its server is gone, or nobody waits for it.
 const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
-/// What another service has begun it confirms itself, unless it has not done so for that long.
-const LEFT_TO_OTHERS: SignedDuration = SignedDuration::from_mins(1);
+/// A move that another service has begun is left to it for that long, and one that was confirmed to Nova.
+const LEFT_ALONE: SignedDuration = SignedDuration::from_mins(1);
 
 /// How a server gets to another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub(crate) struct Begun {
     since: Timestamp,
     /// Whether it is to be confirmed.
     waits: bool,
+    /// Whether this service has begun it, since it runs.
+    own: bool,
 }
 
 /// A server on its new host that waits for somebody to confirm that it works there.
@@ -68,10 +70,8 @@ pub(crate) struct Begun {
 struct Arrived {
     /// The migration.
     migration: u64,
-    /// When it was first seen so.
-    since: Timestamp,
-    /// Whether Nova was told.
-    confirmed: bool,
+    /// Since when it is left alone, if it is.
+    left_since: Option<Timestamp>,
 }
 
 /// Moves that Nova was asked for. Losing them costs that one which fails is begun again without a word, and that one is
@@ -79,27 +79,22 @@ struct Arrived {
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     begun: BTreeMap<GuestId, Begun>,
-    /// Those of them that this service has begun since it runs.
-    own: BTreeSet<GuestId>,
     arrived: BTreeMap<GuestId, Arrived>,
 }
 
 impl Moves {
     /// This service has asked for a move.
     pub(crate) fn begin(&mut self, guest: GuestId, to: HostId, waits: bool, now: Timestamp) {
-        self.follow(guest, to, waits, now);
-        self.own.insert(guest);
+        self.follow(guest, Begun { to, since: now, waits, own: true }, now);
     }
 
-    fn follow(&mut self, guest: GuestId, to: HostId, waits: bool, now: Timestamp) {
+    fn follow(&mut self, guest: GuestId, begun: Begun, now: Timestamp) {
         self.begun.retain(|_, begun| now.duration_since(begun.since) < FORGOTTEN_AFTER);
-        self.own.retain(|guest| self.begun.contains_key(guest));
-        self.arrived.retain(|_, arrived| now.duration_since(arrived.since) < FORGOTTEN_AFTER);
-        self.begun.insert(guest, Begun { to, since: now, waits });
+        self.arrived.retain(|guest, _| self.begun.contains_key(guest));
+        self.begun.insert(guest, begun);
     }
 
     pub(crate) fn end(&mut self, guest: GuestId) -> Option<Begun> {
-        self.own.remove(&guest);
         self.begun.remove(&guest)
     }
 
@@ -115,31 +110,49 @@ impl Moves {
         }
         match (self.begun.get_mut(&guest), to) {
             (Some(begun), _) => begun.waits = waits,
-            (None, Some(to)) if waits => self.follow(guest, to, waits, now),
+            (None, Some(to)) if waits => self.follow(guest, Begun { to, since: now, waits, own: false }, now),
             (None, _) => {}
         }
     }
 
-    /// Whether to confirm a move whose server has arrived: once, and first of all by the service that has begun it. Of two
-    /// confirmations that reach Nova at the same time it may accept both, and the second one leaves the server in ERROR.
+    /// Whether to confirm a move whose server has arrived: not again at once, and first of all by the service that has
+    /// begun it. Of two confirmations that reach Nova at the same time it may accept both, and the second one leaves the
+    /// server in ERROR.
     pub(crate) fn confirms(&mut self, guest: GuestId, migration: u64, now: Timestamp) -> bool {
-        let new = Arrived { migration, since: now, confirmed: false };
+        let own = self.begun.get(&guest).is_some_and(|begun| begun.own);
+        let new = Arrived { migration, left_since: (!own).then_some(now) };
         let arrived = self.arrived.entry(guest).or_insert(new);
-        if arrived.migration != migration || now < arrived.since {
+        if arrived.migration != migration {
             *arrived = new;
         }
-        let left = !self.own.contains(&guest) && now.duration_since(arrived.since) < LEFT_TO_OTHERS;
-        if left || arrived.confirmed {
+        let left = |since: Timestamp| since <= now && now.duration_since(since) < LEFT_ALONE;
+        if arrived.left_since.is_some_and(left) {
             return false;
         }
-        arrived.confirmed = true;
+        arrived.left_since = Some(now);
         true
     }
 
     /// Nova has not taken the confirmation.
     pub(crate) fn not_confirmed(&mut self, guest: GuestId) {
         if let Some(arrived) = self.arrived.get_mut(&guest) {
-            arrived.confirmed = false;
+            arrived.left_since = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nova answers as if there were nothing to do as well when it is busy with the server.
+    #[test]
+    fn what_waits_though_it_was_confirmed_is_confirmed_again_after_a_minute() {
+        let at = |second| Timestamp::from_second(second).expect("in range");
+        let (guest, mut moves) = (GuestId(1), Moves::default());
+        moves.begin(guest, HostId(2), true, at(0));
+        let confirms = [1, 2, 60, 61, 62].map(|second| moves.confirms(guest, 7, at(second)));
+        assert_eq!(confirms, [true, false, false, true, false]);
+        assert!(moves.confirms(guest, 8, at(63)), "it is another move");
     }
 }
