@@ -231,8 +231,8 @@ impl Service {
     pub(crate) fn repack_due(&self, now: Timestamp) -> Option<u32> {
         let EnergySettings { mode, repack_watt_hours, .. } = self.settings.energy;
         let watt_hours = repack_watt_hours.filter(|_| mode == EnergyMode::On)?;
-        let lately = self.progress().repacked.and_then(|(pause, _)| pause.rest(now));
-        lately.is_none().then_some(watt_hours)
+        let lately = self.progress().repacked.is_some_and(|(pause, _)| pause.lasts(now));
+        (!lately).then_some(watt_hours)
     }
 
     fn repacked(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Lease> {
@@ -256,7 +256,7 @@ impl Service {
     pub(crate) fn watch_power(&self, now: Timestamp) -> bool {
         let state = self.state();
         let mut progress = self.progress();
-        if progress.power_watched.and_then(|pause| pause.rest(now)).is_some() {
+        if progress.power_watched.is_some_and(|pause| pause.lasts(now)) {
             return false;
         }
         let moves = |host: &&Host| {

@@ -187,6 +187,6 @@ impl Service {
     }
 
     fn may_replan(&self, now: Timestamp) -> bool {
-        self.progress().hunts_not_replanned.and_then(|pause| pause.rest(now)).is_none()
+        !self.progress().hunts_not_replanned.is_some_and(|pause| pause.lasts(now))
     }
 }

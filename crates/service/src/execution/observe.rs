@@ -48,7 +48,7 @@ impl Service {
         let mut progress = self.progress();
         progress.give_up_looks(now, self.settings.claim_time);
         let until = now + self.settings.claim_time;
-        let due = progress.looked_at_all.and_then(|pause| pause.rest(now)).is_none();
+        let due = !progress.looked_at_all.is_some_and(|pause| pause.lasts(now));
         let mut looks = Vec::new();
         if due && !progress.looks_at_all() {
             let hosts = state.inventory.hosts().map(|host| host.id).collect();
@@ -153,10 +153,11 @@ impl Service {
         writer: &Writer<'_>,
         machines: BTreeMap<HostId, Machine>,
     ) -> Result<(), StoreError> {
-        let mut draft = Draft::new(self.snapshot(), self.now());
+        let now = self.now();
+        let mut draft = Draft::new(self.snapshot(), now);
         draft.machines = Some(Arc::new(machines));
         self.record_hosts(&mut draft);
-        self.commit_decision(writer, &mut draft.decided(), self.now()).await.map(drop)
+        self.commit_decision(writer, &mut draft.decided(), now).await.map(drop)
     }
 
     /// Hosts that were seen since they were last recorded, and are not as they are on record. What was seen

@@ -28,6 +28,11 @@ impl Pause {
         self.until
     }
 
+    /// Whether it lasts still.
+    pub fn lasts(self, now: Timestamp) -> bool {
+        self.rest(now).is_some()
+    }
+
     /// When it ends, if it lasts still.
     pub fn rest(self, now: Timestamp) -> Option<Timestamp> {
         (self.from <= now && now < self.until).then_some(self.until)

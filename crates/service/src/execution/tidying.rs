@@ -37,7 +37,7 @@ impl Service {
         looked: bool,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let lately = self.progress().tidied.and_then(|pause| pause.rest(now)).is_some();
+        let lately = self.progress().tidied.is_some_and(|pause| pause.lasts(now));
         if looked && !lately {
             self.begin_tidying(writer, wanted, now).await?;
         }
