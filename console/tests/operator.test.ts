@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { faults, HOUR, hosts, point, rfc3339, visit } from "./page";
-import { demonstration, browser as launch, open, out, pause, Service, until } from "./service";
+import { demonstration, browser as launch, open, out, Service, until } from "./service";
 
 const node = (name: string, role: string, free: number): string =>
   `${name}.x|16384|0|${free}|100000|90000|8|${role}|u|1||N|0|0|1.0`;
