@@ -10,11 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use leases::admission::{Admission, Changes, Rules};
 use leases::calendar::Calendar;
 use leases::host::{Host, Inventory};
-use leases::hunt::Surroundings;
+use leases::host_facts::{Guests, HostFacts};
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{EndAction, Lease, NewLease};
 use leases::lease_type::LeaseType;
-use leases::plan::{Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost};
+use leases::plan::{Guest, GuestOwner, GuestSize, Mobility, Observed, ObservedHost};
 use leases::project::{Owner, ProjectId, UserId};
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{Affinity, HostsTerms, InstanceSize, InstancesTerms, ReservationTerms, Terms};
@@ -87,7 +87,8 @@ fn leases(inventory: &Inventory, calendar: &mut Calendar) -> Vec<Lease> {
             on_hosts(count, count, &Requirement::NONE)
         };
         let terms = during(below(8000) as i64, 1 + below(168) as i64, vec![asked]);
-        let admission = Admission::new(calendar, inventory, &rules, hour(0));
+        let facts = HostFacts::nothing();
+        let admission = Admission::new(calendar, inventory, &rules, &facts, hour(0));
         let Ok(given) = admission.decide(&owner().project, &terms) else { continue };
         let (name, end_action, reservations) =
             (String::new(), EndAction::DeleteGuests, vec![ReservationId(id)]);
@@ -102,7 +103,7 @@ fn leases(inventory: &Inventory, calendar: &mut Calendar) -> Vec<Lease> {
 fn report(what: &str, admission: &Admission<'_>, decide: impl Fn(&Admission<'_>) -> String) {
     let budget = Budget::unlimited();
     let begun = Instant::now();
-    let decided = decide(&Admission { budget: &budget, ..*admission });
+    let decided = decide(&admission.with_budget(&budget));
     let took = begun.elapsed();
     let per_unit = took.as_nanos() as f64 / budget.spent().max(1) as f64;
     println!(
@@ -117,7 +118,8 @@ fn main() {
     let mut calendar = Calendar::new(SignedDuration::from_mins(30));
     let leases = leases(&inventory, &mut calendar);
     println!("{hosts} hosts, {} leases", leases.len());
-    let admission = Admission::new(&calendar, &inventory, &rules, hour(0));
+    let facts = HostFacts::nothing();
+    let admission = Admission::new(&calendar, &inventory, &rules, &facts, hour(0));
     let project = owner().project;
     let create = |what: &str, terms: Terms| {
         report(what, &admission, |admission| match admission.grant(&project, &terms) {
@@ -183,7 +185,7 @@ fn main() {
 
 /// Hunts for hosts all of which others have guests on, 8 each.
 fn hunts(inventory: &Inventory, hosts: u64) {
-    let (rules, now, history) = (Rules::default(), hour(0), History::default());
+    let (rules, now) = (Rules::default(), hour(0));
     let mut observed = Observed::default();
     for id in 1..=hosts {
         let guest = |number: u64| {
@@ -196,10 +198,10 @@ fn hunts(inventory: &Inventory, hosts: u64) {
         observed.hosts.insert(HostId(id), ObservedHost { guests, ..ObservedHost::free() });
     }
     let occupied: BTreeSet<HostId> = observed.hosts.keys().copied().collect();
-    let surroundings = Surroundings { observed: &observed, history: &history, hunting: &[] };
+    let guests = Guests::from(observed).into();
+    let facts = HostFacts { occupied: occupied.into(), guests, ..HostFacts::nothing() };
     let calendar = Calendar::new(SignedDuration::ZERO);
-    let admission = Admission::new(&calendar, inventory, &rules, now);
-    let admission = Admission { occupied: Some(&occupied), surroundings: Some(surroundings), ..admission };
+    let admission = Admission::new(&calendar, inventory, &rules, &facts, now);
     for count in [1, 20, 200, hosts as u32 / 4] {
         let terms = during(0, 12, vec![on_hosts(count, count, &Requirement::NONE)]);
         let terms = terms.of_type(LeaseType::BestEffort { deadline: hour(48) });

@@ -11,7 +11,7 @@ use leases::admission::{Admission, Changes, Rules, Within};
 use leases::calendar::Calendar;
 use leases::hints::InstanceHints;
 use leases::host::{Host, Inventory};
-use leases::hunt::Surroundings;
+use leases::host_facts::{Guests, HostFacts};
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::lease::{EndAction, Lease, NewLease};
 use leases::lease_type::LeaseType;
@@ -102,7 +102,8 @@ fn inhabited(inventory: &Inventory, numbers: &mut Numbers) -> Observed {
 /// What could be had instead of what is refused, and whether others could make room for it.
 fn offers(inventory: &Inventory, calendar: &Calendar, leases: &[Lease], numbers: &mut Numbers) {
     let (rules, now) = (Rules::default(), hour(0));
-    let admission = Admission::new(calendar, inventory, &rules, now);
+    let facts = HostFacts::nothing();
+    let admission = Admission::new(calendar, inventory, &rules, &facts, now);
     let latest = hour(90 * 24);
     let (mut offers, mut room, mut refused) = (Vec::new(), Vec::new(), 0);
     let mut found = 0;
@@ -126,13 +127,13 @@ fn offers(inventory: &Inventory, calendar: &Calendar, leases: &[Lease], numbers:
 
 /// A hunt for hosts all of which others have guests on.
 fn hunts(inventory: &Inventory, numbers: &mut Numbers) {
-    let (rules, now, history) = (Rules::default(), hour(0), History::default());
+    let (rules, now) = (Rules::default(), hour(0));
     let observed = inhabited(inventory, numbers);
     let occupied: BTreeSet<HostId> = observed.hosts.keys().copied().collect();
-    let surroundings = Surroundings { observed: &observed, history: &history, hunting: &[] };
+    let guests = Guests::from(observed).into();
+    let facts = HostFacts { occupied: occupied.into(), guests, ..HostFacts::nothing() };
     let calendar = Calendar::new(SignedDuration::ZERO);
-    let admission = Admission::new(&calendar, inventory, &rules, now);
-    let admission = Admission { occupied: Some(&occupied), surroundings: Some(surroundings), ..admission };
+    let admission = Admission::new(&calendar, inventory, &rules, &facts, now);
     let asked = HostsTerms::new(20, 20).expect("a range");
     let window = Window::starting(now, SignedDuration::from_hours(12));
     let terms = Terms::new(window, None, vec![ReservationTerms::Hosts(asked)]).expect("terms");
@@ -149,7 +150,8 @@ fn hunts(inventory: &Inventory, numbers: &mut Numbers) {
 fn filters(inventory: &Inventory, calendar: &Calendar, numbers: &mut Numbers) {
     let (rules, project) = (Rules::default(), owner().project);
     let observed = inhabited(inventory, numbers);
-    let admission = Admission::new(calendar, inventory, &rules, hour(1000));
+    let facts = HostFacts::nothing();
+    let admission = Admission::new(calendar, inventory, &rules, &facts, hour(1000));
     let within = Within::Gap(&project, SignedDuration::from_mins(12));
     let size = Some(GuestSize { vcpus: 2, memory_mib: 4096, disk_gib: 20 });
     let (mut times, hints) = (Vec::new(), InstanceHints::default());
@@ -182,7 +184,8 @@ fn main() {
     let mut numbers = Numbers(1);
     for number in 0..asked {
         let terms = terms(&mut numbers);
-        let admission = Admission::new(&calendar, &inventory, &rules, now);
+        let facts = HostFacts::nothing();
+        let admission = Admission::new(&calendar, &inventory, &rules, &facts, now);
         let Ok(given) = timed(&mut decide, || admission.decide(&owner().project, &terms)) else { continue };
         let new = NewLease {
             id: LeaseId(number),
@@ -202,7 +205,8 @@ fn main() {
     for lease in leases.iter().take(500) {
         let end = lease.window.end() + SignedDuration::from_hours(1);
         let changes = Changes { end: Some(end), ..Changes::default() };
-        let admission = Admission::new(&calendar, &inventory, &rules, now);
+        let facts = HostFacts::nothing();
+        let admission = Admission::new(&calendar, &inventory, &rules, &facts, now);
         // Many are refused; finding that out takes its time as well.
         timed(&mut extend, || admission.update(lease, &changes).is_ok());
     }

@@ -15,6 +15,7 @@
 //! - The [`calendar`] knows what is taken when. [`admission`] decides about new leases and changed ones, and
 //!   heals those whose hosts fail; it returns what to commit, or a refusal that says what to change. Room for
 //!   instances is found by the placement core (crate `placement`).
+//! - [`host_facts`] is what decisions know of hosts at the moment: who is on them, and which are off.
 //! - [`occupancy`] says how much of a host is reserved, span by span.
 //! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
 //! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
@@ -57,6 +58,7 @@ pub mod filters;
 pub mod free_pool;
 pub mod hints;
 pub mod host;
+pub mod host_facts;
 pub mod housekeeping;
 pub mod hunt;
 pub mod ids;

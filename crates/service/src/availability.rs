@@ -28,17 +28,15 @@ impl Service {
         let now = self.now();
         self.consider(|budget| {
             let state = self.snapshot();
-            let hosts = self.known_hosts(&state, now);
-            let admission = self.admission(&state, None, &hosts, now, budget);
+            let facts = self.host_facts(&state, now);
+            let admission = self.admission(&state, &facts, now, budget);
             let found = admission.availability(project, asked, within)?;
             let windows = |length| admission.earliest_windows(project, asked, within, (length, PROPOSED));
             Ok((found, length.map(windows).transpose()?))
         })
         .await
     }
-}
 
-impl Service {
     /// The same of several, each by itself, as of one state. All of it is one decision, and costs as much at most.
     ///
     /// # Errors
@@ -52,8 +50,8 @@ impl Service {
         let now = self.now();
         self.consider(|budget| {
             let state = self.snapshot();
-            let hosts = self.known_hosts(&state, now);
-            let admission = self.admission(&state, None, &hosts, now, budget);
+            let facts = self.host_facts(&state, now);
+            let admission = self.admission(&state, &facts, now, budget);
             let of = |asked| Ok(admission.availability(project, asked, within)?);
             asked.iter().map(of).collect()
         })

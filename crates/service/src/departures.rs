@@ -38,7 +38,8 @@ impl Service {
         let host = state.inventory.host(new.host).filter(|_| new.kind == InstanceKind::Preemptible)?;
         let all = state.instances.iter().map(|record| &record.instance).filter(|other| stays(other));
         let there = all.filter(|other| other.host == new.host).chain([new]);
-        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
+        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
         let observed = self.observed();
         let seen = observed.hosts.get(&host.id);
         let others = seen.and_then(|seen| self.started_elsewhere(state, (host.id, seen), now));
@@ -60,7 +61,8 @@ impl Service {
         let all = state.instances.iter().map(|record| &record.instance);
         let there =
             all.filter(|instance| instance.host == host.id && (stays(instance) || is_destroyed(instance)));
-        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
+        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
         let elsewhere = Elsewhere { guests: &guests, until: Timestamp::MAX };
         let needs = needs_in(state, host.id, Some(seen));
         let for_room = admission.preempted_for_leases(host, there, elsewhere, &needs).remove(&guest);
@@ -156,7 +158,8 @@ impl Service {
         for host in elsewhere.keys() {
             by_host.entry(*host).or_default();
         }
-        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
+        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
         let (mut changes, mut others_leaving) = (Vec::new(), BTreeMap::new());
         for (host, there) in by_host {
             let Some(host) = state.inventory.host(host) else { continue };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::{Admission, RepackRules};
+use leases::admission::RepackRules;
 use leases::energy::{
     self, Alarm, EnergyPlan, Figures, Ground, Metered, PoolReport, PowerRules, PowerState, Sleep, Slept,
     Switch, readiness, settle,
@@ -238,11 +238,8 @@ impl Service {
     fn repacked(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Lease> {
         let watt_hours = self.repack_due(now)?;
         let after = self.progress().repacked.and_then(|(_, after)| after);
-        let hosts = self.known_hosts(state, now);
-        let occupied = state.occupied(&self.observed());
-        // Guests beside leases may stay forever.
-        let admission = self.admission(state, None, &hosts, now, budget);
-        let admission = Admission { avoided: Some(&occupied), ..admission };
+        let facts = self.host_facts(state, now);
+        let admission = self.admission(state, &facts, now, budget);
         let settled = now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
         let rules =
             RepackRules { settled, least_milliwatt_seconds: u128::from(watt_hours) * MILLIWATT_SECONDS };

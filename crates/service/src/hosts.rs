@@ -189,8 +189,7 @@ impl Service {
             commit.writes.push(Write::Host { record, expected: Some(before.version) });
             if before.host.reservable && !after.host.reservable {
                 let moved = beside_requests(|| {
-                    let hosts = self.known_hosts(state, now);
-                    elsewhere(state, &self.settings.rules, hosts.now(), id, now)
+                    elsewhere(state, &self.settings.rules, &self.host_facts(state, now), id, now)
                 });
                 enter_moved(&mut commit, moved);
             }
@@ -213,8 +212,7 @@ impl Service {
             if starts_there(state, id) {
                 return Err(reserved(id));
             }
-            let hosts = self.known_hosts(state, now);
-            without_host(state, rules, hosts.now(), id, now)
+            without_host(state, rules, &self.host_facts(state, now), id, now)
         })
         .await
     }

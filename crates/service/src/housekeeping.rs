@@ -130,9 +130,8 @@ impl Service {
                 return Err(ServiceError::NotFound(NotFound::Host(host)));
             }
             self.check_swap(state, lease, host, limited)?;
-            let neighbours = self.neighbours(state);
-            let hosts = self.known_hosts(state, now);
-            let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now, ground.budget);
+            let facts = self.host_facts(state, now);
+            let admission = self.admission(state, &facts, now, ground.budget);
             let lease = admission.swap(lease, reservation, host)?;
             Ok(Decided::only(lease, before))
         };

@@ -100,11 +100,9 @@ impl Service {
         let all = state.instances.iter().map(|record| &record.instance);
         self.settings.quotas.check(&caller.project, (kind, size), all)?;
         let backfill = self.backfill(&state, kind, now);
-        let admission = Admission {
-            backfill: backfill.as_ref(),
-            budget,
-            ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
-        };
+        let (rules, facts) = (&self.settings.rules, self.host_facts(&state, now));
+        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
+        let admission = admission.with_backfill(backfill.as_ref()).with_budget(budget);
         let observed = self.expected(&state);
         let hints = places(&state, &caller.project, &new.placing.others)?;
         let found = admission.host_for(within, size, &hints, &observed);

@@ -143,9 +143,8 @@ impl Service {
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
             // It is to have them at once, so nobody may be there who cannot be removed.
-            let neighbours = self.neighbours(state);
-            let hosts = self.known_hosts(state, now);
-            let admission = self.admission(state, Some(&neighbours.occupied), &hosts, now, ground.budget);
+            let facts = self.host_facts(state, now);
+            let admission = self.admission(state, &facts, now, ground.budget);
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
             Ok(Decided::only(lease, before))
         };

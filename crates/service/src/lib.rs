@@ -25,6 +25,7 @@ mod free_pools;
 mod guest_facts;
 mod held_offers;
 mod hints;
+mod host_facts;
 mod hosts;
 mod hosts_now;
 mod housekeeping;

@@ -105,8 +105,8 @@ impl Service {
     ) -> Vec<LeaseRecord> {
         let owner = caller.owner();
         let calendar = state.calendar_with_offers(Some(&owner), now);
-        let around = self.around(state, new.terms.lease_type, now);
-        let admission = around.admission(self, state, &calendar, now, budget);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission(state, &facts, now, budget).with_calendar(&calendar);
         let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
         let group = OffersId(self.parts.ids.uuid());
         let record = |Offer { kind, grant }| {
@@ -132,8 +132,8 @@ impl Service {
         let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
         let owner = caller.owner();
         let calendar = state.calendar_with_offers(Some(&owner), now);
-        let around = self.around(state, LeaseType::Schedule, now);
-        let admission = around.admission(self, state, &calendar, now, budget);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission(state, &facts, now, budget).with_calendar(&calendar);
         let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
         let group = OffersId(self.parts.ids.uuid());
         let wording = crate::leasing::update::reworded(&before.wording, &changes.wording);
@@ -258,8 +258,8 @@ impl Service {
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
             let offer = held_offer(state, id, now)?;
-            let hosts = self.known_hosts(state, now);
-            let admission = self.admission(state, None, &hosts, now, ground.budget);
+            let facts = self.host_facts(state, now);
+            let admission = self.admission(state, &facts, now, ground.budget);
             let updated = admission.accepted_change(&before.lease, &offer.lease)?;
             self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
             Ok(Decided {
@@ -282,8 +282,8 @@ impl Service {
         let state = self.snapshot();
         let offer = held_offer(&state, id, now)?;
         let first = state.withdrawing_offers(&caller.owner(), offer.lease.standing.group());
-        let hosts = self.known_hosts(&state, now);
-        let admission = self.admission(&state, None, &hosts, now, budget);
+        let facts = self.host_facts(&state, now);
+        let admission = self.admission(&state, &facts, now, budget);
         let lease = admission.accepted(&offer.lease)?;
         // The project may have other leases since.
         self.check_stack_of(&state, None, &lease)?;

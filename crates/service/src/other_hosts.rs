@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, HealingInterval, HostsNow, heal_all, healing_order};
+use leases::admission::{Admission, HealingInterval, heal_all, healing_order};
+use leases::host_facts::HostFacts;
 use leases::ids::HostId;
 use leases::lease::Lease;
 use leases::status::LeaseStatus;
@@ -19,7 +20,7 @@ use crate::types::ServiceError;
 pub(crate) fn without_host(
     state: &State,
     rules: &leases::admission::Rules,
-    hosts: HostsNow<'_>,
+    facts: &HostFacts<'_>,
     host: HostId,
     now: Timestamp,
 ) -> Result<Vec<(Arc<LeaseRecord>, Lease)>, ServiceError> {
@@ -35,7 +36,7 @@ pub(crate) fn without_host(
     inventory.remove_host(host);
     let mut calendar = state.calendar.clone();
     let before = concerned.iter().map(|record| &record.lease);
-    let healed = heal_all(&mut calendar, &inventory, rules, hosts, before, HealingInterval(None), now);
+    let healed = heal_all(&mut calendar, &inventory, rules, facts, before, HealingInterval(None), now);
     let mut moved = Vec::with_capacity(concerned.len());
     for record in concerned {
         let after = healed.iter().find(|lease| lease.id == record.lease.id).cloned();
@@ -52,7 +53,7 @@ pub(crate) fn without_host(
 pub(crate) fn elsewhere(
     state: &State,
     rules: &leases::admission::Rules,
-    hosts: HostsNow<'_>,
+    facts: &HostFacts<'_>,
     host: HostId,
     now: Timestamp,
 ) -> Vec<(Arc<LeaseRecord>, Lease)> {
@@ -66,7 +67,7 @@ pub(crate) fn elsewhere(
     let mut calendar = state.calendar.clone();
     let mut moved = Vec::new();
     for record in concerned {
-        let admission = Admission { hosts, ..Admission::new(&calendar, &inventory, rules, now) };
+        let admission = Admission::new(&calendar, &inventory, rules, facts, now);
         let Some(after) = admission.heal(&record.lease, HealingInterval(None)) else { continue };
         if calendar.put(&after, now).is_ok() {
             moved.push((record.clone(), after));

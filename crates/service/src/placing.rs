@@ -99,11 +99,9 @@ impl Service {
             self.place_of(&state, &question.project, &question.placing, now)?;
         let hints = places(&state, &question.project, &question.placing.others)?;
         let backfill = self.backfill(&state, kind, now);
-        let admission = Admission {
-            backfill: backfill.as_ref(),
-            budget,
-            ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
-        };
+        let (rules, facts) = (&self.settings.rules, self.host_facts(&state, now));
+        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
+        let admission = admission.with_backfill(backfill.as_ref()).with_budget(budget);
         let filter = |observed: &_| {
             let verdicts = admission.filter(within, size, &hints, (state.inventory.hosts(), observed));
             verdicts.into_iter().map(|(host, verdict)| (host.name.as_str(), verdict)).collect::<Vec<_>>()

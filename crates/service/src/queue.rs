@@ -92,11 +92,9 @@ impl Service {
             waiting.drain(..=position);
         }
         let backfill = self.backfill(state, InstanceKind::Preemptible, now);
-        let admission = Admission {
-            backfill: backfill.as_ref(),
-            budget,
-            ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
-        };
+        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
+        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
+        let admission = admission.with_backfill(backfill.as_ref()).with_budget(budget);
         let mut observed = self.expected(state);
         let (mut without_result, mut seized, mut starts) = (Vec::new(), BTreeSet::new(), Vec::new());
         for record in waiting {

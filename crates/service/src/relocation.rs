@@ -87,10 +87,9 @@ impl Service {
         let first = due.partition_point(|(record, _)| last >= Some(record.instance.id));
         due.rotate_left(first);
         let budget = Budget::new(self.settings.decision_work);
-        let admission = Admission {
-            budget: &budget,
-            ..Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now)
-        };
+        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
+        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
+        let admission = admission.with_budget(&budget);
         let mut observed = self.expected(state);
         let seen = self.observed();
         let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Refusal};
+use leases::admission::Refusal;
 use leases::ids::LeaseId;
 use leases::lease::{Allocation, Lease, NewLease as Identity};
 use leases::project::ProjectId;
@@ -123,10 +123,8 @@ impl Service {
         if !self.any_waiting_to_try(&state, &known) {
             return None;
         }
-        let hosts = self.known_hosts(&state, now);
-        let occupied = known.1.clone();
-        let admission = self.admission(&state, Some(&occupied), &hosts, now, budget);
-        let admission = Admission { surroundings: None, ..admission };
+        let facts = self.host_facts(&state, now);
+        let admission = self.admission(&state, &facts, now, budget).without_hunts();
         let waiting: Vec<_> = state.proposals.waiting().collect();
         let serve = |record: &Arc<LeaseRecord>| {
             let lease = &record.lease;

@@ -40,10 +40,8 @@ impl Search<'_> {
         }
         let (kept, others): (Vec<_>, Vec<_>) = free.iter().map(|ip| ip.id).partition(|ip| held.contains(ip));
         let amount = asked.amount() as usize;
-        let offered = |ip: &FloatingIpId| {
-            let offered = self.admission.offered;
-            offered.is_some_and(|offered| !offered.floating_ip_free(*ip, &self.window, None))
-        };
+        let offered =
+            |ip: &FloatingIpId| !self.admission.facts.offered.floating_ip_free(*ip, &self.window, None);
         let (offered, others): (Vec<_>, Vec<_>) = others.into_iter().partition(offered);
         for ip in kept.into_iter().chain(others).chain(offered) {
             if chosen.len() >= amount {

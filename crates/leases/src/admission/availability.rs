@@ -124,7 +124,7 @@ impl Admission<'_> {
     /// Whether it depends on nothing but the calendar when enough of the hosts that suit can be had together.
     fn is_by_calendar_alone(&self, asked: &HostsTerms) -> bool {
         let alike = asked.properties.homogeneous || asked.properties.survives.is_some();
-        !alike && self.hosts.waking.is_none_or(BTreeMap::is_empty)
+        !alike && self.facts.waking.as_ref().is_none_or(BTreeMap::is_empty)
     }
 
     /// The same, each found as a lease is given its hosts.

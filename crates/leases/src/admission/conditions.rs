@@ -181,7 +181,7 @@ impl<'a> Admission<'a> {
 
     fn passes(&self, filter: Filter, host: &Host, asked: &HostsTerms) -> bool {
         let wanted = &asked.properties;
-        let used = self.used.and_then(|used| used.get(&host.id));
+        let used = self.used(host.id);
         let at_least = |least: Option<u32>, capacity, ratio, amount: fn(&Resources) -> u64| {
             least.is_none_or(|least| {
                 let own = overcommitted(capacity, host.capabilities.get(ratio));

@@ -12,7 +12,7 @@ impl Admission<'_> {
     /// The lease with a plan of where its guests go, if it has none that holds. As many of its hosts are cleared as can
     /// be, at the least cost; on the others everybody stays.
     pub fn departure(&self, lease: &Lease) -> Option<Lease> {
-        let surroundings = self.surroundings.filter(|_| lease.departing())?;
+        let surroundings = lease.departing().then(|| self.facts.surroundings())?;
         let booked = |host| self.booked(host, None);
         if !surroundings.stranded(lease, self.inventory, booked) {
             return None;

@@ -66,7 +66,7 @@ impl Admission<'_> {
             length: terms.window().length(),
             own: None,
         };
-        let hinted = self.hinted(&terms.hints);
+        let hinted = self.suited_to(terms.lease_type).hinted(&terms.hints);
         let waiting = hinted.asked_by(project).earliest(&wish);
         let patience = waiting.as_ref().ok().map(|(start, _)| *start);
         let hunted = hinted.hunt(project, &wish, patience);
@@ -117,7 +117,9 @@ impl Admission<'_> {
             own: Some(lease.id),
         };
         // Why it cannot is not asked: to find that out takes as long as to find out that it cannot.
-        let found = self.remembering(|admission| admission.on_behalf_of(lease).found(&wish).ok());
+        let found = self.remembering(|admission| {
+            admission.suited_to(lease.lease_type).on_behalf_of(lease).found(&wish).ok()
+        });
         let (start, given) = self.settled_or_none(found)?;
         Some(lease.moved_to(start, given))
     }
@@ -196,7 +198,7 @@ impl Admission<'_> {
             self.inventory.floating_ips().flat_map(|ip| self.calendar.floating_ip_bookings(ip.id));
         let cleaned = hosts.map(|(window, _)| later(window.end(), self.calendar.cleaning_time()));
         let ends = cleaned.chain(addresses.map(|(window, _)| window.end()));
-        let ends = ends.chain(self.hosts.waking.into_iter().flatten().map(|(_, ready)| *ready));
+        let ends = ends.chain(self.facts.waking.iter().flatten().map(|(_, ready)| *ready));
         ends.filter(|end| wish.from < *end && *end < wish.before).collect()
     }
 }

@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Admission, HostsNow, Refusal, Rules, Search};
+use super::{Admission, Refusal, Rules, Search};
 use crate::calendar::{Calendar, Fit};
 use crate::host::{Health, Inventory};
+use crate::host_facts::HostFacts;
 use crate::ids::{HostId, LeaseId};
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::resources::Resources;
@@ -44,7 +45,7 @@ pub fn heal_all<'a>(
     calendar: &mut Calendar,
     inventory: &Inventory,
     rules: &Rules,
-    hosts: HostsNow<'_>,
+    facts: &HostFacts<'_>,
     leases: impl IntoIterator<Item = &'a Lease>,
     interval: HealingInterval,
     now: Timestamp,
@@ -53,7 +54,7 @@ pub fn heal_all<'a>(
     queue.sort_by_key(|lease| healing_order(lease));
     let mut healed = Vec::new();
     for lease in queue {
-        let admission = Admission { hosts, ..Admission::new(calendar, inventory, rules, now) };
+        let admission = Admission::new(calendar, inventory, rules, facts, now);
         let Some(lease) = admission.heal(lease, interval) else { continue };
         let entered = calendar.put(&lease, now);
         debug_assert_eq!(entered, Ok(()), "healing takes what is free");
@@ -268,11 +269,14 @@ mod tests {
 
         /// Heals, and says of how many leases something changed.
         fn heal(&mut self, now: i64, interval: Option<i64>) -> usize {
+            self.heal_knowing(&HostFacts::nothing(), now, interval)
+        }
+
+        fn heal_knowing(&mut self, facts: &HostFacts<'_>, now: i64, interval: Option<i64>) -> usize {
             let interval = HealingInterval(interval.map(minutes));
             let rules = Rules::default();
             let (calendar, inventory) = (&mut self.calendar, &self.inventory);
-            let healed =
-                heal_all(calendar, inventory, &rules, HostsNow::default(), &self.leases, interval, at(now));
+            let healed = heal_all(calendar, inventory, &rules, facts, &self.leases, interval, at(now));
             for lease in &healed {
                 self.leases.iter_mut().filter(|old| old.id == lease.id).for_each(|old| *old = lease.clone());
             }
@@ -310,6 +314,20 @@ mod tests {
         assert_eq!(cloud.heal(0, None), 1);
         assert_eq!((cloud.hosts(0), cloud.leases[0].degraded()), (vec![1, 2], false));
         assert!(!cloud.leases[0].reservations[0].resources_changed, "it had not started");
+    }
+
+    #[test]
+    fn it_takes_hosts_last_that_are_offered_to_others_or_that_somebody_stays_on() {
+        let avoided = BTreeSet::from([HostId(2)]);
+        let offer = lease(9, window(0, 60), &[3]);
+        let offered = Calendar::default().with_leases([&offer], at(0)).expect("free");
+        let facts = HostFacts { avoided: &avoided, offered: &offered, ..HostFacts::nothing() };
+        let mut cloud = Cloud::new(4, vec![active(lease(1, window(0, 60), &[1]))]);
+        for (failed, instead) in [(1, 4), (4, 3), (3, 2)] {
+            cloud.health(failed, Health::Failed);
+            assert_eq!(cloud.heal_knowing(&facts, 10, None), 1);
+            assert_eq!(cloud.hosts(0), [instead]);
+        }
     }
 
     #[test]

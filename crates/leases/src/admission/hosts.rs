@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::losses::Loss;
 use super::waking::Thrift;
 use super::{Refusal, Resource, Search};
 use crate::calendar::Fit;
 use crate::filters::{FilterReport, HostFilter, screen};
 use crate::host::Host;
+use crate::host_facts::Loss;
 use crate::ids::HostId;
 use crate::terms::HostsTerms;
 
@@ -63,7 +63,6 @@ impl Search<'_> {
         hosts: impl IntoIterator<Item = &'a Host>,
         asked: &HostsTerms,
     ) -> (Vec<&'a Host>, FilterReport) {
-        let occupied = self.admission.occupied;
         screen(
             hosts,
             self.admission.screening(asked.properties.extra_specs.iter().count()),
@@ -72,7 +71,7 @@ impl Search<'_> {
                 let barred = admission.barred(host).or_else(|| admission.against_hints(host));
                 barred.or_else(|| admission.unsuited(host, asked))
             },
-            &[(HostFilter::Guests, &|host| occupied.is_none_or(|occupied| !occupied.contains(&host.id)))],
+            &[(HostFilter::Guests, &|host| !self.admission.occupied(host.id))],
         )
     }
 
@@ -100,12 +99,11 @@ impl Search<'_> {
     }
 
     fn avoids(&self, host: HostId) -> bool {
-        self.admission.avoided.is_some_and(|avoided| avoided.contains(&host))
+        self.admission.avoided.contains(&host)
     }
 
     fn offered(&self, host: HostId) -> bool {
-        let offered = self.admission.offered;
-        offered.is_some_and(|offered| !offered.host_free(host, &self.cleaned(), None))
+        !self.admission.facts.offered.host_free(host, &self.cleaned(), None)
     }
 
     /// Those that fit the window best, `held` first, and those that are avoided last.
@@ -129,7 +127,7 @@ impl Search<'_> {
             new: !held.contains(&fit.host),
             avoided: self.avoids(fit.host),
             late: self.late(fit.host),
-            loss: self.loss(fit.host),
+            loss: self.admission.facts.losses.of_lease(fit.host, self.window.start()),
             offered: self.offered(fit.host),
             thrift: self.thrift(fit.host),
             fit: *fit,

@@ -10,7 +10,7 @@ use super::{Admission, Search};
 use crate::failure_domain::FailureDomain;
 use crate::hints::Location;
 use crate::host::Health;
-use crate::hunt::{Cost, Hunt, HuntRefusal, Moving, Scene, Surroundings, may_hunt};
+use crate::hunt::{Cost, Hunt, HuntRefusal, Moving, Scene, may_hunt};
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
 use crate::plan::Observed;
@@ -34,7 +34,9 @@ impl Admission<'_> {
         patience: Option<Timestamp>,
     ) -> Option<Result<Hunted, HuntRefusal>> {
         let rules = &self.rules.hunting;
-        let surroundings = self.surroundings.filter(|_| rules.enabled)?;
+        if !rules.enabled || self.heeds.no_hunts {
+            return None;
+        }
         if wish.from > self.now || patience.is_some_and(|start| start <= self.now) {
             return None;
         }
@@ -45,7 +47,7 @@ impl Admission<'_> {
         let mut allowance = rules.allowance(&Cost::default());
         let (allocations, hunt) = loop {
             let window = Window::starting(self.now, allowance.saturating_add(wish.length));
-            match self.cleared(&asked, surroundings, hunter, window, &BTreeSet::new()) {
+            match self.cleared(&asked, hunter, window, &BTreeSet::new()) {
                 Ok((_, hunt)) if hunt.moves.is_empty() => return None,
                 Ok((_, hunt)) if hunt.allowance > rules.longest => {
                     return Some(Err(HuntRefusal::TooLong { takes: hunt.allowance, longest: rules.longest }));
@@ -77,22 +79,24 @@ impl Admission<'_> {
     pub fn obstructed(&self, lease: &Lease) -> bool {
         // Its own hosts as well: it may have been given one that it wanted to move guests to.
         let booked = |host| self.booked(host, None);
-        let surroundings = self.surroundings.filter(|_| self.rules.hunting.enabled && may_hunt(lease));
-        surroundings.is_some_and(|surroundings| surroundings.obstructs(lease, self.inventory, booked))
+        let hunts = self.rules.hunting.enabled && may_hunt(lease);
+        hunts && self.facts.surroundings().obstructs(lease, self.inventory, booked)
     }
 
     /// The lease with another hunt, and perhaps other hosts, if it is [obstructed](Self::obstructed). None if it is
     /// not, or nothing better was found: it goes on as it is then, until its timeout.
     pub fn replan_hunt(&self, lease: &Lease) -> Option<Lease> {
-        let surroundings = self.surroundings.filter(|_| self.obstructed(lease))?;
+        if !self.obstructed(lease) {
+            return None;
+        }
         let hinted = self.hinted(&lease.hints);
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
         let asked = hosts_only(&asked).filter(|asked| !hinted.scattered(asked))?;
         let own = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();
         let hunter = (&lease.owner.project, Some(lease.id));
-        let (allocations, hunt) = hinted.cleared(&asked, surroundings, hunter, lease.window, &own).ok()?;
+        let (allocations, hunt) = hinted.cleared(&asked, hunter, lease.window, &own).ok()?;
         let hunt = match &lease.hunt {
-            Some(before) => before.continued_by(hunt, surroundings.observed),
+            Some(before) => before.continued_by(hunt, &self.facts.guests.observed),
             None => Hunt { allowance: SignedDuration::ZERO, ..hunt },
         };
         let mut replanned = lease.clone().hunting(Some(hunt));
@@ -117,16 +121,16 @@ impl Admission<'_> {
     fn cleared(
         &self,
         asked: &[&HostsTerms],
-        surroundings: Surroundings<'_>,
         (project, lease): (&ProjectId, Option<LeaseId>),
         window: Window,
         preferred: &BTreeSet<HostId>,
     ) -> Result<(Vec<Allocation>, Hunt), clear::Refusal> {
+        let surroundings = self.facts.surroundings();
         let (booked, none) = (|host| self.booked(host, lease), BTreeSet::new());
         let whose = Moving::Others { project, lease };
         let mut scene = Scene::new(&self.rules.hunting, self.inventory, &surroundings, whose, booked);
         // Guests are no obstacle, nor is what they use: they go.
-        let admission = Self { occupied: None, used: None, ..*self }.asked_by(project);
+        let admission = self.without_guests().asked_by(project);
         let mut search = Search::new(admission, window, lease);
         let mut allocations = Vec::new();
         for terms in asked {

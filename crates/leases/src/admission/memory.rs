@@ -14,7 +14,7 @@ const WORTH_IT: u64 = 16;
 
 /// What hosts said. Copies of an expression are the same one.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<HashMap<usize, Answers>>);
+pub(super) struct Memory(Mutex<HashMap<usize, Answers>>);
 
 #[derive(Debug)]
 struct Answers {

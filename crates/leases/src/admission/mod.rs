@@ -19,7 +19,6 @@ mod hint_rules;
 mod hosts;
 mod hunting;
 mod instances;
-mod losses;
 mod memory;
 mod offers;
 mod order;
@@ -51,8 +50,7 @@ pub use self::conditions::TENANTS;
 pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all, healing_order};
 pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instances};
-pub use self::losses::{HostsNow, Losses};
-pub use self::memory::Memory;
+use self::memory::Memory;
 pub use self::offers::{Offer, OfferedChange};
 pub use self::preempting::{Elsewhere, Need};
 pub use self::refusal::{Costly, Refusal, Resource};
@@ -65,7 +63,8 @@ use crate::enforcement::Enforcement;
 use crate::filters::Filters;
 use crate::hints::{HintRules, Hints};
 use crate::host::Inventory;
-use crate::hunt::{Hunting, Surroundings};
+use crate::host_facts::HostFacts;
+use crate::hunt::Hunting;
 use crate::ids::{FloatingIpId, HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
 use crate::lease_type::{Deadlines, LeaseType};
@@ -98,72 +97,116 @@ pub struct Rules {
 #[derive(Clone, Copy, Debug)]
 pub struct Admission<'a> {
     /// What is taken.
-    pub calendar: &'a Calendar,
+    calendar: &'a Calendar,
     /// What there is.
-    pub inventory: &'a Inventory,
+    inventory: &'a Inventory,
     /// Operator settings.
-    pub rules: &'a Rules,
-    /// Hosts with guests that nobody may remove, if there are any. What starts at once or as soon as it can does
-    /// without them; what has a date may hope that they are gone by then.
-    pub occupied: Option<&'a BTreeSet<HostId>>,
-    /// Hosts that are chosen last, if there are any: an instance that is part of no lease runs there, perhaps forever.
-    pub avoided: Option<&'a BTreeSet<HostId>>,
-    /// What is reserved for offers, if anything is: hosts and addresses that are had last among those that are as good.
-    pub offered: Option<&'a Calendar>,
-    /// What is known of these guests; none if nobody is to be moved away.
-    pub surroundings: Option<Surroundings<'a>>,
-    /// What guests use of hosts at the moment, if that is known; nothing of hosts that are not there. What starts at
-    /// once or as soon as it can asks for so much that is free, what has a date for so much that there is.
-    pub used: Option<&'a BTreeMap<HostId, Resources>>,
-    /// Which hosts are not on, and which have guests that would have to leave.
-    pub hosts: HostsNow<'a>,
+    rules: &'a Rules,
+    /// What is known of hosts at the moment.
+    facts: &'a HostFacts<'a>,
+    /// Which of it matters to the question.
+    heeds: Heeds,
+    /// Hosts that are chosen last.
+    avoided: &'a BTreeSet<HostId>,
     /// On whose behalf hosts are looked for. Every decision sets it to the project of the lease that it is about;
     /// without one, no host is had that is kept for some projects.
-    pub project: Option<&'a ProjectId>,
+    project: Option<&'a ProjectId>,
     /// Where hosts are to be, if that was said. Every decision sets it to the hints of the lease that it is about.
-    pub hints: Option<&'a Hints>,
+    hints: Option<&'a Hints>,
     /// Hosts of leases that preemptible instances may be started on; none if they are started on no such host.
-    pub backfill: Option<&'a Backfill>,
+    backfill: Option<&'a Backfill>,
     /// How much work the decision may cost. All that one client asks for at once shares one budget.
-    pub budget: &'a Budget,
+    budget: &'a Budget,
     /// The present.
     pub now: Timestamp,
     /// What hosts are like, as far as a decision has asked. Decisions make their own.
-    pub memory: Option<&'a Memory>,
+    memory: Option<&'a Memory>,
+}
+
+/// Which facts a question heeds. Until a date that a lease has, guests may be gone, so it asks for hosts as they are without.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heeds {
+    /// Hosts with guests that nobody may remove are not to be had.
+    occupied: bool,
+    /// What is asked for has to be free beside what guests use.
+    used: bool,
+    /// Guests that others have are not moved away, however much sooner there were hosts.
+    no_hunts: bool,
 }
 
 impl<'a> Admission<'a> {
-    /// A decision that knows of no guests, is on nobody's behalf yet, and may cost as much work as it takes.
-    pub fn new(calendar: &'a Calendar, inventory: &'a Inventory, rules: &'a Rules, now: Timestamp) -> Self {
-        let (occupied, avoided, surroundings, used) = (None, None, None, None);
-        let (offered, project, hints, backfill) = (None, None, None, None);
+    /// A decision that is on nobody's behalf yet, and may cost as much work as it takes.
+    pub fn new(
+        calendar: &'a Calendar,
+        inventory: &'a Inventory,
+        rules: &'a Rules,
+        facts: &'a HostFacts<'a>,
+        now: Timestamp,
+    ) -> Self {
         Self {
             calendar,
             inventory,
             rules,
-            occupied,
-            avoided,
-            offered,
-            surroundings,
-            used,
-            hosts: HostsNow::default(),
-            project,
-            hints,
-            backfill,
+            facts,
+            heeds: Heeds::default(),
+            avoided: facts.avoided,
+            project: None,
+            hints: None,
+            backfill: None,
             budget: &UNLIMITED,
             now,
             memory: None,
         }
     }
-}
 
-impl Admission<'_> {
+    /// The same by another calendar.
+    #[must_use]
+    pub fn with_calendar(self, calendar: &'a Calendar) -> Self {
+        Self { calendar, ..self }
+    }
+
+    /// The same, which may cost so much work. All that one client asks for at once shares one budget.
+    #[must_use]
+    pub fn with_budget(self, budget: &'a Budget) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// The same, where preemptible instances may be started on these hosts of leases as well, if on any.
+    #[must_use]
+    pub fn with_backfill(self, backfill: Option<&'a Backfill>) -> Self {
+        Self { backfill, ..self }
+    }
+
+    /// The same, where nobody is moved away for a lease.
+    #[must_use]
+    pub fn without_hunts(self) -> Self {
+        Self { heeds: Heeds { no_hunts: true, ..self.heeds }, ..self }
+    }
+
     /// The decision on a lease of that type: until a date that it has, guests may be gone.
-    fn suited_to(&self, lease_type: LeaseType) -> Self {
-        match lease_type {
-            LeaseType::Schedule => Self { occupied: None, used: None, ..*self },
-            LeaseType::Immediate { .. } | LeaseType::BestEffort { .. } => *self,
-        }
+    fn suited_to(self, lease_type: LeaseType) -> Self {
+        let at_once = lease_type != LeaseType::Schedule;
+        Self { heeds: Heeds { occupied: at_once, used: at_once, ..self.heeds }, ..self }
+    }
+
+    /// The decision on what a lease is to have at once: without hosts with guests that nobody may remove.
+    fn without_occupied(self) -> Self {
+        Self { heeds: Heeds { occupied: true, ..self.heeds }, ..self }
+    }
+
+    /// The decision where guests are no obstacle: they leave.
+    fn without_guests(self) -> Self {
+        Self { heeds: Heeds { occupied: false, used: false, ..self.heeds }, ..self }
+    }
+
+    /// Whether guests on the host keep the lease from having it.
+    fn occupied(&self, host: HostId) -> bool {
+        self.heeds.occupied && self.facts.occupied.contains(&host)
+    }
+
+    /// What guests use of the host, if that has to be left to them.
+    fn used(&self, host: HostId) -> Option<&'a Resources> {
+        self.facts.guests.used(host).filter(|_| self.heeds.used)
     }
 }
 

@@ -94,7 +94,7 @@ impl Admission<'_> {
         let start = terms.window().start().max(self.now);
         let asked = terms.clone().fixed().of_type(LeaseType::Schedule).starting(start);
         // Whose guests are on hosts now matters as it did to the request; nobody is moved for an offer.
-        let admission = Self { surroundings: None, ..self.suited_to(terms.lease_type) };
+        let admission = self.suited_to(terms.lease_type).without_hunts();
         let given = |terms: &Terms| admission.given(project, terms).ok();
         let offer =
             |kind, (terms, allocations)| Offer { kind, grant: Grant { terms, allocations, hunt: None } };

@@ -42,7 +42,7 @@ impl Admission<'_> {
         if self.stands(&firm) {
             return Ok(firm);
         }
-        let admission = self.suited_to(offered.lease_type).on_behalf_of(offered);
+        let admission = self.on_behalf_of(offered);
         let given = Attempt { admission, before: offered, updated: offered }.starting_over();
         let reservations = self.settled_of(offered, given)?;
         Ok(Lease { reservations, ..firm })

@@ -44,7 +44,8 @@ impl Admission<'_> {
         after: Option<LeaseId>,
         rules: &RepackRules,
     ) -> Repacking {
-        let Some(least) = self.hosts.waking.and_then(|_| self.inventory.hosts().filter_map(draws).min())
+        let Some(least) =
+            self.facts.waking.as_ref().and_then(|_| self.inventory.hosts().filter_map(draws).min())
         else {
             return Repacking::default();
         };
@@ -75,7 +76,9 @@ impl Admission<'_> {
 
     /// The lease on other hosts, and what that saves, if it is enough.
     fn repacked(&self, lease: &Lease, rules: &RepackRules) -> Option<(Lease, u128)> {
-        let admission = self.suited_to(lease.lease_type).on_behalf_of(lease);
+        // Guests beside leases may stay forever.
+        let avoided = &*self.facts.occupied;
+        let admission = Admission { avoided, ..self.without_guests() }.on_behalf_of(lease);
         let mut search = Search::new(admission, lease.window, Some(lease.id));
         let mut repacked = lease.clone();
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
@@ -86,8 +89,7 @@ impl Admission<'_> {
             {
                 let found = search.hosts(position, terms, &BTreeSet::new()).ok()?;
                 // Fewer hosts would draw less, but are not what was promised.
-                let avoided = |host: &HostId| self.avoided.is_some_and(|avoided| avoided.contains(host));
-                if found.len() != held.len() || found.difference(held).any(avoided) {
+                if found.len() != held.len() || found.difference(held).any(|host| avoided.contains(host)) {
                     return None;
                 }
                 reservation.allocation = Allocation::Hosts(found);

@@ -102,8 +102,8 @@ impl Admission<'_> {
         without.remove_all(&movable.iter().map(|other| other.id).collect());
         // Whoever does not stand in the way is better left alone.
         let mut avoided: BTreeSet<HostId> = movable.iter().flat_map(|other| hosts_of(other)).collect();
-        avoided.extend(self.avoided.into_iter().flatten());
-        let decided = decide(&Admission { calendar: &without, avoided: Some(&avoided), ..*self }).ok()?;
+        avoided.extend(self.avoided);
+        let decided = decide(&Admission { calendar: &without, avoided: &avoided, ..*self }).ok()?;
         let new = lease(&decided);
         let mut displaced = movable;
         displaced.retain(|other| self.collides(other, new));
@@ -129,8 +129,7 @@ impl Admission<'_> {
 
     /// The lease with hosts that are free for it in that calendar; what is free of its own stays.
     fn on_other_hosts(&self, calendar: &Calendar, lease: &Lease) -> Option<Lease> {
-        let admission = Admission { calendar, ..*self }.suited_to(lease.lease_type);
-        let admission = admission.on_behalf_of(lease);
+        let admission = Admission { calendar, ..self.without_guests() }.on_behalf_of(lease);
         let mut search = Search::new(admission, lease.window, Some(lease.id));
         let mut moved = lease.clone();
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::losses::{Loss, Losses};
 use super::room::RoomCluster;
 use super::surviving::Limits;
 use super::waking::Thrift;
@@ -11,6 +10,7 @@ use super::{Refusal, Resource, Search};
 use crate::failure_domain::FailureDomain;
 use crate::filters::{FilterReport, HostFilter, screen};
 use crate::host::Host;
+use crate::host_facts::{Loss, Losses};
 use crate::ids::HostId;
 use crate::resources::Resources;
 use crate::terms::{Affinity, SlotsTerms};
@@ -143,7 +143,7 @@ impl Search<'_> {
         asked: &'f SlotsTerms<'_>,
         held: &BTreeMap<HostId, u32>,
     ) -> Option<Filling<'f>> {
-        Filling::new(rooms, asked, held, (self.admission.hosts.losses, self.admission.budget))
+        Filling::new(rooms, asked, held, (&self.admission.facts.losses, self.admission.budget))
     }
 
     /// Hosts with room for at least one slot, and what became of the others.
@@ -179,7 +179,7 @@ impl Search<'_> {
         self.charge_for_bookings(host.id);
         let used = self.peak_use(host.id);
         let slots = host.capacity().slots(&used, &asked.size);
-        let guests = self.admission.hosts.losses.and_then(|losses| losses.used(host.id));
+        let guests = self.admission.facts.losses.used(host.id);
         let beside_guests = guests.map_or(slots, |mut guests| {
             guests.add(1, &used);
             host.capacity().slots(&guests, &asked.size)
@@ -199,7 +199,7 @@ struct Filling<'a> {
     spare: BTreeMap<HostId, Spare>,
     /// Only what is free beside preemptible guests is given.
     sparing: bool,
-    losses: Option<&'a Losses>,
+    losses: &'a Losses,
     cluster: RoomCluster,
     given: BTreeMap<HostId, u32>,
     budget: &'a Budget,
@@ -213,7 +213,7 @@ impl<'a> Filling<'a> {
         rooms: &[Room<'_>],
         asked: &'a SlotsTerms<'_>,
         held: &BTreeMap<HostId, u32>,
-        (losses, budget): (Option<&'a Losses>, &'a Budget),
+        (losses, budget): (&'a Losses, &'a Budget),
     ) -> Option<Self> {
         if !budget.spend(PLACING * rooms.len() as u64) {
             return None;
@@ -293,14 +293,13 @@ impl<'a> Filling<'a> {
 
     /// What is lost if the host has as many of the remaining slots as fit.
     fn loss(&self, host: HostId, spare: &Spare) -> Loss {
-        let Some(losses) = self.losses else { return Loss::default() };
         let count = match self.affinity {
             Affinity::DistinctHosts => 1,
             Affinity::OneHost | Affinity::Any => spare.slots.min(self.remaining),
         };
         let mut left = spare.left.clone();
         left.subtract(count, self.size);
-        losses.with_left(host, &left, self.budget)
+        self.losses.with_left(host, &left, self.budget)
     }
 
     /// Uses up the hosts of a turn before those of the next. Hosts are ranked once, so that the work grows no faster than

@@ -1,10 +1,6 @@
 //! Hosts that are switched off: who may have them, and which hosts are had first where power is saved.
 
-use std::collections::BTreeMap;
-
-use jiff::Timestamp;
-
-use super::{Admission, HostsNow, Search};
+use super::Search;
 use crate::energy::{Figures, WattsPerCore};
 use crate::ids::HostId;
 
@@ -19,18 +15,6 @@ pub(super) struct Thrift {
     asleep: bool,
 }
 
-impl<'a> Admission<'a> {
-    /// The same, where power is saved: `waking` has the hosts that are not on, and when each could be had.
-    #[must_use]
-    pub fn saving(self, waking: Option<&'a BTreeMap<HostId, Timestamp>>) -> Self {
-        Self { hosts: HostsNow { waking, ..self.hosts }, ..self }
-    }
-
-    fn ready_at(&self, host: HostId) -> Option<Timestamp> {
-        self.hosts.waking?.get(&host).copied()
-    }
-}
-
 impl Search<'_> {
     /// Whether the host is off and cannot be there when the window begins. The lease's own host can: it is woken in
     /// time for it.
@@ -40,7 +24,7 @@ impl Search<'_> {
             let mut bookings = self.admission.calendar.bookings(host);
             bookings.any(|(window, booking)| Some(booking.lease) == self.own && window.start() <= start)
         };
-        self.admission.ready_at(host).is_some_and(|ready| ready > start) && !own()
+        self.admission.facts.ready_at(host).is_some_and(|ready| ready > start) && !own()
     }
 
     /// Whether the host can be promised for the window, as far as its power goes. Who has lost a host rather waits for
@@ -51,8 +35,8 @@ impl Search<'_> {
 
     /// How soon the host is had.
     pub(super) fn thrift(&self, host: HostId) -> Thrift {
-        let known = self.admission.hosts.waking.and(self.admission.inventory.host(host));
+        let known = self.admission.facts.waking.as_ref().and(self.admission.inventory.host(host));
         let draws = known.map_or(WattsPerCore(0), |host| Figures::of(host).per_core(host));
-        Thrift { late: self.late(host), draws, asleep: self.admission.ready_at(host).is_some() }
+        Thrift { late: self.late(host), draws, asleep: self.admission.facts.ready_at(host).is_some() }
     }
 }

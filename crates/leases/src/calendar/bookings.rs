@@ -53,6 +53,14 @@ struct Places {
 }
 
 impl Calendar {
+    /// One in which nobody has anything.
+    pub(crate) const NOTHING: Self = Self {
+        cleaning_time: SignedDuration::ZERO,
+        hosts: BTreeMap::new(),
+        floating_ips: BTreeMap::new(),
+        places: BTreeMap::new(),
+    };
+
     /// An empty calendar for hosts that must be free for so long before and after a lease of the whole host
     /// (API-cleaning).
     pub fn new(cleaning_time: SignedDuration) -> Self {

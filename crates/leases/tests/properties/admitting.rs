@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use leases::admission::{
-    Admission, Changes, HealingInterval, HostsChange, HostsNow, InstancesChange, Refusal, Rules, TermsChange,
-    heal_all,
+    Admission, Changes, HealingInterval, HostsChange, InstancesChange, Refusal, Rules, TermsChange, heal_all,
 };
 use leases::calendar::Calendar;
 use leases::host::{Health, Inventory};
+use leases::host_facts::HostFacts;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::{Allocation, Lease};
 use leases::resources::Resources;
@@ -55,6 +55,7 @@ struct Cloud {
     inventory: Inventory,
     calendar: Calendar,
     rules: Rules,
+    facts: HostFacts<'static>,
     leases: Vec<Lease>,
     now: i64,
     next: u128,
@@ -64,11 +65,12 @@ impl Cloud {
     fn new(cleaning: i64) -> Self {
         let rules = Rules { before_end_lead: Some(minutes(3)), ..Rules::default() };
         let (inventory, calendar) = (inventory(), Calendar::new(minutes(cleaning)));
-        Self { inventory, calendar, rules, leases: Vec::new(), now: 0, next: 1 }
+        let facts = HostFacts::nothing();
+        Self { inventory, calendar, rules, facts, leases: Vec::new(), now: 0, next: 1 }
     }
 
     fn admission(&self) -> Admission<'_> {
-        Admission::new(&self.calendar, &self.inventory, &self.rules, at(self.now))
+        Admission::new(&self.calendar, &self.inventory, &self.rules, &self.facts, at(self.now))
     }
 
     fn turn(&mut self, turn: &Turn) {
@@ -102,7 +104,7 @@ impl Cloud {
                     calendar,
                     inventory,
                     &self.rules,
-                    HostsNow::default(),
+                    &HostFacts::nothing(),
                     &self.leases,
                     interval,
                     at(self.now),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use leases::admission::{Admission, Rules};
 use leases::calendar::Calendar;
+use leases::host_facts::HostFacts;
 use leases::ids::{FloatingIpId, HostId};
 use leases::lease::{Allocation, Lease};
 use leases::terms::{Affinity, FloatingIpsTerms, HostsTerms, ReservationTerms, Terms};
@@ -119,7 +120,8 @@ proptest! {
             }
         }
         let rules = Rules::default();
-        let admission = Admission::new(&calendar, &inventory, &rules, at(0));
+        let facts = HostFacts::nothing();
+        let admission = Admission::new(&calendar, &inventory, &rules, &facts, at(0));
         let within = window(start, start + length);
         for (asked, total) in [
             (ReservationTerms::Hosts(HostsTerms::new(2, 3).expect("a range")), HOSTS),
@@ -179,7 +181,8 @@ proptest! {
             let _ = calendar.put(&lease(number, window, &booked), at(0));
         }
         let rules = Rules::default();
-        let admission = Admission::new(&calendar, &inventory, &rules, at(0));
+        let facts = HostFacts::nothing();
+        let admission = Admission::new(&calendar, &inventory, &rules, &facts, at(0));
         let within = window(start, start + within);
         for asked in [
             ReservationTerms::Hosts(HostsTerms::new(count, count).expect("a range")),

@@ -11,6 +11,7 @@ use leases::energy::{
 };
 use leases::free_pool::FreePool;
 use leases::host::{Health, Host, Inventory};
+use leases::host_facts::HostFacts;
 use leases::ids::{GuestId, HostId, ReservationId};
 use leases::lease::{Allocation, Lease};
 use leases::plan::{Guest, GuestOwner, Observed, ObservedHost, Place, Powered};
@@ -142,8 +143,9 @@ impl Rack {
         let rules = Rules::default();
         let settled = at(self.now + notice);
         let waking = readiness(&self.inventory, &self.calendar, &self.ways.rules, at(self.now));
-        let admission = Admission::new(&self.calendar, &self.inventory, &rules, at(self.now));
-        let admission = Admission { avoided: Some(&self.guests), ..admission }.saving(Some(&waking));
+        let (occupied, waking) = (self.guests.clone().into(), Some(waking).into());
+        let facts = HostFacts { occupied, waking, ..HostFacts::nothing() };
+        let admission = Admission::new(&self.calendar, &self.inventory, &rules, &facts, at(self.now));
         let wanted = RepackRules { settled, least_milliwatt_seconds: 1 };
         let Some((lease, saved)) = admission.repack(&self.leases, None, &wanted).repacked else { return };
         let number = self.leases.iter().position(|other| other.id == lease.id).expect("one of them");
@@ -182,10 +184,10 @@ impl Rack {
                 let window = window(start, start + length);
                 let terms = Terms::new(window, None, vec![ReservationTerms::Hosts(asked)]).expect("terms");
                 let waking = readiness(&self.inventory, &self.calendar, &self.ways.rules, at(self.now));
-                let admission = Admission::new(&self.calendar, &self.inventory, &rules, at(self.now));
+                let facts = HostFacts { waking: Some(waking).into(), ..HostFacts::nothing() };
+                let admission = Admission::new(&self.calendar, &self.inventory, &rules, &facts, at(self.now));
+                let Ok(given) = admission.decide(&project(), &terms) else { return };
                 // Guests stay where they are here, so nobody else gets their hosts.
-                let admission = Admission { occupied: Some(&self.guests), ..admission };
-                let Ok(given) = admission.saving(Some(&waking)).decide(&project(), &terms) else { return };
                 if given[0].hosts().iter().any(|host| self.guests.contains(host)) {
                     return;
                 }

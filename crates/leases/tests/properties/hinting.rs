@@ -7,6 +7,7 @@ use leases::admission::{Admission, HealingInterval, Rules};
 use leases::calendar::Calendar;
 use leases::hints::{Hints, Location, OtherLeases};
 use leases::host::{Health, Host, Inventory};
+use leases::host_facts::HostFacts;
 use leases::ids::HostId;
 use leases::lease::{Allocation, Lease};
 use leases::requirement::{Operator, Requirement};
@@ -113,7 +114,8 @@ proptest! {
             .filter(|id| !taken.contains(id) && wanted(&inventory, &hints, *id))
             .collect();
         let best = most(&inventory, &hints, &usable);
-        let decided = Admission::new(&calendar, &inventory, &rules, at(0)).decide(&project(), &terms);
+        let facts = HostFacts::nothing();
+        let decided = Admission::new(&calendar, &inventory, &rules, &facts, at(0)).decide(&project(), &terms);
         let Ok(given) = decided else {
             prop_assert!(best < min as usize, "{best} could be had");
             return Ok(());
@@ -127,7 +129,7 @@ proptest! {
         calendar.put(&lease, at(0)).expect("free");
         let failed = *had.iter().nth(failing % had.len()).expect("not empty");
         inventory.host_mut(failed).expect("there").health = Health::Failed;
-        let admission = Admission::new(&calendar, &inventory, &rules, at(0));
+        let admission = Admission::new(&calendar, &inventory, &rules, &facts, at(0));
         let healed = admission.heal(&lease, HealingInterval::default()).expect("one is missing");
         let after = healed.reservations[0].allocation.hosts();
         prop_assert!(!after.contains(&failed) && after.is_subset(&usable));

@@ -8,9 +8,10 @@ mod fleet;
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::{Admission, Changes, HealingInterval, HostsNow, Rules, heal_all};
+use leases::admission::{Admission, Changes, HealingInterval, Rules, heal_all};
 use leases::calendar::Calendar;
 use leases::host::{Health, Inventory};
+use leases::host_facts::HostFacts;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::{Allocation, Lease};
 use leases::plan::{
@@ -49,6 +50,7 @@ struct Play {
     inventory: Inventory,
     calendar: Calendar,
     rules: Rules,
+    facts: HostFacts<'static>,
     plan_rules: PlanRules,
     leases: Vec<Lease>,
     fleet: Fleet,
@@ -78,6 +80,7 @@ impl Play {
             calendar: Calendar::new(SignedDuration::from_mins(1)),
             rules,
             plan_rules,
+            facts: HostFacts::nothing(),
             leases: Vec::new(),
             fleet,
             history: History::default(),
@@ -99,7 +102,7 @@ impl Play {
     }
 
     fn admission(&self) -> Admission<'_> {
-        Admission::new(&self.calendar, &self.inventory, &self.rules, self.now)
+        Admission::new(&self.calendar, &self.inventory, &self.rules, &self.facts, self.now)
     }
 
     /// Something that nobody planned.
@@ -158,7 +161,7 @@ impl Play {
         let (calendar, inventory) = (&mut self.calendar, &self.inventory);
         let healing = HealingInterval::default();
         for lease in
-            heal_all(calendar, inventory, &self.rules, HostsNow::default(), &self.leases, healing, self.now)
+            heal_all(calendar, inventory, &self.rules, &HostFacts::nothing(), &self.leases, healing, self.now)
         {
             self.commit(&lease);
         }

@@ -48,9 +48,8 @@ impl Service {
         if !self.any_to_hasten(&state, &known) {
             return None;
         }
-        let hosts = self.known_hosts(&state, now);
-        let occupied = known.1.clone();
-        let admission = self.admission(&state, Some(&occupied), &hosts, now, budget);
+        let facts = self.host_facts(&state, now);
+        let admission = self.admission(&state, &facts, now, budget);
         let waiting: Vec<_> = state.leases.waiting_for_hosts().collect();
         let sooner = |before: &Arc<LeaseRecord>| {
             let after = admission.sooner(&before.lease)?;
@@ -108,10 +107,8 @@ impl Service {
         if !self.may_replan(now) {
             return None;
         }
-        let neighbours = self.neighbours(state);
-        let surroundings = Some(neighbours.surroundings());
-        let hosts = self.known_hosts(state, now);
-        let admission = Admission { surroundings, ..self.admission(state, None, &hosts, now, budget) };
+        let facts = self.host_facts(state, now);
+        let admission = self.admission(state, &facts, now, budget);
         let hunters: Vec<_> = hunters.collect();
         let replan = |before: &Arc<LeaseRecord>| {
             let after = admission.replan_hunt(&before.lease)?;
@@ -135,7 +132,8 @@ impl Service {
 
     fn moves_withdrawn(&self, state: &State, now: Timestamp) -> Vec<Change> {
         let observed = self.observed();
-        let admission = Admission::new(&state.calendar, &state.inventory, &self.settings.rules, now);
+        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
+        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
         let withdrawn = |before: &Arc<LeaseRecord>| {
             let after = admission.without_lost_destinations(&before.lease, &observed)?;
             tracing::info!(lease = %after.id, "moves to leased hosts withdrawn");
@@ -174,10 +172,8 @@ impl Service {
         let departing = |record: &&Arc<LeaseRecord>| record.lease.departing() && ready(&record.lease);
         let departing: Vec<_> = state.leases.hunters().filter(departing).collect();
         departing.first()?;
-        let neighbours = self.neighbours(state);
-        let surroundings = Some(neighbours.surroundings());
-        let hosts = self.known_hosts(state, now);
-        let admission = Admission { surroundings, ..self.admission(state, None, &hosts, now, budget) };
+        let facts = self.host_facts(state, now);
+        let admission = self.admission(state, &facts, now, budget);
         let leaving = |before: &Arc<LeaseRecord>| {
             let after = admission.departure(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })

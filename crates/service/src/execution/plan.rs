@@ -76,15 +76,14 @@ impl Service {
 
     fn healed(&self, state: &State, ill: &[&Arc<LeaseRecord>], now: Timestamp) -> Vec<Change> {
         let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
-        let (inventory, hosts) = (&state.inventory, self.known_hosts(state, now));
+        let (inventory, facts) = (&state.inventory, self.host_facts(state, now));
         let budget = Budget::new(self.settings.decision_work);
         // A copy, because what is decided counts only once it is committed.
         let calendar = RefCell::new(state.calendar.clone());
         let changes = RefCell::new(Vec::new());
         let heal = |record: &Arc<LeaseRecord>| {
             let mut calendar = calendar.borrow_mut();
-            let admission = Admission::new(&calendar, inventory, rules, now);
-            let admission = Admission { hosts: hosts.now(), budget: &budget, ..admission };
+            let admission = Admission::new(&calendar, inventory, rules, &facts, now).with_budget(&budget);
             let lease = admission.heal(&record.lease, interval)?;
             let entered = calendar.put(&lease, now);
             debug_assert_eq!(entered, Ok(()), "healing takes what is free");

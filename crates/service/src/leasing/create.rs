@@ -167,8 +167,8 @@ impl Service {
     ) -> Result<Proposed, ServiceError> {
         let state = self.snapshot();
         let withdrawn = state.withdrawing_offers(&identity.owner, None);
-        let around = self.around(&state, new.terms.lease_type, now);
-        let admission = around.admission(self, &state, &state.calendar, now, budget);
+        let facts = self.host_facts(&state, now);
+        let admission = self.admission(&state, &facts, now, budget);
         let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
             let project = &identity.owner.project;
             let grant = admission.grant_usual(project, &new.terms, &self.settings.housekeeping)?;

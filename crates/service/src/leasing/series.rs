@@ -6,7 +6,6 @@ use leases::admission::Refusal;
 use leases::calendar::Calendar;
 use leases::ids::SeriesId;
 use leases::lease::{Lease, NewLease as Identity};
-use leases::lease_type::LeaseType;
 use leases::terms::Terms;
 use leases::window::Window;
 use leases::work::Budget;
@@ -148,11 +147,11 @@ impl Service {
         let state = self.snapshot();
         let first = state.withdrawing_offers(&caller.owner(), None);
         let mut calendar: Calendar = state.calendar.clone();
-        let around = self.around(&state, LeaseType::Schedule, now);
+        let facts = self.host_facts(&state, now);
         let (mut leases, mut skipped) = (Vec::new(), Vec::new());
         for (window, identity) in new.windows.iter().zip(identities) {
             let terms: Terms = new.lease.terms.clone().during(*window);
-            let admission = around.admission(self, &state, &calendar, now, budget);
+            let admission = self.admission(&state, &facts, now, budget).with_calendar(&calendar);
             let rules = &self.settings.housekeeping;
             let grant = match admission.grant_usual(&caller.project, &terms, rules) {
                 Ok(grant) => grant,

@@ -104,8 +104,8 @@ impl Service {
         now: Timestamp,
     ) -> Result<Decided, ServiceError> {
         let state = ground.state;
-        let hosts = self.known_hosts(state, now);
-        let admission = self.admission(state, None, &hosts, now, ground.budget);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission(state, &facts, now, ground.budget);
         let decide = |admission: &Admission<'_>| -> Result<Updated, Refusal> {
             let updated = admission.update(&before.lease, &changes.changes)?;
             self.check_stack_of(state, Some(&before.lease), &updated.lease)?;

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::filters::HostFilter;
+use crate::host_facts::Guests;
+use crate::ids::GuestId;
 use crate::lease::NewLease;
+use crate::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost};
 use crate::testing::lease;
 
 /// So many hosts, with these leases, and some cleaning after each.
@@ -50,7 +53,7 @@ fn cls_03_j_it_waits_for_hosts_that_become_free_with_their_cleaning_time() {
 #[test]
 fn cls_02_b_guests_of_others_keep_a_lease_from_starting_at_once() {
     let mut cloud = cloud_with(3, 0, &[]);
-    cloud.occupied.extend([HostId(1), HostId(3)]);
+    cloud.facts.occupied = BTreeSet::from([HostId(1), HostId(3)]).into();
     assert_eq!(cloud.grant(1, 60, 100), Ok((window(0, 60), vec![2])));
     let terms = best_effort(2, window(0, 60), 100);
     let immediate = terms.clone().of_type(LeaseType::Immediate { deadline: at(1) });
@@ -115,6 +118,23 @@ fn a_lease_that_waits_moves_to_an_earlier_time_that_becomes_free() {
     assert_eq!((moved.window, moved.status), (window(40, 100), LeaseStatus::Pending));
     let started = Lease { status: LeaseStatus::Starting, ..waits };
     assert_eq!(cloud.admission(40).sooner(&started), None);
+}
+
+#[test]
+fn a_lease_that_waits_moves_to_no_host_that_others_use_so_much_of_that_too_little_is_free() {
+    let in_the_way = lease(1, window(0, 90), &[1]);
+    let mut cloud = cloud_with(1, 0, std::slice::from_ref(&in_the_way));
+    let mut waits = waiting(&mut cloud, 1, 60, 200);
+    let ReservationTerms::Hosts(asked) = &mut waits.reservations[0].terms else { panic!("hosts") };
+    asked.properties.vcpus = Some(16);
+    cloud.calendar.put(&in_the_way.deleted(at(40)), at(40)).expect("shorter");
+    let size = GuestSize { vcpus: 1, memory_mib: 1024, disk_gib: 1 };
+    let guest = Guest { size, ..Guest::new(GuestId(1), GuestOwner::Preemptible) };
+    let seen = ObservedHost { guests: vec![guest], ..ObservedHost::free() };
+    let observed = Observed { hosts: [(HostId(1), seen)].into(), ..Observed::default() };
+    assert!(cloud.admission(40).sooner(&waits).is_some());
+    cloud.facts.guests = Guests::from(observed).into();
+    assert_eq!(cloud.admission(40).sooner(&waits), None, "as it would not have been granted");
 }
 
 #[test]

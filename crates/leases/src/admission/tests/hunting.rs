@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::failure_domain::FailureDomain;
-use crate::hunt::{Hunt, Move, Surroundings, follow_moves};
+use crate::host_facts::Guests;
+use crate::hunt::{Hunt, Hunting, Move, follow_moves};
 use crate::ids::GuestId;
 use crate::lease::EndAction;
 use crate::offer::OfferKind;
@@ -36,7 +37,7 @@ impl Pool {
     /// The guests of each host, by their GiB; they are numbered from ten times the host's number.
     fn new(guests: &[&[u32]]) -> Self {
         let mut cloud = Cloud::new(guests.len() as u64);
-        cloud.rules.hunting.n_plus_one = false;
+        cloud.rules.hunting = Hunting { n_plus_one: false, ..Hunting::default() };
         let mut observed = Observed::default();
         for (number, guests) in (1..).zip(guests) {
             let guests = guests.iter().enumerate();
@@ -54,11 +55,15 @@ impl Pool {
     fn with<T>(&self, now: i64, decide: impl FnOnce(&Admission<'_>) -> T) -> T {
         let occupied = self.observed.hosts.iter().filter(|(_, host)| !host.guests.is_empty());
         let occupied: BTreeSet<HostId> = occupied.map(|(id, _)| *id).collect();
-        let hunting: Vec<&Lease> = self.hunting.iter().collect();
-        let surroundings =
-            Surroundings { observed: &self.observed, history: &self.history, hunting: &hunting };
-        let admission = self.cloud.admission(now).saving((!self.waking.is_empty()).then_some(&self.waking));
-        decide(&Admission { occupied: Some(&occupied), surroundings: Some(surroundings), ..admission })
+        let facts = HostFacts {
+            occupied: occupied.into(),
+            guests: Guests::from(self.observed.clone()).into(),
+            history: &self.history,
+            hunting: self.hunting.iter().collect(),
+            waking: (!self.waking.is_empty()).then(|| self.waking.clone()).into(),
+            ..HostFacts::nothing()
+        };
+        decide(&self.cloud.knowing(&facts, now))
     }
 
     fn grant(&self, min: u32, max: u32) -> Result<Grant, Refusal> {

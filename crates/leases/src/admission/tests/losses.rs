@@ -14,9 +14,9 @@ fn preemptible(id: u128, host: u64, vcpus: u32, since: i64) -> Instance {
 
 /// The hosts of a new lease, if what starts until minute 15 minds who is there.
 fn given(cloud: &Cloud, observed: &Observed, there: &[Instance], start: i64, count: u32) -> Vec<u64> {
-    let losses = Losses::new(observed, there, at(0), at(15));
-    let hosts = HostsNow { losses: Some(&losses), ..HostsNow::default() };
-    let admission = Admission { hosts, ..cloud.admission(0) };
+    let losses = Losses::new(observed, there, at(0), at(15)).into();
+    let facts = HostFacts { losses, ..HostFacts::nothing() };
+    let admission = cloud.knowing(&facts, 0);
     let terms = Terms::new(window(start, start + 60), None, vec![super::hosts(count, count)]).expect("terms");
     let given = admission.decide(&owner().project, &terms).expect("enough");
     given[0].hosts().into_iter().map(|host| host.0).collect()
@@ -66,9 +66,9 @@ fn slots_given(
     start: i64,
     (vcpus, amount, affinity): Slots,
 ) -> Vec<(u64, u32)> {
-    let losses = Losses::new(&Observed::default(), there, at(0), at(15));
-    let hosts = HostsNow { losses: Some(&losses), ..HostsNow::default() };
-    let admission = Admission { hosts, ..cloud.admission(0) };
+    let losses = Losses::new(&Observed::default(), there, at(0), at(15)).into();
+    let facts = HostFacts { losses, ..HostFacts::nothing() };
+    let admission = cloud.knowing(&facts, 0);
     let asked = vec![instances(vcpus, amount, affinity)];
     let terms = Terms::new(window(start, start + 60), None, asked).expect("terms");
     let given = admission.decide(&owner().project, &terms).expect("enough");

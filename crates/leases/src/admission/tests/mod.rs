@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use super::*;
 use crate::enforcement::EnforcementError;
 use crate::host::{FloatingIp, Health, Host, NetworkId};
+use crate::host_facts::{HostFacts, Losses};
 use crate::ids::ReservationId;
 use crate::lease::{EventStatuses, Lease};
 use crate::requirement::{Operator, Requirement};
@@ -37,22 +38,29 @@ struct Cloud {
     inventory: Inventory,
     calendar: Calendar,
     rules: Rules,
-    occupied: BTreeSet<HostId>,
+    facts: HostFacts<'static>,
 }
 
 impl Cloud {
+    /// One where nobody is moved away for a lease.
     fn new(hosts: u64) -> Self {
+        let mut rules = Rules::default();
+        rules.hunting.enabled = false;
         Self {
             inventory: inventory(hosts),
             calendar: Calendar::default(),
-            rules: Rules::default(),
-            occupied: BTreeSet::new(),
+            rules,
+            facts: HostFacts::nothing(),
         }
     }
 
     fn admission(&self, now: i64) -> Admission<'_> {
-        let admission = Admission::new(&self.calendar, &self.inventory, &self.rules, at(now));
-        Admission { occupied: Some(&self.occupied), ..admission }
+        self.knowing(&self.facts, now)
+    }
+
+    /// Where other things are known of hosts.
+    fn knowing<'a>(&'a self, facts: &'a HostFacts<'a>, now: i64) -> Admission<'a> {
+        Admission::new(&self.calendar, &self.inventory, &self.rules, facts, at(now))
     }
 
     fn decide(&self, window: Window, asked: Vec<ReservationTerms>) -> Result<Vec<Allocation>, Refusal> {

@@ -13,7 +13,6 @@ use crate::testing::lease;
 /// A cloud where power is saved.
 struct Thrifty {
     cloud: Cloud,
-    waking: BTreeMap<HostId, Timestamp>,
 }
 
 impl Thrifty {
@@ -24,17 +23,20 @@ impl Thrifty {
             let host = cloud.inventory.host_mut(HostId(*host)).expect("there");
             host.capabilities.insert(BUSY_WATTS.to_owned(), watts.to_string());
         }
-        Self { cloud, waking: BTreeMap::new() }
+        cloud.facts.waking = Some(BTreeMap::new()).into();
+        Self { cloud }
     }
 
     fn off(&mut self, host: u64, ready: i64) {
         let power = &mut self.cloud.inventory.host_mut(HostId(host)).expect("there").power;
         power.state = PowerState::Off { since: at(0) };
-        self.waking.insert(HostId(host), at(ready));
+        let mut waking = self.cloud.facts.waking.clone().expect("power is saved");
+        waking.insert(HostId(host), at(ready));
+        self.cloud.facts.waking = Some(waking).into();
     }
 
     fn admission(&self) -> Admission<'_> {
-        self.cloud.admission(0).saving(Some(&self.waking))
+        self.cloud.admission(0)
     }
 
     fn given(&self, window: Window, asked: ReservationTerms) -> Result<Vec<u64>, Refusal> {
@@ -64,7 +66,8 @@ fn energy_d_leases_have_the_hosts_first_that_draw_least() {
     assert_eq!(thrifty.given(window(10, 20), hosts(1)), Ok(vec![4]));
     assert_eq!(thrifty.given(window(10, 20), hosts(2)), Ok(vec![2, 4]));
     assert_eq!(thrifty.given(window(10, 20), slots(5)), Ok(vec![2, 4]), "and slots");
-    let elsewhere = thrifty.cloud.decide(window(10, 20), vec![hosts(1)]).expect("free");
+    let elsewhere = Cloud { facts: HostFacts::nothing(), ..thrifty.cloud };
+    let elsewhere = elsewhere.decide(window(10, 20), vec![hosts(1)]).expect("free");
     assert_eq!(elsewhere, vec![Allocation::Hosts(BTreeSet::from([HostId(1)]))], "elsewhere nothing changes");
 }
 
@@ -130,8 +133,8 @@ fn energy_g_a_lease_whose_host_does_not_come_up_gets_another_before_it_starts() 
         let mut calendar = thrifty.cloud.calendar.clone();
         let (inventory, rules) = (&thrifty.cloud.inventory, &thrifty.cloud.rules);
         let interval = HealingInterval(None);
-        let hosts = HostsNow { waking: Some(&thrifty.waking), ..HostsNow::default() };
-        let healed = heal_all(&mut calendar, inventory, rules, hosts, [&ours], interval, at(9));
+        let facts = &thrifty.cloud.facts;
+        let healed = heal_all(&mut calendar, inventory, rules, facts, [&ours], interval, at(9));
         healed[0].reservations[0].allocation.hosts()
     };
     assert_eq!(heal(&thrifty), BTreeSet::from([HostId(3)]), "2 draws less, but is not there in time");
@@ -164,7 +167,7 @@ const REPACK: RepackRules =
 
 impl Thrifty {
     fn repacked(&self, now: i64, leases: &[&Lease], rules: RepackRules) -> Option<(LeaseId, Vec<u64>, u128)> {
-        let admission = self.cloud.admission(now).saving(Some(&self.waking));
+        let admission = self.cloud.admission(now);
         let (lease, saved) = admission.repack(leases.iter().copied(), None, &rules).repacked?;
         assert_eq!(lease.marks.repacked_at, Some(at(now)));
         let hosts = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).map(|host| host.0).collect();
@@ -192,7 +195,8 @@ fn energy_d_a_lease_that_waits_gets_hosts_that_draw_less() {
     assert_eq!(thrifty.repacked(0, &[&first, &second], REPACK), None, "3 would not be there in time");
     thrifty.off(3, 100);
     assert!(thrifty.repacked(0, &[&first, &second], REPACK).is_some());
-    let unsaving = thrifty.cloud.admission(0).repack([&first], None, &REPACK);
+    let facts = HostFacts::nothing();
+    let unsaving = thrifty.cloud.knowing(&facts, 0).repack([&first], None, &REPACK);
     assert_eq!(unsaving, Repacking::default(), "nothing changes where no power is saved");
 }
 

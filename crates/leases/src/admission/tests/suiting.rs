@@ -4,6 +4,9 @@ use super::*;
 use crate::attributes::{Attribute, Attributes};
 use crate::extra_specs::ExtraSpecs;
 use crate::filters::{CustomFilter, Filter};
+use crate::host_facts::Guests;
+use crate::ids::GuestId;
+use crate::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost};
 use crate::project::ProjectId;
 use crate::properties::{HostProperties, ImageProperties, PropertyChange};
 
@@ -81,9 +84,12 @@ fn cls_05_each_property_is_checked_and_a_refusal_names_its_filter() {
 
 #[test]
 fn cls_05_what_is_free_counts_for_leases_without_a_date_and_what_there_is_for_those_with_one() {
-    let cloud = sizes();
-    let used = Resources { vcpus: 4, memory_mib: 1024, disk_gib: 1, other: BTreeMap::new() };
-    let used = BTreeMap::from([(HostId(2), used)]);
+    let mut cloud = sizes();
+    let size = GuestSize { vcpus: 4, memory_mib: 1024, disk_gib: 1 };
+    let guest = Guest { size, ..Guest::new(GuestId(1), GuestOwner::Other) };
+    let seen = ObservedHost { guests: vec![guest], ..ObservedHost::free() };
+    let observed = Observed { hosts: [(HostId(2), seen)].into(), ..Observed::default() };
+    cloud.facts.guests = Guests::from(observed).into();
     let none = HostProperties::default;
     for properties in [
         HostProperties { vcpus: Some(13), ..none() },
@@ -92,7 +98,7 @@ fn cls_05_what_is_free_counts_for_leases_without_a_date_and_what_there_is_for_th
         HostProperties { extra_specs: specs("resources:VCPU", "16"), ..none() },
     ] {
         let terms = Terms::new(window(0, 60), None, vec![suiting(1, 3, properties)]).expect("terms");
-        let admission = Admission { used: Some(&used), ..cloud.admission(0) };
+        let admission = cloud.admission(0);
         let hosts = |terms: &Terms| {
             let given = admission.grant(&owner().project, terms).expect("some").allocations;
             given[0].hosts().iter().map(|host| host.0).collect::<Vec<_>>()

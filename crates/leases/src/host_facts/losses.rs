@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::Search;
 use crate::ids::{GuestId, HostId};
 use crate::instance::{Instance, InstanceKind};
 use crate::plan::{Guest, GuestOwner, GuestSize, Observed};
@@ -16,7 +15,7 @@ use crate::work::Budget;
 /// What is lost if a whole host is leased; less is better. Losses of hosts add up, so the hosts that lose least are also the
 /// set that loses least: fewest guests, then the least work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Loss {
+pub(crate) struct Loss {
     /// How many guests would have to leave.
     guests: u32,
     /// How much they have done, in minutes times vCPUs; nothing is known of those that others have started.
@@ -24,7 +23,7 @@ pub(super) struct Loss {
 }
 
 /// Preemptible guests on hosts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     soon: Timestamp,
     by_host: BTreeMap<HostId, There>,
@@ -88,8 +87,14 @@ impl Losses {
         there.preemptible.push((id, size, work));
     }
 
+    /// What is lost if a lease has the host from then on.
+    pub(crate) fn of_lease(&self, host: HostId, start: Timestamp) -> Loss {
+        let there = self.by_host.get(&host).filter(|_| start <= self.soon);
+        there.map(|there| there.loss).unwrap_or_default()
+    }
+
     /// What guests use of the host beside what is reserved there, if a lease of room on it could make any of them leave.
-    pub(super) fn used(&self, host: HostId) -> Option<Resources> {
+    pub(crate) fn used(&self, host: HostId) -> Option<Resources> {
         let there = self.by_host.get(&host).filter(|there| !there.preemptible.is_empty())?;
         let mut used = there.staying.clone();
         there.preemptible.iter().for_each(|(_, size, _)| used.add(1, &size.resources()));
@@ -97,7 +102,7 @@ impl Losses {
     }
 
     /// What is lost if no more than this is left of the host for guests that are in no lease.
-    pub(super) fn with_left(&self, host: HostId, left: &Resources, budget: &Budget) -> Loss {
+    pub(crate) fn with_left(&self, host: HostId, left: &Resources, budget: &Budget) -> Loss {
         let Some(there) = self.by_host.get(&host) else { return Loss::default() };
         let mut room = left.clone();
         room.subtract(1, &there.staying);
@@ -115,23 +120,5 @@ impl Losses {
             guests: u32::try_from(leaving.len()).unwrap_or(u32::MAX),
             work: lost.map(|candidate| candidate.work).fold(0, u64::saturating_add),
         }
-    }
-}
-
-/// What is known of hosts at the moment, beside who has them when.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HostsNow<'a> {
-    /// Hosts that are not on, and when each could be had if it were woken now ([`crate::energy::readiness`]); none if no
-    /// power is saved here. If it is, hosts that draw least are had first.
-    pub waking: Option<&'a BTreeMap<HostId, Timestamp>>,
-    /// Who would have to leave them; none if it does not matter.
-    pub losses: Option<&'a Losses>,
-}
-
-impl Search<'_> {
-    /// What is lost if the lease has the host.
-    pub(super) fn loss(&self, host: HostId) -> Loss {
-        let losses = self.admission.hosts.losses.filter(|losses| self.window.start() <= losses.soon);
-        losses.and_then(|losses| losses.by_host.get(&host)).map(|there| there.loss).unwrap_or_default()
     }
 }

@@ -1,0 +1,72 @@
+//! What decisions know of hosts at the moment.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::admission::Admission;
+use leases::host_facts::{Fact, Guests, HostFacts, Losses};
+use leases::hunt::follow_moves;
+use leases::plan::Observed;
+use leases::work::Budget;
+
+use crate::service::Service;
+use crate::state::State;
+
+impl Service {
+    /// What is known of hosts by that state, and by what was observed until now.
+    pub(crate) fn host_facts<'a>(&'a self, state: &'a State, now: Timestamp) -> HostFacts<'a> {
+        let hunters = state.leases.hunters().map(|record| &record.lease);
+        let (occupied, guests, losses) = {
+            let observed = self.observed();
+            (Arc::clone(&observed), Arc::clone(&observed), observed)
+        };
+        HostFacts {
+            occupied: Fact::when_asked(move || state.occupied(&occupied)),
+            avoided: state.instances.hosts_without_lease(),
+            offered: &state.offered,
+            guests: Fact::when_asked(move || Guests::from(self.after_moves(state, &guests))),
+            history: &state.history,
+            hunting: hunters.filter(|lease| lease.hunt.is_some()).collect(),
+            waking: Fact::when_asked(move || self.waking(state, now)),
+            losses: Fact::when_asked(move || {
+                let instances = state.instances.iter().map(|record| &record.instance);
+                // Nobody would be started any more where a lease starts sooner.
+                let soon = now.checked_add(self.least_gap()).unwrap_or(Timestamp::MAX);
+                Losses::new(&losses, instances, now, soon)
+            }),
+        }
+    }
+
+    /// What admission decides on. Dates have no seconds (API-create), so the present is the current minute.
+    pub(crate) fn admission<'a>(
+        &'a self,
+        state: &'a State,
+        facts: &'a HostFacts<'a>,
+        now: Timestamp,
+        budget: &'a Budget,
+    ) -> Admission<'a> {
+        let rules = &self.settings.rules;
+        Admission::new(&state.calendar, &state.inventory, rules, facts, minute(now)).with_budget(budget)
+    }
+
+    /// What was observed, with guests that are about to be there.
+    pub(crate) fn expected(&self, state: &State) -> Observed {
+        state.with_guests_to_come(Observed::clone(&self.observed()))
+    }
+
+    /// The same, with guests whose move is under way where they go.
+    fn after_moves(&self, state: &State, observed: &Observed) -> Observed {
+        let mut expected = state.with_guests_to_come(observed.clone());
+        let moves = state.leases.hunters().flat_map(|record| &record.lease.hunt);
+        let moves = moves.flat_map(|hunt| &hunt.moves);
+        let progress = self.progress();
+        follow_moves(&mut expected, moves, |mov| progress.in_flight.contains_key(&mov.action()));
+        expected
+    }
+}
+
+/// The beginning of the minute.
+fn minute(now: Timestamp) -> Timestamp {
+    let second = now.as_second();
+    Timestamp::from_second(second - second.rem_euclid(60)).unwrap_or(now)
+}
