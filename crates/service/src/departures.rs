@@ -83,7 +83,7 @@ impl Service {
             .iter()
             .filter_map(|(host, seen)| Some((*host, self.started_elsewhere(&state, (*host, seen), now)?)));
         let known = Announced { revision: state.revision, elsewhere: elsewhere.collect() };
-        if self.progress().announced.as_ref() == Some(&known) {
+        if self.progress().memos.announced.as_ref() == Some(&known) {
             return;
         }
         let (changes, others_leaving) = self.departures(&state, (&observed, &known.elsewhere), now);
@@ -91,7 +91,7 @@ impl Service {
         let changes = {
             let mut progress = self.progress();
             progress.others_leaving = others_leaving;
-            progress.announced = changes.is_empty().then_some(known);
+            progress.memos.announced = changes.is_empty().then_some(known);
             // Two who see different things would contradict each other by turns forever: whoever is second looks first.
             let contradicts =
                 |(before, _): &Changed| progress.told_of_instances.contains(&before.instance.id);

@@ -186,7 +186,7 @@ impl Service {
             let plan = self.plan_energy(&state, &self.power_rules(), now);
             // Of hosts that are not seen nobody knows whether they are in use, nor whether they do as spare ones.
             let sees = self.sees_well(now);
-            self.progress().power_planned =
+            self.progress().memos.power_planned =
                 Some(Planned { at: now, revision: state.revision, next_at: plan.wake_at });
             let change = |(id, switch): (HostId, Switch)| {
                 let before = state.hosts.get(&id)?.clone();
@@ -231,13 +231,13 @@ impl Service {
     pub(crate) fn repack_due(&self, now: Timestamp) -> Option<u32> {
         let EnergySettings { mode, repack_watt_hours, .. } = self.settings.energy;
         let watt_hours = repack_watt_hours.filter(|_| mode == EnergyMode::On)?;
-        let lately = self.progress().repacked.is_some_and(|(pause, _)| pause.lasts(now));
+        let lately = self.progress().memos.repacked.is_some_and(|(pause, _)| pause.lasts(now));
         (!lately).then_some(watt_hours)
     }
 
     fn repacked(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Lease> {
         let watt_hours = self.repack_due(now)?;
-        let after = self.progress().repacked.and_then(|(_, after)| after);
+        let after = self.progress().memos.repacked.and_then(|(_, after)| after);
         let facts = self.host_facts(state, now);
         let admission = self.admission(state, &facts, now, budget);
         let settled = now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
@@ -245,7 +245,7 @@ impl Service {
             RepackRules { settled, least_milliwatt_seconds: u128::from(watt_hours) * MILLIWATT_SECONDS };
         let pending = state.leases.pending().map(|record| &record.lease);
         let found = admission.repack(pending, after, &rules);
-        self.progress().repacked = Some((Pause::of(now, REPACK_EVERY), found.looked_at));
+        self.progress().memos.repacked = Some((Pause::of(now, REPACK_EVERY), found.looked_at));
         found.repacked.map(|(lease, _)| lease)
     }
 
@@ -253,7 +253,7 @@ impl Service {
     pub(crate) fn watch_power(&self, now: Timestamp) -> bool {
         let state = self.state();
         let mut progress = self.progress();
-        if progress.power_watched.is_some_and(|pause| pause.lasts(now)) {
+        if progress.memos.power_watched.is_some_and(|pause| pause.lasts(now)) {
             return false;
         }
         let moves = |host: &&Host| {
@@ -261,7 +261,7 @@ impl Service {
         };
         let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
         let moving: Vec<HostId> = asleep.filter(moves).map(|host| host.id).collect();
-        progress.power_watched = (!moving.is_empty()).then(|| Pause::of(now, LOOK_EVERY));
+        progress.memos.power_watched = (!moving.is_empty()).then(|| Pause::of(now, LOOK_EVERY));
         for host in &moving {
             progress.look_at(*host, None);
         }
@@ -270,7 +270,7 @@ impl Service {
 
     /// Until when what was decided last still holds; none if it is to be decided again.
     fn planned_until(&self, known: Revision, now: Timestamp) -> Option<Timestamp> {
-        let planned = self.progress().power_planned?;
+        let planned = self.progress().memos.power_planned?;
         let known = planned.revision == known;
         let after = if known { PLAN_AT_LEAST_EVERY } else { PLAN_AGAIN_AFTER };
         let next = planned.next_at.unwrap_or(Timestamp::MAX).min(planned.at + after);

@@ -59,7 +59,7 @@ impl Service {
         let (state, now) = (draft.state(), draft.now);
         // What starts or ends now does not wait for what may as well be done in the next cycle.
         let may_wait = self.queue_may_wait(&state, draft.steps_ended, now);
-        if may_wait || self.progress().queue_tried == Some(state.revision) {
+        if may_wait || self.progress().memos.queue_tried == Some(state.revision) {
             return;
         }
         let budget = Budget::new(self.settings.decision_work);
@@ -80,12 +80,12 @@ impl Service {
         let queued = |record: &&Arc<InstanceRecord>| record.instance.status == InstanceStatus::Queued;
         let mut waiting: Vec<_> = state.instances.iter().filter(queued).cloned().collect();
         if waiting.is_empty() || !self.settings.preemption.allowed {
-            self.progress().queue_tried = Some(state.revision);
+            self.progress().memos.queue_tried = Some(state.revision);
             return Vec::new();
         }
         waiting.sort_by_key(|record| (record.created_at, record.instance.id));
         let (mut began, mut last) = (state.revision, None);
-        if let Some((earlier, after)) = self.progress().queue_resumes.take()
+        if let Some((earlier, after)) = self.progress().memos.queue_resumes.take()
             && let Some(position) = waiting.iter().position(|record| record.instance.id == after)
         {
             (began, last) = (earlier, Some(after));
@@ -100,7 +100,7 @@ impl Service {
         for record in waiting {
             let terms = (record.instance.owner.project.clone(), record.instance.size);
             if budget.used_part_of(QUICK) {
-                self.progress().queue_resumes = last.map(|last| (began, last));
+                self.progress().memos.queue_resumes = last.map(|last| (began, last));
                 break;
             }
             if starts.len() == AT_ONCE || without_result.contains(&terms) {
@@ -125,12 +125,12 @@ impl Service {
             starts.push((record, writes));
         }
         let mut progress = self.progress();
-        if starts.is_empty() && progress.queue_resumes.is_none() {
+        if starts.is_empty() && progress.memos.queue_resumes.is_none() {
             // Until something changes: as time goes on gaps become shorter only. Those that were tried before the last
             // change are tried again.
-            progress.queue_tried = Some(began);
+            progress.memos.queue_tried = Some(began);
         }
-        progress.unfinished |= progress.queue_tried != Some(state.revision);
+        progress.unfinished |= progress.memos.queue_tried != Some(state.revision);
         starts
     }
 

@@ -34,7 +34,7 @@ impl Service {
         let (relocations, without_result) = self.relocations(&state, due, now);
         if relocations.is_empty() {
             let mut progress = self.progress();
-            match &mut progress.relocations_tried {
+            match &mut progress.memos.relocations_tried {
                 Some((revision, tried)) if *revision == state.revision => tried.extend(without_result),
                 tried => *tried = Some((state.revision, without_result)),
             }
@@ -56,7 +56,8 @@ impl Service {
             return Vec::new();
         }
         let progress = self.progress();
-        let tried = progress.relocations_tried.as_ref().filter(|(revision, _)| *revision == state.revision);
+        let tried =
+            progress.memos.relocations_tried.as_ref().filter(|(revision, _)| *revision == state.revision);
         let due = |record: &Arc<InstanceRecord>| {
             let departure = record.instance.departure.filter(|departure| {
                 departure.is_for_start()
@@ -83,7 +84,7 @@ impl Service {
         now: Timestamp,
     ) -> (Vec<Relocation>, BTreeSet<GuestId>) {
         due.sort_by_key(|(record, _)| record.instance.id);
-        let last = self.progress().relocations_resume.take();
+        let last = self.progress().memos.relocations_resume.take();
         let first = due.partition_point(|(record, _)| last >= Some(record.instance.id));
         due.rotate_left(first);
         let budget = Budget::new(self.settings.decision_work);
@@ -99,7 +100,7 @@ impl Service {
         for (record, departure) in due {
             if budget.used_part_of(QUICK) {
                 let mut progress = self.progress();
-                (progress.relocations_resume, progress.unfinished) = (last, true);
+                (progress.memos.relocations_resume, progress.unfinished) = (last, true);
                 break;
             }
             let instance = &record.instance;

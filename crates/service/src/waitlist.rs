@@ -143,13 +143,13 @@ impl Service {
             self.check_stack_of(&state, None, &served).ok()?;
             Some((Arc::clone(record), record.becomes(served, now)))
         };
-        let found = self.go_on(|progress| &mut progress.to_serve, &waiting, known, budget, serve);
+        let found = self.go_on(|memos| &mut memos.to_serve, &waiting, known, budget, serve);
         found.any()
     }
 
     /// Whether there is a request that waits of which something may come by what is known.
     pub(crate) fn any_waiting_to_try(&self, state: &State, known: &Known) -> bool {
-        state.proposals.waiting().next().is_some() && !self.progress().to_serve.is_without_result(known)
+        state.proposals.waiting().next().is_some() && !self.progress().memos.to_serve.is_without_result(known)
     }
 }
 

@@ -1,9 +1,9 @@
 //! `cargo xtask test`: everything that continuous integration runs.
 //!
-//! First what is built and tested most often, so that its failures come early and end the run. Then two lanes side by
+//! First what is built and tested most often, so that its failures come early and end the run. Then three lanes side by
 //! side, on machines with few processors: stages that mostly wait for a service or for time, and meanwhile stages
-//! that compute. Each of those is a process of its own, whose output is shown when it has ended. The comparisons come
-//! last, and use all processors.
+//! that compute, and the longest of all, which keeps one processor busy. Each of those is a process of its own, whose
+//! output is shown when it has ended. The comparisons come last, and use all processors.
 
 mod lanes;
 mod stage;
@@ -53,7 +53,7 @@ const FIRST: [Stage; 6] = [
     command("unit tests", || must_run(&mut unit_tests())),
 ];
 
-/// Stages that compute, beside those that wait: [`execution`], [`leasing::STAGES`] and [`console`].
+/// Stages that compute, beside those that [wait](waiting).
 const COMPUTING: [Stage; 5] = [
     command("lints", || {
         must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
@@ -90,18 +90,30 @@ const LAST: [Stage; 5] = [
     }),
 ];
 
+/// The one of [`leasing::STAGES`] that takes as long as all others together.
+const LONGEST: &str = "schemathesis";
+
+/// Stages that wait: for guests to be stopped, for services, for a browser.
 fn waiting() -> Vec<Stage> {
     let execution = counted("execution", |Programs { ours, reference }| {
         execution::run(reference, ours, 0..execution::SEEDS).map(Outcome::Counted)
     });
-    let leasing = leasing::STAGES.map(|(name, check)| Stage { name, check: Check::Leasing(check) });
     let console = Stage { name: "console", check: Check::Leasing(console::check) };
+    let leasing = leasing().filter(|stage| stage.name != LONGEST);
     std::iter::once(execution).chain(leasing).chain([console]).collect()
+}
+
+fn longest() -> Vec<Stage> {
+    leasing().filter(|stage| stage.name == LONGEST).collect()
+}
+
+fn leasing() -> impl Iterator<Item = Stage> {
+    leasing::STAGES.into_iter().map(|(name, check)| Stage { name, check: Check::Leasing(check) })
 }
 
 /// All stages.
 fn stages() -> Vec<Stage> {
-    [&FIRST[..], &waiting(), &COMPUTING, &LAST].concat()
+    [&FIRST[..], &waiting(), &longest(), &COMPUTING, &LAST].concat()
 }
 
 /// Runs the chore.
@@ -150,7 +162,8 @@ fn everything(run: &mut Run, program: &Path, programs: &Programs) -> Result<()> 
             "cargo-nextest is not installed ('cargo install --locked cargo-nextest')",
         );
     }
-    lanes::side_by_side(&[&waiting(), &COMPUTING], program, &programs.ours, |ended| run.of_lane(ended))?;
+    let lanes: [&[Stage]; 3] = [&waiting(), &longest(), &COMPUTING];
+    lanes::side_by_side(&lanes, program, &programs.ours, |ended| run.of_lane(ended))?;
     for stage in LAST {
         run.stage(stage, programs)?;
     }
@@ -273,6 +286,12 @@ mod tests {
         let all = stages();
         let names: BTreeSet<&str> = all.iter().map(|stage| stage.name).collect();
         assert_eq!(names.len(), all.len());
+    }
+
+    #[test]
+    fn every_stage_of_leasing_is_in_a_lane() {
+        assert_eq!(longest().len(), 1);
+        assert_eq!(waiting().len() + longest().len(), leasing::STAGES.len() + 2);
     }
 
     #[test]

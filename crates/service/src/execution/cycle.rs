@@ -86,7 +86,7 @@ impl Service {
         if looked {
             // There may be room that was not seen before.
             let mut progress = self.progress();
-            (progress.queue_tried, progress.relocations_tried) = (None, None);
+            (progress.memos.queue_tried, progress.memos.relocations_tried) = (None, None);
         }
         let mut draft = Draft::new(self.snapshot(), now);
         (draft.machines, draft.steps_ended) = (machines.clone(), steps_ended);
@@ -126,8 +126,8 @@ impl Service {
         };
         let due = steps_ended || starts || state.leases.going().any(ends);
         let mut progress = self.progress();
-        let left_out = due && progress.queue_left_out < MOST_LEFT_OUT;
-        progress.queue_left_out = if left_out { progress.queue_left_out + 1 } else { 0 };
+        let left_out = due && progress.memos.queue_left_out < MOST_LEFT_OUT;
+        progress.memos.queue_left_out = if left_out { progress.memos.queue_left_out + 1 } else { 0 };
         progress.unfinished |= left_out;
         left_out
     }
@@ -167,7 +167,7 @@ impl Service {
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.looked_at_all.map(Pause::end)).unwrap_or(now);
         let pass_at = progress.unfinished.then(|| now + passes::AGAIN_AFTER);
-        let pauses = [progress.hunts_not_replanned, progress.power_watched].into_iter().flatten();
+        let pauses = [progress.memos.hunts_not_replanned, progress.memos.power_watched].into_iter().flatten();
         let others = pauses.map(Pause::end).chain(expiry).chain(pass_at);
         let next =
             questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);

@@ -12,9 +12,9 @@ use leases::work::Budget;
 use store::{LeaseRecord, StoreError};
 
 use super::draft::Draft;
+use super::memos::Memos;
 use super::pause::Pause;
 use super::plan::Change;
-use super::progress::Progress;
 use super::tour::{ANYTHING, Found, Known, Tour};
 use crate::entries::Entries;
 use crate::service::Service;
@@ -39,7 +39,7 @@ impl Service {
     /// Whether there is a lease that waits of which something may come by what is known.
     pub(super) fn any_to_hasten(&self, state: &State, known: &Known) -> bool {
         state.leases.waiting_for_hosts().next().is_some()
-            && !self.progress().to_hasten.is_without_result(known)
+            && !self.progress().memos.to_hasten.is_without_result(known)
     }
 
     fn hastened(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
@@ -55,22 +55,22 @@ impl Service {
             let after = admission.sooner(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })
         };
-        self.go_on(|progress| &mut progress.to_hasten, &waiting, known, budget, sooner).any()
+        self.go_on(|memos| &mut memos.to_hasten, &waiting, known, budget, sooner).any()
     }
 
     /// Goes on with a pass over leases. Nobody waits for what is locked while they are tried.
     pub(crate) fn go_on<T>(
         &self,
-        tour: impl Fn(&mut Progress) -> &mut Tour,
+        tour: impl Fn(&mut Memos) -> &mut Tour,
         records: &[&Arc<LeaseRecord>],
         known: Known,
         budget: &Budget,
         attempt: impl Fn(&Arc<LeaseRecord>) -> Option<T>,
     ) -> Found<T> {
-        let mut under_way = std::mem::take(tour(&mut self.progress()));
+        let mut under_way = std::mem::take(tour(&mut self.progress().memos));
         let found =
             under_way.go_on(records, |record| record.lease.id, known, budget, |record| attempt(record));
-        *tour(&mut self.progress()) = under_way;
+        *tour(&mut self.progress().memos) = under_way;
         found
     }
 
@@ -114,10 +114,10 @@ impl Service {
             let after = admission.replan_hunt(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })
         };
-        let found = self.go_on(|progress| &mut progress.to_replan, &hunters, ANYTHING, budget, replan);
+        let found = self.go_on(|memos| &mut memos.to_replan, &hunters, ANYTHING, budget, replan);
         let failed = matches!(found, Found::Nothing)
             && hunters.iter().any(|record| admission.obstructed(&record.lease));
-        self.progress().hunts_not_replanned = failed.then(|| Pause::of(now, HUNT_AGAIN_AFTER));
+        self.progress().memos.hunts_not_replanned = failed.then(|| Pause::of(now, HUNT_AGAIN_AFTER));
         let planned = self.found(found)?;
         tracing::info!(lease = %planned.before.lease.id, "hunt replanned");
         Some(planned)
@@ -178,11 +178,11 @@ impl Service {
             let after = admission.departure(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })
         };
-        let found = self.go_on(|progress| &mut progress.to_depart, &departing, ANYTHING, budget, leaving);
+        let found = self.go_on(|memos| &mut memos.to_depart, &departing, ANYTHING, budget, leaving);
         self.found(found)
     }
 
     fn may_replan(&self, now: Timestamp) -> bool {
-        !self.progress().hunts_not_replanned.is_some_and(|pause| pause.lasts(now))
+        !self.progress().memos.hunts_not_replanned.is_some_and(|pause| pause.lasts(now))
     }
 }

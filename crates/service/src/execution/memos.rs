@@ -8,6 +8,49 @@ use leases::plan::Guest;
 use leases::usage::KnownGuests;
 use store::Revision;
 
+use super::pause::Pause;
+use super::tour::Tour;
+
+/// What passes of the loop remember. All of it can be lost: they are gone through once more then.
+#[derive(Debug, Default)]
+pub(crate) struct Memos {
+    /// Leases that lack something.
+    pub to_heal: Tour,
+    /// Leases that wait and might start sooner.
+    pub to_hasten: Tour,
+    /// How far the hunts have come that are planned again.
+    pub to_replan: Tour,
+    /// How far it has come where guests of leases go that are over.
+    pub to_depart: Tour,
+    /// Requests on the waitlist that might be served.
+    pub to_serve: Tour,
+    /// Until that is done again, if nothing came of it.
+    pub passed_without_result: Option<Pause>,
+    /// Hunts that do not hold could not be planned again; until that is tried again.
+    pub hunts_not_replanned: Option<Pause>,
+    /// Until hosts that boot or shut down are looked at again.
+    pub power_watched: Option<Pause>,
+    /// When it was last decided which hosts are to be switched.
+    pub power_planned: Option<Planned>,
+    /// Until leases are looked at again that could have hosts that draw less, and the last of them that was looked at.
+    pub repacked: Option<(Pause, Option<LeaseId>)>,
+    /// What was known when all owners of preemptible instances knew when these are preempted.
+    pub announced: Option<Announced>,
+    /// What was known when there was room for nobody who waits to be started again.
+    pub queue_tried: Option<Revision>,
+    /// If the work of a cycle did not suffice for all: what was known when the first one was tried, and the last one
+    /// that was tried.
+    pub queue_resumes: Option<(Revision, GuestId)>,
+    /// Who waits to be started again was left out of so many cycles in a row, since something was due.
+    pub queue_left_out: u32,
+    /// Those of whom it is known that there is no other gap for them.
+    pub relocations_tried: Option<Tried>,
+    /// The last instance for which another gap was looked for, if there was no time for all of them.
+    pub relocations_resume: Option<GuestId>,
+    /// Until old records are cleared away again.
+    pub tidied: Option<Pause>,
+}
+
 /// What it was decided from who is preempted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Announced {

@@ -50,7 +50,7 @@ impl Service {
             if progress.pass_under_way {
                 return None;
             }
-            progress.passed_without_result.and_then(|pause| pause.rest(now))
+            progress.memos.passed_without_result.and_then(|pause| pause.rest(now))
         };
         self.anything_to_try(now).then(|| paused_until.unwrap_or(now))
     }
@@ -83,7 +83,7 @@ impl Service {
     /// Notes what came of a pass; the next cycle begins another one, if there is more to try.
     pub(super) fn note_pass(&self, moved: bool) {
         let now = self.now();
-        self.progress().passed_without_result = (!moved).then(|| Pause::of(now, AGAIN_AFTER));
+        self.progress().memos.passed_without_result = (!moved).then(|| Pause::of(now, AGAIN_AFTER));
     }
 
     /// Whether something may come of a pass.

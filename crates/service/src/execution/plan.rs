@@ -61,7 +61,7 @@ impl Service {
         let mut ill = state.ill();
         // What is closed may stay so for long. Unlike what fails, it is left as soon as it is closed, however far ahead
         // a lease is, so there is nothing new to find while nothing has changed.
-        if !self.progress().to_heal.is_without_result(&(state.revision, BTreeSet::new())) {
+        if !self.progress().memos.to_heal.is_without_result(&(state.revision, BTreeSet::new())) {
             ill.extend(state.on_closed_hosts());
         }
         let mut ill: Vec<_> = ill.iter().filter_map(|id| state.leases.get(*id)).collect();
@@ -94,7 +94,7 @@ impl Service {
             None::<()>
         };
         let known = (state.revision, BTreeSet::new());
-        let found = self.go_on(|progress| &mut progress.to_heal, ill, known, &budget, heal);
+        let found = self.go_on(|memos| &mut memos.to_heal, ill, known, &budget, heal);
         self.found(found);
         changes.into_inner()
     }
@@ -142,7 +142,7 @@ impl Service {
         plan.steps.extend(steps);
         plan.wake_at = plan.wake_at.into_iter().chain(wake_at).min();
         let progress = self.progress();
-        if progress.announced.as_ref().is_none_or(|announced| announced.revision != state.revision) {
+        if progress.memos.announced.as_ref().is_none_or(|announced| announced.revision != state.revision) {
             // Who is preempted for it is not known yet.
             let all = plan.steps.len();
             plan.steps.retain(|step| !matches!(step.action, Action::Grant(..)));

@@ -17,9 +17,8 @@ use store::{Claim, Finished, InstanceRecord, Revision, Sizes, Version};
 use super::backoff::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::heard::Heard;
 use super::look::Look;
-use super::memos::{Announced, Counting, Planned, Tried};
+use super::memos::{Counting, Memos};
 use super::pause::Pause;
-use super::tour::Tour;
 use crate::clock_watch::{Belonging, Watch};
 use crate::held_offers::HeldOffers;
 use crate::types::Statistics;
@@ -166,50 +165,17 @@ pub(crate) struct Progress {
     pub clocks_compared_at: Option<Timestamp>,
     /// The store has a clock: others go by it as well.
     pub shares_clock: bool,
-    /// Leases that lack something.
-    pub to_heal: Tour,
-    /// Leases that wait and might start sooner.
-    pub to_hasten: Tour,
-    /// How far the hunts have come that are planned again.
-    pub to_replan: Tour,
-    /// How far it has come where guests of leases go that are over.
-    pub to_depart: Tour,
-    /// Requests on the waitlist that might be served.
-    pub to_serve: Tour,
+    /// What passes remember.
+    pub memos: Memos,
     /// A pass of this cycle goes on in the next one.
     pub unfinished: bool,
-    /// Who waits to be started again was left out of so many cycles in a row, since something was due.
-    pub queue_left_out: u32,
     /// Whether it is gone over what waits, beside the cycles.
     pub pass_under_way: bool,
-    /// Until that is done again, if nothing came of it.
-    pub passed_without_result: Option<Pause>,
-    /// Hunts that do not hold could not be planned again; until that is tried again.
-    pub hunts_not_replanned: Option<Pause>,
-    /// Until hosts that boot or shut down are looked at again.
-    pub power_watched: Option<Pause>,
-    /// When it was last decided which hosts are to be switched.
-    pub power_planned: Option<Planned>,
-    /// Until leases are looked at again that could have hosts that draw less, and the last of them that was looked at.
-    pub repacked: Option<(Pause, Option<LeaseId>)>,
-    /// What was known when all owners of preemptible instances knew when these are preempted.
-    pub announced: Option<Announced>,
     /// Of preemptible guests that others have started, and of instances that go anyway, those whose place a lease
     /// needs, and when it starts.
     pub others_leaving: BTreeMap<GuestId, Timestamp>,
-    /// What was known when there was room for nobody who waits to be started again.
-    pub queue_tried: Option<Revision>,
-    /// If the work of a cycle did not suffice for all: what was known when the first one was tried, and the last one
-    /// that was tried.
-    pub queue_resumes: Option<(Revision, GuestId)>,
-    /// Those of whom it is known that there is no other gap for them.
-    pub relocations_tried: Option<Tried>,
-    /// The last instance for which another gap was looked for, if there was no time for all of them.
-    pub relocations_resume: Option<GuestId>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
-    /// Until old records are cleared away again.
-    pub tidied: Option<Pause>,
     /// Whether there is more to clear away, and this service is the one to do it.
     pub tidies: bool,
     /// Guests of leases that others have started, if this service counts them.

@@ -37,7 +37,7 @@ impl Service {
         looked: bool,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let lately = self.progress().tidied.is_some_and(|pause| pause.lasts(now));
+        let lately = self.progress().memos.tidied.is_some_and(|pause| pause.lasts(now));
         if looked && !lately {
             self.begin_tidying(writer, wanted, now).await?;
         }
@@ -63,7 +63,7 @@ impl Service {
         wanted: &[Step],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.progress().tidied = Some(Pause::of(now, INTERVAL));
+        self.progress().memos.tidied = Some(Pause::of(now, INTERVAL));
         self.change_state(|state| {
             state.calendar.prune(now);
             state.offered.prune(now);
