@@ -212,7 +212,7 @@ pub trait Isolation: Send + Sync {
         Ok(())
     }
     /// Whether reservations need something as a whole, beside what they get of hosts, and what there is of it is
-    /// [observed](Observed::reservations). They are prepared and finished then.
+    /// [observed](Observed::reservations). They are prepared and finished then. It is asked when the service starts.
     fn prepares(&self) -> bool {
         false
     }
@@ -364,7 +364,7 @@ pub trait Guests: Send + Sync {
 /// Switching hosts. Whether a host has power is [observed](leases::plan::ObservedHost::powered).
 #[async_trait]
 pub trait Power: Send + Sync {
-    /// Whether hosts can be switched here at all.
+    /// Whether hosts can be switched here at all. It is asked when the service starts.
     fn switches_hosts(&self) -> bool;
     /// [`Action::PowerOn`]. Done once it has power; it may still boot then, and is observed as failed meanwhile.
     async fn power_on(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;

@@ -28,8 +28,8 @@ impl Service {
         let now = self.now();
         self.consider(|budget| {
             let state = self.snapshot();
-            let facts = self.host_facts(&state, now);
-            let admission = self.admission(&state, &facts, now, budget);
+            let facts = self.decider.host_facts(&state, now);
+            let admission = self.decider.admission(&state, &facts, now, budget);
             let found = admission.availability(project, asked, within)?;
             let windows = |length| admission.earliest_windows(project, asked, within, (length, PROPOSED));
             Ok((found, length.map(windows).transpose()?))
@@ -50,8 +50,8 @@ impl Service {
         let now = self.now();
         self.consider(|budget| {
             let state = self.snapshot();
-            let facts = self.host_facts(&state, now);
-            let admission = self.admission(&state, &facts, now, budget);
+            let facts = self.decider.host_facts(&state, now);
+            let admission = self.decider.admission(&state, &facts, now, budget);
             let of = |asked| Ok(admission.availability(project, asked, within)?);
             asked.iter().map(of).collect()
         })

@@ -199,7 +199,7 @@ impl Service {
     pub async fn calendar(&self, question: &CalendarQuestion) -> Result<CalendarPage, ServiceError> {
         self.consider(|budget| {
             let state = self.snapshot();
-            let maintenance = self.settings.housekeeping.maintenance_project.as_ref();
+            let maintenance = self.decider.settings.housekeeping.maintenance_project.as_ref();
             Drawing { state: &state, question, maintenance, now: self.now(), budget }.page()
         })
         .await

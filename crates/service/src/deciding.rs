@@ -64,7 +64,7 @@ impl Service {
         holds: impl Fn(&State, &T) -> bool,
     ) -> Result<(Writer<'_>, T), ServiceError> {
         let writer = self.writer().await?;
-        let quick = Budget::new((self.settings.decision_work / QUICK).max(1));
+        let quick = Budget::new((self.decider.settings.decision_work / QUICK).max(1));
         let decided = beside_requests(|| decide(&quick));
         self.charge(&quick);
         if !quick.exhausted() {
@@ -110,7 +110,7 @@ impl Service {
     /// Decides here and now, with the budget of a decision, until the client leaves. For who has a place.
     fn decide<T, E: From<NoWriter>>(&self, decide: impl FnOnce(&Budget) -> Result<T, E>) -> Result<T, E> {
         let client = Client::current();
-        let budget = Arc::new(Budget::new(self.settings.decision_work));
+        let budget = Arc::new(Budget::new(self.decider.settings.decision_work));
         let deciding = client.as_ref().map(|client| client.decides(&budget));
         let decided = beside_requests(|| decide(&budget));
         drop(deciding);

@@ -12,15 +12,15 @@ use leases::plan::{Guest, GuestOwner, Observed, ObservedHost};
 use leases::preemption::Class;
 use store::{Commit, InstanceRecord, Write};
 
+use crate::decider::Decider;
 use crate::entries::Entry;
 use crate::execution::draft::Draft;
 use crate::execution::memos::{Announced, StartedElsewhere};
 use crate::instances::change;
 use crate::notices;
-use crate::service::Service;
 use crate::state::State;
 
-impl Service {
+impl Decider {
     /// When an instance of that class is preempted for a lease of its host that starts then.
     fn departure_for(&self, class: Option<&Class>, start: Timestamp) -> Departure {
         let rules = &self.settings.plan_rules;

@@ -239,7 +239,7 @@ impl Service {
         let state = self.snapshot();
         let mut found = compare(&state.hosts, &machines, &observed);
         found.extend(changed(&state, &machines));
-        found.extend(foreign_guests(&state.hosts, &observed, self.settings.open_pool));
+        found.extend(foreign_guests(&state.hosts, &observed, self.decider.settings.open_pool));
         found.extend(self.overruled(&state, &observed).await?);
         if let Some(projects) = projects {
             found.extend(self.ownerless(projects).await);

@@ -20,6 +20,7 @@ use leases::window::{Window, next_minute};
 use leases::work::Budget;
 use store::{Commit, HostRecord, LeaseRecord, Revision, StoreError, Write};
 
+use crate::decider::Decider;
 use crate::deciding::beside_requests;
 use crate::entries::{Entries, Entry};
 use crate::execution::draft::Draft;
@@ -55,51 +56,19 @@ struct Change {
 impl Service {
     /// How power is saved.
     pub fn energy(&self) -> &EnergySettings {
-        &self.settings.energy
-    }
-
-    /// The rules that hosts are switched by: unless power is saved, all are on.
-    fn power_rules(&self) -> PowerRules {
-        let EnergySettings { mode, rules, .. } = self.settings.energy;
-        if mode == EnergyMode::On { rules } else { rules.all_on() }
-    }
-
-    /// Hosts that are not on, and when each could be had; none if no power is saved and all are on. Dates have no
-    /// seconds (API-create), so it is the beginning of a minute.
-    pub(crate) fn waking(&self, state: &State, now: Timestamp) -> Option<BTreeMap<HostId, Timestamp>> {
-        let rules = &self.settings.energy.rules;
-        let saves = self.settings.energy.mode == EnergyMode::On || !state.asleep.is_empty();
-        let ready = saves.then(|| readiness(&state.inventory, &state.calendar, rules, now))?;
-        Some(ready.into_iter().map(|(host, ready)| (host, next_minute(ready))).collect())
+        &self.decider.settings.energy
     }
 
     /// What may be off when, by the rules that there are, whether power is saved or not.
     pub async fn energy_plan(&self, horizon: Option<SignedDuration>) -> Result<EnergyPlan, ServiceError> {
-        let rules = self.settings.energy.rules;
+        let rules = self.decider.settings.energy.rules;
         let rules = PowerRules { horizon: horizon.unwrap_or(rules.horizon), ..rules };
-        self.consider(|_| Ok(self.plan_energy(&self.snapshot(), &rules, self.now()))).await
-    }
-
-    fn plan_energy(&self, state: &State, rules: &PowerRules, now: Timestamp) -> EnergyPlan {
-        let observed = self.expected(state);
-        let mut kept = state.occupied(&observed);
-        kept.extend(self.progress().in_flight.keys().flat_map(|action| action.hosts()));
-        // What is being done for its power does not keep a host.
-        kept.retain(|host| !state.asleep.contains(host));
-        energy::plan(&Ground {
-            // A host that is offered is to be on when the offer is accepted.
-            calendar: &state.calendar_with_offers(None, now),
-            inventory: &state.inventory,
-            observed: &observed,
-            kept: &kept,
-            rules,
-            now,
-        })
+        self.consider(|_| Ok(self.decider.plan_energy(&self.snapshot(), &rules, self.now()))).await
     }
 
     /// The power of all hosts, by identifier.
     pub fn host_powers(&self) -> Vec<HostPower> {
-        let (state, rules) = (self.snapshot(), &self.settings.energy.rules);
+        let (state, rules) = (self.snapshot(), &self.decider.settings.energy.rules);
         let power = |host: &Host| HostPower {
             boot_time: host.power.boot_time(rules),
             figures: Figures::of(host),
@@ -138,6 +107,82 @@ impl Service {
         Ok(beside_requests(|| energy::report(&sleeps, &hosts, &held, period.before(now))))
     }
 
+    /// Gives a lease that has not started hosts that draw less, if there is one for which it is worth it. Says whether
+    /// there was.
+    pub(crate) async fn repack(&self, now: Timestamp) -> Result<bool, StoreError> {
+        let find = |budget: &Budget| {
+            let state = self.snapshot();
+            let moved = self.decider.repacked(&state, now, budget)?;
+            Some(reallocated(&state, vec![moved], now))
+        };
+        let holds = |state: &State, moved: &Vec<(Arc<LeaseRecord>, LeaseRecord)>| {
+            let decisions: Vec<_> = moved.iter().map(|(before, after)| (Some(&**before), after)).collect();
+            self.decider.still_hold(state, &decisions, now)
+        };
+        let Some((writer, moved)) = self.decided_by_pass(find, holds).await? else { return Ok(false) };
+        let entry = |(before, after): (Arc<LeaseRecord>, LeaseRecord)| {
+            let id = after.lease.id;
+            let mut commit = Commit::new(now);
+            enter_reallocated(&mut commit, vec![(before, after)]);
+            Entry::new(commit, move |_| tracing::info!(lease = %id, "lease repacked"))
+        };
+        let entries = Entries::of(moved.into_iter().map(entry).collect());
+        Ok(writer.commit_entries(entries, now).await?.any)
+    }
+
+    /// Has hosts that boot or shut down looked at now and then, as long as there are any. Says whether any are.
+    pub(crate) fn watch_power(&self, now: Timestamp) -> bool {
+        let state = self.state();
+        let mut progress = self.progress();
+        if progress.memos.power_watched.is_some_and(|pause| pause.lasts(now)) {
+            return false;
+        }
+        let moves = |host: &&Host| {
+            matches!(host.power.state, PowerState::Booting { .. } | PowerState::ShuttingDown { .. })
+        };
+        let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
+        let moving: Vec<HostId> = asleep.filter(moves).map(|host| host.id).collect();
+        progress.memos.power_watched = (!moving.is_empty()).then(|| Pause::of(now, LOOK_EVERY));
+        for host in &moving {
+            progress.look_at(*host, None);
+        }
+        !moving.is_empty()
+    }
+}
+
+impl Decider {
+    /// The rules that hosts are switched by: unless power is saved, all are on.
+    fn power_rules(&self) -> PowerRules {
+        let EnergySettings { mode, rules, .. } = self.settings.energy;
+        if mode == EnergyMode::On { rules } else { rules.all_on() }
+    }
+
+    /// Hosts that are not on, and when each could be had; none if no power is saved and all are on. Dates have no
+    /// seconds (API-create), so it is the beginning of a minute.
+    pub(crate) fn waking(&self, state: &State, now: Timestamp) -> Option<BTreeMap<HostId, Timestamp>> {
+        let rules = &self.settings.energy.rules;
+        let saves = self.settings.energy.mode == EnergyMode::On || !state.asleep.is_empty();
+        let ready = saves.then(|| readiness(&state.inventory, &state.calendar, rules, now))?;
+        Some(ready.into_iter().map(|(host, ready)| (host, next_minute(ready))).collect())
+    }
+
+    fn plan_energy(&self, state: &State, rules: &PowerRules, now: Timestamp) -> EnergyPlan {
+        let observed = self.expected(state);
+        let mut kept = state.occupied(&observed);
+        kept.extend(self.progress().in_flight.keys().flat_map(|action| action.hosts()));
+        // What is being done for its power does not keep a host.
+        kept.retain(|host| !state.asleep.contains(host));
+        energy::plan(&Ground {
+            // A host that is offered is to be on when the offer is accepted.
+            calendar: &state.calendar_with_offers(None, now),
+            inventory: &state.inventory,
+            observed: &observed,
+            kept: &kept,
+            rules,
+            now,
+        })
+    }
+
     /// What becomes of hosts that are being switched, or go on or off by themselves.
     pub(crate) fn settle_power(&self, draft: &mut Draft) {
         let now = draft.now;
@@ -172,7 +217,7 @@ impl Service {
     /// Decides which hosts are to be switched.
     pub(crate) fn switch_hosts(&self, draft: &mut Draft) {
         let (now, known) = (draft.now, draft.state().revision);
-        let switches = self.parts.fleet.switches_hosts();
+        let switches = self.abilities.switches_hosts;
         let idle = self.settings.energy.mode != EnergyMode::On && draft.state().asleep.is_empty();
         if idle || !switches {
             return;
@@ -204,29 +249,6 @@ impl Service {
         self.enter_power(draft, changes);
     }
 
-    /// Gives a lease that has not started hosts that draw less, if there is one for which it is worth it. Says whether
-    /// there was.
-    pub(crate) async fn repack(&self, now: Timestamp) -> Result<bool, StoreError> {
-        let find = |budget: &Budget| {
-            let state = self.snapshot();
-            let moved = self.repacked(&state, now, budget)?;
-            Some(reallocated(&state, vec![moved], now))
-        };
-        let holds = |state: &State, moved: &Vec<(Arc<LeaseRecord>, LeaseRecord)>| {
-            let decisions: Vec<_> = moved.iter().map(|(before, after)| (Some(&**before), after)).collect();
-            self.still_hold(state, &decisions, now)
-        };
-        let Some((writer, moved)) = self.decided_by_pass(find, holds).await? else { return Ok(false) };
-        let entry = |(before, after): (Arc<LeaseRecord>, LeaseRecord)| {
-            let id = after.lease.id;
-            let mut commit = Commit::new(now);
-            enter_reallocated(&mut commit, vec![(before, after)]);
-            Entry::new(commit, move |_| tracing::info!(lease = %id, "lease repacked"))
-        };
-        let entries = Entries::of(moved.into_iter().map(entry).collect());
-        Ok(writer.commit_entries(entries, now).await?.any)
-    }
-
     /// From how many watt-hours on a lease is worth to be given other hosts, if any is to be looked for now.
     pub(crate) fn repack_due(&self, now: Timestamp) -> Option<u32> {
         let EnergySettings { mode, repack_watt_hours, .. } = self.settings.energy;
@@ -247,25 +269,6 @@ impl Service {
         let found = admission.repack(pending, after, &rules);
         self.progress().memos.repacked = Some((Pause::of(now, REPACK_EVERY), found.looked_at));
         found.repacked.map(|(lease, _)| lease)
-    }
-
-    /// Has hosts that boot or shut down looked at now and then, as long as there are any. Says whether any are.
-    pub(crate) fn watch_power(&self, now: Timestamp) -> bool {
-        let state = self.state();
-        let mut progress = self.progress();
-        if progress.memos.power_watched.is_some_and(|pause| pause.lasts(now)) {
-            return false;
-        }
-        let moves = |host: &&Host| {
-            matches!(host.power.state, PowerState::Booting { .. } | PowerState::ShuttingDown { .. })
-        };
-        let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
-        let moving: Vec<HostId> = asleep.filter(moves).map(|host| host.id).collect();
-        progress.memos.power_watched = (!moving.is_empty()).then(|| Pause::of(now, LOOK_EVERY));
-        for host in &moving {
-            progress.look_at(*host, None);
-        }
-        !moving.is_empty()
     }
 
     /// Until when what was decided last still holds; none if it is to be decided again.
@@ -297,7 +300,7 @@ impl Service {
                     .collect(),
                 ..Commit::new(now)
             };
-            Entry::new(commit, move |service| service.tell_power(&change))
+            Entry::new(commit, move |service| service.decider.tell_power(&change))
         };
         draft.enter(self, changes.into_iter().map(entry).collect());
     }

@@ -40,7 +40,7 @@ impl Service {
                 InstanceKind::Regular | InstanceKind::Preemptible => (None, None),
             };
             let preemptible = instance.kind == InstanceKind::Preemptible;
-            let notice = self.settings.plan_rules.notice(instance.class.as_ref());
+            let notice = self.decider.settings.plan_rules.notice(instance.class.as_ref());
             let departure = instance.departure.map(|departure| departure.with_notice(notice));
             return Ok(Some(GuestFacts { lease, reservation, preemptible, departure }));
         }
@@ -68,9 +68,10 @@ impl Service {
             }
             GuestOwner::Preemptible => {
                 let now = self.now();
-                let departure =
-                    beside_requests(|| self.departure_of_foreign(&self.snapshot(), (*host, seen), id, now));
-                let notice = self.settings.plan_rules.notice(None);
+                let departure = beside_requests(|| {
+                    self.decider.departure_of_foreign(&self.snapshot(), (*host, seen), id, now)
+                });
+                let notice = self.decider.settings.plan_rules.notice(None);
                 let departure = departure.map(|departure| departure.with_notice(notice));
                 GuestFacts { preemptible: true, departure, ..GuestFacts::default() }
             }

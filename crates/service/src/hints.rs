@@ -14,7 +14,7 @@ use crate::types::{OtherInstances, ServiceError};
 impl Service {
     /// What hints may be given.
     pub fn hint_rules(&self) -> &HintRules {
-        &self.settings.rules.hints
+        &self.decider.settings.rules.hints
     }
 
     /// The hints of a new lease of the project, with the hosts of the leases that they name.

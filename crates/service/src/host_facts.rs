@@ -9,10 +9,10 @@ use leases::hunt::follow_moves;
 use leases::plan::Observed;
 use leases::work::Budget;
 
-use crate::service::Service;
+use crate::decider::Decider;
 use crate::state::State;
 
-impl Service {
+impl Decider {
     /// What is known of hosts by that state, and by what was observed until now.
     pub(crate) fn host_facts<'a>(&'a self, state: &'a State, now: Timestamp) -> HostFacts<'a> {
         let hunters = state.leases.hunters().map(|record| &record.lease);

@@ -137,7 +137,7 @@ impl Service {
 
     /// Returns when the machine is in the free pool.
     pub(crate) async fn adopt(&self, id: HostId) -> Result<(), ServiceError> {
-        let deadline = self.now() + self.settings.claim_time;
+        let deadline = self.now() + self.decider.settings.claim_time;
         while self.in_time(self.parts.fleet.adopt(id)).await? == Outcome::Pending {
             if self.now() >= deadline {
                 return Err(ServiceError::Fleet(format!("host {id} is still on its way to the free pool")));
@@ -189,7 +189,13 @@ impl Service {
             commit.writes.push(Write::Host { record, expected: Some(before.version) });
             if before.host.reservable && !after.host.reservable {
                 let moved = beside_requests(|| {
-                    elsewhere(state, &self.settings.rules, &self.host_facts(state, now), id, now)
+                    elsewhere(
+                        state,
+                        &self.decider.settings.rules,
+                        &self.decider.host_facts(state, now),
+                        id,
+                        now,
+                    )
                 });
                 enter_moved(&mut commit, moved);
             }
@@ -207,12 +213,12 @@ impl Service {
 
     /// Gives a host back to the fleet; leases that are to start with it get others (FP-5).
     pub async fn remove_host_from_pool(&self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
-        let rules = &self.settings.rules;
+        let rules = &self.decider.settings.rules;
         self.take_out(caller, id, |state, now| {
             if starts_there(state, id) {
                 return Err(reserved(id));
             }
-            without_host(state, rules, &self.host_facts(state, now), id, now)
+            without_host(state, rules, &self.decider.host_facts(state, now), id, now)
         })
         .await
     }
@@ -234,7 +240,7 @@ impl Service {
             }
             Ok((before, moved(&state, now)?, now))
         };
-        let limit = self.now().checked_add(self.settings.delete_wait).unwrap_or(Timestamp::MAX);
+        let limit = self.now().checked_add(self.decider.settings.delete_wait).unwrap_or(Timestamp::MAX);
         for _ in 0..ATTEMPTS {
             self.update().await?;
             let (looked_at, ..) = beside_requests(removable)?;
@@ -340,7 +346,7 @@ impl Service {
         &self,
         call: impl Future<Output = Result<T, FleetError>>,
     ) -> Result<T, ServiceError> {
-        let limit = self.now() + self.settings.claim_time;
+        let limit = self.now() + self.decider.settings.claim_time;
         self.until(limit, call).await.map_err(|error| match error {
             FleetError::Unavailable(why) => ServiceError::Fleet(why),
             FleetError::Refused(why) => ServiceError::Conflict(why),

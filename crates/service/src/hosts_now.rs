@@ -71,7 +71,7 @@ impl Service {
         self.consider(|budget| {
             let (state, observed, now) = (self.snapshot(), self.observed(), self.now());
             let minute = Window::starting(now, SignedDuration::from_mins(1));
-            let soon = Window::new(now, self.settings.plan_rules.horizon(now).max(minute.end()));
+            let soon = Window::new(now, self.decider.settings.plan_rules.horizon(now).max(minute.end()));
             let soon = soon.unwrap_or(minute);
             let mut hosts = Vec::new();
             for host in state.inventory.hosts() {

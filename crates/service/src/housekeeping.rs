@@ -19,6 +19,7 @@ use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Write};
 
+use crate::decider::Decider;
 use crate::deciding::never;
 use crate::free_pools::end_action;
 use crate::leasing::update::{Decided, Ground};
@@ -80,7 +81,7 @@ impl Service {
             let text = "maintenance is not booked here: housekeeping.maintenance_project names no project";
             ServiceError::Conflict(text.to_owned())
         };
-        self.settings.housekeeping.maintenance_project.as_ref().ok_or_else(off)
+        self.decider.settings.housekeeping.maintenance_project.as_ref().ok_or_else(off)
     }
 
     /// A lease of that host in that time. It is not chosen as others are: the operator may have what nobody else may.
@@ -101,10 +102,10 @@ impl Service {
             id: LeaseId(ids.uuid()),
             name: format!("maintenance of {}", host.host.name).chars().take(80).collect(),
             owner: owner.clone(),
-            end_action: end_action(&self.state(), None, self.settings.end_action, &given),
+            end_action: end_action(&self.state(), None, self.decider.settings.end_action, &given),
             reservations: vec![ReservationId(ids.uuid())],
         };
-        let lease = Lease::new(identity, terms, given, self.settings.rules.before_end_lead);
+        let lease = Lease::new(identity, terms, given, self.decider.settings.rules.before_end_lead);
         let wording = std::collections::BTreeMap::new();
         Ok(LeaseRecord::new(lease, wording, now))
     }
@@ -129,15 +130,17 @@ impl Service {
             if !has_it {
                 return Err(ServiceError::NotFound(NotFound::Host(host)));
             }
-            self.check_swap(state, lease, host, limited)?;
-            let facts = self.host_facts(state, now);
-            let admission = self.admission(state, &facts, now, ground.budget);
+            self.decider.check_swap(state, lease, host, limited)?;
+            let facts = self.decider.host_facts(state, now);
+            let admission = self.decider.admission(state, &facts, now, ground.budget);
             let lease = admission.swap(lease, reservation, host)?;
             Ok(Decided::only(lease, before))
         };
         self.change_lease(caller, lease, now, None, decide).await
     }
+}
 
+impl Decider {
     fn check_swap(
         &self,
         state: &State,

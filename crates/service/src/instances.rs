@@ -13,6 +13,7 @@ use leases::project::{Owner, ProjectId};
 use leases::work::Budget;
 use store::{Commit, HostRecord, InstanceRecord, NewNotification, Version, Write};
 
+use crate::decider::Decider;
 use crate::deciding::never;
 use crate::entries::Entry;
 use crate::execution::draft::Draft;
@@ -56,8 +57,9 @@ impl Service {
         new: NewInstance,
     ) -> Result<Arc<InstanceRecord>, ServiceError> {
         let id = GuestId(self.parts.ids.uuid());
-        if self.settings.quotas.preemptible_usage.is_some() {
-            let kind = self.place_of(&self.snapshot(), &caller.project, &new.placing, self.now())?.kind;
+        if self.decider.settings.quotas.preemptible_usage.is_some() {
+            let kind =
+                self.decider.place_of(&self.snapshot(), &caller.project, &new.placing, self.now())?.kind;
             if kind == InstanceKind::Preemptible {
                 self.check_preemptible_usage(&caller.project, self.now()).await?;
             }
@@ -94,16 +96,16 @@ impl Service {
     ) -> Result<Proposal, ServiceError> {
         let state = self.snapshot();
         let Place { kind, within, size, class } =
-            self.place_of(&state, &caller.project, &new.placing, now)?;
+            self.decider.place_of(&state, &caller.project, &new.placing, now)?;
         let missing = || ServiceError::Invalid("vcpus, memory_mb and disk_gb are missing".to_owned());
         let size = size.ok_or_else(missing)?;
         let all = state.instances.iter().map(|record| &record.instance);
-        self.settings.quotas.check(&caller.project, (kind, size), all)?;
-        let backfill = self.backfill(&state, kind, now);
-        let (rules, facts) = (&self.settings.rules, self.host_facts(&state, now));
+        self.decider.settings.quotas.check(&caller.project, (kind, size), all)?;
+        let backfill = self.decider.backfill(&state, kind, now);
+        let (rules, facts) = (&self.decider.settings.rules, self.decider.host_facts(&state, now));
         let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
         let admission = admission.with_backfill(backfill.as_ref()).with_budget(budget);
-        let observed = self.expected(&state);
+        let observed = self.decider.expected(&state);
         let hints = places(&state, &caller.project, &new.placing.others)?;
         let found = admission.host_for(within, size, &hints, &observed);
         let (host, displaced) = match found {
@@ -118,7 +120,7 @@ impl Service {
                     return Err(NoHost::Stopped(stop).into());
                 }
                 let (host, leaving) = room.ok_or(ServiceError::from(found.unwrap_err()))?;
-                (host, self.displace(&state, &leaving, now))
+                (host, self.decider.displace(&state, &leaving, now))
             }
             Err(error) => return Err(error.into()),
         };
@@ -130,26 +132,9 @@ impl Service {
         let new = Instance::new(id, new.name.clone(), owner, kind, size, host);
         let backfills = backfill.and_then(|backfill| backfill.holder(host));
         let new = Instance { class, requeue, backfills, ..new };
-        let instance = Instance { departure: self.departure_of_new(&state, &new, now), ..new };
+        let instance = Instance { departure: self.decider.departure_of_new(&state, &new, now), ..new };
         let host = state.hosts.get(&host).cloned().ok_or_else(overtaken)?;
         Ok(Proposal { instance, host, displaced })
-    }
-
-    /// Preempts instances at once for one of their own project.
-    fn displace(
-        &self,
-        state: &State,
-        leaving: &BTreeSet<GuestId>,
-        now: Timestamp,
-    ) -> Vec<(Arc<InstanceRecord>, Write)> {
-        let leave = |id: &GuestId| {
-            let before = state.instances.get(*id)?.clone();
-            let notice = self.settings.plan_rules.notice(before.instance.class.as_ref());
-            let departure = Some(Departure::at_once(Cause::OwnProject, now, notice));
-            let write = change(&before, Instance { departure, ..before.instance.clone() }, now);
-            Some((before, write))
-        };
-        leaving.iter().filter_map(leave).collect()
     }
 
     /// Until when a preemptible instance may stay, unless its host fails: when it is asked to leave for the next lease
@@ -203,7 +188,7 @@ impl Service {
                 )));
             }
             let all = state.instances.iter().map(|record| &record.instance);
-            self.settings.quotas.check(&before.instance.owner.project, (kind, size), all)?;
+            self.decider.settings.quotas.check(&before.instance.owner.project, (kind, size), all)?;
             let instance = before.instance.successor(successor);
             let record =
                 InstanceRecord { instance, version: Version::FIRST, created_at: now, updated_at: None };
@@ -214,6 +199,36 @@ impl Service {
             Ok(Transaction::of(commit, Arc::new(record)).wakes())
         };
         self.transact(start).await
+    }
+
+    /// The instance, if its guest is to be started still. Whoever has it destroyed commits that first, and claims the
+    /// destruction then. So of who claims the start, either its claim is the older one, and the fleet knows that when
+    /// both calls arrive, or it learns here that it is not wanted any more.
+    pub(crate) async fn still_wanted(
+        &self,
+        id: GuestId,
+    ) -> Result<Option<Arc<InstanceRecord>>, ServiceError> {
+        self.refresh().await?;
+        Ok(self.instance(id).filter(|record| record.instance.status == InstanceStatus::Building))
+    }
+}
+
+impl Decider {
+    /// Preempts instances at once for one of their own project.
+    fn displace(
+        &self,
+        state: &State,
+        leaving: &BTreeSet<GuestId>,
+        now: Timestamp,
+    ) -> Vec<(Arc<InstanceRecord>, Write)> {
+        let leave = |id: &GuestId| {
+            let before = state.instances.get(*id)?.clone();
+            let notice = self.settings.plan_rules.notice(before.instance.class.as_ref());
+            let departure = Some(Departure::at_once(Cause::OwnProject, now, notice));
+            let write = change(&before, Instance { departure, ..before.instance.clone() }, now);
+            Some((before, write))
+        };
+        leaving.iter().filter_map(leave).collect()
     }
 
     /// What becomes of instances that were planned for as they are in `state`.
@@ -254,17 +269,6 @@ impl Service {
             })
         };
         draft.enter(self, changes.into_iter().map(entry).collect());
-    }
-
-    /// The instance, if its guest is to be started still. Whoever has it destroyed commits that first, and claims the
-    /// destruction then. So of who claims the start, either its claim is the older one, and the fleet knows that when
-    /// both calls arrive, or it learns here that it is not wanted any more.
-    pub(crate) async fn still_wanted(
-        &self,
-        id: GuestId,
-    ) -> Result<Option<Arc<InstanceRecord>>, ServiceError> {
-        self.refresh().await?;
-        Ok(self.instance(id).filter(|record| record.instance.status == InstanceStatus::Building))
     }
 }
 

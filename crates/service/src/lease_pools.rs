@@ -12,6 +12,7 @@ use leases::status::LeaseStatus;
 use leases::terms::ReservationTerms;
 use store::{HostRecord, InstanceRecord, LeaseRecord};
 
+use crate::decider::Decider;
 use crate::leasing::update::{Decided, Ground};
 use crate::listing::{Page, Position};
 use crate::service::Service;
@@ -55,7 +56,7 @@ impl Service {
         let state = self.state();
         let record = state.leases.of_reservation(id).and_then(|lease| state.leases.get(lease));
         let hosts = record.and_then(|record| record.lease.reservation(id)).map(|r| r.allocation.hosts());
-        let observed = self.expected(&state);
+        let observed = self.decider.expected(&state);
         let guests = |host: &HostId| {
             let seen = observed.hosts.get(host).into_iter().flat_map(|seen| &seen.guests);
             seen.map(|guest| (guest.id, state.instances.get(guest.id).cloned())).collect()
@@ -113,7 +114,7 @@ impl Service {
             },
         };
         if terms.pool.ratios != before.ratios {
-            self.check_use(state, seen, &reservation.allocation, &terms.pool)?;
+            self.decider.check_use(state, seen, &reservation.allocation, &terms.pool)?;
         }
         Ok(changed)
     }
@@ -143,8 +144,8 @@ impl Service {
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
             // It is to have them at once, so nobody may be there who cannot be removed.
-            let facts = self.host_facts(state, now);
-            let admission = self.admission(state, &facts, now, ground.budget);
+            let facts = self.decider.host_facts(state, now);
+            let admission = self.decider.admission(state, &facts, now, ground.budget);
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
             Ok(Decided::only(lease, before))
         };
@@ -155,7 +156,9 @@ impl Service {
         let record = self.lease_of_pool(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?;
         Ok(record.lease.id)
     }
+}
 
+impl Decider {
     /// Whether what instances use would still be there to give: those that are there, and those that are on their way.
     fn check_use(
         &self,

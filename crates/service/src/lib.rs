@@ -11,6 +11,7 @@ mod availability;
 mod calendar;
 mod client;
 mod clock_watch;
+mod decider;
 mod deciding;
 mod departures;
 mod displaced_offers;

@@ -19,6 +19,7 @@ use leases::work::Budget;
 use store::encoding::requirement_json;
 use store::{Commit, LeaseRecord, Wording, Write};
 
+use crate::decider::Decider;
 use crate::deciding::never;
 use crate::entries::Entry;
 use crate::execution::draft::Draft;
@@ -49,7 +50,8 @@ impl Service {
         hold: bool,
     ) -> Result<Offers, ServiceError> {
         let now = as_stored(new.asked_at);
-        let find = |state: &State, budget: &Budget| Ok(self.find_offers(state, caller, new, now, budget));
+        let find =
+            |state: &State, budget: &Budget| Ok(self.decider.find_offers(state, caller, new, now, budget));
         self.make_offers(caller, now, hold, None, find).await
     }
 
@@ -62,8 +64,9 @@ impl Service {
         hold: bool,
     ) -> Result<Offers, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let find =
-            |state: &State, budget: &Budget| self.find_changes(state, caller, id, changes, now, budget);
+        let find = |state: &State, budget: &Budget| {
+            self.decider.find_changes(state, caller, id, changes, now, budget)
+        };
         self.make_offers(caller, now, hold, Some(id), find).await
     }
 
@@ -75,7 +78,7 @@ impl Service {
         of: Option<LeaseId>,
         find: impl Fn(&State, &Budget) -> Result<Vec<LeaseRecord>, ServiceError>,
     ) -> Result<Offers, ServiceError> {
-        let hold = hold && !self.settings.offer_hold.is_zero();
+        let hold = hold && !self.decider.settings.offer_hold.is_zero();
         if !hold {
             let offers = self.consider(|budget| find(&self.snapshot(), budget)).await?;
             let offers = offers.into_iter().map(Arc::new).collect();
@@ -95,96 +98,16 @@ impl Service {
         self.transact_decided(|budget| find(&self.snapshot(), budget), never, hold_them).await
     }
 
-    fn find_offers(
-        &self,
-        state: &State,
-        caller: &Caller,
-        new: &NewLease,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Vec<LeaseRecord> {
-        let owner = caller.owner();
-        let calendar = state.calendar_with_offers(Some(&owner), now);
-        let facts = self.host_facts(state, now);
-        let admission = self.admission(state, &facts, now, budget).with_calendar(&calendar);
-        let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
-        let group = OffersId(self.parts.ids.uuid());
-        let record = |Offer { kind, grant }| {
-            let identity = self.identify(caller, new);
-            let wording = reworded(&identity.reservations, &new.terms, &grant.terms, &new.wording);
-            let grant = Grant { terms: self.accepted_late(grant.terms), ..grant };
-            let lease = self.lease_of(state, &identity, new.end_action, grant);
-            self.offered(lease, wording, group, kind, None, now)
-        };
-        let records = offers.into_iter().map(record);
-        alone(records.filter(|record| self.check_stack_of(state, None, &record.lease).is_ok()).collect())
-    }
-
-    fn find_changes(
-        &self,
-        state: &State,
-        caller: &Caller,
-        id: LeaseId,
-        changes: &LeaseChanges,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Result<Vec<LeaseRecord>, ServiceError> {
-        let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-        let owner = caller.owner();
-        let calendar = state.calendar_with_offers(Some(&owner), now);
-        let facts = self.host_facts(state, now);
-        let admission = self.admission(state, &facts, now, budget).with_calendar(&calendar);
-        let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
-        let group = OffersId(self.parts.ids.uuid());
-        let wording = crate::leasing::update::reworded(&before.wording, &changes.wording);
-        let record = |offer: leases::admission::OfferedChange| {
-            let lease = Lease { id: LeaseId(self.parts.ids.uuid()), owner: owner.clone(), ..offer.lease };
-            self.offered(lease, wording.clone(), group, offer.kind, Some(id), now)
-        };
-        let allowed =
-            |record: &LeaseRecord| self.check_stack_of(state, Some(&before.lease), &record.lease).is_ok();
-        Ok(alone(offers.into_iter().map(record).filter(allowed).collect()))
-    }
-
     /// Whether offers to the user may be held: a project has at most so many held at once, those that the new ones would
     /// replace not counted, and at most so many in an hour. Beyond that, offers are said and not held.
     fn may_hold(&self, owner: &Owner, now: Timestamp) -> bool {
-        let limits = self.settings.offer_limits;
+        let limits = self.decider.settings.offer_limits;
         let state = self.state();
         let reserved = state.proposals.reserved().filter(|record| record.lease.owner != *owner);
         let of_project = reserved.filter(|record| record.lease.owner.project == owner.project);
         let groups: BTreeSet<_> = of_project.filter_map(|record| record.lease.standing.group()).collect();
         groups.len() < limits.at_once
             && self.progress().offers_held.count(&owner.project, now) < limits.hourly
-    }
-
-    /// Terms with a timeout that is as long after the end of the offer as it is after the offer was made.
-    fn accepted_late(&self, terms: Terms) -> Terms {
-        match terms.lease_type {
-            LeaseType::BestEffort { deadline } => {
-                let deadline = deadline.checked_add(self.settings.offer_hold).unwrap_or(Timestamp::MAX);
-                terms.of_type(LeaseType::BestEffort { deadline })
-            }
-            LeaseType::Schedule | LeaseType::Immediate { .. } => terms,
-        }
-    }
-
-    fn latest_offer(&self, now: Timestamp) -> Timestamp {
-        now.checked_add(self.settings.offers_ahead).unwrap_or(Timestamp::MAX)
-    }
-
-    fn offered(
-        &self,
-        lease: Lease,
-        wording: BTreeMap<ReservationId, Wording>,
-        group: OffersId,
-        kind: OfferKind,
-        of: Option<LeaseId>,
-        now: Timestamp,
-    ) -> LeaseRecord {
-        let until = now.checked_add(self.settings.offer_hold).unwrap_or(Timestamp::MAX);
-        let lease = lease.standing(Standing::Offered { group, until, kind, of });
-        LeaseRecord::new(lease, wording, now)
     }
 
     /// What has them hold, instead of those that there were.
@@ -222,7 +145,7 @@ impl Service {
             id: LeaseId(ids.uuid()),
             name: String::new(),
             owner: owner.clone(),
-            end_action: self.settings.end_action,
+            end_action: self.decider.settings.end_action,
             reservations: terms.iter().map(|_| ReservationId(ids.uuid())).collect(),
         };
         // Windows of what is kept are not empty.
@@ -258,10 +181,10 @@ impl Service {
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
             let offer = held_offer(state, id, now)?;
-            let facts = self.host_facts(state, now);
-            let admission = self.admission(state, &facts, now, ground.budget);
+            let facts = self.decider.host_facts(state, now);
+            let admission = self.decider.admission(state, &facts, now, ground.budget);
             let updated = admission.accepted_change(&before.lease, &offer.lease)?;
-            self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
+            self.decider.check_stack_of(state, Some(&before.lease), &updated.lease)?;
             Ok(Decided {
                 lease: updated.lease,
                 wording: offer.wording.clone(),
@@ -282,11 +205,11 @@ impl Service {
         let state = self.snapshot();
         let offer = held_offer(&state, id, now)?;
         let first = state.withdrawing_offers(&caller.owner(), offer.lease.standing.group());
-        let facts = self.host_facts(&state, now);
-        let admission = self.admission(&state, &facts, now, budget);
+        let facts = self.decider.host_facts(&state, now);
+        let admission = self.decider.admission(&state, &facts, now, budget);
         let lease = admission.accepted(&offer.lease)?;
         // The project may have other leases since.
-        self.check_stack_of(&state, None, &lease)?;
+        self.decider.check_stack_of(&state, None, &lease)?;
         let record = LeaseRecord { lease, created_at: now, ..LeaseRecord::clone(&offer) };
         Ok(Proposed { record, first, moved: Vec::new() })
     }
@@ -300,6 +223,88 @@ impl Service {
             Ok(Transaction::of(Commit { writes, ..Commit::new(now) }, ()))
         };
         self.transact(withdraw).await
+    }
+}
+
+impl Decider {
+    fn find_offers(
+        &self,
+        state: &State,
+        caller: &Caller,
+        new: &NewLease,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Vec<LeaseRecord> {
+        let owner = caller.owner();
+        let calendar = state.calendar_with_offers(Some(&owner), now);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission(state, &facts, now, budget).with_calendar(&calendar);
+        let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
+        let group = OffersId(self.ids.uuid());
+        let record = |Offer { kind, grant }| {
+            let identity = self.identify(caller, new);
+            let wording = reworded(&identity.reservations, &new.terms, &grant.terms, &new.wording);
+            let grant = Grant { terms: self.accepted_late(grant.terms), ..grant };
+            let lease = self.lease_of(state, &identity, new.end_action, grant);
+            self.offered(lease, wording, group, kind, None, now)
+        };
+        let records = offers.into_iter().map(record);
+        alone(records.filter(|record| self.check_stack_of(state, None, &record.lease).is_ok()).collect())
+    }
+
+    fn find_changes(
+        &self,
+        state: &State,
+        caller: &Caller,
+        id: LeaseId,
+        changes: &LeaseChanges,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<Vec<LeaseRecord>, ServiceError> {
+        let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
+        let owner = caller.owner();
+        let calendar = state.calendar_with_offers(Some(&owner), now);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission(state, &facts, now, budget).with_calendar(&calendar);
+        let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
+        let group = OffersId(self.ids.uuid());
+        let wording = crate::leasing::update::reworded(&before.wording, &changes.wording);
+        let record = |offer: leases::admission::OfferedChange| {
+            let lease = Lease { id: LeaseId(self.ids.uuid()), owner: owner.clone(), ..offer.lease };
+            self.offered(lease, wording.clone(), group, offer.kind, Some(id), now)
+        };
+        let allowed =
+            |record: &LeaseRecord| self.check_stack_of(state, Some(&before.lease), &record.lease).is_ok();
+        Ok(alone(offers.into_iter().map(record).filter(allowed).collect()))
+    }
+
+    /// Terms with a timeout that is as long after the end of the offer as it is after the offer was made.
+    fn accepted_late(&self, terms: Terms) -> Terms {
+        match terms.lease_type {
+            LeaseType::BestEffort { deadline } => {
+                let deadline = deadline.checked_add(self.settings.offer_hold).unwrap_or(Timestamp::MAX);
+                terms.of_type(LeaseType::BestEffort { deadline })
+            }
+            LeaseType::Schedule | LeaseType::Immediate { .. } => terms,
+        }
+    }
+
+    fn latest_offer(&self, now: Timestamp) -> Timestamp {
+        now.checked_add(self.settings.offers_ahead).unwrap_or(Timestamp::MAX)
+    }
+
+    fn offered(
+        &self,
+        lease: Lease,
+        wording: BTreeMap<ReservationId, Wording>,
+        group: OffersId,
+        kind: OfferKind,
+        of: Option<LeaseId>,
+        now: Timestamp,
+    ) -> LeaseRecord {
+        let until = now.checked_add(self.settings.offer_hold).unwrap_or(Timestamp::MAX);
+        let lease = lease.standing(Standing::Offered { group, until, kind, of });
+        LeaseRecord::new(lease, wording, now)
     }
 
     /// Forgets offers and requests whose time is over. Says whether there were any.

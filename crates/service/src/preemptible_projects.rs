@@ -14,7 +14,8 @@ const MOST_CHARACTERS: usize = 255;
 impl Service {
     /// All patterns, those of the settings first; for each when it was entered, if not there.
     pub fn preemptible_projects(&self) -> Vec<(ProjectPattern, Option<Timestamp>)> {
-        let settings = self.settings.preemption.projects.iter().map(|pattern| (pattern.clone(), None));
+        let settings =
+            self.decider.settings.preemption.projects.iter().map(|pattern| (pattern.clone(), None));
         let state = self.state();
         let entered = state.preemptible_projects.values();
         let entered = entered.map(|record| (record.pattern.clone(), Some(record.created_at)));
@@ -28,7 +29,7 @@ impl Service {
         caller: &Caller,
         pattern: ProjectPattern,
     ) -> Result<PreemptibleProjectRecord, ServiceError> {
-        if !self.settings.preemptible_by_project {
+        if !self.decider.settings.preemptible_by_project {
             let why = "servers of this fleet are preemptible by what marks them, or by preemptible.projects of the settings";
             return Err(ServiceError::Conflict(why.to_owned()));
         }
@@ -57,7 +58,7 @@ impl Service {
         let text = pattern.to_string();
         let writer = self.writer().await?;
         if !self.state().preemptible_projects.contains_key(&text) {
-            return Err(if self.settings.preemption.projects.contains(&pattern) {
+            return Err(if self.decider.settings.preemption.projects.contains(&pattern) {
                 ServiceError::Conflict(format!("{text} is listed in the settings, preemptible.projects"))
             } else {
                 ServiceError::NotFound(NotFound::PreemptibleProject(text))

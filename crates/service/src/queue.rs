@@ -14,12 +14,12 @@ use leases::plan::{Guest, Observed};
 use leases::work::Budget;
 use store::{Commit, InstanceRecord, Version, Write};
 
+use crate::decider::Decider;
 use crate::deciding::QUICK;
 use crate::entries::Entry;
 use crate::execution::draft::Draft;
 use crate::instances::{change, seize};
 use crate::notices;
-use crate::service::Service;
 use crate::state::State;
 
 /// So many are started in one commit: it is decided for one after the other.
@@ -28,7 +28,7 @@ const AT_ONCE: usize = 64;
 /// One that can be started: as it was, and what is written.
 type Start = (Arc<InstanceRecord>, Vec<Write>);
 
-impl Service {
+impl Decider {
     /// The one that takes the place of an instance, if the change means that it was preempted and is to be started
     /// again.
     pub(crate) fn successor(
@@ -46,7 +46,7 @@ impl Service {
             write => notices::preempted(before, write, now),
         };
         (instance.requeue && preempted).then(|| InstanceRecord {
-            instance: instance.successor(GuestId(self.parts.ids.uuid())),
+            instance: instance.successor(GuestId(self.ids.uuid())),
             version: Version::FIRST,
             // It keeps its turn.
             created_at: before.created_at,

@@ -30,7 +30,7 @@ const MOST_RESERVATIONS: usize = 1024;
 impl Service {
     /// How long leases may wait for their start.
     pub fn deadlines(&self) -> Deadlines {
-        self.settings.rules.deadlines
+        self.decider.settings.rules.deadlines
     }
 
     /// A lease.
@@ -128,7 +128,7 @@ impl Service {
     pub async fn lead(&self, role: &str, term: SignedDuration) -> Result<bool, ServiceError> {
         let now = self.now();
         let until = now.checked_add(term).unwrap_or(Timestamp::MAX);
-        Ok(self.parts.store.lead(role, &self.settings.holder, now, until).await?)
+        Ok(self.parts.store.lead(role, &self.decider.settings.holder, now, until).await?)
     }
 
     /// Returns when there may be a notification after that number.

@@ -13,17 +13,17 @@ use leases::plan::{Guest, Observed};
 use leases::work::Budget;
 use store::{Commit, InstanceRecord, Write};
 
+use crate::decider::Decider;
 use crate::deciding::QUICK;
 use crate::entries::Entry;
 use crate::execution::draft::Draft;
 use crate::instances::{change, seize};
-use crate::service::Service;
 use crate::state::State;
 
 /// One that goes elsewhere, or does not any more: as it was, and what is written.
 type Relocation = (Arc<InstanceRecord>, Vec<Write>);
 
-impl Service {
+impl Decider {
     /// Finds other gaps for instances that would have to leave soon.
     pub(crate) fn relocate(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);

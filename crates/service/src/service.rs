@@ -1,7 +1,7 @@
 //! The service itself: what it is made of, and what it remembers.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use ambient::{Clock, Ids};
 use fleet::Fleet;
@@ -10,6 +10,7 @@ use leases::plan::Observed;
 use store::{Store, StoreError};
 use tokio::sync::{Notify, watch};
 
+use crate::decider::{Abilities, Decider};
 use crate::ended::Ended;
 use crate::execution::progress::Progress;
 use crate::places::Places;
@@ -36,12 +37,11 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct Service {
     pub(crate) parts: Parts,
-    pub(crate) settings: Settings,
+    /// What it decides with.
+    pub(crate) decider: Decider,
     /// What the store holds. Never locked across a wait, nor while anything is decided: decisions have a
     /// [snapshot](Self::snapshot).
     pub(crate) state: RwLock<Arc<State>>,
-    /// How far things are. Never locked across a wait, and always after `state` where both are.
-    pub(crate) progress: Mutex<Progress>,
     /// The write lock, so that what is decided on is what is committed to; and places to decide without it.
     pub(crate) places: Arc<Places>,
     /// Decisions that ended early.
@@ -66,11 +66,13 @@ impl Service {
         let state = State::new(snapshot, settings.cleaning_time, parts.clock.now())
             .map_err(|conflict| OpenError::Contradiction(conflict.to_string()))?;
         let places = Places::new(settings.decisions_at_once);
+        let abilities =
+            Abilities { switches_hosts: parts.fleet.switches_hosts(), prepares: parts.fleet.prepares() };
+        let decider = Decider::new(settings, Arc::clone(&parts.ids), abilities);
         let service = Arc::new(Self {
             parts,
-            settings,
+            decider,
             state: RwLock::new(Arc::new(state)),
-            progress: Mutex::default(),
             places,
             ended: Ended::default(),
             memory: tokio::sync::Mutex::default(),
@@ -120,16 +122,16 @@ impl Service {
 
     /// What was last seen of the fleet, for as long as it takes.
     pub(crate) fn observed(&self) -> Arc<Observed> {
-        Arc::clone(&self.progress().observed)
+        self.decider.observed()
     }
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.decider.progress()
     }
 
     /// Wakes the loop if that instant comes before it would look at the clock by itself.
     pub(crate) fn wake_if_soon(&self, at: Timestamp) {
-        if at <= self.now() + self.settings.observe_interval {
+        if at <= self.now() + self.decider.settings.observe_interval {
             self.wake.notify_one();
         }
     }

@@ -71,8 +71,10 @@ impl Service {
         let boot = self.parts.clock.boot().unwrap_or_default();
         let earlier = mark.filter(|mark| !boot.is_empty() && mark.boot == boot);
         let earlier = earlier.map(|mark| Reading { wall: mark.at, steady: mark.steady });
-        let bounds =
-            Bounds { jump: self.settings.longest_clock_skew, absence: self.settings.longest_absence };
+        let bounds = Bounds {
+            jump: self.decider.settings.longest_clock_skew,
+            absence: self.decider.settings.longest_absence,
+        };
         let mut trust = Trust::new(bounds, newest, earlier, now);
         if let Some(newest) = newest
             && now.wall.duration_since(newest) > LONG

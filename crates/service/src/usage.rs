@@ -147,7 +147,7 @@ impl Service {
         project: &ProjectId,
         now: Timestamp,
     ) -> Result<(), ServiceError> {
-        let Some(limit) = self.settings.quotas.preemptible_usage else { return Ok(()) };
+        let Some(limit) = self.decider.settings.quotas.preemptible_usage else { return Ok(()) };
         let since = now.checked_sub(limit.window).unwrap_or(Timestamp::MIN);
         let Ok(period) = Window::new(since, now) else { return Ok(()) };
         let usage = self.preemptible_time(period, Some(project)).await?;
@@ -156,7 +156,7 @@ impl Service {
 
     /// What is charged.
     pub fn prices(&self) -> &Prices {
-        &self.settings.prices
+        &self.decider.settings.prices
     }
 
     /// What a lease has come to, and will come to (CLS-12).

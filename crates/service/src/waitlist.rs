@@ -15,6 +15,7 @@ use leases::terms::ReservationTerms;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, NewNotification, StoreError, Write};
 
+use crate::decider::Decider;
 use crate::execution::Known;
 use crate::free_pools::end_action;
 use crate::leasing::create::Proposed;
@@ -41,7 +42,7 @@ impl Service {
             return Err(ServiceError::Conflict(format!("{refusal}. {text}.")));
         }
         let state = self.state();
-        let limit = self.settings.waitlist_limit;
+        let limit = self.decider.settings.waitlist_limit;
         if state.proposals.waiting_of(&identity.owner.project) >= limit {
             let text = format!("{limit} requests of the project are on the waitlist already");
             return Err(ServiceError::Conflict(format!("{refusal}. {text}.")));
@@ -57,11 +58,11 @@ impl Service {
         }
         let nothing = terms.reservations.iter().map(no_allocation).collect();
         let identity = Identity {
-            end_action: end_action(&state, new.end_action, self.settings.end_action, &[]),
+            end_action: end_action(&state, new.end_action, self.decider.settings.end_action, &[]),
             ..identity.clone()
         };
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
-        let lease = Lease::new(identity, terms, nothing, self.settings.rules.before_end_lead);
+        let lease = Lease::new(identity, terms, nothing, self.decider.settings.rules.before_end_lead);
         let lease = lease.standing(Standing::Waiting { until, within });
         let record = LeaseRecord::new(lease, wording, now);
         Ok(Proposed { record, first: Vec::new(), moved: Vec::new() })
@@ -97,7 +98,8 @@ impl Service {
     /// Makes a lease of the first request that waits and can be had. Says whether there was any.
     pub(crate) async fn serve(&self, now: Timestamp) -> Result<bool, StoreError> {
         let holds = |state: &State, (before, served): &(Arc<LeaseRecord>, LeaseRecord)| {
-            waiting(state, before.lease.id).is_some() && self.still_hold(state, &[(None, served)], now)
+            waiting(state, before.lease.id).is_some()
+                && self.decider.still_hold(state, &[(None, served)], now)
         };
         let found = self.decided_by_pass(|budget| self.servable(now, budget), holds).await?;
         let Some((writer, (before, served))) = found else { return Ok(false) };
@@ -120,16 +122,16 @@ impl Service {
     fn servable(&self, now: Timestamp, budget: &Budget) -> Option<(Arc<LeaseRecord>, LeaseRecord)> {
         let state = self.snapshot();
         let known = (state.revision, state.occupied(&self.observed()));
-        if !self.any_waiting_to_try(&state, &known) {
+        if !self.decider.any_waiting_to_try(&state, &known) {
             return None;
         }
-        let facts = self.host_facts(&state, now);
-        let admission = self.admission(&state, &facts, now, budget).without_hunts();
+        let facts = self.decider.host_facts(&state, now);
+        let admission = self.decider.admission(&state, &facts, now, budget).without_hunts();
         let waiting: Vec<_> = state.proposals.waiting().collect();
         let serve = |record: &Arc<LeaseRecord>| {
             let lease = &record.lease;
             let terms = asked_by(lease)?;
-            let rules = &self.settings.housekeeping;
+            let rules = &self.decider.settings.housekeeping;
             let grant = admission.grant_usual(&lease.owner.project, &terms, rules).ok()?;
             let identity = Identity {
                 id: lease.id,
@@ -138,15 +140,17 @@ impl Service {
                 end_action: lease.end_action,
                 reservations: lease.reservations.iter().map(|reservation| reservation.id).collect(),
             };
-            let lead = self.settings.rules.before_end_lead;
+            let lead = self.decider.settings.rules.before_end_lead;
             let served = Lease::new(identity, grant.terms, grant.allocations, lead);
-            self.check_stack_of(&state, None, &served).ok()?;
+            self.decider.check_stack_of(&state, None, &served).ok()?;
             Some((Arc::clone(record), record.becomes(served, now)))
         };
-        let found = self.go_on(|memos| &mut memos.to_serve, &waiting, known, budget, serve);
+        let found = self.decider.go_on(|memos| &mut memos.to_serve, &waiting, known, budget, serve);
         found.any()
     }
+}
 
+impl Decider {
     /// Whether there is a request that waits of which something may come by what is known.
     pub(crate) fn any_waiting_to_try(&self, state: &State, known: &Known) -> bool {
         state.proposals.waiting().next().is_some() && !self.progress().memos.to_serve.is_without_result(known)

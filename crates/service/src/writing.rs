@@ -100,7 +100,7 @@ impl Service {
             let rows: u64 = reservations.into_iter().map(|terms| u64::from(terms.number())).sum();
             let rows = rows.saturating_mul(times as u64);
             // More is refused before it is written.
-            client.expects(FOR_A_ROW.saturating_mul(rows).min(self.settings.decision_work));
+            client.expects(FOR_A_ROW.saturating_mul(rows).min(self.decider.settings.decision_work));
         }
     }
 
@@ -202,7 +202,7 @@ impl Service {
 
     async fn load(&self, _: &Memory<'_>) -> Result<(), StoreError> {
         let snapshot = self.parts.store.load().await?;
-        let state = State::new(snapshot, self.settings.cleaning_time, self.now())
+        let state = State::new(snapshot, self.decider.settings.cleaning_time, self.now())
             .map_err(|conflict| StoreError::Corrupt(conflict.to_string()))?;
         self.change_state(|old| *old = State { ground: old.ground + 1, ..state });
         self.progress().others_committed = true;
@@ -222,7 +222,7 @@ impl Service {
         let theirs = self.parts.store.now().await?;
         let skew = theirs.map(|theirs| skew(theirs, before, self.now()));
         self.progress().shares_clock = skew.is_some();
-        let bound = self.settings.longest_clock_skew;
+        let bound = self.decider.settings.longest_clock_skew;
         if let Some(skew) = skew.filter(|skew| skew.abs() > bound) {
             return Err(StoreError::ClockSkew { skew, bound });
         }

@@ -23,7 +23,7 @@ impl Service {
 
     /// Has the fleet have a host back, for as long as a step may take.
     pub(crate) async fn abandon(&self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.now() + self.settings.claim_time;
+        let limit = self.now() + self.decider.settings.claim_time;
         self.until(limit, self.parts.fleet.abandon(host)).await
     }
 
@@ -52,14 +52,15 @@ impl Service {
         let (after, before): (Vec<&HostId>, _) =
             progress.taken_on.iter().partition(|host| Some(**host) > last);
         let turns = after.into_iter().chain(before);
-        let lost: Vec<HostId> = turns.filter(lost).take(self.settings.steps_at_once).copied().collect();
+        let lost: Vec<HostId> =
+            turns.filter(lost).take(self.decider.settings.steps_at_once).copied().collect();
         progress.taken_on_again = lost.last().copied();
         lost
     }
 
     /// Has the fleet hand a host to us again, for as long as a step may take.
     pub(super) async fn adopt_again(&self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.now() + self.settings.claim_time;
+        let limit = self.now() + self.decider.settings.claim_time;
         let answer = self.until(limit, self.parts.fleet.adopt(host)).await;
         // Somebody, at this service or another, may have removed it meanwhile.
         if let Err(error) = self.update().await {

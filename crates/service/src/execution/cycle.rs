@@ -11,6 +11,7 @@ use super::decide::{FIRST, PLANNING};
 use super::draft::{Decision, Draft};
 use super::pause::Pause;
 use super::{ClaimedStep, Cycle, Task, passes};
+use crate::decider::Decider;
 use crate::service::Service;
 use crate::state::State;
 use crate::writing::Writer;
@@ -90,12 +91,12 @@ impl Service {
         }
         let mut draft = Draft::new(self.snapshot(), now);
         (draft.machines, draft.steps_ended) = (machines.clone(), steps_ended);
-        let mut decision = self.go_through(draft, FIRST.iter().chain(&PLANNING));
+        let mut decision = self.decider.go_through(draft, FIRST.iter().chain(&PLANNING));
         let committed = self.commit_decision(writer, &mut decision, now).await?;
         let mut changed = committed.any;
         if !committed.all {
             // Somebody else was faster. Steps are for what is committed only.
-            decision = self.go_through(Draft::new(self.snapshot(), now), &PLANNING);
+            decision = self.decider.go_through(Draft::new(self.snapshot(), now), &PLANNING);
             changed |= self.commit_decision(writer, &mut decision, now).await?.any;
         }
         let Decision { steps, wake_at, .. } = decision;
@@ -115,21 +116,6 @@ impl Service {
         let tasks = claimed.into_iter().map(Task::Step).chain(left.into_iter().map(Task::Abandon));
         let tasks = tasks.chain(lost.into_iter().map(Task::Adopt)).chain(pass).collect();
         Ok(Cycle { tasks, wake_at, failed: false })
-    }
-
-    /// Whether nobody who waits to be started again is tried in this cycle: if a lease starts or ends now, or a step has
-    /// ended that one may have waited for; but not for long, since there may always be some.
-    pub(crate) fn queue_may_wait(&self, state: &State, steps_ended: bool, now: Timestamp) -> bool {
-        let starts = state.leases.pending().next().is_some_and(|record| record.lease.window.start() <= now);
-        let ends = |record: &Arc<LeaseRecord>| {
-            record.lease.status == LeaseStatus::Active && record.lease.window.end() <= now
-        };
-        let due = steps_ended || starts || state.leases.going().any(ends);
-        let mut progress = self.progress();
-        let left_out = due && progress.memos.queue_left_out < MOST_LEFT_OUT;
-        progress.memos.queue_left_out = if left_out { progress.memos.queue_left_out + 1 } else { 0 };
-        progress.unfinished |= left_out;
-        left_out
     }
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
@@ -153,7 +139,7 @@ impl Service {
         }
         let (next_start, expiry) = {
             let state = self.state();
-            let rules = &self.settings.plan_rules;
+            let rules = &self.decider.settings.plan_rules;
             // Those that start sooner are planned for already.
             let next_start = state.leases.next_start(rules.horizon(now)).map(|start| rules.clears_at(start));
             (next_start, state.proposals.next_expiry())
@@ -163,7 +149,7 @@ impl Service {
         // What is due at once and was not done waits for something else; a claimed step wakes us by itself.
         let planned = planned.map(|at| if at <= now { now + SOON } else { at });
         // One that is under way wakes us by itself. Leases that start later than this do so when they are made.
-        let latest = now + self.settings.observe_interval;
+        let latest = now + self.decider.settings.observe_interval;
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.looked_at_all.map(Pause::end)).unwrap_or(now);
         let pass_at = progress.unfinished.then(|| now + passes::AGAIN_AFTER);
@@ -172,5 +158,22 @@ impl Service {
         let next =
             questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }
+    }
+}
+
+impl Decider {
+    /// Whether nobody who waits to be started again is tried in this cycle: if a lease starts or ends now, or a step has
+    /// ended that one may have waited for; but not for long, since there may always be some.
+    pub(crate) fn queue_may_wait(&self, state: &State, steps_ended: bool, now: Timestamp) -> bool {
+        let starts = state.leases.pending().next().is_some_and(|record| record.lease.window.start() <= now);
+        let ends = |record: &Arc<LeaseRecord>| {
+            record.lease.status == LeaseStatus::Active && record.lease.window.end() <= now
+        };
+        let due = steps_ended || starts || state.leases.going().any(ends);
+        let mut progress = self.progress();
+        let left_out = due && progress.memos.queue_left_out < MOST_LEFT_OUT;
+        progress.memos.queue_left_out = if left_out { progress.memos.queue_left_out + 1 } else { 0 };
+        progress.unfinished |= left_out;
+        left_out
     }
 }

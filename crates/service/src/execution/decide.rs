@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use store::StoreError;
 
 use super::draft::{Decision, Draft};
+use crate::decider::Decider;
 use crate::deciding::beside_requests;
 use crate::entries::Committed;
 use crate::service::Service;
@@ -12,41 +13,56 @@ use crate::writing::Writer;
 /// Decides a part: on what the store will hold after what was decided before it.
 pub(super) struct Pass {
     name: &'static str,
-    decide: fn(&Service, &mut Draft),
+    decide: fn(&Decider, &mut Draft),
 }
 
-const fn pass(name: &'static str, decide: fn(&Service, &mut Draft)) -> Pass {
+const fn pass(name: &'static str, decide: fn(&Decider, &mut Draft)) -> Pass {
     Pass { name, decide }
 }
 
 /// What becomes of records.
 pub(super) const FIRST: [Pass; 10] = [
-    pass("what was seen of hosts", Service::record_hosts),
-    pass("power that has changed", Service::settle_power),
+    pass("what was seen of hosts", Decider::record_hosts),
+    pass("power that has changed", Decider::settle_power),
     // After that: hosts that have failed are known now.
-    pass("healing", Service::heal),
-    pass("offers and requests that expire", Service::expire),
+    pass("healing", Decider::heal),
+    pass("offers and requests that expire", Decider::expire),
     // After healing, which exchanges hosts of leases.
-    pass("hunts that do not hold", Service::replan_hunt),
-    pass("where guests of ended leases go", Service::depart),
-    pass("moves to hosts of leases", Service::withdraw_moves),
-    pass("preempted instances that start again", Service::start_queued),
+    pass("hunts that do not hold", Decider::replan_hunt),
+    pass("where guests of ended leases go", Decider::depart),
+    pass("moves to hosts of leases", Decider::withdraw_moves),
+    pass("preempted instances that start again", Decider::start_queued),
     // After all that leases and instances are given.
-    pass("preemption times", Service::announce),
+    pass("preemption times", Decider::announce),
     // Of those that are to leave.
-    pass("other gaps for instances", Service::relocate),
+    pass("other gaps for instances", Decider::relocate),
 ];
 
 /// What is to be done to machines, and what becomes of records with it.
 pub(super) const PLANNING: [Pass; 4] = [
-    pass("plan", Service::plan_steps),
+    pass("plan", Decider::plan_steps),
     // After the plan: a host that a lease has given up may be switched off.
-    pass("hosts that are switched", Service::switch_hosts),
-    pass("power", Service::power_steps),
-    pass("housekeeping", Service::keep_house),
+    pass("hosts that are switched", Decider::switch_hosts),
+    pass("power", Decider::power_steps),
+    pass("housekeeping", Decider::keep_house),
 ];
 
 impl Service {
+    /// Commits what was decided.
+    pub(super) async fn commit_decision(
+        &self,
+        writer: &Writer<'_>,
+        decision: &mut Decision,
+        now: Timestamp,
+    ) -> Result<Committed, StoreError> {
+        let committed = writer.commit_entries(std::mem::take(&mut decision.entries), now).await?;
+        // What was refused is found again by the next look.
+        self.progress().unrecorded.retain(|host| !decision.recorded.contains(host));
+        Ok(committed)
+    }
+}
+
+impl Decider {
     /// Goes through these passes. Nothing is committed, and nobody is asked.
     pub(super) fn go_through<'p>(
         &self,
@@ -64,18 +80,5 @@ impl Service {
             }
             draft.decided()
         })
-    }
-
-    /// Commits what was decided.
-    pub(super) async fn commit_decision(
-        &self,
-        writer: &Writer<'_>,
-        decision: &mut Decision,
-        now: Timestamp,
-    ) -> Result<Committed, StoreError> {
-        let committed = writer.commit_entries(std::mem::take(&mut decision.entries), now).await?;
-        // What was refused is found again by the next look.
-        self.progress().unrecorded.retain(|host| !decision.recorded.contains(host));
-        Ok(committed)
     }
 }

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use leases::ids::HostId;
 use leases::plan::Step;
 
+use crate::decider::Decider;
 use crate::entries::{Entries, Entry};
-use crate::service::Service;
 use crate::state::State;
 
 /// What was decided so far.
@@ -23,6 +23,8 @@ pub(crate) struct Draft {
     pub machines: Option<Arc<BTreeMap<HostId, Machine>>>,
     /// Whether steps have ended since the last cycle.
     pub steps_ended: bool,
+    /// What the store holds.
+    base: Arc<State>,
     state: Arc<State>,
     decision: Decision,
 }
@@ -43,7 +45,8 @@ pub(crate) struct Decision {
 impl Draft {
     /// Nothing was decided yet.
     pub fn new(state: Arc<State>, now: Timestamp) -> Self {
-        Self { now, machines: None, steps_ended: false, state, decision: Decision::default() }
+        let base = Arc::clone(&state);
+        Self { now, machines: None, steps_ended: false, base, state, decision: Decision::default() }
     }
 
     /// What the store will hold once everything is committed that was decided so far. Its revision is no other draft's,
@@ -68,7 +71,7 @@ impl Draft {
     }
 
     /// Enters what a pass has decided.
-    pub fn enter(&mut self, service: &Service, entries: Vec<Entry>) {
+    pub fn enter(&mut self, decider: &Decider, entries: Vec<Entry>) {
         if entries.is_empty() {
             return;
         }
@@ -78,9 +81,9 @@ impl Draft {
         if let Err(conflict) = entered {
             // The store has the last word on each change. What follows is decided on what it holds.
             tracing::error!(%conflict, "changes of a cycle contradict each other");
-            self.state = service.snapshot();
+            self.state = Arc::clone(&self.base);
         }
-        let revision = service.progress().revision_of_draft(self.state.revision);
+        let revision = decider.progress().revision_of_draft(self.state.revision);
         Arc::make_mut(&mut self.state).revision = revision;
         self.decision.entries.of_passes.push(entries);
     }

@@ -82,11 +82,11 @@ impl Service {
         now: Timestamp,
     ) -> Result<Option<Counting>, StoreError> {
         // Whoever was away for longer does not know what others have counted; nor does one whose clock was set.
-        let term = self.settings.observe_interval.saturating_mul(LOOKS);
+        let term = self.decider.settings.observe_interval.saturating_mul(LOOKS);
         let until = now.saturating_add(term).unwrap_or(Timestamp::MAX);
         let counting = counting.filter(|counting| now < counting.until && counting.until <= until);
         if self.progress().shares_clock
-            && !self.parts.store.lead(ROLE, &self.settings.holder, now, until).await?
+            && !self.parts.store.lead(ROLE, &self.decider.settings.holder, now, until).await?
         {
             return Ok(None);
         }

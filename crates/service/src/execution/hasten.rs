@@ -16,6 +16,7 @@ use super::memos::Memos;
 use super::pause::Pause;
 use super::plan::Change;
 use super::tour::{ANYTHING, Found, Known, Tour};
+use crate::decider::Decider;
 use crate::entries::Entries;
 use crate::service::Service;
 use crate::state::State;
@@ -29,33 +30,35 @@ impl Service {
     pub(super) async fn hasten(&self, now: Timestamp) -> Result<bool, StoreError> {
         let holds = |state: &State, change: &Change| {
             let after = change.after_record(now);
-            after.is_some_and(|after| self.still_hold(state, &[(Some(&change.before), &after)], now))
+            after.is_some_and(|after| self.decider.still_hold(state, &[(Some(&change.before), &after)], now))
         };
         let found = self.decided_by_pass(|budget| self.hastened(now, budget), holds).await?;
         let Some((writer, change)) = found else { return Ok(false) };
         Ok(writer.commit_entries(Entries::of(vec![change.entry(now)]), now).await?.any)
     }
 
-    /// Whether there is a lease that waits of which something may come by what is known.
-    pub(super) fn any_to_hasten(&self, state: &State, known: &Known) -> bool {
-        state.leases.waiting_for_hosts().next().is_some()
-            && !self.progress().memos.to_hasten.is_without_result(known)
-    }
-
     fn hastened(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
         let state = self.snapshot();
         let known = (state.revision, state.occupied(&self.observed()));
-        if !self.any_to_hasten(&state, &known) {
+        if !self.decider.any_to_hasten(&state, &known) {
             return None;
         }
-        let facts = self.host_facts(&state, now);
-        let admission = self.admission(&state, &facts, now, budget);
+        let facts = self.decider.host_facts(&state, now);
+        let admission = self.decider.admission(&state, &facts, now, budget);
         let waiting: Vec<_> = state.leases.waiting_for_hosts().collect();
         let sooner = |before: &Arc<LeaseRecord>| {
             let after = admission.sooner(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })
         };
-        self.go_on(|memos| &mut memos.to_hasten, &waiting, known, budget, sooner).any()
+        self.decider.go_on(|memos| &mut memos.to_hasten, &waiting, known, budget, sooner).any()
+    }
+}
+
+impl Decider {
+    /// Whether there is a lease that waits of which something may come by what is known.
+    pub(super) fn any_to_hasten(&self, state: &State, known: &Known) -> bool {
+        state.leases.waiting_for_hosts().next().is_some()
+            && !self.progress().memos.to_hasten.is_without_result(known)
     }
 
     /// Goes on with a pass over leases. Nobody waits for what is locked while they are tried.

@@ -10,10 +10,10 @@ use leases::plan::GuestOwner;
 use super::draft::Draft;
 use super::plan::Change;
 use super::progress::Progress;
-use crate::service::Service;
+use crate::decider::Decider;
 use crate::state::State;
 
-impl Service {
+impl Decider {
     /// Does what is due.
     pub(super) fn keep_house(&self, draft: &mut Draft) {
         let rules = &self.settings.housekeeping;

@@ -14,6 +14,7 @@ use super::backoff::backoff;
 use super::draft::Draft;
 use super::look::Look;
 use super::pause::Pause;
+use crate::decider::Decider;
 use crate::energy::recorded_health;
 use crate::entries::Entry;
 use crate::hosts::refreshed;
@@ -46,8 +47,8 @@ impl Service {
     pub(super) fn looks(&self, now: Timestamp) -> Vec<Look> {
         let state = self.state();
         let mut progress = self.progress();
-        progress.give_up_looks(now, self.settings.claim_time);
-        let until = now + self.settings.claim_time;
+        progress.give_up_looks(now, self.decider.settings.claim_time);
+        let until = now + self.decider.settings.claim_time;
         let due = !progress.looked_at_all.is_some_and(|pause| pause.lasts(now));
         let mut looks = Vec::new();
         if due && !progress.looks_at_all() {
@@ -107,7 +108,7 @@ impl Service {
                     progress.machines = machines;
                     progress.blind = 0;
                     progress.seen_at = Some(now);
-                    progress.looked_at_all = Some(Pause::of(now, self.settings.observe_interval));
+                    progress.looked_at_all = Some(Pause::of(now, self.decider.settings.observe_interval));
                 }
             }
             Err(error) => {
@@ -120,6 +121,21 @@ impl Service {
         }
     }
 
+    /// Enters what was seen of these machines at once.
+    pub(crate) async fn record_machines(
+        &self,
+        writer: &Writer<'_>,
+        machines: BTreeMap<HostId, Machine>,
+    ) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut draft = Draft::new(self.snapshot(), now);
+        draft.machines = Some(Arc::new(machines));
+        self.decider.record_hosts(&mut draft);
+        self.commit_decision(writer, &mut draft.decided(), now).await.map(drop)
+    }
+}
+
+impl Decider {
     /// Enters what was seen of hosts into their records: health, and the sizes of machines (W30).
     pub(super) fn record_hosts(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
@@ -145,19 +161,6 @@ impl Service {
         drop(state);
         draft.record(self.progress().unrecorded.clone());
         draft.enter(self, entries);
-    }
-
-    /// Enters what was seen of these machines at once.
-    pub(crate) async fn record_machines(
-        &self,
-        writer: &Writer<'_>,
-        machines: BTreeMap<HostId, Machine>,
-    ) -> Result<(), StoreError> {
-        let now = self.now();
-        let mut draft = Draft::new(self.snapshot(), now);
-        draft.machines = Some(Arc::new(machines));
-        self.record_hosts(&mut draft);
-        self.commit_decision(writer, &mut draft.decided(), now).await.map(drop)
     }
 
     /// Hosts that were seen since they were last recorded, and are not as they are on record. What was seen

@@ -88,7 +88,7 @@ impl Service {
 
     /// Whether something may come of a pass.
     fn anything_to_try(&self, now: Timestamp) -> bool {
-        if self.repack_due(now).is_some() {
+        if self.decider.repack_due(now).is_some() {
             return true;
         }
         let state = self.snapshot();
@@ -97,7 +97,7 @@ impl Service {
             return false;
         }
         let known: Known = (state.revision, state.occupied(&self.observed()));
-        self.any_waiting_to_try(&state, &known) || self.any_to_hasten(&state, &known)
+        self.decider.any_waiting_to_try(&state, &known) || self.decider.any_to_hasten(&state, &known)
     }
 
     /// Decides for a pass. The write lock comes with what is found; `holds` says of that the same as of what is

@@ -17,6 +17,7 @@ use store::{Commit, LeaseRecord, Write};
 
 use super::draft::Draft;
 use super::progress::Progress;
+use crate::decider::Decider;
 use crate::entries::Entry;
 use crate::notices::{self, notice};
 use crate::service::Service;
@@ -54,6 +55,43 @@ impl Change {
 }
 
 impl Service {
+    /// Says in the log, and to the external service, what became of a lease.
+    fn tell(&self, change: &Change, now: Timestamp) {
+        let (before, id) = (&change.before.lease, change.before.lease.id);
+        let Some(after) = &change.after else {
+            tracing::info!(lease = %id, "deleted lease removed");
+            return;
+        };
+        if before.reason != after.reason
+            && let Some(reason) = &after.reason
+        {
+            tracing::warn!(lease = %id, reason = for_operator(reason), "lease blocked");
+        }
+        if before.status == after.status {
+            if before.window.start() != after.window.start() {
+                let (from, to) = (before.window.start(), after.window.start());
+                tracing::info!(lease = %id, %from, %to, "waiting lease advanced");
+            }
+            return;
+        }
+        tracing::info!(lease = %id, from = before.status.name(), to = after.status.name(), "lease status changed");
+        if after.status == LeaseStatus::Active {
+            let delay = now.duration_since(after.window.start()).as_millis();
+            self.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
+        }
+        let ends = before.events.end == EventStatus::Undone && after.events.end != EventStatus::Undone;
+        // It could not start at once: nobody has asked for its deletion, and so told of it.
+        let undone = after.status == LeaseStatus::Deleting;
+        if undone || after.status == LeaseStatus::Terminating {
+            self.progress().look_at_end(before);
+        }
+        if undone || ends {
+            self.tell_end(&change.before);
+        }
+    }
+}
+
+impl Decider {
     /// Exchanges failed hosts, and closed ones of leases that have not started, and fills in what is missing (W20): of
     /// as many leases in a cycle as there is work for.
     pub(super) fn heal(&self, draft: &mut Draft) {
@@ -131,7 +169,7 @@ impl Service {
         let world = World::new(&observed, &state.history, &rules, now);
         let (others_leaving, asleep) = (&others_leaving, &state.asleep);
         let names = Some(&state.inventory);
-        let prepares = self.parts.fleet.prepares();
+        let prepares = self.abilities.prepares;
         let world =
             World { instances: &instances, others_leaving, gone: &gone, asleep, names, prepares, ..world };
         let mut plan = plan::plan(state.due(&observed, rules.horizon(now)), world);
@@ -180,41 +218,6 @@ impl Service {
     pub(super) fn enter_changes(&self, draft: &mut Draft, changes: Vec<Change>) {
         let now = draft.now;
         draft.enter(self, changes.into_iter().map(|change| change.entry(now)).collect());
-    }
-
-    /// Says in the log, and to the external service, what became of a lease.
-    fn tell(&self, change: &Change, now: Timestamp) {
-        let (before, id) = (&change.before.lease, change.before.lease.id);
-        let Some(after) = &change.after else {
-            tracing::info!(lease = %id, "deleted lease removed");
-            return;
-        };
-        if before.reason != after.reason
-            && let Some(reason) = &after.reason
-        {
-            tracing::warn!(lease = %id, reason = for_operator(reason), "lease blocked");
-        }
-        if before.status == after.status {
-            if before.window.start() != after.window.start() {
-                let (from, to) = (before.window.start(), after.window.start());
-                tracing::info!(lease = %id, %from, %to, "waiting lease advanced");
-            }
-            return;
-        }
-        tracing::info!(lease = %id, from = before.status.name(), to = after.status.name(), "lease status changed");
-        if after.status == LeaseStatus::Active {
-            let delay = now.duration_since(after.window.start()).as_millis();
-            self.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
-        }
-        let ends = before.events.end == EventStatus::Undone && after.events.end != EventStatus::Undone;
-        // It could not start at once: nobody has asked for its deletion, and so told of it.
-        let undone = after.status == LeaseStatus::Deleting;
-        if undone || after.status == LeaseStatus::Terminating {
-            self.progress().look_at_end(before);
-        }
-        if undone || ends {
-            self.tell_end(&change.before);
-        }
     }
 }
 

@@ -140,10 +140,10 @@ impl Service {
         planned: &[Step],
         now: Timestamp,
     ) -> Result<Vec<ClaimedStep>, StoreError> {
-        let until = now + self.settings.claim_time;
+        let until = now + self.decider.settings.claim_time;
         let mut steps = self.ask_again(planned, now);
         let due = self.due(planned, now);
-        let room = self.settings.steps_at_once.saturating_sub(self.progress().running());
+        let room = self.decider.settings.steps_at_once.saturating_sub(self.progress().running());
         let due = self.first(due, room);
         if due.is_empty() {
             return Ok(steps);
@@ -151,7 +151,7 @@ impl Service {
         self.give_up_unheard_claims().await?;
         let actions: Vec<_> = due.iter().map(|step| step.action).collect();
         self.progress().unheard_claims = true;
-        let claims = self.parts.store.claim(&actions, &self.settings.holder, now, until).await?;
+        let claims = self.parts.store.claim(&actions, &self.decider.settings.holder, now, until).await?;
         let mut progress = self.progress();
         progress.unheard_claims = false;
         for claim in claims {
@@ -172,7 +172,7 @@ impl Service {
             }
             progress.in_flight.values().map(|own| own.claim.clone()).collect()
         };
-        self.parts.store.release_claims(&self.settings.holder, &known).await?;
+        self.parts.store.release_claims(&self.decider.settings.holder, &known).await?;
         self.progress().unheard_claims = false;
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Service {
         progress.in_flight.retain(|_, own| wanted(own));
         progress.unheard_claims |= progress.in_flight.len() < under_way;
         let running_late =
-            |own: &InFlight| own.ask_again_at.is_none() && now < own.until + self.settings.claim_time;
+            |own: &InFlight| own.ask_again_at.is_none() && now < own.until + self.decider.settings.claim_time;
         progress.in_flight.retain(|_, own| now < own.until || running_late(own));
         let due = progress.in_flight.values_mut().filter(|own| own.ask_again_at.is_some_and(|at| at <= now));
         due.map(|own| {

@@ -72,7 +72,7 @@ impl Service {
         let sizes = store.sizes().await?;
         self.progress().sizes = sizes;
         // One of those that share the store is enough to clear it.
-        let leads = store.lead(ROLE, &self.settings.holder, now, now + INTERVAL + INTERVAL).await?;
+        let leads = store.lead(ROLE, &self.decider.settings.holder, now, now + INTERVAL + INTERVAL).await?;
         self.progress().tidies = leads;
         let gone = if leads { self.forgettable_steps(wanted, now) } else { Vec::new() };
         if !gone.is_empty() {
@@ -95,10 +95,10 @@ impl Service {
         let store = &self.parts.store;
         let before = |kept: SignedDuration| now.checked_sub(kept).unwrap_or(Timestamp::MIN);
         let mut more = self.forget_ended(writer, now).await?;
-        let records = before(self.settings.keep_records);
-        let undelivered = before(self.settings.keep_undelivered);
+        let records = before(self.decider.settings.keep_records);
+        let undelivered = before(self.decider.settings.keep_undelivered);
         more |= store.prune(records, undelivered, RECORDS_AT_ONCE).await?;
-        if let Some(kept) = self.settings.keep_usage {
+        if let Some(kept) = self.decider.settings.keep_usage {
             more |= store.prune_usage(before(kept), RECORDS_AT_ONCE).await?;
         }
         more |= store.reclaim().await?;
@@ -107,7 +107,7 @@ impl Service {
 
     /// Forgets leases that ended long ago, as if they were deleted. What they used stays in the records of usage.
     async fn forget_ended(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let until = self.settings.keep_leases.and_then(|kept| now.checked_sub(kept).ok());
+        let until = self.decider.settings.keep_leases.and_then(|kept| now.checked_sub(kept).ok());
         let Some(until) = until else { return Ok(false) };
         let forgotten: Vec<Arc<LeaseRecord>> = {
             let state = self.state();

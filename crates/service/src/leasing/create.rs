@@ -12,6 +12,7 @@ use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
+use crate::decider::Decider;
 use crate::free_pools::end_action;
 use crate::notices::{self, notice};
 use crate::service::Service;
@@ -30,7 +31,7 @@ impl Service {
         key: Option<IdempotencyKey>,
     ) -> Result<Created, ServiceError> {
         let now = as_stored(new.asked_at);
-        let identity = self.identify(caller, &new);
+        let identity = self.decider.identify(caller, &new);
         self.expect_rows(&new.terms.reservations, 1);
         let decide = |budget: &Budget| self.propose_or_wait(&identity, &new, now, budget);
         self.enter_lease(caller, now, key.as_ref(), decide).await
@@ -71,7 +72,7 @@ impl Service {
             }
             match writer.commit(entered(caller, proposed, key)).await {
                 Ok(()) => {
-                    if self.parts.fleet.prepares() {
+                    if self.decider.abilities.prepares {
                         self.wake.notify_one();
                     } else {
                         self.wake_if_soon(record.lease.window.start());
@@ -86,20 +87,8 @@ impl Service {
 
     /// The lease as it would be made at this moment; nothing is. Whoever limits leases from outside is not asked.
     pub async fn preview_lease(&self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
-        let (identity, now) = (self.identify(caller, new), as_stored(new.asked_at));
+        let (identity, now) = (self.decider.identify(caller, new), as_stored(new.asked_at));
         Ok(self.consider(|budget| self.propose(&identity, new, now, budget)).await?.record)
-    }
-
-    /// Identifiers for the lease and its reservations: the same however often it is decided.
-    pub(crate) fn identify(&self, caller: &Caller, new: &NewLease) -> lease::NewLease {
-        let ids = &self.parts.ids;
-        lease::NewLease {
-            id: LeaseId(ids.uuid()),
-            name: new.name.clone(),
-            owner: caller.owner(),
-            end_action: new.end_action.unwrap_or(self.settings.end_action),
-            reservations: new.terms.reservations.iter().map(|_| ReservationId(ids.uuid())).collect(),
-        }
     }
 
     /// What was made for an earlier request with that key. Whoever has to look at more than the request itself
@@ -154,7 +143,7 @@ impl Service {
     fn proposal_holds(&self, state: &State, proposed: &Proposed, now: Timestamp) -> bool {
         let moved = proposed.moved.iter().map(|(before, after)| (Some(&**before), after));
         let decisions: Vec<Decision<'_>> = moved.chain([(None, &proposed.record)]).collect();
-        self.still_hold(state, &decisions, now)
+        self.decider.still_hold(state, &decisions, now)
     }
 
     /// The lease as it would be.
@@ -167,13 +156,13 @@ impl Service {
     ) -> Result<Proposed, ServiceError> {
         let state = self.snapshot();
         let withdrawn = state.withdrawing_offers(&identity.owner, None);
-        let facts = self.host_facts(&state, now);
-        let admission = self.admission(&state, &facts, now, budget);
+        let facts = self.decider.host_facts(&state, now);
+        let admission = self.decider.admission(&state, &facts, now, budget);
         let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
             let project = &identity.owner.project;
-            let grant = admission.grant_usual(project, &new.terms, &self.settings.housekeeping)?;
-            let lease = self.lease_of(&state, identity, new.end_action, grant);
-            self.check_stack_of(&state, None, &lease)?;
+            let grant = admission.grant_usual(project, &new.terms, &self.decider.settings.housekeeping)?;
+            let lease = self.decider.lease_of(&state, identity, new.end_action, grant);
+            self.decider.check_stack_of(&state, None, &lease)?;
             Ok(lease)
         };
         let (lease, moved) = match decide(&admission) {
@@ -181,12 +170,26 @@ impl Service {
             Err(refusal) if !new.terms.has_dates() => return Err(refusal.into()),
             Err(refusal) => {
                 let wanted = (None, new.terms.window());
-                self.make_room(&state, &admission, wanted, refusal, decide, |lease| lease)?
+                self.decider.make_room(&state, &admission, wanted, refusal, decide, |lease| lease)?
             }
         };
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let record = LeaseRecord::new(lease, wording, now);
         Ok(Proposed { record, first: withdrawn, moved: reallocated(&state, moved, now) })
+    }
+}
+
+impl Decider {
+    /// Identifiers for the lease and its reservations: the same however often it is decided.
+    pub(crate) fn identify(&self, caller: &Caller, new: &NewLease) -> lease::NewLease {
+        let ids = &self.ids;
+        lease::NewLease {
+            id: LeaseId(ids.uuid()),
+            name: new.name.clone(),
+            owner: caller.owner(),
+            end_action: new.end_action.unwrap_or(self.settings.end_action),
+            reservations: new.terms.reservations.iter().map(|_| ReservationId(ids.uuid())).collect(),
+        }
     }
 
     /// The lease that is granted.

@@ -44,7 +44,7 @@ impl Service {
 
     /// Waits until leases are gone that are deleted, or DELETING for as long as anybody waits for that.
     async fn wait_until_gone(&self, ids: &[LeaseId]) {
-        let limit = self.settings.delete_wait;
+        let limit = self.decider.settings.delete_wait;
         if limit.is_zero() {
             return;
         }
@@ -100,7 +100,7 @@ impl Service {
     /// Whether nothing of a lease that is being deleted is left on any machine. Of one that goes on that is
     /// not known before its hosts are looked at again.
     fn nothing_left(&self, before: &Lease, deleted: &Lease, now: Timestamp) -> bool {
-        let prepares = self.parts.fleet.prepares();
+        let prepares = self.decider.abilities.prepares;
         if before.status == LeaseStatus::Pending && !prepares {
             return true;
         }
@@ -110,7 +110,7 @@ impl Service {
         if !had_nothing || !progress.settled(before.id) {
             return false;
         }
-        let rules = &self.settings.plan_rules;
+        let rules = &self.decider.settings.plan_rules;
         let world = World { prepares, ..World::new(&progress.observed, &state.history, rules, now) };
         plan::plan([deleted], world).changes.contains(&LeaseChange::Forgotten(before.id))
     }

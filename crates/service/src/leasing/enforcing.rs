@@ -34,7 +34,7 @@ impl Service {
                 Question::Update(now, then) => enforcer.check_update(caller, now, then).await,
             }
         };
-        match tokio::time::timeout(self.settings.enforcer_timeout, verdict).await {
+        match tokio::time::timeout(self.decider.settings.enforcer_timeout, verdict).await {
             Ok(EnforcerVerdict::Allow) => Ok(()),
             Ok(EnforcerVerdict::Deny(why)) => Err(ServiceError::Denied(why)),
             Err(_) => Err(ServiceError::Denied(NO_ANSWER.to_owned())),
@@ -45,7 +45,7 @@ impl Service {
     pub(crate) fn tell_end(&self, record: &Arc<LeaseRecord>) {
         let Some(enforcer) = self.parts.enforcer.clone() else { return };
         let granted = granted(&self.state(), record.clone());
-        let limit = self.settings.enforcer_timeout;
+        let limit = self.decider.settings.enforcer_timeout;
         tokio::spawn(async move {
             if tokio::time::timeout(limit, enforcer.on_end(&granted)).await.is_err() {
                 let lease = granted.lease.lease.id;

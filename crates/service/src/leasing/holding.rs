@@ -10,13 +10,13 @@ use leases::admission::still_fit;
 use leases::lease::Lease;
 use store::LeaseRecord;
 
-use crate::service::Service;
+use crate::decider::Decider;
 use crate::state::State;
 
 /// A lease that is to be made or changed: as it was when it was decided, and as it is to be.
 pub(crate) type Decision<'a> = (Option<&'a LeaseRecord>, &'a LeaseRecord);
 
-impl Service {
+impl Decider {
     /// Whether leases that were decided together may become so by what leases there are now. All else must be as it was
     /// when it was decided.
     pub(crate) fn still_hold(&self, state: &State, decisions: &[Decision<'_>], now: Timestamp) -> bool {

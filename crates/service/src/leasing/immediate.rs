@@ -18,7 +18,7 @@ impl Service {
     /// Waits until the lease has started. An error if it has not, and then there is no lease; its deadline sees to
     /// that, whether anybody waits or not.
     pub async fn started(&self, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let limit = self.settings.rules.deadlines.immediate.unsigned_abs() + PATIENCE;
+        let limit = self.decider.settings.rules.deadlines.immediate.unsigned_abs() + PATIENCE;
         let unknown = || format!("whether lease {id} has started is not known yet");
         tokio::time::timeout(limit, self.start_of(id))
             .await

@@ -15,7 +15,7 @@ use crate::types::{Caller, NotFound, ServiceError};
 impl Service {
     /// What the fleet has for a reservation as a whole; none if the fleet prepares nothing.
     pub fn prepared_for(&self, reservation: ReservationId) -> Option<Prepared> {
-        let prepares = self.parts.fleet.prepares();
+        let prepares = self.decider.abilities.prepares;
         prepares.then(|| self.observed().reservations.get(&reservation).cloned().unwrap_or_default())
     }
 
@@ -37,7 +37,7 @@ impl Service {
         if !waits || !fleet.prepares() {
             return Ok(record);
         }
-        let limit = self.settings.rules.deadlines.immediate.unsigned_abs();
+        let limit = self.decider.settings.rules.deadlines.immediate.unsigned_abs();
         let failed = match tokio::time::timeout(limit, self.preparation(&record)).await {
             Err(_) | Ok(None) => {
                 let id = record.lease.id;

@@ -70,7 +70,7 @@ impl Service {
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
             proposed.as_ref().is_ok_and(|(leases, _, _)| {
                 let decisions: Vec<Decision<'_>> = leases.iter().map(|record| (None, &**record)).collect();
-                self.still_hold(state, &decisions, now)
+                self.decider.still_hold(state, &decisions, now)
             })
         };
         let mut approved: Option<Vec<Lease>> = None;
@@ -131,7 +131,7 @@ impl Service {
 
     /// Identifiers for each of the leases: the same however often it is decided.
     fn identities(&self, caller: &Caller, new: &NewSeries) -> Vec<Identity> {
-        new.windows.iter().map(|_| self.identify(caller, &new.lease)).collect()
+        new.windows.iter().map(|_| self.decider.identify(caller, &new.lease)).collect()
     }
 
     /// The leases as they would be, those that are left out, and what is written first.
@@ -147,12 +147,12 @@ impl Service {
         let state = self.snapshot();
         let first = state.withdrawing_offers(&caller.owner(), None);
         let mut calendar: Calendar = state.calendar.clone();
-        let facts = self.host_facts(&state, now);
+        let facts = self.decider.host_facts(&state, now);
         let (mut leases, mut skipped) = (Vec::new(), Vec::new());
         for (window, identity) in new.windows.iter().zip(identities) {
             let terms: Terms = new.lease.terms.clone().during(*window);
-            let admission = self.admission(&state, &facts, now, budget).with_calendar(&calendar);
-            let rules = &self.settings.housekeeping;
+            let admission = self.decider.admission(&state, &facts, now, budget).with_calendar(&calendar);
+            let rules = &self.decider.settings.housekeeping;
             let grant = match admission.grant_usual(&caller.project, &terms, rules) {
                 Ok(grant) => grant,
                 Err(refusal) if new.skips && refusal.is_lack() => {
@@ -163,9 +163,9 @@ impl Service {
             };
             let wording =
                 identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
-            let lease = self.lease_of(&state, identity, new.lease.end_action, grant);
+            let lease = self.decider.lease_of(&state, identity, new.lease.end_action, grant);
             let lease = Lease { series: Some(id), ..lease };
-            let stacked = self.check_stack_among(&state, None, &lease, &leases);
+            let stacked = self.decider.check_stack_among(&state, None, &lease, &leases);
             stacked.map_err(|refusal| Missing { window: *window, error: refusal.into() })?;
             // It was found free in this calendar.
             let _ = calendar.put(&lease, now);

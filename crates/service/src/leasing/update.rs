@@ -104,11 +104,11 @@ impl Service {
         now: Timestamp,
     ) -> Result<Decided, ServiceError> {
         let state = ground.state;
-        let facts = self.host_facts(state, now);
-        let admission = self.admission(state, &facts, now, ground.budget);
+        let facts = self.decider.host_facts(state, now);
+        let admission = self.decider.admission(state, &facts, now, ground.budget);
         let decide = |admission: &Admission<'_>| -> Result<Updated, Refusal> {
             let updated = admission.update(&before.lease, &changes.changes)?;
-            self.check_stack_of(state, Some(&before.lease), &updated.lease)?;
+            self.decider.check_stack_of(state, Some(&before.lease), &updated.lease)?;
             Ok(updated)
         };
         let (updated, moved) = match decide(&admission) {
@@ -118,7 +118,8 @@ impl Service {
                 let end = changes.changes.end.unwrap_or(before.lease.window.end());
                 let window = Window::new(start, end).unwrap_or(before.lease.window);
                 let wanted = (Some(before.lease.id), window);
-                self.make_room(state, &admission, wanted, refusal, decide, |updated| &updated.lease)?
+                self.decider
+                    .make_room(state, &admission, wanted, refusal, decide, |updated| &updated.lease)?
             }
         };
         let Updated { lease, before_end_rearmed } = updated;
@@ -173,7 +174,7 @@ impl Service {
     fn change_holds(&self, state: &State, change: &Change, now: Timestamp) -> bool {
         let moved = change.moved.iter().map(|(before, after)| (Some(&**before), after));
         let decisions: Vec<Decision<'_>> = moved.chain([(Some(&*change.before), &*change.after)]).collect();
-        self.still_hold(state, &decisions, now)
+        self.decider.still_hold(state, &decisions, now)
     }
 
     fn question(&self, change: &Change) -> Question {
