@@ -141,10 +141,7 @@ async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     post("/v1/freepools", "admin", json!({"name": "fast"})).await;
     let lease = json!({"name": "l", "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 11:00"});
     let lease = post("/v1/leases", "member", lease).await;
-    for _ in 0..1000 {
-        // The host has to be seen.
-        tokio::task::yield_now().await;
-    }
+    site.seen(1).await;
     let instance = post("/v1/instances", "member", json!({"name": "i", "vcpus": 1, "memory_mb": 1})).await;
     let hosts = crate::site::hosts_lease(1, 1, "2030-02-02 10:00", "2030-02-02 11:00");
     post("/v1/leases", "member", hosts.clone()).await;

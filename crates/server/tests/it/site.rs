@@ -215,6 +215,17 @@ impl Site {
         panic!("the loop does not come to rest");
     }
 
+    /// Waits until the loop has seen so many hosts.
+    pub async fn seen(&self, hosts: usize) {
+        for _ in 0..10_000 {
+            if self.service.hosts_now().await.expect("few hosts").len() >= hosts {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("the hosts are not seen");
+    }
+
     /// Makes a lease and returns it.
     pub async fn lease(&self, body: &Value) -> Value {
         self.post("/v1/leases", body).await.ok(201)["lease"].clone()

@@ -84,7 +84,7 @@ fn service(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
     latency::lists(server.caller(), report)?;
     refusals::run(server.caller(), &mut cloud, sizes.samples / 2, report)?;
     eprintln!("waiting for {} leases that begin at the same time", sizes.hosts);
-    starts::run(server.caller(), &cloud, "", report)?;
+    starts::run(&server, &mut cloud, "", report)?;
     server.stop()?;
     Ok(())
 }

@@ -28,7 +28,7 @@ pub fn run(ours: &Executable, hosts: usize, samples: usize, report: &mut Report)
         .with(["--preemptible-enabled", "true", "--preemptible-least-lifetime", "1s"])
         .with(["--leases-grace", "5s", "--preemptible-margin", "5s"]);
     let server = launch.start()?;
-    let cloud = Cloud::new(hosts);
+    let mut cloud = Cloud::new(hosts);
     eprintln!("taking on {hosts} hosts");
     cloud.take_on_hosts(server.caller())?;
     eprintln!("asking where preemptible instances may run");
@@ -43,7 +43,7 @@ pub fn run(ours: &Executable, hosts: usize, samples: usize, report: &mut Report)
     eprintln!("starting {hosts} preemptible instances");
     start(server.caller(), &with, hosts)?;
     eprintln!("waiting for {hosts} leases that begin where they were");
-    starts::run(server.caller(), &cloud, ", after as many preemptible instances", report)?;
+    starts::run(&server, &mut cloud, ", after as many preemptible instances", report)?;
     server.stop()?;
     Ok(())
 }

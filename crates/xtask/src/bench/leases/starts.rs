@@ -1,26 +1,35 @@
-//! Leases that are all due in the same minute: how late each begins.
+//! Leases that are all due in the same minute: how late each begins, and how long others wait meanwhile who make leases.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
+use tokio::time::sleep;
 
 use super::cloud::{Cloud, id, together};
 use super::report::{Report, Row};
 use crate::leasing::acknowledged::whole_hosts;
 use crate::leasing::date::Minute;
-use crate::leasing::http::{Caller, list};
+use crate::leasing::http::{Caller, Http, LIMIT, list};
+use crate::leasing::server::Server;
 
 /// A lease is to begin within that of its time.
 const WANTED_MILLIS: f64 = 1000.0;
+/// How often a lease is made meanwhile.
+const EVERY: Duration = Duration::from_millis(5);
+/// For how long: leases begin, and cycles go on.
+const MEANWHILE: Duration = Duration::from_secs(5);
 /// After that, leases that have not begun are given up.
 const PATIENCE_SECONDS: i64 = 60;
 
 /// As many leases of one host as there are hosts. What was before is said in the report.
-pub fn run(caller: &Caller, cloud: &Cloud, before: &str, report: &mut Report) -> Result<()> {
+pub fn run(server: &Server, cloud: &mut Cloud, before: &str, report: &mut Report) -> Result<()> {
+    let caller = server.caller();
     let last = newest(caller)?;
     // A full minute that leaves time to ask for all of them.
     let start = Minute::now().plus(2);
@@ -31,11 +40,38 @@ pub fn run(caller: &Caller, cloud: &Cloud, before: &str, report: &mut Report) ->
         waiting.insert(id(&answer?.expect(201)?)?);
     }
     ensure!(Timestamp::now() < start.instant(), "asking for the leases took longer than until their start");
-    let late = arrivals(caller, start, &mut waiting, last)?;
+    let meanwhile: Vec<Value> = (0..1000).map(|_| cloud.small_lease()).collect();
+    let (late, created) = thread::scope(|scope| -> Result<_> {
+        let others = scope.spawn(|| created(server.url(), start, &meanwhile));
+        let late = arrivals(caller, start, &mut waiting, last)?;
+        Ok((late, others.join().map_err(|_| anyhow!("who makes leases panicked"))??))
+    })?;
     ensure!(waiting.is_empty(), "{} of {} leases did not begin", waiting.len(), cloud.hosts());
     let name = format!("lateness of {} starts at once{before}", cloud.hosts());
     report.add(Row::of(&name, late)?.wanted_below(WANTED_MILLIS));
+    report.add(Row::of(&format!("create a lease while {} start{before}", cloud.hosts()), created)?);
     Ok(())
+}
+
+/// How long it takes to make leases, one after the other, from that minute on. Refusals count as well.
+fn created(url: &str, start: Minute, requests: &[Value]) -> Result<Vec<Duration>> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let http = Http::new(url, LIMIT)?;
+        let until_then = start.instant().duration_since(Timestamp::now());
+        sleep(Duration::try_from(until_then).unwrap_or_default()).await;
+        let (began, mut times) = (Instant::now(), Vec::new());
+        for request in requests {
+            if began.elapsed() > MEANWHILE {
+                break;
+            }
+            let asked = Instant::now();
+            http.send(Method::POST, "/v1/leases", Some(request)).await?;
+            times.push(asked.elapsed());
+            sleep(EVERY).await;
+        }
+        Ok(times)
+    })
 }
 
 /// Follows notifications, and notes when each lease is said to have begun: the client's time, which is later than

@@ -301,13 +301,17 @@ pub fn provider(site: &Site<'_>, host: &str) -> Result<String> {
 pub fn set_trait(site: &Site<'_>, host: &str, name: &str, has: bool) -> Result<()> {
     site.change_placement(&Method::PUT, &format!("traits/{name}"), None)?;
     let path = format!("resource_providers/{}/traits", provider(site, host)?);
-    let now = site.placement(&path)?;
-    let mut traits: Vec<String> = serde_json::from_value(now["traits"].clone()).context("no traits")?;
-    traits.retain(|known| known != name);
-    traits.extend(has.then(|| name.to_owned()));
-    let wanted =
-        json!({"traits": traits, "resource_provider_generation": now["resource_provider_generation"]});
-    site.change_placement(&Method::PUT, &path, Some(&wanted))
+    let change = || {
+        let now = site.placement(&path)?;
+        let mut traits: Vec<String> = serde_json::from_value(now["traits"].clone()).context("no traits")?;
+        traits.retain(|known| known != name);
+        traits.extend(has.then(|| name.to_owned()));
+        let wanted =
+            json!({"traits": traits, "resource_provider_generation": now["resource_provider_generation"]});
+        site.change_placement(&Method::PUT, &path, Some(&wanted))
+    };
+    // Nova and the service change providers as well: once more if somebody was faster.
+    change().or_else(|_| change())
 }
 
 /// Tells the service to stop, which it must do without complaint.
