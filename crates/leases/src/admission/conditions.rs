@@ -1,5 +1,6 @@
 //! Which hosts suit a reservation, filter by filter (CLS-05, CLS-07).
 
+use super::memory::Memory;
 use super::{Admission, Refusal, Rules};
 use crate::extra_specs::Judge;
 use crate::filters::{Filter, Filters, HostFilter};
@@ -21,6 +22,8 @@ pub const TENANTS: &str = "filter_tenant_id";
 const SCREENING: u64 = 80;
 /// What each extra spec costs beside that: each judge goes through them.
 const SPEC: u64 = 10;
+/// Expressions that cost less than this are asked again: to remember what they said would take as long.
+const WORTH_IT: u64 = 16;
 
 impl Rules {
     /// Whether what is asked for can be promised at all.
@@ -221,5 +224,26 @@ impl<'a> Admission<'a> {
             | Filter::Json
             | Filter::Homogeneous => true,
         }
+    }
+}
+
+impl Admission<'_> {
+    /// Whether the host is as required. It is asked once in a decision that [remembers](Self::remembering).
+    pub(super) fn meets(&self, requirement: &Requirement, host: &Host) -> bool {
+        let Some(place) = requirement.identity() else { return true };
+        let ask = || self.budget.spend(requirement.work()) && requirement.matches(host);
+        match self.memory.filter(|_| requirement.work() >= WORTH_IT) {
+            Some(memory) => memory.meets(requirement, place, host, ask),
+            None => ask(),
+        }
+    }
+
+    /// Decides while what hosts are like is remembered. Inside of another such decision it is remembered for all of it.
+    pub(super) fn remembering<T>(&self, decide: impl FnOnce(Admission<'_>) -> T) -> T {
+        if self.memory.is_some() {
+            return decide(*self);
+        }
+        let memory = Memory::default();
+        decide(Admission { memory: Some(&memory), ..*self })
     }
 }
