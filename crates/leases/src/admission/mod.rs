@@ -206,7 +206,8 @@ impl<'a> Admission<'a> {
 
     /// What guests use of the host, if that has to be left to them.
     fn used(&self, host: HostId) -> Option<&'a Resources> {
-        self.facts.guests.used(host).filter(|_| self.heeds.used)
+        // Who does not ask does not have it worked out.
+        if self.heeds.used { self.facts.guests.used(host) } else { None }
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::attributes::{Attribute, Attributes};
 use crate::extra_specs::ExtraSpecs;
 use crate::filters::{CustomFilter, Filter};
-use crate::host_facts::Guests;
+use crate::host_facts::{Fact, Guests};
 use crate::ids::GuestId;
 use crate::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost};
 use crate::project::ProjectId;
@@ -107,6 +107,15 @@ fn cls_05_what_is_free_counts_for_leases_without_a_date_and_what_there_is_for_th
         assert_eq!(hosts(&terms.clone().of_type(LeaseType::Immediate { deadline: at(1) })), [3]);
         assert_eq!(hosts(&terms.of_type(LeaseType::BestEffort { deadline: at(9) })), [3]);
     }
+}
+
+#[test]
+fn for_a_date_nobody_works_out_who_is_on_hosts() {
+    let mut cloud = sizes();
+    cloud.facts.guests = Fact::when_asked(|| panic!("who is on hosts was asked for"));
+    cloud.facts.occupied = Fact::when_asked(|| panic!("which hosts are occupied was asked for"));
+    let properties = HostProperties { vcpus: Some(1), ..HostProperties::default() };
+    assert_eq!(given(&cloud, properties), [1, 2, 3]);
 }
 
 #[test]
