@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Elsewhere, Need};
+use leases::admission::{Elsewhere, Need};
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, Observed, ObservedHost};
@@ -38,8 +38,8 @@ impl Decider {
         let host = state.inventory.host(new.host).filter(|_| new.kind == InstanceKind::Preemptible)?;
         let all = state.instances.iter().map(|record| &record.instance).filter(|other| stays(other));
         let there = all.filter(|other| other.host == new.host).chain([new]);
-        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
-        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission_at(state, &facts, now);
         let observed = self.observed();
         let seen = observed.hosts.get(&host.id);
         let others = seen.and_then(|seen| self.started_elsewhere(state, (host.id, seen), now));
@@ -61,8 +61,8 @@ impl Decider {
         let all = state.instances.iter().map(|record| &record.instance);
         let there =
             all.filter(|instance| instance.host == host.id && (stays(instance) || is_destroyed(instance)));
-        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
-        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission_at(state, &facts, now);
         let elsewhere = Elsewhere { guests: &guests, until: Timestamp::MAX };
         let needs = needs_in(state, host.id, Some(seen));
         let for_room = admission.preempted_for_leases(host, there, elsewhere, &needs).remove(&guest);
@@ -158,8 +158,8 @@ impl Decider {
         for host in elsewhere.keys() {
             by_host.entry(*host).or_default();
         }
-        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
-        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission_at(state, &facts, now);
         let (mut changes, mut others_leaving) = (Vec::new(), BTreeMap::new());
         for (host, there) in by_host {
             let Some(host) = state.inventory.host(host) else { continue };

@@ -157,8 +157,8 @@ impl Decider {
         if mode == EnergyMode::On { rules } else { rules.all_on() }
     }
 
-    /// Hosts that are not on, and when each could be had; none if no power is saved and all are on. Dates have no
-    /// seconds (API-create), so it is the beginning of a minute.
+    /// Hosts that are not on, and when each is available if it is woken; none if no power is saved and all are on. Dates
+    /// have no seconds (API-create), so it is the beginning of a minute.
     pub(crate) fn waking(&self, state: &State, now: Timestamp) -> Option<BTreeMap<HostId, Timestamp>> {
         let rules = &self.settings.energy.rules;
         let saves = self.settings.energy.mode == EnergyMode::On || !state.asleep.is_empty();

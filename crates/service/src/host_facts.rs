@@ -16,10 +16,8 @@ impl Decider {
     /// What is known of hosts by that state, and by what was observed until now.
     pub(crate) fn host_facts<'a>(&'a self, state: &'a State, now: Timestamp) -> HostFacts<'a> {
         let hunters = state.leases.hunters().map(|record| &record.lease);
-        let (occupied, guests, losses) = {
-            let observed = self.observed();
-            (Arc::clone(&observed), Arc::clone(&observed), observed)
-        };
+        let losses = self.observed();
+        let (occupied, guests) = (Arc::clone(&losses), Arc::clone(&losses));
         HostFacts {
             occupied: Fact::when_asked(move || state.occupied(&occupied)),
             avoided: state.instances.hosts_without_lease(),
@@ -45,8 +43,17 @@ impl Decider {
         now: Timestamp,
         budget: &'a Budget,
     ) -> Admission<'a> {
-        let rules = &self.settings.rules;
-        Admission::new(&state.calendar, &state.inventory, rules, facts, minute(now)).with_budget(budget)
+        self.admission_at(state, facts, minute(now)).with_budget(budget)
+    }
+
+    /// The same at that very instant, and for as much work as it takes.
+    pub(crate) fn admission_at<'a>(
+        &'a self,
+        state: &'a State,
+        facts: &'a HostFacts<'a>,
+        now: Timestamp,
+    ) -> Admission<'a> {
+        Admission::new(&state.calendar, &state.inventory, &self.settings.rules, facts, now)
     }
 
     /// What was observed, with guests that are about to be there.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, NoHost};
+use leases::admission::NoHost;
 use leases::hints::InstanceHints;
 use leases::ids::{GuestId, LeaseId};
 use leases::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
@@ -102,9 +102,12 @@ impl Service {
         let all = state.instances.iter().map(|record| &record.instance);
         self.decider.settings.quotas.check(&caller.project, (kind, size), all)?;
         let backfill = self.decider.backfill(&state, kind, now);
-        let (rules, facts) = (&self.decider.settings.rules, self.decider.host_facts(&state, now));
-        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
-        let admission = admission.with_backfill(backfill.as_ref()).with_budget(budget);
+        let facts = self.decider.host_facts(&state, now);
+        let admission = self
+            .decider
+            .admission_at(&state, &facts, now)
+            .with_backfill(backfill.as_ref())
+            .with_budget(budget);
         let observed = self.decider.expected(&state);
         let hints = places(&state, &caller.project, &new.placing.others)?;
         let found = admission.host_for(within, size, &hints, &observed);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, HealingInterval, heal_all, healing_order};
+use leases::admission::{HealingInterval, heal_all};
 use leases::host_facts::HostFacts;
 use leases::ids::HostId;
 use leases::lease::Lease;
@@ -57,23 +57,17 @@ pub(crate) fn elsewhere(
     host: HostId,
     now: Timestamp,
 ) -> Vec<(Arc<LeaseRecord>, Lease)> {
-    let mut concerned: Vec<_> =
+    let concerned: Vec<_> =
         having(state, host).filter(|record| record.lease.status == LeaseStatus::Pending).collect();
-    concerned.sort_by_key(|record| healing_order(&record.lease));
     let mut inventory = state.inventory.clone();
     if let Some(host) = inventory.host_mut(host) {
         host.reservable = false;
     }
     let mut calendar = state.calendar.clone();
-    let mut moved = Vec::new();
-    for record in concerned {
-        let admission = Admission::new(&calendar, &inventory, rules, facts, now);
-        let Some(after) = admission.heal(&record.lease, HealingInterval(None)) else { continue };
-        if calendar.put(&after, now).is_ok() {
-            moved.push((record.clone(), after));
-        }
-    }
-    moved
+    let before = concerned.iter().map(|record| &record.lease);
+    let healed = heal_all(&mut calendar, &inventory, rules, facts, before, HealingInterval(None), now);
+    let known = |after: Lease| Some((state.leases.get(after.id)?.clone(), after));
+    healed.into_iter().filter_map(known).collect()
 }
 
 /// Enters leases that were given other hosts.

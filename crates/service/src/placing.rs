@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::{Admission, Backfill, Within, size_of_instances};
+use leases::admission::{Backfill, Within, size_of_instances};
 use leases::instance::{InstanceKind, LeaseHint, reservation_for};
 use leases::lease::{Lease, Reservation};
 use leases::plan::GuestSize;
@@ -45,9 +45,12 @@ impl Service {
             self.decider.place_of(&state, &question.project, &question.placing, now)?;
         let hints = places(&state, &question.project, &question.placing.others)?;
         let backfill = self.decider.backfill(&state, kind, now);
-        let (rules, facts) = (&self.decider.settings.rules, self.decider.host_facts(&state, now));
-        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
-        let admission = admission.with_backfill(backfill.as_ref()).with_budget(budget);
+        let facts = self.decider.host_facts(&state, now);
+        let admission = self
+            .decider
+            .admission_at(&state, &facts, now)
+            .with_backfill(backfill.as_ref())
+            .with_budget(budget);
         let filter = |observed: &_| {
             let verdicts = admission.filter(within, size, &hints, (state.inventory.hosts(), observed));
             verdicts.into_iter().map(|(host, verdict)| (host.name.as_str(), verdict)).collect::<Vec<_>>()

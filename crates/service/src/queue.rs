@@ -92,9 +92,9 @@ impl Decider {
             waiting.drain(..=position);
         }
         let backfill = self.backfill(state, InstanceKind::Preemptible, now);
-        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
-        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
-        let admission = admission.with_backfill(backfill.as_ref()).with_budget(budget);
+        let facts = self.host_facts(state, now);
+        let admission =
+            self.admission_at(state, &facts, now).with_backfill(backfill.as_ref()).with_budget(budget);
         let mut observed = self.expected(state);
         let (mut without_result, mut seized, mut starts) = (Vec::new(), BTreeSet::new(), Vec::new());
         for record in waiting {

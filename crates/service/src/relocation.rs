@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::Admission;
 use leases::ids::GuestId;
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, Observed};
@@ -88,9 +87,8 @@ impl Decider {
         let first = due.partition_point(|(record, _)| last >= Some(record.instance.id));
         due.rotate_left(first);
         let budget = Budget::new(self.settings.decision_work);
-        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
-        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
-        let admission = admission.with_budget(&budget);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission_at(state, &facts, now).with_budget(&budget);
         let mut observed = self.expected(state);
         let seen = self.observed();
         let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();

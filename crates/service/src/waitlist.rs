@@ -121,11 +121,11 @@ impl Service {
 
     fn servable(&self, now: Timestamp, budget: &Budget) -> Option<(Arc<LeaseRecord>, LeaseRecord)> {
         let state = self.snapshot();
-        let known = (state.revision, state.occupied(&self.observed()));
+        let facts = self.decider.host_facts(&state, now);
+        let known = (state.revision, facts.occupied.clone());
         if !self.decider.any_waiting_to_try(&state, &known) {
             return None;
         }
-        let facts = self.decider.host_facts(&state, now);
         let admission = self.decider.admission(&state, &facts, now, budget).without_hunts();
         let waiting: Vec<_> = state.proposals.waiting().collect();
         let serve = |record: &Arc<LeaseRecord>| {

@@ -126,7 +126,7 @@ pub struct Admission<'a> {
 /// Which facts a question heeds. Until a date that a lease has, guests may be gone, so it asks for hosts as they are without.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heeds {
-    /// Hosts with guests that nobody may remove are not to be had.
+    /// Hosts with guests that nobody may remove are not allocated.
     occupied: bool,
     /// What is asked for has to be free beside what guests use.
     used: bool,

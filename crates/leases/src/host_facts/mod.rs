@@ -27,7 +27,7 @@ pub struct HostFacts<'a> {
     pub occupied: Fact<'a, BTreeSet<HostId>>,
     /// Hosts that are chosen last: an instance that is part of no lease runs there, perhaps forever.
     pub avoided: &'a BTreeSet<HostId>,
-    /// What is reserved for offers: hosts and addresses that are had last among those that are as good.
+    /// What is reserved for offers: of equally good hosts and addresses, these are allocated last.
     pub offered: &'a Calendar,
     /// Who is on hosts, and who is on the way there.
     pub guests: Fact<'a, Guests>,
@@ -35,8 +35,8 @@ pub struct HostFacts<'a> {
     pub history: &'a History,
     /// Leases that hunt: guests that are to go to a host count there already.
     pub hunting: Vec<&'a Lease>,
-    /// Hosts that are not on, and when each could be had if it were woken now ([`crate::energy::readiness`]); none if no
-    /// power is saved here. If it is, hosts that draw least are had first.
+    /// Hosts that are not on, and when each is available if it is woken now ([`crate::energy::readiness`]); none if no
+    /// power is saved here. If it is, hosts that draw least are allocated first.
     pub waking: Fact<'a, Option<BTreeMap<HostId, Timestamp>>>,
     /// Who would have to leave hosts that leases get.
     pub losses: Fact<'a, Losses>,
@@ -68,7 +68,7 @@ impl HostFacts<'_> {
         Surroundings { observed: &self.guests.observed, history: self.history, hunting: &self.hunting }
     }
 
-    /// When the host can be had if it were woken now; none if it is on.
+    /// When the host is available if it is woken now; none if it is on.
     pub(crate) fn ready_at(&self, host: HostId) -> Option<Timestamp> {
         self.waking.as_ref()?.get(&host).copied()
     }

@@ -104,7 +104,7 @@ impl Cloud {
                     calendar,
                     inventory,
                     &self.rules,
-                    &HostFacts::nothing(),
+                    &self.facts,
                     &self.leases,
                     interval,
                     at(self.now),

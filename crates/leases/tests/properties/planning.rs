@@ -160,8 +160,7 @@ impl Play {
         }
         let (calendar, inventory) = (&mut self.calendar, &self.inventory);
         let healing = HealingInterval::default();
-        for lease in
-            heal_all(calendar, inventory, &self.rules, &HostFacts::nothing(), &self.leases, healing, self.now)
+        for lease in heal_all(calendar, inventory, &self.rules, &self.facts, &self.leases, healing, self.now)
         {
             self.commit(&lease);
         }

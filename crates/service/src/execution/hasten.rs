@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::Admission;
 use leases::ids::HostId;
 use leases::lease::Lease;
 use leases::status::LeaseStatus;
@@ -39,11 +38,11 @@ impl Service {
 
     fn hastened(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
         let state = self.snapshot();
-        let known = (state.revision, state.occupied(&self.observed()));
+        let facts = self.decider.host_facts(&state, now);
+        let known = (state.revision, facts.occupied.clone());
         if !self.decider.any_to_hasten(&state, &known) {
             return None;
         }
-        let facts = self.decider.host_facts(&state, now);
         let admission = self.decider.admission(&state, &facts, now, budget);
         let waiting: Vec<_> = state.leases.waiting_for_hosts().collect();
         let sooner = |before: &Arc<LeaseRecord>| {
@@ -135,8 +134,8 @@ impl Decider {
 
     fn moves_withdrawn(&self, state: &State, now: Timestamp) -> Vec<Change> {
         let observed = self.observed();
-        let (rules, facts) = (&self.settings.rules, self.host_facts(state, now));
-        let admission = Admission::new(&state.calendar, &state.inventory, rules, &facts, now);
+        let facts = self.host_facts(state, now);
+        let admission = self.admission_at(state, &facts, now);
         let withdrawn = |before: &Arc<LeaseRecord>| {
             let after = admission.without_lost_destinations(&before.lease, &observed)?;
             tracing::info!(lease = %after.id, "moves to leased hosts withdrawn");
