@@ -172,7 +172,7 @@ impl App {
         let service = Arc::clone(self.service());
         // Nobody waits for it: the answer is to come as fast as another.
         tokio::spawn(async move {
-            if let Err(error) = service.note_in_audit(&caller, "login.fail", &object).await {
+            if let Err(error) = service.audit().note(&caller, "login.fail", &object).await {
                 tracing::warn!(%error, "audit record lost");
             }
         });

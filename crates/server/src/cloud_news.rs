@@ -94,7 +94,7 @@ impl CloudNews {
         loop {
             tokio::select! {
                 _ = pace.tick(), if more || !names.is_empty() => {
-                    more = service.hear_of(&std::mem::take(&mut names));
+                    more = service.execution().hear_of(&std::mem::take(&mut names));
                 }
                 message = hearing.next() => {
                     let message = message?;

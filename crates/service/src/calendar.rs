@@ -168,16 +168,26 @@ struct Held<'a> {
     window: Window,
 }
 
-impl Service {
+/// What is booked and what is free, by host and time.
+#[derive(Clone, Copy, Debug)]
+pub struct CalendarView<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> CalendarView<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// Which state of the store is in memory: it rises with every change.
-    pub fn revision(&self) -> u64 {
-        self.state().revision.number
+    pub fn revision(self) -> u64 {
+        self.service.state().revision.number
     }
 
     /// Returns when the state of the store in memory is another than that.
-    pub async fn changed_since(&self, revision: u64) {
+    pub async fn changed_since(self, revision: u64) {
         // Subscribed first, so that none is missed between looking and waiting.
-        let mut changes = self.changes.subscribe();
+        let mut changes = self.service.changes.subscribe();
         while self.revision() == revision {
             if changes.changed().await.is_err() {
                 return;
@@ -186,8 +196,8 @@ impl Service {
     }
 
     /// Whether the property is hidden from lists, or has projects as values.
-    pub fn is_hidden(&self, property: &str) -> bool {
-        let hidden = self.state().properties.get(property).is_some_and(|property| property.private);
+    pub fn is_hidden(self, property: &str) -> bool {
+        let hidden = self.service.state().properties.get(property).is_some_and(|property| property.private);
         hidden || property == leases::admission::TENANTS
     }
 
@@ -196,13 +206,14 @@ impl Service {
     /// # Errors
     /// [`ServiceError::Invalid`] if that takes too much work, or if there is no host after which it is to begin;
     /// [`ServiceError::Gone`].
-    pub async fn calendar(&self, question: &CalendarQuestion) -> Result<CalendarPage, ServiceError> {
-        self.consider(|budget| {
-            let state = self.snapshot();
-            let maintenance = self.decider.settings.housekeeping.maintenance_project.as_ref();
-            Drawing { state: &state, question, maintenance, now: self.now(), budget }.page()
-        })
-        .await
+    pub async fn page(self, question: &CalendarQuestion) -> Result<CalendarPage, ServiceError> {
+        self.service
+            .consider(|budget| {
+                let state = self.service.snapshot();
+                let maintenance = self.service.decider.settings.housekeeping.maintenance_project.as_ref();
+                Drawing { state: &state, question, maintenance, now: self.service.now(), budget }.page()
+            })
+            .await
     }
 }
 

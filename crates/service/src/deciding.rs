@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use leases::work::{Budget, Stop};
-use store::Revision;
+use store::{Revision, StoreError};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::client::{Client, Gone};
@@ -24,6 +24,23 @@ pub(crate) const QUICK: u64 = 20;
 /// How often a decision that costs more is made without the write lock. If others have spoiled it each time, it is made
 /// with it: otherwise nothing would ever come of it.
 const AHEAD: usize = 3;
+
+/// Why a pass commits nothing.
+enum Nothing {
+    /// Nothing was found.
+    Found,
+    /// The store does not work.
+    Store(StoreError),
+}
+
+impl From<NoWriter> for Nothing {
+    fn from(why: NoWriter) -> Self {
+        match why {
+            NoWriter::Store(error) => Self::Store(error),
+            NoWriter::Gone => Self::Found,
+        }
+    }
+}
 
 impl Service {
     /// Waits for a place of that kind, until the client has gone.
@@ -98,6 +115,20 @@ impl Service {
             if attempts == AHEAD {
                 return Ok((writer, self.decide(&decide)?));
             }
+        }
+    }
+
+    /// Decides for a pass. The write lock comes with what is found; `holds` says of that the same as of what is
+    /// [decided](Self::decided) for clients.
+    pub(crate) async fn decided_by_pass<T>(
+        &self,
+        find: impl Fn(&Budget) -> Option<T>,
+        holds: impl Fn(&State, &T) -> bool,
+    ) -> Result<Option<(Writer<'_>, T)>, StoreError> {
+        match self.decided_ahead(|budget| find(budget).ok_or(Nothing::Found), holds).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Nothing::Found) => Ok(None),
+            Err(Nothing::Store(error)) => Err(error),
         }
     }
 
@@ -351,7 +382,7 @@ mod tests {
                 request_id: String::new(),
             };
             // There are no hosts.
-            service.create_lease(&caller, new, None).await.expect_err("refused")
+            service.leases().create(&caller, new, None).await.expect_err("refused")
         };
         let held = service.loop_writer().await.expect("the store works");
         let mut much = Box::pin(client("much").scope(create(100)));

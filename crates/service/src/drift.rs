@@ -16,7 +16,10 @@ use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
 use store::{Commit, HostRecord};
 
+use crate::execution::Execution;
+use crate::hosts::Hosts;
 use crate::hosts::refreshed;
+use crate::leasing::Leases;
 use crate::projects::Projects;
 use crate::service::Service;
 use crate::state::State;
@@ -151,7 +154,7 @@ impl Drift {
         }
     }
 
-    /// Whether [`Service::repair_drift`] can do something about it.
+    /// Whether [`Repairs::repair`] can do something about it.
     pub fn repairable(&self) -> bool {
         matches!(
             self,
@@ -226,20 +229,31 @@ impl fmt::Display for Drift {
     }
 }
 
-impl Service {
+/// Where store and fleet differ, and what can be done about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Repairs<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> Repairs<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// Looks at all machines for differences, and at all leases for those of deleted projects, if somebody knows them.
     /// Nothing is changed.
-    pub async fn drift(&self, projects: Option<&dyn Projects>) -> Result<Vec<Drift>, ServiceError> {
-        self.parts.fleet.look_closely().await;
-        let machines = self.in_time(self.parts.fleet.machines()).await?;
+    pub async fn drift(self, projects: Option<&dyn Projects>) -> Result<Vec<Drift>, ServiceError> {
+        self.service.parts.fleet.look_closely().await;
+        let machines = self.service.in_time(self.service.parts.fleet.machines()).await?;
         let all: BTreeSet<HostId> = machines.iter().map(|machine| machine.id).collect();
-        let observed = self.in_time(self.parts.fleet.observe(&all, &self.addresses())).await?;
-        self.in_time(Box::pin(self.look_whose(&machines))).await?;
-        let (clock, fleet) = self.suspensions();
-        let state = self.snapshot();
+        let observed =
+            self.service.in_time(self.service.parts.fleet.observe(&all, &self.service.addresses())).await?;
+        self.service.in_time(Box::pin(self.service.look_whose(&machines))).await?;
+        let (clock, fleet) = self.service.suspensions();
+        let state = self.service.snapshot();
         let mut found = compare(&state.hosts, &machines, &observed);
         found.extend(changed(&state, &machines));
-        found.extend(foreign_guests(&state.hosts, &observed, self.decider.settings.open_pool));
+        found.extend(foreign_guests(&state.hosts, &observed, self.service.decider.settings.open_pool));
         found.extend(self.overruled(&state, &observed).await?);
         if let Some(projects) = projects {
             found.extend(self.ownerless(projects).await);
@@ -255,7 +269,7 @@ impl Service {
     }
 
     /// Hosts of leases that are not over-committed as these want.
-    async fn overruled(&self, state: &State, observed: &Observed) -> Result<Vec<Drift>, ServiceError> {
+    async fn overruled(self, state: &State, observed: &Observed) -> Result<Vec<Drift>, ServiceError> {
         let held = observed.hosts.iter().filter_map(|(host, seen)| {
             let Place::Held(reservation) = seen.place else { return None };
             let lease = state.leases.of_reservation(reservation).and_then(|id| state.leases.get(id))?;
@@ -269,7 +283,8 @@ impl Service {
         if held.is_empty() {
             return Ok(Vec::new());
         }
-        let found = self.in_time(self.parts.fleet.overruled(&held.keys().copied().collect())).await?;
+        let found =
+            self.service.in_time(self.service.parts.fleet.overruled(&held.keys().copied().collect())).await?;
         let drift = |(host, message): (HostId, String)| {
             let (reservation, ratios) = *held.get(&host)?;
             let name = state.hosts.get(&host)?.host.name.clone();
@@ -279,8 +294,8 @@ impl Service {
     }
 
     /// Steps that fail and are still to be done. What leases, instances or hosts that are gone wanted is forgotten.
-    fn failing(&self, state: &State) -> Vec<Drift> {
-        let progress = self.progress();
+    fn failing(self, state: &State) -> Vec<Drift> {
+        let progress = self.service.progress();
         let failing = state.history.failures.iter().filter(|(action, _)| progress.is_wanted(**action));
         let said = failing.map(|(action, failures)| Drift::StepFails {
             step: action.named(Some(&state.inventory)),
@@ -294,43 +309,46 @@ impl Service {
     ///
     /// A host that is taken on at this very moment may be met before it is one, and given back; then it is missing
     /// the next time that somebody looks.
-    pub async fn repair_drift(
-        &self,
+    pub async fn repair(
+        self,
         caller: &Caller,
         projects: Option<&dyn Projects>,
     ) -> Result<Vec<Drift>, ServiceError> {
         for drift in self.drift(projects).await?.iter().filter(|drift| drift.repairable()) {
-            drop(self.writer().await?);
-            if let Err(error) = self.repair(caller, drift).await {
+            drop(self.service.writer().await?);
+            if let Err(error) = self.repair_one(caller, drift).await {
                 tracing::warn!(%drift, %error, "drift repair failed");
                 continue;
             }
             // What is done about leases is on record with them.
             let Some(host) = drift.host() else { continue };
-            let writer = self.writer().await?;
-            let now = self.now();
+            let writer = self.service.writer().await?;
+            let now = self.service.now();
             let mut commit = Commit::new(now);
             commit.audit.push(audit(caller, now, "host.repair", &host));
             if let Err(error) = writer.commit(commit).await {
                 tracing::warn!(%error, "drift repair not recorded");
             }
         }
-        self.wake.notify_one();
+        self.service.wake.notify_one();
         self.drift(projects).await
     }
 
-    async fn repair(&self, caller: &Caller, drift: &Drift) -> Result<(), ServiceError> {
+    async fn repair_one(self, caller: &Caller, drift: &Drift) -> Result<(), ServiceError> {
         match drift {
-            Drift::NotTakenOn { host, .. } => self.adopt(*host).await,
+            Drift::NotTakenOn { host, .. } => Hosts::of(self.service).adopt(*host).await,
             Drift::Stray { host, place, .. } => self.give_back(*host, *place).await,
             Drift::Changed { machine, .. } => {
                 let machines = BTreeMap::from([(machine.id, Machine::clone(machine))]);
-                let writer = self.writer().await?;
-                Ok(self.record_machines(&writer, machines).await?)
+                let writer = self.service.writer().await?;
+                Ok(Execution::of(self.service).record_machines(&writer, machines).await?)
             }
             Drift::Overruled { host, reservation, ratios, .. } => {
                 let key = self.repair_key();
-                self.in_time(self.parts.fleet.set_ratios(*host, *reservation, *ratios, &key)).await.map(drop)
+                self.service
+                    .in_time(self.service.parts.fleet.set_ratios(*host, *reservation, *ratios, &key))
+                    .await
+                    .map(drop)
             }
             Drift::Ownerless { leases, .. } => self.delete_ownerless(caller, leases).await,
             Drift::MachineGone { .. }
@@ -343,9 +361,9 @@ impl Service {
 
     /// Leases that are not over, of projects that were deleted. Where it cannot be told which projects there are, the log
     /// says why, and nothing is found.
-    pub(crate) async fn ownerless(&self, projects: &dyn Projects) -> Vec<Drift> {
+    pub(crate) async fn ownerless(self, projects: &dyn Projects) -> Vec<Drift> {
         let mut leases: BTreeMap<ProjectId, Vec<(LeaseId, String)>> = BTreeMap::new();
-        let state = self.snapshot();
+        let state = self.service.snapshot();
         let all = state.leases.going().chain(state.leases.pending()).map(|record| &record.lease);
         // One that ends goes by itself.
         for lease in all.filter(|lease| !lease.ending()) {
@@ -372,12 +390,12 @@ impl Service {
 
     /// Deletes leases of a project that was deleted.
     pub(crate) async fn delete_ownerless(
-        &self,
+        self,
         caller: &Caller,
         leases: &[LeaseId],
     ) -> Result<(), ServiceError> {
         for lease in leases {
-            match self.delete_lease(caller, *lease).await {
+            match Leases::of(self.service).delete(caller, *lease).await {
                 // It has ended meanwhile, or somebody else was first.
                 Ok(()) | Err(ServiceError::NotFound(_)) => {}
                 Err(error) => return Err(error),
@@ -387,23 +405,23 @@ impl Service {
     }
 
     /// The key of an operation of its own, which nobody can be late with, and under no claim.
-    fn repair_key(&self) -> OperationKey {
-        let key = format!("repair {:032x}", self.parts.ids.uuid());
+    fn repair_key(self) -> OperationKey {
+        let key = format!("repair {:032x}", self.service.parts.ids.uuid());
         OperationKey { key, ..OperationKey::default() }
     }
 
     /// Has the fleet have a machine back that no lease can have anything of, wherever it is.
-    async fn give_back(&self, host: HostId, place: Place) -> Result<(), ServiceError> {
+    async fn give_back(self, host: HostId, place: Place) -> Result<(), ServiceError> {
         let key = self.repair_key();
-        let fleet = &self.parts.fleet;
+        let fleet = &self.service.parts.fleet;
         match place {
             Place::FreePool => {}
-            Place::Fenced { .. } => _ = self.in_time(fleet.unfence(host, &key)).await?,
+            Place::Fenced { .. } => _ = self.service.in_time(fleet.unfence(host, &key)).await?,
             Place::Held(holder) | Place::Releasing(holder) => {
-                _ = self.in_time(fleet.release(host, holder, &key)).await?;
+                _ = self.service.in_time(fleet.release(host, holder, &key)).await?;
             }
         }
-        self.in_time(fleet.abandon(host)).await.map(drop)
+        self.service.in_time(fleet.abandon(host)).await.map(drop)
     }
 }
 

@@ -53,22 +53,36 @@ struct Change {
     alarm: Option<Alarm>,
 }
 
-impl Service {
+/// How power is saved.
+#[derive(Clone, Copy, Debug)]
+pub struct PowerSaving<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> PowerSaving<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// How power is saved.
-    pub fn energy(&self) -> &EnergySettings {
-        &self.decider.settings.energy
+    pub fn settings(self) -> &'a EnergySettings {
+        &self.service.decider.settings.energy
     }
 
     /// What may be off when, by the rules that there are, whether power is saved or not.
-    pub async fn energy_plan(&self, horizon: Option<SignedDuration>) -> Result<EnergyPlan, ServiceError> {
-        let rules = self.decider.settings.energy.rules;
+    pub async fn plan(self, horizon: Option<SignedDuration>) -> Result<EnergyPlan, ServiceError> {
+        let rules = self.service.decider.settings.energy.rules;
         let rules = PowerRules { horizon: horizon.unwrap_or(rules.horizon), ..rules };
-        self.consider(|_| Ok(self.decider.plan_energy(&self.snapshot(), &rules, self.now()))).await
+        self.service
+            .consider(|_| {
+                Ok(self.service.decider.plan_energy(&self.service.snapshot(), &rules, self.service.now()))
+            })
+            .await
     }
 
     /// The power of all hosts, by identifier.
-    pub fn host_powers(&self) -> Vec<HostPower> {
-        let (state, rules) = (self.snapshot(), &self.decider.settings.energy.rules);
+    pub fn hosts(self) -> Vec<HostPower> {
+        let (state, rules) = (self.service.snapshot(), &self.service.decider.settings.energy.rules);
         let power = |host: &Host| HostPower {
             boot_time: host.power.boot_time(rules),
             figures: Figures::of(host),
@@ -79,14 +93,11 @@ impl Service {
     }
 
     /// What was saved and used in that time, by free pool.
-    pub async fn energy_report(
-        &self,
-        period: Window,
-    ) -> Result<BTreeMap<FreePoolId, PoolReport>, ServiceError> {
-        let _place = self.place(Kind::Read).await?;
-        let mut sleeps = self.parts.store.sleeps(&period).await?;
-        let held = self.parts.store.held_hosts(&period).await?;
-        let (state, now) = (self.snapshot(), self.now());
+    pub async fn report(self, period: Window) -> Result<BTreeMap<FreePoolId, PoolReport>, ServiceError> {
+        let _place = self.service.place(Kind::Read).await?;
+        let mut sleeps = self.service.parts.store.sleeps(&period).await?;
+        let held = self.service.parts.store.held_hosts(&period).await?;
+        let (state, now) = (self.service.snapshot(), self.service.now());
         let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
         sleeps.extend(asleep.filter_map(|host| {
             let (from, until) = match host.power.state {
@@ -109,17 +120,19 @@ impl Service {
 
     /// Gives a lease that has not started hosts that draw less, if there is one for which it is worth it. Says whether
     /// there was.
-    pub(crate) async fn repack(&self, now: Timestamp) -> Result<bool, StoreError> {
+    pub(crate) async fn repack(self, now: Timestamp) -> Result<bool, StoreError> {
         let find = |budget: &Budget| {
-            let state = self.snapshot();
-            let moved = self.decider.repacked(&state, now, budget)?;
+            let state = self.service.snapshot();
+            let moved = self.service.decider.repacked(&state, now, budget)?;
             Some(reallocated(&state, vec![moved], now))
         };
         let holds = |state: &State, moved: &Vec<(Arc<LeaseRecord>, LeaseRecord)>| {
             let decisions: Vec<_> = moved.iter().map(|(before, after)| (Some(&**before), after)).collect();
-            self.decider.still_hold(state, &decisions, now)
+            self.service.decider.still_hold(state, &decisions, now)
         };
-        let Some((writer, moved)) = self.decided_by_pass(find, holds).await? else { return Ok(false) };
+        let Some((writer, moved)) = self.service.decided_by_pass(find, holds).await? else {
+            return Ok(false);
+        };
         let entry = |(before, after): (Arc<LeaseRecord>, LeaseRecord)| {
             let id = after.lease.id;
             let mut commit = Commit::new(now);
@@ -131,9 +144,9 @@ impl Service {
     }
 
     /// Has hosts that boot or shut down looked at now and then, as long as there are any. Says whether any are.
-    pub(crate) fn watch_power(&self, now: Timestamp) -> bool {
-        let state = self.state();
-        let mut progress = self.progress();
+    pub(crate) fn watch(self, now: Timestamp) -> bool {
+        let state = self.service.state();
+        let mut progress = self.service.progress();
         if progress.memos.power_watched.is_some_and(|pause| pause.lasts(now)) {
             return false;
         }

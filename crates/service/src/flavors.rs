@@ -9,25 +9,31 @@ use store::{FlavorRecord, Write};
 use crate::service::Service;
 use crate::types::{Caller, NotFound, ServiceError};
 
-impl Service {
+/// Flavors that instances may be reserved room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Flavors<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> Flavors<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// All flavors.
-    pub fn flavors(&self) -> Vec<Arc<FlavorRecord>> {
-        self.state().flavors.values().cloned().collect()
+    pub fn all(self) -> Vec<Arc<FlavorRecord>> {
+        self.service.state().flavors.values().cloned().collect()
     }
 
     /// A flavor.
-    pub fn flavor(&self, id: &str) -> Option<Arc<FlavorRecord>> {
-        self.state().flavors.get(id).cloned()
+    pub fn get(self, id: &str) -> Option<Arc<FlavorRecord>> {
+        self.service.state().flavors.get(id).cloned()
     }
 
     /// A flavor of the cloud's that the project may use, if there is one of that identifier and instances of it could be
     /// reserved.
-    pub async fn cloud_flavor(
-        &self,
-        project: &ProjectId,
-        id: &str,
-    ) -> Result<Option<FlavorRecord>, ServiceError> {
-        let found = self.parts.fleet.flavor(project, id).await;
+    pub async fn of_cloud(self, project: &ProjectId, id: &str) -> Result<Option<FlavorRecord>, ServiceError> {
+        let found = self.service.parts.fleet.flavor(project, id).await;
         let found = found.map_err(|error| ServiceError::Fleet(error.to_string()))?;
         Ok(found.and_then(|flavor| {
             let instance = InstanceSize::new(flavor.vcpus, flavor.memory_mib, flavor.disk_gib).ok()?;
@@ -38,32 +44,28 @@ impl Service {
                 swap_mib: flavor.swap_mib,
                 public: flavor.public,
                 extra_specs: flavor.extra_specs,
-                created_at: self.now(),
+                created_at: self.service.now(),
             })
         }))
     }
 
     /// Enters a flavor, or exchanges the one of that identifier. One that no reservation could be made of is
     /// refused.
-    pub async fn put_flavor(
-        &self,
-        caller: &Caller,
-        flavor: FlavorRecord,
-    ) -> Result<Arc<FlavorRecord>, ServiceError> {
+    pub async fn put(self, caller: &Caller, flavor: FlavorRecord) -> Result<Arc<FlavorRecord>, ServiceError> {
         Flavor::new(&flavor.id, flavor.size, &flavor.extra_specs)
             .map_err(|error| ServiceError::Invalid(error.to_string()))?;
-        let writer = self.writer().await?;
-        let entered = self.flavor(&flavor.id).map(|known| known.created_at);
-        let record = FlavorRecord { created_at: entered.unwrap_or_else(|| self.now()), ..flavor };
+        let writer = self.service.writer().await?;
+        let entered = self.get(&flavor.id).map(|known| known.created_at);
+        let record = FlavorRecord { created_at: entered.unwrap_or_else(|| self.service.now()), ..flavor };
         let action = if entered.is_some() { "flavor.update" } else { "flavor.create" };
         writer.write_one(caller, action, &record.id, Write::Flavor(record.clone())).await?;
         Ok(Arc::new(record))
     }
 
     /// Takes a flavor away. Leases that have it keep it.
-    pub async fn remove_flavor(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
-        let writer = self.writer().await?;
-        if self.flavor(id).is_none() {
+    pub async fn remove(self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
+        let writer = self.service.writer().await?;
+        if self.get(id).is_none() {
             return Err(ServiceError::NotFound(NotFound::Flavor(id.to_owned())));
         }
         writer.write_one(caller, "flavor.delete", id, Write::RemoveFlavor(id.to_owned())).await

@@ -17,60 +17,61 @@ use crate::transact::Transaction;
 use crate::types::{Caller, NewFloatingIp, NotFound, ServiceError};
 use crate::writing::{audit, decide_again, overtaken};
 
-impl Service {
-    /// All floating IPs.
-    pub fn floating_ips(&self) -> Vec<Arc<FloatingIpRecord>> {
-        self.state().floating_ips.values().cloned().collect()
+/// Floating IPs that may be leased.
+#[derive(Clone, Copy, Debug)]
+pub struct FloatingIps<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> FloatingIps<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
     }
 
-    /// All addresses, for the fleet to say who has them.
-    pub(crate) fn addresses(&self) -> Vec<FloatingIp> {
-        self.state().inventory.floating_ips().cloned().collect()
+    /// All floating IPs.
+    pub fn all(self) -> Vec<Arc<FloatingIpRecord>> {
+        self.service.state().floating_ips.values().cloned().collect()
     }
 
     /// Floating IPs after one, by identifier, at most so many.
-    pub fn floating_ips_after(
-        &self,
-        after: Option<FloatingIpId>,
-        limit: usize,
-    ) -> Vec<Arc<FloatingIpRecord>> {
+    pub fn after(self, after: Option<FloatingIpId>, limit: usize) -> Vec<Arc<FloatingIpRecord>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let state = self.state();
+        let state = self.service.state();
         let rest = state.floating_ips.range((from, Bound::Unbounded));
         rest.take(limit).map(|(_, record)| Arc::clone(record)).collect()
     }
 
     /// A floating IP.
-    pub fn floating_ip(&self, id: FloatingIpId) -> Option<Arc<FloatingIpRecord>> {
-        self.state().floating_ips.get(&id).cloned()
+    pub fn get(self, id: FloatingIpId) -> Option<Arc<FloatingIpRecord>> {
+        self.service.state().floating_ips.get(&id).cloned()
     }
 
     /// Takes an address on that may be leased.
-    pub async fn add_floating_ip(
-        &self,
+    pub async fn add(
+        self,
         caller: &Caller,
         new: NewFloatingIp,
     ) -> Result<Arc<FloatingIpRecord>, ServiceError> {
-        let networks = self.in_time(self.parts.fleet.networks()).await?;
+        let networks = self.service.in_time(self.service.parts.fleet.networks()).await?;
         let subnet = subnet_of(&networks, &new)?;
         let ip = FloatingIp {
-            id: FloatingIpId(self.parts.ids.uuid()),
+            id: FloatingIpId(self.service.parts.ids.uuid()),
             network: new.network.clone(),
             address: new.address,
             reservable: true,
         };
         // Whoever has it would lose it as soon as it can be leased.
         let no_hosts = BTreeSet::new();
-        let seen = self.parts.fleet.observe(&no_hosts, std::slice::from_ref(&ip));
-        if self.in_time(seen).await?.floating_ips.contains_key(&ip.id) {
+        let seen = self.service.parts.fleet.observe(&no_hosts, std::slice::from_ref(&ip));
+        if self.service.in_time(seen).await?.floating_ips.contains_key(&ip.id) {
             return Err(somebody_has(new.address));
         }
-        let writer = self.writer().await?;
+        let writer = self.service.writer().await?;
         let there = |ip: &FloatingIp| ip.network == new.network && ip.address == new.address;
-        if self.state().inventory.floating_ips().any(there) {
+        if self.service.state().inventory.floating_ips().any(there) {
             return Err(exists(new.address));
         }
-        let now = self.now();
+        let now = self.service.now();
         let record = FloatingIpRecord { floating_ip: ip, subnet, created_at: now };
         let mut commit = Commit::new(now);
         commit.audit.push(audit(caller, now, "floatingip.create", &record.floating_ip.id));
@@ -78,7 +79,7 @@ impl Service {
         match writer.commit(commit).await {
             Ok(()) => {
                 // A lease that waits, or lacks one, may have it.
-                self.wake.notify_one();
+                self.service.wake.notify_one();
                 Ok(Arc::new(record))
             }
             Err(CommitError::Exists { .. }) => Err(exists(new.address)),
@@ -87,7 +88,7 @@ impl Service {
     }
 
     /// Takes an address away.
-    pub async fn remove_floating_ip(&self, caller: &Caller, id: FloatingIpId) -> Result<(), ServiceError> {
+    pub async fn remove(self, caller: &Caller, id: FloatingIpId) -> Result<(), ServiceError> {
         let remove = |state: &State, now| {
             let ip = state.floating_ips.get(&id).ok_or(ServiceError::NotFound(NotFound::FloatingIp(id)))?;
             if leased(state, id) {
@@ -98,7 +99,7 @@ impl Service {
             commit.writes.push(Write::RemoveFloatingIp(id));
             Ok(Transaction::of(commit, ()).or_in_use(in_use(&ip.floating_ip)))
         };
-        self.transact(remove).await
+        self.service.transact(remove).await
     }
 }
 

@@ -17,51 +17,61 @@ use crate::transact::Transaction;
 use crate::types::{Caller, FreePoolChange, NewFreePool, NotFound, ServiceError};
 use crate::writing::audit;
 
-impl Service {
+/// Free pools, and which hosts are in them.
+#[derive(Clone, Copy, Debug)]
+pub struct FreePools<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> FreePools<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// All free pools, by identifier; the first is the one that is always there.
-    pub fn free_pools(&self) -> Vec<Arc<FreePoolRecord>> {
-        self.state().free_pools.values().cloned().collect()
+    pub fn all(self) -> Vec<Arc<FreePoolRecord>> {
+        self.service.state().free_pools.values().cloned().collect()
     }
 
     /// The free pool of that identifier or name.
-    pub fn free_pool(&self, id_or_name: &str) -> Option<Arc<FreePoolRecord>> {
-        let state = self.state();
+    pub fn get(self, id_or_name: &str) -> Option<Arc<FreePoolRecord>> {
+        let state = self.service.state();
         let by_id = state.free_pools.values().find(|record| record.pool.id.to_string() == id_or_name);
         by_id.or_else(|| state.free_pools.values().find(|record| record.pool.name == id_or_name)).cloned()
     }
 
     /// The free pool of a host.
-    pub fn free_pool_of(&self, host: &HostRecord) -> Arc<FreePoolRecord> {
-        let state = self.state();
+    pub fn of_host(self, host: &HostRecord) -> Arc<FreePoolRecord> {
+        let state = self.service.state();
         Arc::clone(state.free_pools.get(&host.host.pool).unwrap_or(&state.free_pools[&FreePool::DEFAULT]))
     }
 
     /// How many hosts a free pool has.
-    pub fn hosts_in(&self, pool: FreePoolId) -> usize {
-        hosts_in(&self.state(), pool)
+    pub fn hosts_in(self, pool: FreePoolId) -> usize {
+        hosts_in(&self.service.state(), pool)
     }
 
     /// Makes a free pool without hosts (FP-1).
-    pub async fn create_free_pool(
-        &self,
+    pub async fn create(
+        self,
         caller: &Caller,
         new: NewFreePool,
     ) -> Result<Arc<FreePoolRecord>, ServiceError> {
         let NewFreePool { name, extra_specs, end_action } = new;
         check_keys(extra_specs.keys())?;
-        let id = FreePoolId(self.parts.ids.uuid());
+        let id = FreePoolId(self.service.parts.ids.uuid());
         let create = |state: &State, now| {
             check_name(state, &name, id)?;
             let pool = FreePool { id, name: name.clone(), extra_specs: extra_specs.clone(), end_action };
             let record = FreePoolRecord { pool, version: Version::FIRST, created_at: now, updated_at: None };
             Ok(Transaction::of(entering(caller, "freepool.create", &record, None), Arc::new(record)))
         };
-        self.transact(create).await
+        self.service.transact(create).await
     }
 
     /// Changes a free pool (FP-3). Its leases stay as they are: what they were made for cannot be taken from its hosts.
-    pub async fn update_free_pool(
-        &self,
+    pub async fn update(
+        self,
         caller: &Caller,
         id: FreePoolId,
         change: FreePoolChange,
@@ -82,7 +92,7 @@ impl Service {
                 return Ok(Transaction::none(before));
             }
             check_name(state, &pool.name, id)?;
-            check_relied_on(state, self.hint_rules(), &before.pool, &pool)?;
+            check_relied_on(state, self.service.hint_rules(), &before.pool, &pool)?;
             let stored = (before.version != Version(0)).then_some(before.version);
             let created_at = stored.map_or(now, |_| before.created_at);
             let version = before.version.next();
@@ -91,11 +101,11 @@ impl Service {
             Ok(Transaction::of(entering(caller, "freepool.update", &record, stored), Arc::new(record))
                 .wakes())
         };
-        self.transact(update).await
+        self.service.transact(update).await
     }
 
     /// Removes a free pool that no host is in (FP-2).
-    pub async fn delete_free_pool(&self, caller: &Caller, id: FreePoolId) -> Result<(), ServiceError> {
+    pub async fn delete(self, caller: &Caller, id: FreePoolId) -> Result<(), ServiceError> {
         let delete = |state: &State, now| {
             let before = known(state, id)?;
             let name = &before.pool.name;
@@ -116,13 +126,13 @@ impl Service {
             commit.writes.push(Write::RemoveFreePool { id, expected: before.version });
             Ok(Transaction::of(commit, ()))
         };
-        self.transact(delete).await
+        self.service.transact(delete).await
     }
 
     /// Puts a host into another free pool. It keeps its identifier, what it says of itself, and its leases: what these
     /// were made for stays so, or the host stays where it is.
     pub async fn move_host(
-        &self,
+        self,
         caller: &Caller,
         id: HostId,
         pool: FreePoolId,
@@ -133,7 +143,7 @@ impl Service {
             if before.host.pool == pool {
                 return Ok(Transaction::none(before));
             }
-            check_move(state, self.hint_rules(), &before, &to.pool)?;
+            check_move(state, self.service.hint_rules(), &before, &to.pool)?;
             let mut after = HostRecord::clone(&before);
             after.host.pool = pool;
             after.version = before.version.next();
@@ -145,7 +155,7 @@ impl Service {
             // A lease that waits, or lacks something, may do with it now.
             Ok(Transaction::of(commit, Arc::new(after)).wakes())
         };
-        self.transact(move_it).await
+        self.service.transact(move_it).await
     }
 }
 

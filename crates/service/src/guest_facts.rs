@@ -10,7 +10,8 @@ use leases::plan::{GuestOwner, Observed, ObservedHost, Place};
 use store::LeaseRecord;
 
 use crate::deciding::beside_requests;
-use crate::service::Service;
+use crate::instances::Instances;
+use crate::leasing::Leases;
 use crate::types::ServiceError;
 
 /// What is known of a guest that runs, or is being started.
@@ -26,35 +27,40 @@ pub struct GuestFacts {
     pub departure: Option<Departure>,
 }
 
-impl Service {
+impl Instances<'_> {
     /// What is known of that guest; nothing if there is none such on any host of the service. One that was not seen yet
     /// is asked about in the fleet, since guests read this when they boot.
     ///
     /// # Errors
     /// [`ServiceError::Fleet`] if the fleet does not answer.
-    pub async fn guest_facts(&self, id: GuestId) -> Result<Option<GuestFacts>, ServiceError> {
-        if let Some(record) = self.instance(id) {
+    pub async fn facts(self, id: GuestId) -> Result<Option<GuestFacts>, ServiceError> {
+        if let Some(record) = self.get(id) {
             let instance = &record.instance;
             let (lease, reservation) = match instance.kind {
-                InstanceKind::Reserved { lease, reservation } => (self.lease(lease), Some(reservation)),
+                InstanceKind::Reserved { lease, reservation } => {
+                    (Leases::of(self.service).get(lease), Some(reservation))
+                }
                 InstanceKind::Regular | InstanceKind::Preemptible => (None, None),
             };
             let preemptible = instance.kind == InstanceKind::Preemptible;
-            let notice = self.decider.settings.plan_rules.notice(instance.class.as_ref());
+            let notice = self.service.decider.settings.plan_rules.notice(instance.class.as_ref());
             let departure = instance.departure.map(|departure| departure.with_notice(notice));
             return Ok(Some(GuestFacts { lease, reservation, preemptible, departure }));
         }
-        let known = self.facts_among(&self.observed(), id);
+        let known = self.facts_among(&self.service.observed(), id);
         if known.is_some() {
             return Ok(known);
         }
-        let Some(host) = self.in_time(self.parts.fleet.locate(id)).await? else { return Ok(None) };
-        let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([host]), &[])).await?;
+        let Some(host) = self.service.in_time(self.service.parts.fleet.locate(id)).await? else {
+            return Ok(None);
+        };
+        let observed =
+            self.service.in_time(self.service.parts.fleet.observe(&BTreeSet::from([host]), &[])).await?;
         Ok(self.facts_among(&observed, id))
     }
 
     /// The same of a guest that others have started, if it is among those that were seen.
-    fn facts_among(&self, observed: &Observed, id: GuestId) -> Option<GuestFacts> {
+    fn facts_among(self, observed: &Observed, id: GuestId) -> Option<GuestFacts> {
         let mut all = observed
             .hosts
             .iter()
@@ -62,16 +68,21 @@ impl Service {
         let (host, seen, guest) = all.find(|(.., guest)| guest.id == id)?;
         Some(match guest.owner {
             GuestOwner::Lease(lease) => {
-                let lease = self.lease(lease);
+                let lease = Leases::of(self.service).get(lease);
                 let reservation = lease.as_deref().and_then(|lease| reservation_of(lease, *host, seen));
                 GuestFacts { lease, reservation, ..GuestFacts::default() }
             }
             GuestOwner::Preemptible => {
-                let now = self.now();
+                let now = self.service.now();
                 let departure = beside_requests(|| {
-                    self.decider.departure_of_foreign(&self.snapshot(), (*host, seen), id, now)
+                    self.service.decider.departure_of_foreign(
+                        &self.service.snapshot(),
+                        (*host, seen),
+                        id,
+                        now,
+                    )
                 });
-                let notice = self.decider.settings.plan_rules.notice(None);
+                let notice = self.service.decider.settings.plan_rules.notice(None);
                 let departure = departure.map(|departure| departure.with_notice(notice));
                 GuestFacts { preemptible: true, departure, ..GuestFacts::default() }
             }

@@ -2,24 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use leases::hints::{HintRules, Hints, InstanceHints, OtherLeases};
+use leases::hints::{Hints, InstanceHints, OtherLeases};
 use leases::ids::{GuestId, HostId};
 use leases::project::ProjectId;
 use leases::text::Quoted;
 
-use crate::service::Service;
+use crate::leasing::Leases;
 use crate::state::State;
 use crate::types::{OtherInstances, ServiceError};
 
-impl Service {
-    /// What hints may be given.
-    pub fn hint_rules(&self) -> &HintRules {
-        &self.decider.settings.rules.hints
-    }
-
+impl Leases<'_> {
     /// The hints of a new lease of the project, with the hosts of the leases that they name.
-    pub fn resolve_hints(&self, project: &ProjectId, hints: Hints) -> Result<Hints, ServiceError> {
-        let state = self.state();
+    pub fn resolve_hints(self, project: &ProjectId, hints: Hints) -> Result<Hints, ServiceError> {
+        let state = self.service.state();
         let known: BTreeSet<&str> = state.inventory.hosts().map(|host| host.name.as_str()).collect();
         if let Some(name) = hints.hosts.iter().find(|name| !known.contains(name.as_str())) {
             return Err(ServiceError::Invalid(format!(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fleet::{FleetError, Machine, Outcome};
+use fleet::{Machine, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::{NEVER, SAVING};
 use leases::free_pool::POOL_PROPERTY;
@@ -20,6 +20,7 @@ use leases::text::{Quoted, counted, quoted_list};
 use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Version, Write};
 
 use crate::deciding::beside_requests;
+use crate::execution::Execution;
 use crate::other_hosts::{elsewhere, enter_moved, without_host};
 use crate::service::Service;
 use crate::state::State;
@@ -33,44 +34,54 @@ const LONGEST_KEY: usize = 64;
 /// How long it is between two looks at something that goes on in the fleet.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
-impl Service {
+/// Hosts that may be leased, and their properties.
+#[derive(Clone, Copy, Debug)]
+pub struct Hosts<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> Hosts<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// All hosts, by identifier.
-    pub fn hosts(&self) -> Vec<Arc<HostRecord>> {
-        self.state().hosts.values().cloned().collect()
+    pub fn all(self) -> Vec<Arc<HostRecord>> {
+        self.service.state().hosts.values().cloned().collect()
     }
 
     /// Hosts after one, by identifier, at most so many.
-    pub fn hosts_after(&self, after: Option<HostId>, limit: usize) -> Vec<Arc<HostRecord>> {
+    pub fn after(self, after: Option<HostId>, limit: usize) -> Vec<Arc<HostRecord>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let state = self.state();
+        let state = self.service.state();
         let rest = state.hosts.range((from, Bound::Unbounded));
         rest.take(limit).map(|(_, record)| Arc::clone(record)).collect()
     }
 
     /// A host.
-    pub fn host(&self, id: HostId) -> Option<Arc<HostRecord>> {
-        self.state().hosts.get(&id).cloned()
+    pub fn get(self, id: HostId) -> Option<Arc<HostRecord>> {
+        self.service.state().hosts.get(&id).cloned()
     }
 
     /// Takes a machine of the fleet on as a host of that pool that may be leased (FP-4).
-    pub async fn add_host(
-        &self,
+    pub async fn add(
+        self,
         caller: &Caller,
         which: HostSelector,
         capabilities: Vec<(String, String)>,
         pool: FreePoolId,
     ) -> Result<Arc<HostRecord>, ServiceError> {
         check_keys(capabilities.iter().map(|(key, _)| key))?;
-        let known = || self.state().free_pools.contains_key(&pool);
+        let known = || self.service.state().free_pools.contains_key(&pool);
         let unknown = || ServiceError::NotFound(NotFound::FreePool(pool.to_string()));
         if !known() {
             return Err(unknown());
         }
         let machine = self.machine(&which).await?;
-        if self.host(machine.id).is_some() {
+        if self.get(machine.id).is_some() {
             return Err(self.known_already(&machine, pool));
         }
-        if !machine.guests.is_empty() && !self.parts.fleet.adopts_with_guests() {
+        if !machine.guests.is_empty() && !self.service.parts.fleet.adopts_with_guests() {
             return Err(ServiceError::Conflict(machine.occupied()));
         }
         let mut host = Host { pool, ..Host::new(machine.id, &machine.name, 0, 0, 0) };
@@ -78,18 +89,18 @@ impl Service {
         host.capabilities = capabilities.into_iter().collect();
         // First the fleet: a machine in the free pool that nobody leases does no harm, and adding it again
         // finishes what was begun.
-        drop(self.writer().await?);
+        drop(self.service.writer().await?);
         self.adopt(machine.id).await?;
-        let writer = self.writer().await?;
-        let now = self.now();
+        let writer = self.service.writer().await?;
+        let now = self.service.now();
         let record = HostRecord { host, version: Version::FIRST, created_at: now, updated_at: None };
         let mut commit = Commit::new(now);
         commit.writes.push(Write::Host { record: Box::new(record.clone()), expected: None });
         commit.audit.push(audit(caller, now, "host.create", &machine.id));
         match writer.commit(commit).await {
             Ok(()) => {
-                self.progress().take_on(machine.id);
-                self.wake.notify_one();
+                self.service.progress().take_on(machine.id);
+                self.service.wake.notify_one();
                 Ok(Arc::new(record))
             }
             // Removed meanwhile, by somebody else.
@@ -102,8 +113,8 @@ impl Service {
     }
 
     /// The machine is a host already, and cannot be taken on as one of that pool.
-    fn known_already(&self, machine: &Machine, pool: FreePoolId) -> ServiceError {
-        let (state, name, id) = (self.state(), Quoted(&machine.name), machine.id);
+    fn known_already(self, machine: &Machine, pool: FreePoolId) -> ServiceError {
+        let (state, name, id) = (self.service.state(), Quoted(&machine.name), machine.id);
         let Some(record) = state.hosts.get(&id) else {
             // Another service has taken it on just now.
             return ServiceError::Conflict(format!("{name} is a host already."));
@@ -121,8 +132,8 @@ impl Service {
         ))
     }
 
-    async fn machine(&self, which: &HostSelector) -> Result<Machine, ServiceError> {
-        let machines = self.in_time(self.parts.fleet.machines()).await?;
+    async fn machine(self, which: &HostSelector) -> Result<Machine, ServiceError> {
+        let machines = self.service.in_time(self.service.parts.fleet.machines()).await?;
         let found = machines.into_iter().find(|machine| match which {
             HostSelector::Name(name) => machine.name == *name,
             HostSelector::Id(id) => machine.id == *id,
@@ -136,13 +147,13 @@ impl Service {
     }
 
     /// Returns when the machine is in the free pool.
-    pub(crate) async fn adopt(&self, id: HostId) -> Result<(), ServiceError> {
-        let deadline = self.now() + self.decider.settings.claim_time;
-        while self.in_time(self.parts.fleet.adopt(id)).await? == Outcome::Pending {
-            if self.now() >= deadline {
+    pub(crate) async fn adopt(self, id: HostId) -> Result<(), ServiceError> {
+        let deadline = self.service.now() + self.service.decider.settings.claim_time;
+        while self.service.in_time(self.service.parts.fleet.adopt(id)).await? == Outcome::Pending {
+            if self.service.now() >= deadline {
                 return Err(ServiceError::Fleet(format!("host {id} is still on its way to the free pool")));
             }
-            self.parts.clock.sleep_until(self.now() + LOOK_AGAIN).await;
+            self.service.parts.clock.sleep_until(self.service.now() + LOOK_AGAIN).await;
         }
         Ok(())
     }
@@ -150,8 +161,8 @@ impl Service {
     /// Sets capabilities of a host, or takes away those without a value, and closes it for new leases or opens it
     /// again. All or nothing. Leases that have not started get other hosts instead of one that is closed, where there
     /// are any; running ones go on.
-    pub async fn update_host(
-        &self,
+    pub async fn update(
+        self,
         caller: &Caller,
         id: HostId,
         change: impl Into<HostUpdate>,
@@ -169,7 +180,7 @@ impl Service {
             if after.host == before.host {
                 return Ok(Transaction::none(before));
             }
-            let relied_on = relied_on(state, self.hint_rules(), &before.host, &after.host);
+            let relied_on = relied_on(state, self.service.hint_rules(), &before.host, &after.host);
             if !relied_on.is_empty() {
                 let keys: Vec<String> = relied_on.iter().map(|key| format!("'{key}'")).collect();
                 let text = format!("Can't add extracapabilities [{}] to Host {id}", quoted_list(&keys, ", "));
@@ -191,8 +202,8 @@ impl Service {
                 let moved = beside_requests(|| {
                     elsewhere(
                         state,
-                        &self.decider.settings.rules,
-                        &self.decider.host_facts(state, now),
+                        &self.service.decider.settings.rules,
+                        &self.service.decider.host_facts(state, now),
                         id,
                         now,
                     )
@@ -202,35 +213,35 @@ impl Service {
             // A lease that waits, or lacks something, may do with it now.
             Ok(Transaction::of(commit, Arc::new(after)).wakes())
         };
-        self.transact(update).await
+        self.service.transact(update).await
     }
 
     /// Gives a host back to the fleet that nobody has reserved.
-    pub async fn remove_host(&self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
+    pub async fn remove(self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
         self.take_out(caller, id, |state, _| if kept(state, id) { Err(reserved(id)) } else { Ok(Vec::new()) })
             .await
     }
 
     /// Gives a host back to the fleet; leases that are to start with it get others (FP-5).
-    pub async fn remove_host_from_pool(&self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
-        let rules = &self.decider.settings.rules;
+    pub async fn remove_from_pool(self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
+        let rules = &self.service.decider.settings.rules;
         self.take_out(caller, id, |state, now| {
             if starts_there(state, id) {
                 return Err(reserved(id));
             }
-            without_host(state, rules, &self.decider.host_facts(state, now), id, now)
+            without_host(state, rules, &self.service.decider.host_facts(state, now), id, now)
         })
         .await
     }
 
     async fn take_out(
-        &self,
+        self,
         caller: &Caller,
         id: HostId,
         moved: impl Fn(&State, Timestamp) -> Result<Vec<(Arc<LeaseRecord>, Lease)>, ServiceError>,
     ) -> Result<(), ServiceError> {
         let removable = || -> Result<_, ServiceError> {
-            let (state, now) = (self.snapshot(), self.now());
+            let (state, now) = (self.service.snapshot(), self.service.now());
             let before = state.hosts.get(&id).cloned().ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
             if !before.host.power.is_on() {
                 return Err(ServiceError::Conflict(format!(
@@ -240,13 +251,17 @@ impl Service {
             }
             Ok((before, moved(&state, now)?, now))
         };
-        let limit = self.now().checked_add(self.decider.settings.delete_wait).unwrap_or(Timestamp::MAX);
+        let limit = self
+            .service
+            .now()
+            .checked_add(self.service.decider.settings.delete_wait)
+            .unwrap_or(Timestamp::MAX);
         for _ in 0..ATTEMPTS {
-            self.update().await?;
+            self.service.update().await?;
             let (looked_at, ..) = beside_requests(removable)?;
             // Without the write lock: a fleet that is slow to answer keeps nobody waiting.
             self.empty(id, limit).await?;
-            let writer = self.writer().await?;
+            let writer = self.service.writer().await?;
             let (before, moved, now) = beside_requests(removable)?;
             if before.version != looked_at.version {
                 // An instance may have been started there.
@@ -256,9 +271,9 @@ impl Service {
                 Ok(()) => {
                     drop(writer);
                     // Should this fail the loop tries again: the host is none of ours any more.
-                    self.progress().leave(id);
-                    let answer = self.abandon(id).await;
-                    self.note_abandoned(id, answer);
+                    self.service.progress().leave(id);
+                    let answer = Execution::of(self.service).abandon(id).await;
+                    Execution::of(self.service).note_abandoned(id, answer);
                     return Ok(());
                 }
                 Err(CommitError::InUse { .. }) => return Err(reserved(id)),
@@ -270,9 +285,10 @@ impl Service {
 
     /// Returns when nothing of an earlier lease is left on the host, if that is so by then: whoever deletes a lease
     /// deletes its hosts next. Instances that are part of no lease are not waited for.
-    async fn empty(&self, id: HostId, limit: Timestamp) -> Result<(), ServiceError> {
+    async fn empty(self, id: HostId, limit: Timestamp) -> Result<(), ServiceError> {
         loop {
-            let observed = self.in_time(self.parts.fleet.observe(&BTreeSet::from([id]), &[])).await?;
+            let observed =
+                self.service.in_time(self.service.parts.fleet.observe(&BTreeSet::from([id]), &[])).await?;
             let Some(host) = observed.hosts.get(&id) else { return Ok(()) };
             let taken_back = host.place == Place::FreePool && host.slots.is_empty();
             if taken_back && host.guests.is_empty() {
@@ -280,8 +296,8 @@ impl Service {
             }
             let why = if taken_back {
                 format!("It has {}.", counted(host.guests.len() as u64, "instance", "instances"))
-            } else if self.now() < limit {
-                self.parts.clock.sleep_until(self.now() + LOOK_AGAIN).await;
+            } else if self.service.now() < limit {
+                self.service.parts.clock.sleep_until(self.service.now() + LOOK_AGAIN).await;
                 continue;
             } else {
                 "It is still being taken back from a lease that is over; try again later.".to_owned()
@@ -291,8 +307,8 @@ impl Service {
     }
 
     /// The names and values of capabilities.
-    pub fn properties(&self) -> Vec<Property> {
-        let state = self.state();
+    pub fn properties(self) -> Vec<Property> {
+        let state = self.service.state();
         let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         // Where there is one pool, everything is in it.
         let pools = state.free_pools.len() > 1;
@@ -312,19 +328,19 @@ impl Service {
 
     /// Hides a property from lists, or shows it.
     pub async fn set_property_private(
-        &self,
+        self,
         caller: &Caller,
         name: &str,
         private: bool,
     ) -> Result<PropertyRecord, ServiceError> {
-        let writer = self.writer().await?;
-        let now = self.now();
-        let known = self.state().properties.get(name).cloned();
-        let there = self.state().inventory.hosts().any(|host| host.capabilities.contains_key(name));
+        let writer = self.service.writer().await?;
+        let now = self.service.now();
+        let known = self.service.state().properties.get(name).cloned();
+        let there = self.service.state().inventory.hosts().any(|host| host.capabilities.contains_key(name));
         let record = match known {
             Some(known) => PropertyRecord { private, updated_at: Some(now), ..known },
             None if there => PropertyRecord {
-                id: self.parts.ids.uuid(),
+                id: self.service.parts.ids.uuid(),
                 name: name.to_owned(),
                 private,
                 created_at: now,
@@ -338,33 +354,6 @@ impl Service {
         match writer.commit(commit).await {
             Ok(()) => Ok(record),
             Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
-        }
-    }
-
-    /// What the fleet says, if it says it within the time that a step may take.
-    pub(crate) async fn in_time<T>(
-        &self,
-        call: impl Future<Output = Result<T, FleetError>>,
-    ) -> Result<T, ServiceError> {
-        let limit = self.now() + self.decider.settings.claim_time;
-        self.until(limit, call).await.map_err(|error| match error {
-            FleetError::Unavailable(why) => ServiceError::Fleet(why),
-            FleetError::Refused(why) => ServiceError::Conflict(why),
-        })
-    }
-
-    /// What the fleet says, if it says it by then.
-    pub(crate) async fn until<T>(
-        &self,
-        limit: Timestamp,
-        call: impl Future<Output = Result<T, FleetError>>,
-    ) -> Result<T, FleetError> {
-        tokio::select! {
-            biased;
-            answer = call => answer,
-            () = self.parts.clock.sleep_until(limit) => {
-                Err(FleetError::Unavailable("no answer in time".to_owned()))
-            }
         }
     }
 }

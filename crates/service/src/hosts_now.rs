@@ -9,7 +9,7 @@ use leases::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost, Place};
 use leases::resources::Resources;
 use leases::window::Window;
 
-use crate::service::Service;
+use crate::hosts::Hosts;
 use crate::state::State;
 use crate::types::ServiceError;
 
@@ -62,31 +62,34 @@ pub struct GuestNow {
     pub apart: BTreeSet<String>,
 }
 
-impl Service {
+impl Hosts<'_> {
     /// All hosts that were observed, by identifier.
     ///
     /// # Errors
     /// [`ServiceError::Invalid`] if that takes too much work; [`ServiceError::Gone`].
-    pub async fn hosts_now(&self) -> Result<Vec<HostNow>, ServiceError> {
-        self.consider(|budget| {
-            let (state, observed, now) = (self.snapshot(), self.observed(), self.now());
-            let minute = Window::starting(now, SignedDuration::from_mins(1));
-            let soon = Window::new(now, self.decider.settings.plan_rules.horizon(now).max(minute.end()));
-            let soon = soon.unwrap_or(minute);
-            let mut hosts = Vec::new();
-            for host in state.inventory.hosts() {
-                let Some(seen) = observed.hosts.get(&host.id) else { continue };
-                let looked_at = seen.guests.len() + state.calendar.near(host.id, &soon);
-                if !budget.spend(HOST + GUEST * looked_at as u64) {
-                    let message = "To look at all hosts takes more work than it may";
-                    return Err(ServiceError::Invalid(message.to_owned()));
+    pub async fn seen(self) -> Result<Vec<HostNow>, ServiceError> {
+        self.service
+            .consider(|budget| {
+                let (state, observed, now) =
+                    (self.service.snapshot(), self.service.observed(), self.service.now());
+                let minute = Window::starting(now, SignedDuration::from_mins(1));
+                let soon =
+                    Window::new(now, self.service.decider.settings.plan_rules.horizon(now).max(minute.end()));
+                let soon = soon.unwrap_or(minute);
+                let mut hosts = Vec::new();
+                for host in state.inventory.hosts() {
+                    let Some(seen) = observed.hosts.get(&host.id) else { continue };
+                    let looked_at = seen.guests.len() + state.calendar.near(host.id, &soon);
+                    if !budget.spend(HOST + GUEST * looked_at as u64) {
+                        let message = "To look at all hosts takes more work than it may";
+                        return Err(ServiceError::Invalid(message.to_owned()));
+                    }
+                    hosts.push(host_now(&state, host, seen, &soon));
                 }
-                hosts.push(host_now(&state, host, seen, &soon));
-            }
-            respect_traits(&state, &observed, &mut hosts);
-            Ok(hosts)
-        })
-        .await
+                respect_traits(&state, &observed, &mut hosts);
+                Ok(hosts)
+            })
+            .await
     }
 }
 

@@ -22,6 +22,8 @@ use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Write};
 use crate::decider::Decider;
 use crate::deciding::never;
 use crate::free_pools::end_action;
+use crate::lease_pools::LeasePools;
+use crate::leasing::Leases;
 use crate::leasing::update::{Decided, Ground};
 use crate::notices::{self, notice};
 use crate::service::Service;
@@ -30,27 +32,36 @@ use crate::transact::Transaction;
 use crate::types::{Caller, NewMaintenance, NotFound, PlannedMaintenance, ServiceError};
 use crate::writing::audit;
 
-impl Service {
+/// Maintenance of hosts: its own leases, and other hosts for those that have them.
+#[derive(Clone, Copy, Debug)]
+pub struct Maintenance<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> Maintenance<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// Finds a time for maintenance of each host.
-    pub async fn plan_maintenance(
-        &self,
-        new: &NewMaintenance,
-    ) -> Result<Vec<PlannedMaintenance>, ServiceError> {
-        self.maintenance_project()?;
-        self.consider(|budget| maintained(&self.snapshot(), new, self.now(), budget)).await
+    pub async fn plan(self, new: &NewMaintenance) -> Result<Vec<PlannedMaintenance>, ServiceError> {
+        self.project()?;
+        self.service
+            .consider(|budget| maintained(&self.service.snapshot(), new, self.service.now(), budget))
+            .await
     }
 
     /// Books maintenance of all these hosts, each at its own time, as leases of the project that is for that; or of none.
-    pub async fn book_maintenance(
-        &self,
+    pub async fn book(
+        self,
         caller: &Caller,
         new: &NewMaintenance,
     ) -> Result<Vec<PlannedMaintenance>, ServiceError> {
-        let project = self.maintenance_project()?.clone();
+        let project = self.project()?.clone();
         let owner = Owner { project, user: caller.user.clone() };
         let plan = |budget: &Budget| {
-            let now = self.now();
-            Ok((now, maintained(&self.snapshot(), new, now, budget)?))
+            let now = self.service.now();
+            Ok((now, maintained(&self.service.snapshot(), new, now, budget)?))
         };
         let book = |(now, mut planned): (Timestamp, Vec<PlannedMaintenance>)| {
             let without: Vec<&str> = planned
@@ -65,7 +76,7 @@ impl Service {
             let mut commit = Commit::new(now);
             for one in &mut planned {
                 let Some(window) = one.window else { continue };
-                let record = self.maintenance_lease(&owner, &one.host, window, now)?;
+                let record = self.lease(&owner, &one.host, window, now)?;
                 commit.audit.push(audit(caller, now, "maintenance.book", &record.lease.id));
                 commit.notifications.push(notice(notices::CREATE, &record));
                 commit.writes.push(Write::Lease { record: Box::new(record.clone()), expected: None });
@@ -73,20 +84,20 @@ impl Service {
             }
             Ok(Transaction::of(commit, planned).wakes())
         };
-        self.transact_decided(plan, never, book).await
+        self.service.transact_decided(plan, never, book).await
     }
 
-    fn maintenance_project(&self) -> Result<&ProjectId, ServiceError> {
+    fn project(self) -> Result<&'a ProjectId, ServiceError> {
         let off = || {
             let text = "maintenance is not booked here: housekeeping.maintenance_project names no project";
             ServiceError::Conflict(text.to_owned())
         };
-        self.decider.settings.housekeeping.maintenance_project.as_ref().ok_or_else(off)
+        self.service.decider.settings.housekeeping.maintenance_project.as_ref().ok_or_else(off)
     }
 
     /// A lease of that host in that time. It is not chosen as others are: the operator may have what nobody else may.
-    fn maintenance_lease(
-        &self,
+    fn lease(
+        self,
         owner: &Owner,
         host: &HostRecord,
         window: Window,
@@ -97,15 +108,20 @@ impl Service {
         let hints = Hints { hosts: [host.host.name.clone()].into(), ..Hints::default() };
         let terms = Terms::new(window, None, vec![asked]).map_err(Refusal::from)?.hinting(hints);
         let given = vec![Allocation::Hosts([host.host.id].into())];
-        let ids = &self.parts.ids;
+        let ids = &self.service.parts.ids;
         let identity = lease::NewLease {
             id: LeaseId(ids.uuid()),
             name: format!("maintenance of {}", host.host.name).chars().take(80).collect(),
             owner: owner.clone(),
-            end_action: end_action(&self.state(), None, self.decider.settings.end_action, &given),
+            end_action: end_action(
+                &self.service.state(),
+                None,
+                self.service.decider.settings.end_action,
+                &given,
+            ),
             reservations: vec![ReservationId(ids.uuid())],
         };
-        let lease = Lease::new(identity, terms, given, self.decider.settings.rules.before_end_lead);
+        let lease = Lease::new(identity, terms, given, self.service.decider.settings.rules.before_end_lead);
         let wording = std::collections::BTreeMap::new();
         Ok(LeaseRecord::new(lease, wording, now))
     }
@@ -113,15 +129,15 @@ impl Service {
     /// Exchanges a host of a running lease, since its owner says that it is bad. Nothing of the lease may be on it.
     /// `limited` is for owners, whom the operator gives so many.
     pub async fn swap_host(
-        &self,
+        self,
         caller: &Caller,
         reservation: ReservationId,
         host: HostId,
         limited: bool,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let lease = self.lease_of_pool(reservation);
+        let lease = LeasePools::of(self.service).lease_of(reservation);
         let lease = lease.ok_or(ServiceError::NotFound(NotFound::LeasePool(reservation)))?.lease.id;
-        let now = self.now();
+        let now = self.service.now();
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
             let lease = &before.lease;
@@ -130,13 +146,13 @@ impl Service {
             if !has_it {
                 return Err(ServiceError::NotFound(NotFound::Host(host)));
             }
-            self.decider.check_swap(state, lease, host, limited)?;
-            let facts = self.decider.host_facts(state, now);
-            let admission = self.decider.admission(state, &facts, now, ground.budget);
+            self.service.decider.check_swap(state, lease, host, limited)?;
+            let facts = self.service.decider.host_facts(state, now);
+            let admission = self.service.decider.admission(state, &facts, now, ground.budget);
             let lease = admission.swap(lease, reservation, host)?;
             Ok(Decided::only(lease, before))
         };
-        self.change_lease(caller, lease, now, None, decide).await
+        Leases::of(self.service).change(caller, lease, now, None, decide).await
     }
 }
 

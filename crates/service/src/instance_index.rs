@@ -13,7 +13,7 @@ use crate::listing::{Order, Page, Position};
 
 /// All instances, with an index.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Instances {
+pub(crate) struct InstanceIndex {
     records: BTreeMap<GuestId, Arc<InstanceRecord>>,
     order: Order,
     /// Those that are part of a lease, by lease.
@@ -24,7 +24,7 @@ pub(crate) struct Instances {
     hosts: BTreeSet<HostId>,
 }
 
-impl Instances {
+impl InstanceIndex {
     pub fn get(&self, id: GuestId) -> Option<&Arc<InstanceRecord>> {
         self.records.get(&id)
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn pre_05_the_kind_on_record_counts_whatever_the_fleet_says() {
-        let mut instances = Instances::default();
+        let mut instances = InstanceIndex::default();
         for (id, kind) in [(1, InstanceKind::Preemptible), (2, InstanceKind::Regular)] {
             let owner = Owner { project: ProjectId("p".into()), user: UserId("u".into()) };
             let (size, host) = (GuestSize::default(), HostId(1));

@@ -25,48 +25,62 @@ use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, NewInstance, NotFound, ServiceError};
+use crate::usage::Usage;
 use crate::writing::{audit, overtaken};
 
-impl Service {
+/// Instances that are started through the service, or placed by an external scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct Instances<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> Instances<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// An instance.
-    pub fn instance(&self, id: GuestId) -> Option<Arc<InstanceRecord>> {
-        self.state().instances.get(id).cloned()
+    pub fn get(self, id: GuestId) -> Option<Arc<InstanceRecord>> {
+        self.service.state().instances.get(id).cloned()
     }
 
     /// Instances in the order of their creation; of one project only, if it is given, and of one lease.
-    pub fn instances(&self, project: Option<&ProjectId>, lease: Option<LeaseId>) -> Vec<Arc<InstanceRecord>> {
-        let state = self.state();
+    pub fn all(self, project: Option<&ProjectId>, lease: Option<LeaseId>) -> Vec<Arc<InstanceRecord>> {
+        let state = self.service.state();
         whole(|after| state.instances.page(project, lease, after, usize::MAX))
     }
 
     /// The same after a position, at most so many.
-    pub fn instances_page(
-        &self,
+    pub fn page(
+        self,
         project: Option<&ProjectId>,
         lease: Option<LeaseId>,
         after: Option<Position>,
         limit: usize,
     ) -> Page<InstanceRecord> {
-        self.state().instances.page(project, lease, after, limit)
+        self.service.state().instances.page(project, lease, after, limit)
     }
 
     /// Chooses a host for an instance, and has it started there.
-    pub async fn create_instance(
-        &self,
+    pub async fn create(
+        self,
         caller: &Caller,
         new: NewInstance,
     ) -> Result<Arc<InstanceRecord>, ServiceError> {
-        let id = GuestId(self.parts.ids.uuid());
-        if self.decider.settings.quotas.preemptible_usage.is_some() {
-            let kind =
-                self.decider.place_of(&self.snapshot(), &caller.project, &new.placing, self.now())?.kind;
+        let id = GuestId(self.service.parts.ids.uuid());
+        if self.service.decider.settings.quotas.preemptible_usage.is_some() {
+            let kind = self
+                .service
+                .decider
+                .place_of(&self.service.snapshot(), &caller.project, &new.placing, self.service.now())?
+                .kind;
             if kind == InstanceKind::Preemptible {
-                self.check_preemptible_usage(&caller.project, self.now()).await?;
+                Usage::of(self.service).check_preemptible(&caller.project, self.service.now()).await?;
             }
         }
         let propose = |budget: &Budget| {
-            let now = self.now();
-            Ok((now, self.propose_instance(caller, id, &new, now, budget)?))
+            let now = self.service.now();
+            Ok((now, self.propose(caller, id, &new, now, budget)?))
         };
         let create = |(now, proposal): (Timestamp, Proposal)| {
             let Proposal { instance, host, displaced } = proposal;
@@ -82,33 +96,34 @@ impl Service {
             commit.writes.extend(displaced.into_iter().map(|(_, write)| write));
             Ok(Transaction::of(commit, Arc::new(record)).wakes())
         };
-        self.transact_decided(propose, never, create).await
+        self.service.transact_decided(propose, never, create).await
     }
 
     /// The instance as it would be, and the host that it would be on.
-    fn propose_instance(
-        &self,
+    fn propose(
+        self,
         caller: &Caller,
         id: GuestId,
         new: &NewInstance,
         now: Timestamp,
         budget: &Budget,
     ) -> Result<Proposal, ServiceError> {
-        let state = self.snapshot();
+        let state = self.service.snapshot();
         let Place { kind, within, size, class } =
-            self.decider.place_of(&state, &caller.project, &new.placing, now)?;
+            self.service.decider.place_of(&state, &caller.project, &new.placing, now)?;
         let missing = || ServiceError::Invalid("vcpus, memory_mb and disk_gb are missing".to_owned());
         let size = size.ok_or_else(missing)?;
         let all = state.instances.iter().map(|record| &record.instance);
-        self.decider.settings.quotas.check(&caller.project, (kind, size), all)?;
-        let backfill = self.decider.backfill(&state, kind, now);
-        let facts = self.decider.host_facts(&state, now);
+        self.service.decider.settings.quotas.check(&caller.project, (kind, size), all)?;
+        let backfill = self.service.decider.backfill(&state, kind, now);
+        let facts = self.service.decider.host_facts(&state, now);
         let admission = self
+            .service
             .decider
             .admission_at(&state, &facts, now)
             .with_backfill(backfill.as_ref())
             .with_budget(budget);
-        let observed = self.decider.expected(&state);
+        let observed = self.service.decider.expected(&state);
         let hints = places(&state, &caller.project, &new.placing.others)?;
         let found = admission.host_for(within, size, &hints, &observed);
         let (host, displaced) = match found {
@@ -123,7 +138,7 @@ impl Service {
                     return Err(NoHost::Stopped(stop).into());
                 }
                 let (host, leaving) = room.ok_or(ServiceError::from(found.unwrap_err()))?;
-                (host, self.decider.displace(&state, &leaving, now))
+                (host, self.service.decider.displace(&state, &leaving, now))
             }
             Err(error) => return Err(error.into()),
         };
@@ -135,7 +150,8 @@ impl Service {
         let new = Instance::new(id, new.name.clone(), owner, kind, size, host);
         let backfills = backfill.and_then(|backfill| backfill.holder(host));
         let new = Instance { class, requeue, backfills, ..new };
-        let instance = Instance { departure: self.decider.departure_of_new(&state, &new, now), ..new };
+        let instance =
+            Instance { departure: self.service.decider.departure_of_new(&state, &new, now), ..new };
         let host = state.hosts.get(&host).cloned().ok_or_else(overtaken)?;
         Ok(Proposal { instance, host, displaced })
     }
@@ -143,14 +159,14 @@ impl Service {
     /// Until when a preemptible instance may stay, unless its host fails: when it is asked to leave for the next lease
     /// that needs its place. None if it is not preemptible, or no such lease is known. On a host of a lease it is the
     /// present, since its holder may need that at any time.
-    pub fn safe_until(&self, instance: &Instance) -> Option<Timestamp> {
-        let now = self.now();
+    pub fn safe_until(self, instance: &Instance) -> Option<Timestamp> {
+        let now = self.service.now();
         let asked_at = instance.departure.map(|departure| departure.asked_at.max(now));
         if instance.backfills.is_some() { Some(now) } else { asked_at }
     }
 
     /// Has an instance destroyed. It is DELETING when this returns, and goes by itself; one that waits is gone.
-    pub async fn delete_instance(&self, caller: &Caller, id: GuestId) -> Result<(), ServiceError> {
+    pub async fn delete(self, caller: &Caller, id: GuestId) -> Result<(), ServiceError> {
         let delete = |state: &State, now| {
             let before = state.instances.get(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
             if before.instance.status == InstanceStatus::Deleting {
@@ -167,19 +183,15 @@ impl Service {
             });
             Ok(Transaction::of(commit, ()).wakes())
         };
-        self.transact(delete).await
+        self.service.transact(delete).await
     }
 
     /// Starts an instance that was stopped and is kept, as soon as there is room. It goes on as another one, since
     /// nothing is ever started twice, which takes its turn among those that wait.
-    pub async fn start_instance(
-        &self,
-        caller: &Caller,
-        id: GuestId,
-    ) -> Result<Arc<InstanceRecord>, ServiceError> {
-        let successor = GuestId(self.parts.ids.uuid());
-        let known = self.instance(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
-        self.check_preemptible_usage(&known.instance.owner.project, self.now()).await?;
+    pub async fn start(self, caller: &Caller, id: GuestId) -> Result<Arc<InstanceRecord>, ServiceError> {
+        let successor = GuestId(self.service.parts.ids.uuid());
+        let known = self.get(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
+        Usage::of(self.service).check_preemptible(&known.instance.owner.project, self.service.now()).await?;
         let start = |state: &State, now| {
             let before = state.instances.get(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
             let Instance { status, kind, size, .. } = before.instance;
@@ -191,7 +203,7 @@ impl Service {
                 )));
             }
             let all = state.instances.iter().map(|record| &record.instance);
-            self.decider.settings.quotas.check(&before.instance.owner.project, (kind, size), all)?;
+            self.service.decider.settings.quotas.check(&before.instance.owner.project, (kind, size), all)?;
             let instance = before.instance.successor(successor);
             let record =
                 InstanceRecord { instance, version: Version::FIRST, created_at: now, updated_at: None };
@@ -201,18 +213,15 @@ impl Service {
             commit.writes.push(Write::Instance { record: Box::new(record.clone()), expected: None });
             Ok(Transaction::of(commit, Arc::new(record)).wakes())
         };
-        self.transact(start).await
+        self.service.transact(start).await
     }
 
     /// The instance, if its guest is to be started still. Whoever has it destroyed commits that first, and claims the
     /// destruction then. So of who claims the start, either its claim is the older one, and the fleet knows that when
     /// both calls arrive, or it learns here that it is not wanted any more.
-    pub(crate) async fn still_wanted(
-        &self,
-        id: GuestId,
-    ) -> Result<Option<Arc<InstanceRecord>>, ServiceError> {
-        self.refresh().await?;
-        Ok(self.instance(id).filter(|record| record.instance.status == InstanceStatus::Building))
+    pub(crate) async fn still_wanted(self, id: GuestId) -> Result<Option<Arc<InstanceRecord>>, ServiceError> {
+        self.service.refresh().await?;
+        Ok(self.get(id).filter(|record| record.instance.status == InstanceStatus::Building))
     }
 }
 

@@ -13,6 +13,7 @@ use leases::terms::ReservationTerms;
 use store::{HostRecord, InstanceRecord, LeaseRecord};
 
 use crate::decider::Decider;
+use crate::leasing::Leases;
 use crate::leasing::update::{Decided, Ground};
 use crate::listing::{Page, Position};
 use crate::service::Service;
@@ -28,11 +29,21 @@ pub struct LeasePoolHost {
     pub guests: Vec<(GuestId, Option<Arc<InstanceRecord>>)>,
 }
 
-impl Service {
+/// Reservations as pools of hosts that grow and shrink.
+#[derive(Clone, Copy, Debug)]
+pub struct LeasePools<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> LeasePools<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// Leases with pools after a position, in the order of their creation, at most so many; of one project only, if it is
     /// given.
-    pub fn leases_with_pools(
-        &self,
+    pub fn leases(
+        self,
         project: Option<&ProjectId>,
         after: Option<Position>,
         limit: usize,
@@ -41,22 +52,22 @@ impl Service {
         let status = Some(LeaseStatus::Active);
         let filter =
             LeaseFilter { project: project.cloned(), status, with_pools: true, ..LeaseFilter::default() };
-        self.leases_page(&filter, after, limit)
+        Leases::of(self.service).page(&filter, after, limit)
     }
 
     /// The lease of a pool.
-    pub fn lease_of_pool(&self, id: ReservationId) -> Option<Arc<LeaseRecord>> {
-        let state = self.state();
+    pub fn lease_of(self, id: ReservationId) -> Option<Arc<LeaseRecord>> {
+        let state = self.service.state();
         let record = state.leases.get(state.leases.of_reservation(id)?)?;
         pools(&record.lease).any(|(reservation, _)| reservation.id == id).then(|| record.clone())
     }
 
     /// The hosts of a pool, and who is on them (LP-6).
-    pub fn lease_pool_hosts(&self, id: ReservationId) -> Vec<LeasePoolHost> {
-        let state = self.state();
+    pub fn hosts(self, id: ReservationId) -> Vec<LeasePoolHost> {
+        let state = self.service.state();
         let record = state.leases.of_reservation(id).and_then(|lease| state.leases.get(lease));
         let hosts = record.and_then(|record| record.lease.reservation(id)).map(|r| r.allocation.hosts());
-        let observed = self.decider.expected(&state);
+        let observed = self.service.decider.expected(&state);
         let guests = |host: &HostId| {
             let seen = observed.hosts.get(host).into_iter().flat_map(|seen| &seen.guests);
             seen.map(|guest| (guest.id, state.instances.get(guest.id).cloned())).collect()
@@ -68,29 +79,29 @@ impl Service {
 
     /// Changes what the owner says of a pool (LP-3, LP-8, LP-9): all of it, or nothing. What instances there use must
     /// still be there to give.
-    pub async fn update_lease_pool(
-        &self,
+    pub async fn update(
+        self,
         caller: &Caller,
         id: ReservationId,
         change: LeasePoolChange,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let lease = self.known_pool(id)?;
+        let lease = self.known(id)?;
         // Others may start guests there, which were not seen yet.
         let seen = if change.cpu_ratio.or(change.ram_ratio).is_some() {
-            let hosts = self.lease_pool_hosts(id).into_iter().map(|there| there.host.host.id).collect();
-            self.in_time(self.parts.fleet.observe(&hosts, &[])).await?
+            let hosts = self.hosts(id).into_iter().map(|there| there.host.host.id).collect();
+            self.service.in_time(self.service.parts.fleet.observe(&hosts, &[])).await?
         } else {
             Observed::default()
         };
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
-            Ok(Decided::only(self.changed_pool(state, &seen, &before.lease, id, &change)?, before))
+            Ok(Decided::only(self.changed(state, &seen, &before.lease, id, &change)?, before))
         };
-        self.change_lease(caller, lease, self.now(), None, decide).await
+        Leases::of(self.service).change(caller, lease, self.service.now(), None, decide).await
     }
 
-    fn changed_pool(
-        &self,
+    fn changed(
+        self,
         state: &State,
         seen: &Observed,
         lease: &Lease,
@@ -114,46 +125,46 @@ impl Service {
             },
         };
         if terms.pool.ratios != before.ratios {
-            self.decider.check_use(state, seen, &reservation.allocation, &terms.pool)?;
+            self.service.decider.check_use(state, seen, &reservation.allocation, &terms.pool)?;
         }
         Ok(changed)
     }
 
     /// Deletes the lease of a pool. Refused if it has other reservations beside the pool.
-    pub async fn delete_lease_pool(&self, caller: &Caller, id: ReservationId) -> Result<(), ServiceError> {
-        let record = self.lease_of_pool(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?;
+    pub async fn delete(self, caller: &Caller, id: ReservationId) -> Result<(), ServiceError> {
+        let record = self.lease_of(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?;
         let lease = &record.lease;
         if lease.reservations.len() > 1 {
             let text =
                 format!("Lease {} has other reservations beside this pool: delete the lease.", lease.id);
             return Err(ServiceError::Conflict(text));
         }
-        self.delete_lease(caller, lease.id).await
+        Leases::of(self.service).delete(caller, lease.id).await
     }
 
     /// Adds hosts to a pool that match these extra specs, until its lease ends (LP-5).
-    pub async fn grow_lease_pool(
-        &self,
+    pub async fn grow(
+        self,
         caller: &Caller,
         id: ReservationId,
         count: u32,
         specs: ExtraSpecs,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let lease = self.known_pool(id)?;
-        let now = self.now();
+        let lease = self.known(id)?;
+        let now = self.service.now();
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
             // It is to have them at once, so nobody may be there who cannot be removed.
-            let facts = self.decider.host_facts(state, now);
-            let admission = self.decider.admission(state, &facts, now, ground.budget);
+            let facts = self.service.decider.host_facts(state, now);
+            let admission = self.service.decider.admission(state, &facts, now, ground.budget);
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
             Ok(Decided::only(lease, before))
         };
-        self.change_lease(caller, lease, now, None, decide).await
+        Leases::of(self.service).change(caller, lease, now, None, decide).await
     }
 
-    fn known_pool(&self, id: ReservationId) -> Result<LeaseId, ServiceError> {
-        let record = self.lease_of_pool(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?;
+    fn known(self, id: ReservationId) -> Result<LeaseId, ServiceError> {
+        let record = self.lease_of(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?;
         Ok(record.lease.id)
     }
 }

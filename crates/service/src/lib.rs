@@ -4,9 +4,14 @@
 //! decided, and only then shows it. Its loop ([`Service::run`]) observes the fleet, heals, plans, commits, and
 //! carries out the steps that are due, each on its own, so that a slow one delays nobody else.
 //!
+//! What can be asked of it and done with it is sorted by what it is about, as in `service.leases().create(..)`: a type each,
+//! listed in `use_cases`.
+//!
 //! Who may do what is the server's business: calls here are made on behalf of a [`Caller`] who may.
 
+mod accounting;
 mod attributes;
+mod audit;
 mod availability;
 mod calendar;
 mod client;
@@ -36,6 +41,7 @@ mod lease_pools;
 mod leasing;
 mod listing;
 mod notices;
+mod notifications;
 mod offers;
 mod other_hosts;
 mod places;
@@ -45,39 +51,53 @@ mod projects;
 mod properties;
 mod proposals;
 mod queue;
-mod reading;
 mod relocation;
 mod service;
 mod settings;
 mod sorted;
 mod state;
+mod statistics;
 mod suspension;
 mod tokens;
 mod traces;
 mod transact;
 mod types;
 mod usage;
+mod use_cases;
 mod waitlist;
 mod writing;
 
+pub use audit::Audit;
 pub use calendar::{
-    Bar, BarKind, CalendarHost, CalendarPage, CalendarQuestion, CalendarRow, CalendarStatus, CalendarViewer,
+    Bar, BarKind, CalendarHost, CalendarPage, CalendarQuestion, CalendarRow, CalendarStatus, CalendarView,
+    CalendarViewer,
 };
 pub use client::Client;
-pub use drift::Drift;
-pub use execution::{ClaimedStep, Cycle, Done, Look, Looked, Performed, Task};
+pub use drift::{Drift, Repairs};
+pub use energy::PowerSaving;
+pub use execution::{ClaimedStep, Cycle, Done, Execution, Look, Looked, Performed, Task};
+pub use flavors::Flavors;
+pub use floating_ips::FloatingIps;
+pub use free_pools::FreePools;
 pub use guest_facts::GuestFacts;
 pub use held_offers::OfferLimits;
+pub use hosts::Hosts;
 pub use hosts_now::{GuestNow, HostGroup, HostNow};
-pub use lease_pools::LeasePoolHost;
+pub use housekeeping::Maintenance;
+pub use instances::Instances;
+pub use lease_pools::{LeasePoolHost, LeasePools};
+pub use leasing::Leases;
 pub use leasing::series::{Missing, NewSeries, Series};
 pub use listing::{Page, Position};
-pub use offers::Offers;
+pub use notifications::Notifications;
+pub use offers::{CounterOffers, Offers};
+pub use preemptible_projects::PreemptibleProjects;
 pub use projects::Projects;
 pub use properties::{properties_of_changes, properties_of_terms};
 pub use service::{Parts, Service};
 pub use settings::{EnergyMode, EnergySettings, Settings};
 pub use suspension::Acceptable;
+pub use tokens::Tokens;
 pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
     HostAllocation, HostAnswer, HostPower, HostQuestion, HostRefusal, HostSelector, HostUpdate,
@@ -85,3 +105,5 @@ pub use types::{
     NewInstance, NewLease, NewMaintenance, NotFound, OpenError, OtherInstances, Placing, PlannedMaintenance,
     PreemptibleUsage, Property, ServiceError, Statistics,
 };
+pub use usage::Usage;
+pub use waitlist::Waitlist;

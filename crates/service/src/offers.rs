@@ -23,6 +23,7 @@ use crate::decider::Decider;
 use crate::deciding::never;
 use crate::entries::Entry;
 use crate::execution::draft::Draft;
+use crate::leasing::Leases;
 use crate::leasing::create::Proposed;
 use crate::leasing::update::{Decided, Ground};
 use crate::proposals::forget;
@@ -41,23 +42,34 @@ pub struct Offers {
     pub held: bool,
 }
 
-impl Service {
+/// Offers of what is available instead of what was refused.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterOffers<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> CounterOffers<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// What could be had instead of a new lease that was refused. If `hold`, it is kept free for a while.
-    pub async fn offers_for_lease(
-        &self,
+    pub async fn for_lease(
+        self,
         caller: &Caller,
         new: &NewLease,
         hold: bool,
     ) -> Result<Offers, ServiceError> {
         let now = as_stored(new.asked_at);
-        let find =
-            |state: &State, budget: &Budget| Ok(self.decider.find_offers(state, caller, new, now, budget));
-        self.make_offers(caller, now, hold, None, find).await
+        let find = |state: &State, budget: &Budget| {
+            Ok(self.service.decider.find_offers(state, caller, new, now, budget))
+        };
+        self.make(caller, now, hold, None, find).await
     }
 
     /// What a lease could become instead of what was refused. If `hold`, it is kept free for a while.
-    pub async fn offers_for_change(
-        &self,
+    pub async fn for_change(
+        self,
         caller: &Caller,
         id: LeaseId,
         changes: &LeaseChanges,
@@ -65,22 +77,22 @@ impl Service {
     ) -> Result<Offers, ServiceError> {
         let now = as_stored(changes.asked_at);
         let find = |state: &State, budget: &Budget| {
-            self.decider.find_changes(state, caller, id, changes, now, budget)
+            self.service.decider.find_changes(state, caller, id, changes, now, budget)
         };
-        self.make_offers(caller, now, hold, Some(id), find).await
+        self.make(caller, now, hold, Some(id), find).await
     }
 
-    async fn make_offers(
-        &self,
+    async fn make(
+        self,
         caller: &Caller,
         now: Timestamp,
         hold: bool,
         of: Option<LeaseId>,
         find: impl Fn(&State, &Budget) -> Result<Vec<LeaseRecord>, ServiceError>,
     ) -> Result<Offers, ServiceError> {
-        let hold = hold && !self.decider.settings.offer_hold.is_zero();
+        let hold = hold && !self.service.decider.settings.offer_hold.is_zero();
         if !hold {
-            let offers = self.consider(|budget| find(&self.snapshot(), budget)).await?;
+            let offers = self.service.consider(|budget| find(&self.service.snapshot(), budget)).await?;
             let offers = offers.into_iter().map(Arc::new).collect();
             return Ok(Offers { offers, held: false });
         }
@@ -95,24 +107,24 @@ impl Service {
                 service.wake.notify_one();
             }))
         };
-        self.transact_decided(|budget| find(&self.snapshot(), budget), never, hold_them).await
+        self.service.transact_decided(|budget| find(&self.service.snapshot(), budget), never, hold_them).await
     }
 
     /// Whether offers to the user may be held: a project has at most so many held at once, those that the new ones would
     /// replace not counted, and at most so many in an hour. Beyond that, offers are said and not held.
-    fn may_hold(&self, owner: &Owner, now: Timestamp) -> bool {
-        let limits = self.decider.settings.offer_limits;
-        let state = self.state();
+    fn may_hold(self, owner: &Owner, now: Timestamp) -> bool {
+        let limits = self.service.decider.settings.offer_limits;
+        let state = self.service.state();
         let reserved = state.proposals.reserved().filter(|record| record.lease.owner != *owner);
         let of_project = reserved.filter(|record| record.lease.owner.project == owner.project);
         let groups: BTreeSet<_> = of_project.filter_map(|record| record.lease.standing.group()).collect();
         groups.len() < limits.at_once
-            && self.progress().offers_held.count(&owner.project, now) < limits.hourly
+            && self.service.progress().offers_held.count(&owner.project, now) < limits.hourly
     }
 
     /// What has them hold, instead of those that there were.
-    fn held(&self, owner: &Owner, offers: &[LeaseRecord], of: Option<LeaseId>, now: Timestamp) -> Commit {
-        let state = self.snapshot();
+    fn held(self, owner: &Owner, offers: &[LeaseRecord], of: Option<LeaseId>, now: Timestamp) -> Commit {
+        let state = self.service.snapshot();
         let mut commit = Commit::new(now);
         commit.writes = state.withdrawing_offers(owner, None);
         let own = of.and_then(|id| state.leases.get(id)).map(|record| &record.lease);
@@ -134,18 +146,18 @@ impl Service {
 
     /// A lease that keeps this free.
     fn keeping(
-        &self,
+        self,
         owner: &Owner,
         window: leases::window::Window,
         kept: Vec<(ReservationTerms, Allocation)>,
     ) -> Option<Lease> {
         let (terms, allocations): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
-        let ids = &self.parts.ids;
+        let ids = &self.service.parts.ids;
         let identity = Identity {
             id: LeaseId(ids.uuid()),
             name: String::new(),
             owner: owner.clone(),
-            end_action: self.decider.settings.end_action,
+            end_action: self.service.decider.settings.end_action,
             reservations: terms.iter().map(|_| ReservationId(ids.uuid())).collect(),
         };
         // Windows of what is kept are not empty.
@@ -153,9 +165,9 @@ impl Service {
     }
 
     /// Offers to a project that hold, those first that end first; of all projects, if none is given.
-    pub fn offers(&self, project: Option<&ProjectId>) -> Vec<Arc<LeaseRecord>> {
-        let state = self.state();
-        let offers = state.proposals.offers(self.now());
+    pub fn all(self, project: Option<&ProjectId>) -> Vec<Arc<LeaseRecord>> {
+        let state = self.service.state();
+        let offers = state.proposals.offers(self.service.now());
         offers
             .filter(|record| project.is_none_or(|own| record.lease.owner.project == *own))
             .cloned()
@@ -163,28 +175,28 @@ impl Service {
     }
 
     /// An offer that holds.
-    pub fn offer(&self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
-        held_offer(&self.state(), id, self.now()).ok()
+    pub fn get(self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
+        held_offer(&self.service.state(), id, self.service.now()).ok()
     }
 
     /// Makes the lease that was offered, or changes it so. The other offers that were made with it are withdrawn.
-    pub async fn accept_offer(&self, caller: &Caller, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
+    pub async fn accept(self, caller: &Caller, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
         // It may be another service that made it.
-        self.refresh().await?;
-        let now = self.now();
-        let offer = held_offer(&self.state(), id, now)?;
-        self.expect_rows(offer.lease.reservations.iter().map(|reservation| &reservation.terms), 1);
+        self.service.refresh().await?;
+        let now = self.service.now();
+        let offer = held_offer(&self.service.state(), id, now)?;
+        self.service.expect_rows(offer.lease.reservations.iter().map(|reservation| &reservation.terms), 1);
         let Standing::Offered { of: Some(lease), group, .. } = offer.lease.standing else {
             let decide = |budget: &Budget| self.accepted(caller, id, now, budget);
-            return Ok(self.enter_lease(caller, now, None, decide).await?.lease);
+            return Ok(Leases::of(self.service).enter(caller, now, None, decide).await?.lease);
         };
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
             let offer = held_offer(state, id, now)?;
-            let facts = self.decider.host_facts(state, now);
-            let admission = self.decider.admission(state, &facts, now, ground.budget);
+            let facts = self.service.decider.host_facts(state, now);
+            let admission = self.service.decider.admission(state, &facts, now, ground.budget);
             let updated = admission.accepted_change(&before.lease, &offer.lease)?;
-            self.decider.check_stack_of(state, Some(&before.lease), &updated.lease)?;
+            self.service.decider.check_stack_of(state, Some(&before.lease), &updated.lease)?;
             Ok(Decided {
                 lease: updated.lease,
                 wording: offer.wording.clone(),
@@ -192,37 +204,37 @@ impl Service {
                 moved: Vec::new(),
             })
         };
-        self.change_lease(caller, lease, now, Some(group), decide).await
+        Leases::of(self.service).change(caller, lease, now, Some(group), decide).await
     }
 
     fn accepted(
-        &self,
+        self,
         caller: &Caller,
         id: LeaseId,
         now: Timestamp,
         budget: &Budget,
     ) -> Result<Proposed, ServiceError> {
-        let state = self.snapshot();
+        let state = self.service.snapshot();
         let offer = held_offer(&state, id, now)?;
         let first = state.withdrawing_offers(&caller.owner(), offer.lease.standing.group());
-        let facts = self.decider.host_facts(&state, now);
-        let admission = self.decider.admission(&state, &facts, now, budget);
+        let facts = self.service.decider.host_facts(&state, now);
+        let admission = self.service.decider.admission(&state, &facts, now, budget);
         let lease = admission.accepted(&offer.lease)?;
         // The project may have other leases since.
-        self.decider.check_stack_of(&state, None, &lease)?;
+        self.service.decider.check_stack_of(&state, None, &lease)?;
         let record = LeaseRecord { lease, created_at: now, ..LeaseRecord::clone(&offer) };
         Ok(Proposed { record, first, moved: Vec::new() })
     }
 
     /// Gives back what is kept free for an offer and those that were made with it.
-    pub async fn withdraw_offers(&self, id: LeaseId) -> Result<(), ServiceError> {
+    pub async fn withdraw(self, id: LeaseId) -> Result<(), ServiceError> {
         let withdraw = |state: &State, now| {
             let offer = held_offer(state, id, now)?;
             let group = offer.lease.standing.group();
             let writes = state.withdrawing_offers(&offer.lease.owner, group);
             Ok(Transaction::of(Commit { writes, ..Commit::new(now) }, ()))
         };
-        self.transact(withdraw).await
+        self.service.transact(withdraw).await
     }
 }
 

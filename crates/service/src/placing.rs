@@ -1,6 +1,6 @@
 //! Where an instance may run: what kind of instance a request makes (PRE-02, PRE-03), and on which hosts it may be.
 //!
-//! An external scheduler asks the same as is decided for instances of the service's own ([`Service::hosts_for`]).
+//! An external scheduler asks the same as is decided for instances of the service's own ([`Instances::hosts_for`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use store::LeaseRecord;
 
 use crate::decider::Decider;
 use crate::hints::places;
-use crate::service::Service;
+use crate::instances::Instances;
 use crate::state::State;
 use crate::types::{HostAnswer, HostQuestion, HostRefusal, NotFound, Placing, ServiceError};
 
@@ -29,24 +29,25 @@ pub(crate) struct Place<'a> {
     pub class: Option<Class>,
 }
 
-impl Service {
-    /// Which hosts may have such an instance, and until when: what [`Service::create_instance`] would choose from. Nothing
+impl Instances<'_> {
+    /// Which hosts may have such an instance, and until when: what [`Instances::create`] would choose from. Nothing
     /// is kept free by asking.
-    pub async fn hosts_for(&self, question: &HostQuestion) -> Result<HostAnswer, ServiceError> {
-        self.consider(|budget| self.hosts_now_for(question, budget)).await
+    pub async fn hosts_for(self, question: &HostQuestion) -> Result<HostAnswer, ServiceError> {
+        self.service.consider(|budget| self.hosts_now_for(question, budget)).await
     }
 
-    fn hosts_now_for(&self, question: &HostQuestion, budget: &Budget) -> Result<HostAnswer, ServiceError> {
-        let (state, now) = (self.snapshot(), self.now());
+    fn hosts_now_for(self, question: &HostQuestion, budget: &Budget) -> Result<HostAnswer, ServiceError> {
+        let (state, now) = (self.service.snapshot(), self.service.now());
         if let Some(moved) = self.moved(&state, question) {
             return Ok(moved);
         }
         let Place { kind, within, size, class } =
-            self.decider.place_of(&state, &question.project, &question.placing, now)?;
+            self.service.decider.place_of(&state, &question.project, &question.placing, now)?;
         let hints = places(&state, &question.project, &question.placing.others)?;
-        let backfill = self.decider.backfill(&state, kind, now);
-        let facts = self.decider.host_facts(&state, now);
+        let backfill = self.service.decider.backfill(&state, kind, now);
+        let facts = self.service.decider.host_facts(&state, now);
         let admission = self
+            .service
             .decider
             .admission_at(&state, &facts, now)
             .with_backfill(backfill.as_ref())
@@ -57,16 +58,16 @@ impl Service {
         };
         // Guests that are about to be there need room; who has no size asks for none.
         let verdicts = match size {
-            Some(_) => filter(&self.decider.expected(&state)),
-            None => filter(&self.observed()),
+            Some(_) => filter(&self.service.decider.expected(&state)),
+            None => filter(&self.service.observed()),
         };
-        let rules = &self.decider.settings.plan_rules;
+        let rules = &self.service.decider.settings.plan_rules;
         let notice = rules.notice(class.as_ref());
         let leaves = |until: Timestamp| match kind {
             InstanceKind::Preemptible => rules.asks_at(until, notice).max(now),
             InstanceKind::Reserved { .. } | InstanceKind::Regular => until,
         };
-        let closed = kind == InstanceKind::Regular && !self.decider.settings.open_pool;
+        let closed = kind == InstanceKind::Regular && !self.service.decider.settings.open_pool;
         let verdicts = verdicts.into_iter().map(|(name, verdict)| {
             let verdict = verdict.map(|until| until.map(leaves)).map_err(HostRefusal::Unfit);
             (name, if closed { verdict.and(Err(HostRefusal::Closed)) } else { verdict })
@@ -87,9 +88,9 @@ impl Service {
     }
 
     /// The answer for a guest that is moved for a lease: it may go where it is moved to, and nowhere else.
-    fn moved(&self, state: &State, question: &HostQuestion) -> Option<HostAnswer> {
+    fn moved(self, state: &State, question: &HostQuestion) -> Option<HostAnswer> {
         let guest = question.instance?;
-        let observed = self.observed();
+        let observed = self.service.observed();
         let hunts = state.leases.hunters().filter_map(|record| record.lease.hunt.as_ref());
         let mut moves = hunts.flat_map(|hunt| hunt.open(&observed));
         let to = state.inventory.host(moves.find(|mov| mov.guest == guest)?.to)?.name.clone();

@@ -11,12 +11,22 @@ use crate::types::{Caller, NotFound, ServiceError};
 /// Longer than that no pattern needs to be, in characters.
 const MOST_CHARACTERS: usize = 255;
 
-impl Service {
+/// Projects whose instances are preemptible unless a request says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct PreemptibleProjects<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> PreemptibleProjects<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// All patterns, those of the settings first; for each when it was entered, if not there.
-    pub fn preemptible_projects(&self) -> Vec<(ProjectPattern, Option<Timestamp>)> {
+    pub fn all(self) -> Vec<(ProjectPattern, Option<Timestamp>)> {
         let settings =
-            self.decider.settings.preemption.projects.iter().map(|pattern| (pattern.clone(), None));
-        let state = self.state();
+            self.service.decider.settings.preemption.projects.iter().map(|pattern| (pattern.clone(), None));
+        let state = self.service.state();
         let entered = state.preemptible_projects.values();
         let entered = entered.map(|record| (record.pattern.clone(), Some(record.created_at)));
         settings.chain(entered).collect()
@@ -24,12 +34,12 @@ impl Service {
 
     /// Lists the projects of a pattern: instances that they start from now on are preemptible. Says since when, if they are
     /// listed by this and not by the settings alone.
-    pub async fn list_preemptible_project(
-        &self,
+    pub async fn add(
+        self,
         caller: &Caller,
         pattern: ProjectPattern,
     ) -> Result<PreemptibleProjectRecord, ServiceError> {
-        if !self.decider.settings.preemptible_by_project {
+        if !self.service.decider.settings.preemptible_by_project {
             let why = "servers of this fleet are preemptible by what marks them, or by preemptible.projects of the settings";
             return Err(ServiceError::Conflict(why.to_owned()));
         }
@@ -39,26 +49,22 @@ impl Service {
                 "the pattern of projects is not 1 to {MOST_CHARACTERS} characters that can be shown"
             )));
         }
-        let writer = self.writer().await?;
-        if let Some(known) = self.state().preemptible_projects.get(&text) {
+        let writer = self.service.writer().await?;
+        if let Some(known) = self.service.state().preemptible_projects.get(&text) {
             return Ok(known.clone());
         }
-        let record = PreemptibleProjectRecord { pattern, created_at: self.now() };
+        let record = PreemptibleProjectRecord { pattern, created_at: self.service.now() };
         let write = Write::PreemptibleProject(record.clone());
         writer.write_one(caller, "preemptible_project.create", &text, write).await?;
         Ok(record)
     }
 
     /// Takes a pattern off the list. Instances that are preemptible already stay so.
-    pub async fn unlist_preemptible_project(
-        &self,
-        caller: &Caller,
-        pattern: ProjectPattern,
-    ) -> Result<(), ServiceError> {
+    pub async fn remove(self, caller: &Caller, pattern: ProjectPattern) -> Result<(), ServiceError> {
         let text = pattern.to_string();
-        let writer = self.writer().await?;
-        if !self.state().preemptible_projects.contains_key(&text) {
-            return Err(if self.decider.settings.preemption.projects.contains(&pattern) {
+        let writer = self.service.writer().await?;
+        if !self.service.state().preemptible_projects.contains_key(&text) {
+            return Err(if self.service.decider.settings.preemption.projects.contains(&pattern) {
                 ServiceError::Conflict(format!("{text} is listed in the settings, preemptible.projects"))
             } else {
                 ServiceError::NotFound(NotFound::PreemptibleProject(text))

@@ -8,7 +8,7 @@ use leases::properties::PropertyChange;
 use leases::terms::{ReservationTerms, Terms};
 use leases::text::{Quoted, quoted_list};
 
-use crate::service::Service;
+use crate::hosts::Hosts;
 use crate::types::Property;
 
 /// How many of the names of a request are looked at: each is looked for on each host.
@@ -20,17 +20,17 @@ const MOST_COMPARED: usize = 1000;
 /// Names of fields, which all hosts have, are proposed if one letter in so many differs, at most.
 const NEARLY: usize = 3;
 
-impl Service {
+impl Hosts<'_> {
     /// Which of these properties no host has, in words, with those that there are: capabilities that `shown` lets through,
     /// those first that are spelled most like them. Nothing if hosts have them all.
     pub fn unknown_properties<'n>(
-        &self,
+        self,
         asked: impl IntoIterator<Item = &'n str>,
         shown: impl Fn(&Property) -> bool,
     ) -> Option<String> {
         let mut unknown: BTreeSet<&str> =
             asked.into_iter().filter(|name| !Host::FIELDS.contains(name)).take(MOST_ASKED).collect();
-        let state = self.state();
+        let state = self.service.state();
         for host in state.inventory.hosts() {
             if unknown.is_empty() {
                 return None;

@@ -4,8 +4,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use ambient::{Clock, Ids};
-use fleet::Fleet;
+use fleet::{Fleet, FleetError};
 use jiff::Timestamp;
+use leases::hints::HintRules;
+use leases::host::FloatingIp;
 use leases::plan::Observed;
 use store::{Store, StoreError};
 use tokio::sync::{Notify, watch};
@@ -16,7 +18,7 @@ use crate::execution::progress::Progress;
 use crate::places::Places;
 use crate::settings::Settings;
 use crate::state::State;
-use crate::types::{Enforcer, OpenError};
+use crate::types::{Enforcer, OpenError, ServiceError};
 
 /// What a service is made of.
 #[derive(Clone, Debug)]
@@ -127,6 +129,43 @@ impl Service {
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
         self.decider.progress()
+    }
+
+    /// What hints may be given.
+    pub fn hint_rules(&self) -> &HintRules {
+        &self.decider.settings.rules.hints
+    }
+
+    /// All addresses that may be leased, for the fleet to say who has them.
+    pub(crate) fn addresses(&self) -> Vec<FloatingIp> {
+        self.state().inventory.floating_ips().cloned().collect()
+    }
+
+    /// What the fleet says, if it says it within the time that a step may take.
+    pub(crate) async fn in_time<T>(
+        &self,
+        call: impl Future<Output = Result<T, FleetError>>,
+    ) -> Result<T, ServiceError> {
+        let limit = self.now() + self.decider.settings.claim_time;
+        self.until(limit, call).await.map_err(|error| match error {
+            FleetError::Unavailable(why) => ServiceError::Fleet(why),
+            FleetError::Refused(why) => ServiceError::Conflict(why),
+        })
+    }
+
+    /// What the fleet says, if it says it by then.
+    pub(crate) async fn until<T>(
+        &self,
+        limit: Timestamp,
+        call: impl Future<Output = Result<T, FleetError>>,
+    ) -> Result<T, FleetError> {
+        tokio::select! {
+            biased;
+            answer = call => answer,
+            () = self.parts.clock.sleep_until(limit) => {
+                Err(FleetError::Unavailable("no answer in time".to_owned()))
+            }
+        }
     }
 
     /// Wakes the loop if that instant comes before it would look at the clock by itself.

@@ -27,7 +27,7 @@ use store::{
 };
 
 use crate::attributes::attributes_of;
-use crate::instance_index::Instances;
+use crate::instance_index::InstanceIndex;
 use crate::listing::{Order, Page, Position};
 use crate::proposals::{Proposals, forget};
 use crate::sorted::Sorted;
@@ -110,11 +110,11 @@ pub(crate) struct State {
     /// What became of steps.
     pub history: History,
     /// All leases.
-    pub leases: Leases,
+    pub leases: LeaseIndex,
     /// What is kept like leases and is none yet.
     pub proposals: Proposals,
     /// All instances.
-    pub instances: Instances,
+    pub instances: InstanceIndex,
 }
 
 impl State {
@@ -125,7 +125,7 @@ impl State {
             .with_leases(records().filter(|lease| lease.standing.is_firm()), now)?;
         let offered =
             Calendar::new(cleaning_time).with_leases(records().filter(|lease| is_for_offers(lease)), now)?;
-        let (mut leases, mut proposals) = (Leases::default(), Proposals::default());
+        let (mut leases, mut proposals) = (LeaseIndex::default(), Proposals::default());
         for record in snapshot.leases {
             if record.lease.standing.is_firm() {
                 leases.put(Arc::new(record));
@@ -133,7 +133,7 @@ impl State {
                 proposals.put(Arc::new(record));
             }
         }
-        let mut instances = Instances::default();
+        let mut instances = InstanceIndex::default();
         for record in snapshot.instances {
             instances.put(Arc::new(record));
         }
@@ -460,7 +460,7 @@ fn take_over<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<It
 
 /// All leases, with indexes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Leases {
+pub(crate) struct LeaseIndex {
     records: BTreeMap<LeaseId, Arc<LeaseRecord>>,
     order: Order,
     by_status: BTreeMap<LeaseStatus, u64>,
@@ -480,7 +480,7 @@ pub(crate) struct Leases {
     hunters: BTreeSet<LeaseId>,
 }
 
-impl Leases {
+impl LeaseIndex {
     pub fn get(&self, id: LeaseId) -> Option<&Arc<LeaseRecord>> {
         self.records.get(&id)
     }

@@ -27,22 +27,32 @@ use crate::transact::Transaction;
 use crate::types::{Caller, NewLease, NotFound, ServiceError};
 use crate::writing::audit;
 
-impl Service {
+/// Requests that wait until there is enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Waitlist<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> Waitlist<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
     /// The request as it would wait. An error if it cannot.
     pub(crate) fn to_wait(
-        &self,
+        self,
         identity: &Identity,
         new: &NewLease,
         refusal: Refusal,
         now: Timestamp,
     ) -> Result<Proposed, ServiceError> {
-        if self.parts.enforcer.is_some() {
+        if self.service.parts.enforcer.is_some() {
             // It would have to be asked about hosts that nobody knows yet, long after who asked has gone.
             let text = "There is no waitlist where an external service limits leases";
             return Err(ServiceError::Conflict(format!("{refusal}. {text}.")));
         }
-        let state = self.state();
-        let limit = self.decider.settings.waitlist_limit;
+        let state = self.service.state();
+        let limit = self.service.decider.settings.waitlist_limit;
         if state.proposals.waiting_of(&identity.owner.project) >= limit {
             let text = format!("{limit} requests of the project are on the waitlist already");
             return Err(ServiceError::Conflict(format!("{refusal}. {text}.")));
@@ -58,11 +68,11 @@ impl Service {
         }
         let nothing = terms.reservations.iter().map(no_allocation).collect();
         let identity = Identity {
-            end_action: end_action(&state, new.end_action, self.decider.settings.end_action, &[]),
+            end_action: end_action(&state, new.end_action, self.service.decider.settings.end_action, &[]),
             ..identity.clone()
         };
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
-        let lease = Lease::new(identity, terms, nothing, self.decider.settings.rules.before_end_lead);
+        let lease = Lease::new(identity, terms, nothing, self.service.decider.settings.rules.before_end_lead);
         let lease = lease.standing(Standing::Waiting { until, within });
         let record = LeaseRecord::new(lease, wording, now);
         Ok(Proposed { record, first: Vec::new(), moved: Vec::new() })
@@ -70,20 +80,20 @@ impl Service {
 
     /// Requests that wait, the first one first, with their places in the line; of one project, if it is given. Places
     /// count those of all projects.
-    pub fn waitlist(&self, project: Option<&ProjectId>) -> Vec<(usize, Arc<LeaseRecord>)> {
-        let state = self.state();
+    pub fn all(self, project: Option<&ProjectId>) -> Vec<(usize, Arc<LeaseRecord>)> {
+        let state = self.service.state();
         let waiting = (1..).zip(state.proposals.waiting());
         let own = waiting.filter(|(_, record)| project.is_none_or(|own| record.lease.owner.project == *own));
         own.map(|(place, record)| (place, record.clone())).collect()
     }
 
     /// A request that waits.
-    pub fn waiting(&self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
-        waiting(&self.state(), id).cloned()
+    pub fn get(self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
+        waiting(&self.service.state(), id).cloned()
     }
 
     /// Takes a request from the waitlist.
-    pub async fn stop_waiting(&self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
+    pub async fn withdraw(self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
         let stop = |state: &State, now| {
             let record = waiting(state, id).ok_or(ServiceError::NotFound(NotFound::Waiting(id)))?;
             let mut commit = Commit::new(now);
@@ -92,16 +102,16 @@ impl Service {
             commit.notifications.push(notice(notices::WITHDRAWN, record));
             Ok(Transaction::of(commit, ()))
         };
-        self.transact(stop).await
+        self.service.transact(stop).await
     }
 
     /// Makes a lease of the first request that waits and can be had. Says whether there was any.
-    pub(crate) async fn serve(&self, now: Timestamp) -> Result<bool, StoreError> {
+    pub(crate) async fn promote(self, now: Timestamp) -> Result<bool, StoreError> {
         let holds = |state: &State, (before, served): &(Arc<LeaseRecord>, LeaseRecord)| {
             waiting(state, before.lease.id).is_some()
-                && self.decider.still_hold(state, &[(None, served)], now)
+                && self.service.decider.still_hold(state, &[(None, served)], now)
         };
-        let found = self.decided_by_pass(|budget| self.servable(now, budget), holds).await?;
+        let found = self.service.decided_by_pass(|budget| self.promotable(now, budget), holds).await?;
         let Some((writer, (before, served))) = found else { return Ok(false) };
         let id = served.lease.id;
         let mut commit = Commit::new(now);
@@ -119,19 +129,19 @@ impl Service {
         }
     }
 
-    fn servable(&self, now: Timestamp, budget: &Budget) -> Option<(Arc<LeaseRecord>, LeaseRecord)> {
-        let state = self.snapshot();
-        let facts = self.decider.host_facts(&state, now);
+    fn promotable(self, now: Timestamp, budget: &Budget) -> Option<(Arc<LeaseRecord>, LeaseRecord)> {
+        let state = self.service.snapshot();
+        let facts = self.service.decider.host_facts(&state, now);
         let known = (state.revision, facts.occupied.clone());
-        if !self.decider.any_waiting_to_try(&state, &known) {
+        if !self.service.decider.any_waiting_to_try(&state, &known) {
             return None;
         }
-        let admission = self.decider.admission(&state, &facts, now, budget).without_hunts();
+        let admission = self.service.decider.admission(&state, &facts, now, budget).without_hunts();
         let waiting: Vec<_> = state.proposals.waiting().collect();
         let serve = |record: &Arc<LeaseRecord>| {
             let lease = &record.lease;
             let terms = asked_by(lease)?;
-            let rules = &self.decider.settings.housekeeping;
+            let rules = &self.service.decider.settings.housekeeping;
             let grant = admission.grant_usual(&lease.owner.project, &terms, rules).ok()?;
             let identity = Identity {
                 id: lease.id,
@@ -140,12 +150,12 @@ impl Service {
                 end_action: lease.end_action,
                 reservations: lease.reservations.iter().map(|reservation| reservation.id).collect(),
             };
-            let lead = self.decider.settings.rules.before_end_lead;
+            let lead = self.service.decider.settings.rules.before_end_lead;
             let served = Lease::new(identity, grant.terms, grant.allocations, lead);
-            self.decider.check_stack_of(&state, None, &served).ok()?;
+            self.service.decider.check_stack_of(&state, None, &served).ok()?;
             Some((Arc::clone(record), record.becomes(served, now)))
         };
-        let found = self.decider.go_on(|memos| &mut memos.to_serve, &waiting, known, budget, serve);
+        let found = self.service.decider.go_on(|memos| &mut memos.to_serve, &waiting, known, budget, serve);
         found.any()
     }
 }

@@ -186,9 +186,9 @@ impl Simulation {
         let mut world = world.map_err(|error| failure(error.to_string()))?;
         world.take_on(&layout).await.map_err(|error| failure(error.to_string()))?;
         if ways.settings.energy.repack_watt_hours.is_some() {
-            for host in world.service.hosts() {
+            for host in world.service.hosts().all() {
                 let operator = operator();
-                let noted = world.service.update_host(&operator, host.host.id, drawing(host.host.id));
+                let noted = world.service.hosts().update(&operator, host.host.id, drawing(host.host.id));
                 world.wait_for(noted).await.map_err(|error| failure(error.to_string()))?;
             }
         }
@@ -196,7 +196,7 @@ impl Simulation {
         for last in 200..204 {
             let new = NewFloatingIp { network: network.clone(), address: [203, 0, 113, last].into() };
             let operator = operator();
-            let added = world.wait_for(world.service.add_floating_ip(&operator, new)).await;
+            let added = world.wait_for(world.service.floating_ips().add(&operator, new)).await;
             added.map_err(|error| failure(error.to_string()))?;
         }
         if !ways.news {
@@ -285,7 +285,7 @@ impl Simulation {
             let (id, window) = (record.lease.id, record.lease.window);
             [(window.start(), id), (window.end(), id)]
         };
-        let leases = self.world.service.leases(&LeaseFilter::default());
+        let leases = self.world.service.leases().all(&LeaseFilter::default());
         let coming = leases.iter().flat_map(turns).filter(|(at, _)| now < *at && *at < some_time).min();
         let Some((at, id)) = coming else { return some_time };
         self.target = Some(id);
@@ -402,7 +402,7 @@ impl Simulation {
 
     /// Something goes wrong that is more than a lost message.
     async fn mishap(&mut self) -> Result<(), String> {
-        let hosts: Vec<HostId> = self.world.service.hosts().iter().map(|host| host.host.id).collect();
+        let hosts: Vec<HostId> = self.world.service.hosts().all().iter().map(|host| host.host.id).collect();
         let Some(host) = hosts.choose(&mut self.rng).copied() else { return Ok(()) };
         let outage = SignedDuration::from_mins(self.rng.random_range(1..24 * 60));
         let back = self.world.now() + outage;
@@ -450,11 +450,12 @@ impl Simulation {
                 self.note(format!("host {host} is taken out of service"));
                 let operator = operator();
                 self.asked = self.any();
-                let removed = self.service().remove_host(&operator, host);
+                let removed = self.service().hosts().remove(&operator, host);
                 let removed = self.world.wait_for(removed).await;
                 if removed.is_ok() {
                     let selector = service::HostSelector::Id(host);
-                    let added = self.service().add_host(&operator, selector, Vec::new(), FreePool::DEFAULT);
+                    let added =
+                        self.service().hosts().add(&operator, selector, Vec::new(), FreePool::DEFAULT);
                     let _ = self.world.wait_for(added).await;
                 }
                 self.world.touched_one(self.asked);
@@ -535,7 +536,7 @@ impl Simulation {
 
     /// All leases are deleted, and then there are none.
     async fn take_away(&mut self) -> Result<(), String> {
-        for record in self.world.service.leases(&LeaseFilter::default()) {
+        for record in self.world.service.leases().all(&LeaseFilter::default()) {
             self.delete(&record).await;
         }
         self.go_on_until(self.world.now() + SignedDuration::from_hours(1)).await?;

@@ -114,19 +114,19 @@ impl Replica {
     /// A task that has ended.
     fn done(&mut self) -> Option<Done> {
         let done = tokio::task::unconstrained(self.running.next()).now_or_never().flatten()?;
-        self.service.note(done.clone());
+        self.service.execution().note(done.clone());
         self.wanted = true;
         Some(done)
     }
 
     /// Goes through a cycle.
     async fn cycle(&mut self) -> Vec<Task> {
-        let cycle = self.service.cycle().await;
+        let cycle = self.service.execution().cycle().await;
         self.wanted = false;
         self.wake_at = cycle.wake_at;
         for task in cycle.tasks.clone() {
             let service = self.service.clone();
-            self.running.push(async move { service.perform(task).await }.boxed());
+            self.running.push(async move { service.execution().perform(task).await }.boxed());
         }
         cycle.tasks
     }
@@ -203,7 +203,7 @@ impl World {
         for host in machines.unwrap_or_default().into_iter().map(|machine| machine.id) {
             let capabilities = layout.capabilities(host).into_iter().collect();
             let operator = operator();
-            self.wait_for(self.service.add_host(
+            self.wait_for(self.service.hosts().add(
                 &operator,
                 HostSelector::Id(host),
                 capabilities,

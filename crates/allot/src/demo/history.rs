@@ -57,12 +57,15 @@ impl Past<'_> {
         let operator = caller("admin", "operator");
         for host in (1..=hosts).map(HostId) {
             let capabilities = layout.capabilities(host).into_iter().collect();
-            self.service.add_host(&operator, HostSelector::Id(host), capabilities, FreePool::DEFAULT).await?;
+            self.service
+                .hosts()
+                .add(&operator, HostSelector::Id(host), capabilities, FreePool::DEFAULT)
+                .await?;
         }
         for last in 110..118 {
             let address = IpAddr::V4(Ipv4Addr::new(203, 0, 113, last));
             let new = NewFloatingIp { network: NetworkId("public".to_owned()), address };
-            self.service.add_floating_ip(&operator, new).await?;
+            self.service.floating_ips().add(&operator, new).await?;
         }
         for (name, vcpus, memory_mib, disk_gib) in
             [("m1.small", 2, 4096, 20), ("m1.large", 8, 32_768, 80), ("c1.huge", 48, 131_072, 200)]
@@ -78,7 +81,7 @@ impl Past<'_> {
                 extra_specs: BTreeMap::new(),
                 created_at: self.clock.now(),
             };
-            self.service.put_flavor(&operator, flavor).await?;
+            self.service.flavors().put(&operator, flavor).await?;
         }
         Ok(())
     }
@@ -92,11 +95,16 @@ impl Past<'_> {
             "end_date": date(booking.end),
             "reservations": [booking.what.reservation()],
         });
-        let flavors = |id: &str| self.service.flavor(id).map(|flavor| FlavorRecord::clone(&flavor));
+        let flavors = |id: &str| self.service.flavors().get(id).map(|flavor| FlavorRecord::clone(&flavor));
         let asked_at = self.clock.now();
-        let request =
-            LeaseRequest::read(&body, asked_at, &self.service.deadlines(), &flavors, &Limits::default())
-                .map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))?;
+        let request = LeaseRequest::read(
+            &body,
+            asked_at,
+            &self.service.leases().deadlines(),
+            &flavors,
+            &Limits::default(),
+        )
+        .map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))?;
         let new = NewLease {
             asked_at,
             name: request.name,
@@ -105,7 +113,7 @@ impl Past<'_> {
             end_action: request.end_action,
             waits: request.waits,
         };
-        let created = self.service.create_lease(&caller(booking.project, booking.user), new, None).await;
+        let created = self.service.leases().create(&caller(booking.project, booking.user), new, None).await;
         created.map(drop).map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))
     }
 
@@ -113,11 +121,11 @@ impl Past<'_> {
     async fn advance(&self, until: Timestamp) -> Result<(), DemoError> {
         let mut cycles = 0;
         loop {
-            let cycle = self.service.cycle().await;
+            let cycle = self.service.execution().cycle().await;
             let idle = cycle.tasks.is_empty();
             for task in cycle.tasks {
-                let done = self.service.perform(task).await;
-                self.service.note(done);
+                let done = self.service.execution().perform(task).await;
+                self.service.execution().note(done);
             }
             let now = self.clock.now();
             let next = self.fleet.next_event().map_or(cycle.wake_at, |event| event.min(cycle.wake_at));
@@ -139,7 +147,7 @@ impl Past<'_> {
 
 /// Starts instances of the present: some in a lease that runs, some that the next lease of their host preempts.
 pub(super) async fn start_instances(service: Arc<Service>) {
-    let lease = service.leases(&LeaseFilter::default()).into_iter();
+    let lease = service.leases().all(&LeaseFilter::default()).into_iter();
     let lease = lease.map(|record| record.lease.clone()).find(|lease| lease.name == "lattice");
     let lease = lease.map(|lease| lease.id);
     let wanted = [
@@ -167,12 +175,12 @@ async fn start(service: &Service, caller: &Caller, new: NewInstance) -> Result<(
     const ATTEMPTS: u32 = 40;
     const PAUSE: Duration = Duration::from_millis(250);
     for _ in 1..ATTEMPTS {
-        match service.create_instance(caller, new.clone()).await {
+        match service.instances().create(caller, new.clone()).await {
             Err(ServiceError::NoHost(_)) => tokio::time::sleep(PAUSE).await,
             done => return done.map(drop),
         }
     }
-    service.create_instance(caller, new).await.map(drop)
+    service.instances().create(caller, new).await.map(drop)
 }
 
 fn hours(from: Timestamp, hours: f64) -> Timestamp {

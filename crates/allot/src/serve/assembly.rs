@@ -129,7 +129,7 @@ impl Assembly {
         const SHOWN: usize = 12;
         let url = self.url();
         tracing::info!(url, "serving leases");
-        if self.service.hosts().is_empty() && !self.machines.is_empty() {
+        if self.service.hosts().all().is_empty() && !self.machines.is_empty() {
             let names = self.machines.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(" ");
             let more = self.machines.len().saturating_sub(SHOWN);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -118,7 +118,7 @@ impl Keyring {
         let random = [self.ids.uuid(), self.ids.uuid(), self.ids.uuid()].map(u128::to_be_bytes).concat();
         let number = newest.map_or(1, |key| key.number.saturating_add(1));
         let key = TokenKey { number, secret: digest(&random).to_vec(), at: now };
-        self.service.add_token_key(&key, self.oldest_needed(&state.keys, now)).await?;
+        self.service.tokens().add_key(&key, self.oldest_needed(&state.keys, now)).await?;
         // Another service may have been faster.
         let state = self.read().await?;
         Ok(state.keys.last().cloned().unwrap_or(key))
@@ -169,7 +169,7 @@ impl Keyring {
         } else {
             Revocation { user: user.clone(), token: Some(token), at, until }
         };
-        self.service.revoke_token(&revocation).await?;
+        self.service.tokens().revoke(&revocation).await?;
         self.read().await.map(drop)
     }
 
@@ -210,7 +210,7 @@ impl Keyring {
     /// Reads the store.
     async fn read(&self) -> Result<Arc<TokenState>, ServiceError> {
         let since = Stopwatch::start();
-        let state = Arc::new(self.service.tokens().await?);
+        let state = Arc::new(self.service.tokens().all().await?);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // What was asked for earlier may come later.
         if known.since.is_none_or(|other| other.elapsed() >= since.elapsed()) {

@@ -76,24 +76,24 @@ async fn tell_next(
     metrics: &Metrics,
     told: &mut Option<u64>,
 ) -> Result<(), TellError> {
-    if !service.lead(listener.name(), TERM).await? {
+    if !service.notifications().lead(listener.name(), TERM).await? {
         *told = None;
         tokio::time::sleep(PATIENCE).await;
         return Ok(());
     }
     let last = match *told {
         Some(last) => last,
-        None => service.delivered(listener.name()).await?,
+        None => service.notifications().delivered(listener.name()).await?,
     };
     *told = Some(last);
     // Not for longer than the term: it has to be prolonged.
-    let _ = tokio::time::timeout(PATIENCE, service.notified(last)).await;
+    let _ = tokio::time::timeout(PATIENCE, service.notifications().wait_after(last)).await;
     let since = Stopwatch::start();
-    for notification in service.notifications(last, BATCH).await? {
+    for notification in service.notifications().after(last, BATCH).await? {
         listener.tell(&notification).await?;
         metrics.pushed(listener.name(), true);
         *told = Some(notification.number);
-        service.set_delivered(listener.name(), notification.number).await?;
+        service.notifications().set_delivered(listener.name(), notification.number).await?;
         if since.elapsed() > PATIENCE {
             break;
         }
@@ -118,7 +118,7 @@ pub(crate) async fn push(
                 _ = stop.wait_for(|stop| *stop) => {}
             }
             // Another need not wait until the term is over. If this fails, it does.
-            let _ = service.lead(listener.name(), SignedDuration::ZERO).await;
+            let _ = service.notifications().lead(listener.name(), SignedDuration::ZERO).await;
         }
     }))
     .await;

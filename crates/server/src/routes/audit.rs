@@ -51,7 +51,7 @@ pub(crate) async fn list(
     let limit = options.limit()?;
     let limit = limit.unwrap_or(USUAL).min(app.inner.config.limits.page);
     // One more, to know whether there is one.
-    let mut found = app.service().audit(&filter, marker, limit.saturating_add(1)).await?;
+    let mut found = app.service().audit().page(&filter, marker, limit.saturating_add(1)).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let audit_links = found.last().filter(|_| more).map(|(number, _)| next_link(&uri, number));

@@ -58,7 +58,7 @@ pub(crate) async fn show(
     let asked = read_asked(&asked, &|id| flavors.get(id).cloned())?;
     let resource_type = asked.resource_type();
     let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
-    let found = async move { service.availability(&project, &asked, within, length).await };
+    let found = async move { service.calendar().availability(&project, &asked, within, length).await };
     let (found, best) = session.consider(found).await??;
     bounded(found.steps.len(), "ask for a shorter time")?;
     let availability = Availability::new(resource_type, &within, &found, best.as_deref());
@@ -89,7 +89,7 @@ pub(crate) async fn of_flavors(
     let flavors: Vec<String> = if let Some(id) = options.text("flavor_id") {
         vec![id.to_owned()]
     } else {
-        let flavors = app.service().flavors();
+        let flavors = app.service().flavors().all();
         flavors.iter().filter(|record| record.public || all).map(|record| record.id.clone()).collect()
     };
     let usable = usable_flavors(&app, &session, flavors.iter().map(String::as_str)).await?;
@@ -100,7 +100,7 @@ pub(crate) async fn of_flavors(
     };
     let asked = flavors.iter().map(ask).collect::<Result<Vec<_>, _>>()?;
     let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
-    let found = async move { service.availability_of_each(&project, &asked, within).await };
+    let found = async move { service.calendar().availability_of_each(&project, &asked, within).await };
     let found = session.consider(found).await??;
     bounded(found.iter().map(|found| found.steps.len()).sum(), "ask for one flavor, or for a shorter time")?;
     let flavors = flavors.into_iter().zip(&found);

@@ -93,7 +93,7 @@ pub(crate) async fn show(
         all_leases: session.may(Rule::CalendarGetNames),
         all_hosts: session.may(Rule::HostsGet),
     };
-    let sees_pools = viewer.all_hosts || !app.service().is_hidden(POOL_PROPERTY);
+    let sees_pools = viewer.all_hosts || !app.service().calendar().is_hidden(POOL_PROPERTY);
     let question = CalendarQuestion {
         within: window(&app, &options)?,
         pool: pool(&app, &options, sees_pools)?,
@@ -119,12 +119,12 @@ pub(crate) async fn show(
     };
     // What is kept is asked about each time, by whoever has kept it and nobody else.
     let about = |tag: String| [(ETAG, tag), (CACHE_CONTROL, "private, no-cache".to_owned())];
-    let current = tag(app.service().revision());
+    let current = tag(app.service().calendar().revision());
     if knows(&headers, &current) {
         return Ok((StatusCode::NOT_MODIFIED, about(current)).into_response());
     }
     let (service, asked) = (Arc::clone(app.service()), question.clone());
-    let page = session.consider(async move { service.calendar(&asked).await }).await??;
+    let page = session.consider(async move { service.calendar().page(&asked).await }).await??;
     let own = &session.identity.project;
     let host = |host: service::CalendarHost| {
         let (bars, buckets) = match host.row {
@@ -174,7 +174,7 @@ fn window(app: &App, options: &Options) -> Result<Window, ApiError> {
 /// The pool that is asked about.
 fn pool(app: &App, options: &Options, may_know: bool) -> Result<Option<FreePoolId>, ApiError> {
     let Some(name) = options.text("pool") else { return Ok(None) };
-    let pool = app.service().free_pool(name).filter(|_| may_know);
+    let pool = app.service().free_pools().get(name).filter(|_| may_know);
     let missing = || {
         ApiError::new(
             StatusCode::BAD_REQUEST,
@@ -197,7 +197,7 @@ fn group(
     let open = match name {
         POOL_PROPERTY => sees_pools,
         "availability_zone" => true,
-        _ => !Host::FIELDS.contains(&name) && !app.service().is_hidden(name),
+        _ => !Host::FIELDS.contains(&name) && !app.service().calendar().is_hidden(name),
     };
     if viewer.all_hosts || open {
         return Ok(Some(name.to_owned()));
@@ -289,12 +289,12 @@ fn events(following: Following) -> impl Stream<Item = Result<Event, Infallible>>
                 tokio::time::sleep_until(at + TOLD_EVERY).await;
             }
             loop {
-                let revision = app.service().revision();
+                let revision = app.service().calendar().revision();
                 let text = revision_text(&app, revision);
                 if following.known.as_ref() != Some(&text) {
                     return text;
                 }
-                app.service().changed_since(revision).await;
+                app.service().calendar().changed_since(revision).await;
             }
         };
         let text = tokio::select! {

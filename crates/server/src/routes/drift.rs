@@ -21,7 +21,7 @@ use crate::policy::Rule;
 pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Json<DriftBody>, ApiError> {
     session.allow(&app, Rule::DriftGet)?;
     let projects = app.projects();
-    Ok(Json(body(&app.service().drift(projects.as_deref()).await?)))
+    Ok(Json(body(&app.service().repairs().drift(projects.as_deref()).await?)))
 }
 
 /// Sets differences right where that can be done; the answer has what is left.
@@ -33,7 +33,7 @@ pub(crate) async fn repair(State(app): State<App>, session: Session) -> Result<J
     session.allow(&app, Rule::DriftRepair)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let projects = app.projects();
-    let left = session.change(async move { service.repair_drift(&caller, projects.as_deref()).await });
+    let left = session.change(async move { service.repairs().repair(&caller, projects.as_deref()).await });
     let left = left.await??;
     Ok(Json(body(&left)))
 }
@@ -68,7 +68,7 @@ async fn accept(app: &App, session: &Session, what: Acceptable) -> Result<Json<D
     let (service, caller, projects) = (Arc::clone(app.service()), session.caller(), app.projects());
     let left = session.change(async move {
         service.accept(&caller, what).await?;
-        service.drift(projects.as_deref()).await
+        service.repairs().drift(projects.as_deref()).await
     });
     Ok(Json(body(&left.await??)))
 }

@@ -33,19 +33,19 @@ pub(crate) async fn plan(
     let service = app.service();
     let horizon = options.text("horizon").map(horizon).transpose()?;
     let planner = Arc::clone(service);
-    let plan = session.consider(async move { planner.energy_plan(horizon).await }).await??;
+    let plan = session.consider(async move { planner.power_saving().plan(horizon).await }).await??;
     let pools = pools(&app);
     let names: BTreeMap<HostId, String> =
-        service.hosts().iter().map(|record| (record.host.id, record.host.name.clone())).collect();
+        service.hosts().all().iter().map(|record| (record.host.id, record.host.name.clone())).collect();
     let name = |host: HostId| names.get(&host).cloned().unwrap_or_default();
     let shown = plan.pools.iter().map(|(id, plan)| {
         let pool = pools.get(id).map_or("", String::as_str);
         EnergyPool::new(*id, pool, plan, name)
     });
     let now = service.now();
-    let end = Window::starting(now, horizon.unwrap_or(service.energy().rules.horizon)).end();
+    let end = Window::starting(now, horizon.unwrap_or(service.power_saving().settings().rules.horizon)).end();
     Ok(Json(EnergyPlanBody {
-        mode: service.energy().mode.name().to_owned(),
+        mode: service.power_saving().settings().mode.name().to_owned(),
         start: now.to_string(),
         end: end.to_string(),
         pools: shown.collect(),
@@ -70,7 +70,7 @@ pub(crate) async fn report(
     session.allow(&app, Rule::EnergyGet)?;
     let asked = period::asked(&options, app.service().now())?;
     let service = Arc::clone(app.service());
-    let report = session.consider(async move { service.energy_report(asked).await }).await??;
+    let report = session.consider(async move { service.power_saving().report(asked).await }).await??;
     let pools = pools(&app);
     let shown = |(id, report)| EnergyPoolReport::new(id, pools.get(&id).map(String::as_str), &report);
     let pools: Vec<EnergyPoolReport> = report.into_iter().map(shown).collect();
@@ -92,7 +92,7 @@ pub(crate) async fn hosts(
 ) -> Result<Json<EnergyHostsBody>, ApiError> {
     session.allow(&app, Rule::EnergyGet)?;
     let (pools, now) = (pools(&app), app.service().now());
-    let hosts = app.service().host_powers().into_iter().map(|power| {
+    let hosts = app.service().power_saving().hosts().into_iter().map(|power| {
         let pool = pools.get(&power.host.pool).map_or("", String::as_str);
         EnergyHost::new(&power.host, pool, power.boot_time, now)
     });
@@ -101,5 +101,5 @@ pub(crate) async fn hosts(
 
 /// The names of free pools.
 fn pools(app: &App) -> BTreeMap<FreePoolId, String> {
-    app.service().free_pools().iter().map(|record| (record.pool.id, record.pool.name.clone())).collect()
+    app.service().free_pools().all().iter().map(|record| (record.pool.id, record.pool.name.clone())).collect()
 }

@@ -24,7 +24,7 @@ use crate::policy::Rule;
 pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Json<FlavorsBody>, ApiError> {
     session.allow(&app, Rule::FlavorsGet)?;
     let all = session.is_admin(&app);
-    let flavors = app.service().flavors();
+    let flavors = app.service().flavors().all();
     let flavors = flavors.iter().filter(|record| record.public || all);
     Ok(Json(FlavorsBody { flavors: flavors.map(|record| Flavor::from(record.as_ref())).collect() }))
 }
@@ -47,7 +47,7 @@ pub(crate) async fn create(
     let request = FlavorRequest::read(&body.json()?)?;
     let new_id = || leases::ids::LeaseId(app.inner.ids.uuid()).to_string();
     let id = request.id.clone().unwrap_or_else(new_id);
-    if app.service().flavor(&id).is_some() {
+    if app.service().flavors().get(&id).is_some() {
         return Err(ApiError::new(StatusCode::CONFLICT, format!("Flavor {} already exists", Quoted(&id))));
     }
     let flavor = put(&app, &session, request, id).await?;
@@ -62,12 +62,12 @@ async fn put(
 ) -> Result<FlavorBody, ApiError> {
     let record = request.record(id, app.service().now())?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let record = session.change(async move { service.put_flavor(&caller, record).await }).await??;
+    let record = session.change(async move { service.flavors().put(&caller, record).await }).await??;
     Ok(FlavorBody { flavor: Flavor::from(record.as_ref()) })
 }
 
 fn find(app: &App, session: &Session, id: &str) -> Result<Arc<FlavorRecord>, ApiError> {
-    let record = app.service().flavor(id).filter(|record| record.public || session.is_admin(app));
+    let record = app.service().flavors().get(id).filter(|record| record.public || session.is_admin(app));
     record.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Flavor {} not found", Quoted(id))))
 }
 
@@ -120,6 +120,6 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     session.allow(&app, Rule::FlavorsDelete)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    session.change(async move { service.remove_flavor(&caller, &id).await }).await??;
+    session.change(async move { service.flavors().remove(&caller, &id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }

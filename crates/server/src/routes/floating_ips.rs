@@ -35,12 +35,12 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::FloatingIpsGet)?;
     let after = options.parsed("marker", floating_ip_id)?;
-    if let Some(marker) = after.filter(|marker| app.service().floating_ip(*marker).is_none()) {
+    if let Some(marker) = after.filter(|marker| app.service().floating_ips().get(*marker).is_none()) {
         return Err(unknown_marker(&marker));
     }
     let service = Arc::clone(app.service());
     let read = move |after, limit| {
-        let rest = service.floating_ips_after(after, limit + 1).into_iter();
+        let rest = service.floating_ips().after(after, limit + 1).into_iter();
         Part::of(rest, limit, |record| record.floating_ip.id)
     };
     let paging = Paging::new(&app, &session, &uri, &options)?;
@@ -66,13 +66,13 @@ pub(crate) async fn create(
     let FloatingIpRequest { network, address } = FloatingIpRequest::read(&body.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let new = NewFloatingIp { network, address };
-    let record = session.change(async move { service.add_floating_ip(&caller, new).await }).await??;
+    let record = session.change(async move { service.floating_ips().add(&caller, new).await }).await??;
     let body = FloatingIpBody { floatingip: FloatingIp::from(record.as_ref()) };
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
 
 fn find(app: &App, id: &str) -> Result<Arc<FloatingIpRecord>, ApiError> {
-    let record = floating_ip_id(id).and_then(|id| app.service().floating_ip(id));
+    let record = floating_ip_id(id).and_then(|id| app.service().floating_ips().get(id));
     record
         .ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Floating IP {} not found.", Quoted(id))))
 }
@@ -111,6 +111,6 @@ pub(crate) async fn delete(
     session.allow(&app, Rule::FloatingIpsDelete)?;
     let id = find(&app, &id)?.floating_ip.id;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    session.change(async move { service.remove_floating_ip(&caller, id).await }).await??;
+    session.change(async move { service.floating_ips().remove(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }

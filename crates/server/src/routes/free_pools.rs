@@ -27,7 +27,7 @@ use crate::policy::Rule;
 )]
 pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Json<FreePoolsBody>, ApiError> {
     session.allow(&app, Rule::FreePoolsGet)?;
-    let freepools = app.service().free_pools().iter().map(|record| shown(&app, record)).collect();
+    let freepools = app.service().free_pools().all().iter().map(|record| shown(&app, record)).collect();
     Ok(Json(FreePoolsBody { freepools }))
 }
 
@@ -53,7 +53,7 @@ pub(crate) async fn create(
         end_action: end_action.flatten(),
     };
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let record = session.change(async move { service.create_free_pool(&caller, new).await }).await??;
+    let record = session.change(async move { service.free_pools().create(&caller, new).await }).await??;
     Ok((StatusCode::CREATED, Json(FreePoolBody { freepool: shown(&app, &record) })).into_response())
 }
 
@@ -95,7 +95,8 @@ pub(crate) async fn update(
     let change = service::FreePoolChange { name, extra_specs, end_action };
     let id = find(&app, &freepool)?.pool.id;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let record = session.change(async move { service.update_free_pool(&caller, id, change).await }).await??;
+    let record =
+        session.change(async move { service.free_pools().update(&caller, id, change).await }).await??;
     Ok(Json(FreePoolBody { freepool: shown(&app, &record) }))
 }
 
@@ -117,7 +118,7 @@ pub(crate) async fn delete(
     session.allow(&app, Rule::FreePoolsDelete)?;
     let id = find(&app, &freepool)?.pool.id;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    session.change(async move { service.delete_free_pool(&caller, id).await }).await??;
+    session.change(async move { service.free_pools().delete(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -134,7 +135,7 @@ pub(crate) async fn list_hosts(
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::FreePoolsGet)?;
     let pool = find(&app, &freepool)?.pool.id;
-    let hosts = app.service().hosts().into_iter().filter(|record| record.host.pool == pool).collect();
+    let hosts = app.service().hosts().all().into_iter().filter(|record| record.host.pool == pool).collect();
     Ok(Listing::new(&session, "hosts", hosts::in_pools(&app, hosts), hosts::shown).into_response())
 }
 
@@ -159,7 +160,7 @@ pub(crate) async fn add_host(
     let pool = find(&app, &freepool)?.pool.id;
     let HostRequest { which, capabilities } = HostRequest::read(&body.json()?)?;
     let (service, caller, which) = (Arc::clone(app.service()), session.caller(), hosts::selector(which));
-    let added = async move { service.add_host(&caller, which, capabilities, pool).await };
+    let added = async move { service.hosts().add(&caller, which, capabilities, pool).await };
     let record = session.change(added).await??;
     Ok((StatusCode::CREATED, Json(HostBody { host: hosts::show_one(&app, record) })).into_response())
 }
@@ -188,7 +189,8 @@ pub(crate) async fn move_host(
     let pool = find(&app, &freepool)?.pool.id;
     let id = find_host(&app, &host, |_| true)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let record = session.change(async move { service.move_host(&caller, id, pool).await }).await??;
+    let record =
+        session.change(async move { service.free_pools().move_host(&caller, id, pool).await }).await??;
     Ok(Json(HostBody { host: hosts::show_one(&app, record) }))
 }
 
@@ -216,21 +218,21 @@ pub(crate) async fn remove_host(
     let pool = find(&app, &freepool)?.pool.id;
     let id = find_host(&app, &host, |record| record.host.pool == pool)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    session.change(async move { service.remove_host_from_pool(&caller, id).await }).await??;
+    session.change(async move { service.hosts().remove_from_pool(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
 fn find(app: &App, freepool: &str) -> Result<Arc<FreePoolRecord>, ApiError> {
-    app.service().free_pool(freepool).ok_or_else(|| ApiError::not_found("freepool", freepool))
+    app.service().free_pools().get(freepool).ok_or_else(|| ApiError::not_found("freepool", freepool))
 }
 
 /// The host of that identifier or name, if it is one of these.
 fn find_host(app: &App, host: &str, of: impl Fn(&HostRecord) -> bool) -> Result<HostId, ApiError> {
-    let mut known = app.service().hosts().into_iter().filter(|record| of(record));
+    let mut known = app.service().hosts().all().into_iter().filter(|record| of(record));
     let found = known.find(|record| record.host.id.to_string() == host || record.host.name == host);
     Ok(found.ok_or_else(|| ApiError::not_found("host_id", host))?.host.id)
 }
 
 fn shown(app: &App, record: &FreePoolRecord) -> FreePool {
-    FreePool::of(record, app.service().hosts_in(record.pool.id))
+    FreePool::of(record, app.service().free_pools().hosts_in(record.pool.id))
 }

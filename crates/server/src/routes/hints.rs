@@ -17,7 +17,7 @@ pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Jso
     session.allow(&app, Rule::LeasesGet)?;
     // Which hosts there are is the operator's business.
     let hosts = session.allow(&app, Rule::HostsGet).is_ok().then(|| {
-        let records = app.service().hosts();
+        let records = app.service().hosts().all();
         records.iter().map(|record| record.host.name.clone()).collect::<Vec<_>>()
     });
     Ok(Json(OfferedHints::of(app.service().hint_rules(), hosts.as_deref())))

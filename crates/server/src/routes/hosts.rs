@@ -44,7 +44,7 @@ pub(crate) async fn list(
     let after = after(&app, &options)?;
     let service = Arc::clone(app.service());
     let read = move |after, limit| {
-        Part::of(service.hosts_after(after, limit + 1).into_iter(), limit, |record| record.host.id)
+        Part::of(service.hosts().after(after, limit + 1).into_iter(), limit, |record| record.host.id)
     };
     let paging = Paging::new(&app, &session, &uri, &options)?;
     let app = app.clone();
@@ -54,7 +54,7 @@ pub(crate) async fn list(
 /// The host that hosts are to come after, if one is named.
 fn after(app: &App, options: &Options) -> Result<Option<HostId>, ApiError> {
     let Some(marker) = options.parsed("marker", host_id)? else { return Ok(None) };
-    if app.service().host(marker).is_none() {
+    if app.service().hosts().get(marker).is_none() {
         return Err(unknown_marker(&marker));
     }
     Ok(Some(marker))
@@ -81,7 +81,7 @@ pub(crate) async fn create(
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let capabilities = request.capabilities;
     let record = session
-        .change(async move { service.add_host(&caller, which, capabilities, FreePool::DEFAULT).await })
+        .change(async move { service.hosts().add(&caller, which, capabilities, FreePool::DEFAULT).await })
         .await??;
     let body = HostBody { host: show_one(&app, record) };
     Ok((StatusCode::CREATED, Json(body)).into_response())
@@ -96,7 +96,7 @@ pub(super) fn in_pools(
 }
 
 fn in_pool(app: &App, host: Arc<HostRecord>) -> (Arc<HostRecord>, Arc<FreePoolRecord>) {
-    let pool = app.service().free_pool_of(&host);
+    let pool = app.service().free_pools().of_host(&host);
     (host, pool)
 }
 
@@ -119,7 +119,7 @@ pub(super) fn selector(name: HostName) -> HostSelector {
 }
 
 pub(super) fn find(app: &App, id: &str) -> Result<Arc<HostRecord>, ApiError> {
-    let record = host_id(id).and_then(|id| app.service().host(id));
+    let record = host_id(id).and_then(|id| app.service().hosts().get(id));
     record.ok_or_else(|| ApiError::not_found("host_id", id))
 }
 
@@ -162,7 +162,7 @@ pub(crate) async fn update(
     let change = HostUpdate { capabilities, reservable };
     let id = find(&app, &id)?.host.id;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let record = session.change(async move { service.update_host(&caller, id, change).await }).await??;
+    let record = session.change(async move { service.hosts().update(&caller, id, change).await }).await??;
     Ok(Json(HostBody { host: show_one(&app, record) }))
 }
 
@@ -184,7 +184,7 @@ pub(crate) async fn delete(
     session.allow(&app, Rule::HostsDelete)?;
     let id = find(&app, &id)?.host.id;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    session.change(async move { service.remove_host(&caller, id).await }).await??;
+    session.change(async move { service.hosts().remove(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -224,7 +224,7 @@ pub(crate) async fn list_allocations(
     let after = after(&app, &options)?;
     let service = Arc::clone(app.service());
     let read = move |after, limit| {
-        let (items, next) = service.allocations_after(&filter, after, limit);
+        let (items, next) = service.leases().allocations_after(&filter, after, limit);
         Part { items, next }
     };
     let paging = Paging::new(&app, &session, &uri, &options)?;
@@ -251,7 +251,7 @@ pub(crate) async fn show_allocation(
     session.allow(&app, Rule::HostsGetAllocations)?;
     let host = find(&app, &id)?.host.id;
     let (service, filter) = (Arc::clone(app.service()), allocation_filter(&options, Some(host)));
-    let allocations = session.consider(async move { service.allocations(&filter).await }).await??;
+    let allocations = session.consider(async move { service.leases().allocations(&filter).await }).await??;
     let nothing = || Allocation::new(host, []);
     let allocation = allocations.iter().find(|of| of.host == host).map_or_else(nothing, allocation);
     Ok(Json(AllocationBody { allocation }))
@@ -280,7 +280,7 @@ pub(crate) async fn list_properties(
     let (all, detail, admin) = (options.is_set("all"), options.is_set("detail"), session.is_admin(&app));
     let seen =
         |property: &service::Property| may_know(property, admin) && ((admin && all) || !property.private);
-    let properties = app.service().properties().into_iter().filter(seen);
+    let properties = app.service().hosts().properties().into_iter().filter(seen);
     let resource_properties = properties.map(|property| Property {
         property: property.name,
         private: detail.then_some(property.private),
@@ -305,7 +305,8 @@ pub(crate) async fn update_property(
     session.allow(&app, Rule::HostsUpdateProperties)?;
     let private = read_property_update(&body.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let record =
-        session.change(async move { service.set_property_private(&caller, &name, private).await }).await??;
+    let record = session
+        .change(async move { service.hosts().set_property_private(&caller, &name, private).await })
+        .await??;
     Ok(Json(PropertyBody { resource_property: (&record).into() }))
 }

@@ -49,7 +49,7 @@ pub(crate) async fn list(
     let after = match options.parsed("marker", instance_id)? {
         None => None,
         Some(marker) => {
-            let record = app.service().instance(marker);
+            let record = app.service().instances().get(marker);
             let own = |record: &Arc<InstanceRecord>| {
                 project.as_ref().is_none_or(|project| record.instance.owner.project == *project)
             };
@@ -58,7 +58,8 @@ pub(crate) async fn list(
         }
     };
     let service = Arc::clone(app.service());
-    let read = move |after, limit| Part::from(service.instances_page(project.as_ref(), lease, after, limit));
+    let read =
+        move |after, limit| Part::from(service.instances().page(project.as_ref(), lease, after, limit));
     let paging = Paging::new(&app, &session, &uri, &options)?;
     let (app, session) = (app.clone(), session.clone());
     paging.answer("instances", after, read, move |record| shown(&app, &session, record))
@@ -83,7 +84,7 @@ pub(crate) async fn create(
     let InstanceRequest { name, placing, requeue } = InstanceRequest::read(&body.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let new = NewInstance { name, placing: placing_of(placing), requeue };
-    let record = session.change(async move { service.create_instance(&caller, new).await }).await??;
+    let record = session.change(async move { service.instances().create(&caller, new).await }).await??;
     let body = InstanceBody { instance: shown(&app, &session, &record) };
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
@@ -110,7 +111,7 @@ pub(crate) async fn filter(
     let project = project.unwrap_or_else(|| session.caller().project);
     let question = HostQuestion { project, instance, placing: placing_of(placing), hosts };
     let service = Arc::clone(app.service());
-    let answer = session.consider(async move { service.hosts_for(&question).await }).await??;
+    let answer = session.consider(async move { service.instances().hosts_for(&question).await }).await??;
     let hosts = answer.hosts.into_iter().map(|(host, verdict)| HostAnswer::new(host, verdict)).collect();
     Ok(Json(HostsAnswer { kind: answer.kind.name().to_owned(), hosts }))
 }
@@ -151,7 +152,7 @@ pub(crate) async fn start(
 ) -> Result<Response, ApiError> {
     session.allow_on(&app, Rule::InstancesStart, &target(&record))?;
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.instance.id);
-    let record = session.change(async move { service.start_instance(&caller, id).await }).await??;
+    let record = session.change(async move { service.instances().start(&caller, id).await }).await??;
     let body = InstanceBody { instance: shown(&app, &session, &record) };
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
@@ -169,7 +170,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     session.allow_on(&app, Rule::InstancesDelete, &target(&record))?;
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.instance.id);
-    session.change(async move { service.delete_instance(&caller, id).await }).await??;
+    session.change(async move { service.instances().delete(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -178,7 +179,7 @@ impl Find for InstanceRecord {
 
     /// As with leases, one of somebody else is forbidden rather than not found.
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
-        let record = instance_id(id).and_then(|id| app.service().instance(id));
+        let record = instance_id(id).and_then(|id| app.service().instances().get(id));
         let missing = || ApiError::new(StatusCode::NOT_FOUND, format!("Instance {} not found", Quoted(id)));
         let record = record.ok_or_else(missing)?;
         session.allow_on(app, Rule::InstancesGet, &target(&record))?;
@@ -193,12 +194,12 @@ fn target(record: &InstanceRecord) -> Target<'_> {
 /// The instance as the caller may see it: hosts of the free pool are the operator's business.
 fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     let leased = matches!(record.instance.kind, InstanceKind::Reserved { .. });
-    let found = app.service().host(record.instance.host);
+    let found = app.service().hosts().get(record.instance.host);
     let host = found.as_ref().map(|host| host.host.name.clone());
     // One that waits is nowhere, nor is one that is kept.
     let placed = !matches!(record.instance.status, InstanceStatus::Queued | InstanceStatus::Shelved);
     let host = host.filter(|_| placed && (leased || session.may(Rule::HostsGet)));
-    let instance = Instance::of(record, host, app.service().safe_until(&record.instance));
+    let instance = Instance::of(record, host, app.service().instances().safe_until(&record.instance));
     let mut instance = if session.may(Rule::HostsGet) { instance.for_operator(record) } else { instance };
     let failed = placed && found.is_some_and(|host| host.host.health == Health::Failed);
     if failed && instance.status_reason.is_none() {

@@ -53,7 +53,7 @@ pub(crate) async fn list(
     };
     let service = Arc::clone(app.service());
     let read = move |after, limit| {
-        let page = service.leases_with_pools(project.as_ref(), after, limit);
+        let page = service.lease_pools().leases(project.as_ref(), after, limit);
         Part { items: page.items.iter().flat_map(shown).collect(), next: page.next }
     };
     Paging::new(&app, &session, &uri, &options)?.answer("leasepools", after, read, LeasePool::clone)
@@ -87,7 +87,7 @@ pub(crate) async fn create(
     app.inner.config.limits.parts.check(&lease)?;
     let asked_at = app.service().now();
     let created = leases::make(&app, &session, &lease, asked_at, None, false).await?;
-    let record = app.service().started(created.lease.lease.id).await?;
+    let record = app.service().leases().started(created.lease.lease.id).await?;
     let id = record.lease.reservations.first().map(|reservation| reservation.id);
     let shown = id.and_then(|id| shown(&record, id));
     let leasepool = shown.ok_or_else(|| ApiError::not_found("lease_id", &record.lease.id.to_string()))?;
@@ -124,7 +124,7 @@ pub(crate) async fn update(
     let LeasePoolRequest { name, cpu_ratio, ram_ratio } = LeasePoolRequest::read(&request.json()?)?;
     let change = service::LeasePoolChange { name, cpu_ratio, ram_ratio };
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let changed = async move { service.update_lease_pool(&caller, pool.id, change).await };
+    let changed = async move { service.lease_pools().update(&caller, pool.id, change).await };
     body(&*session.change(changed).await??, pool.id)
 }
 
@@ -144,7 +144,7 @@ pub(crate) async fn delete(
     Visible(pool): Visible<PoolToDelete>,
 ) -> Result<StatusCode, ApiError> {
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    session.change(async move { service.delete_lease_pool(&caller, pool.id).await }).await??;
+    session.change(async move { service.lease_pools().delete(&caller, pool.id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -159,7 +159,7 @@ pub(crate) async fn list_hosts(
     State(app): State<App>,
     Visible(pool): Visible<Pool>,
 ) -> Result<Json<LeasePoolHostsBody>, ApiError> {
-    let hosts = app.service().lease_pool_hosts(pool.id);
+    let hosts = app.service().lease_pools().hosts(pool.id);
     let shown = |host: &service::LeasePoolHost| LeasePoolHost {
         id: host.host.host.id.to_string(),
         name: host.host.host.name.clone(),
@@ -195,7 +195,7 @@ pub(crate) async fn add_hosts(
     let MoreHosts { count, extra_specs } = MoreHosts::read(&request.json()?)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let specs = extra_specs.clone();
-    let grown = async move { service.grow_lease_pool(&caller, pool.id, count, specs).await };
+    let grown = async move { service.lease_pools().grow(&caller, pool.id, count, specs).await };
     let grown = session.change(grown).await?.map_err(|error| {
         let asked = || extra_specs.capabilities().collect();
         let unknown = unknown_properties(&app, &session, &error, asked);
@@ -225,7 +225,7 @@ pub(crate) async fn swap_host(
     let host = swapped_host(&request.json()?)?;
     let limited = !session.is_admin(&app);
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let swapped = async move { service.swap_host(&caller, pool.id, host, limited).await };
+    let swapped = async move { service.maintenance().swap_host(&caller, pool.id, host, limited).await };
     body(&*session.change(swapped).await??, pool.id)
 }
 
@@ -245,7 +245,7 @@ impl Find for Pool {
         session.allow(app, Rule::LeasePoolsGet)?;
         let missing = || ApiError::not_found("leasepool_id", id);
         let id = reservation_id(id).ok_or_else(missing)?;
-        let lease = app.service().lease_of_pool(id).ok_or_else(missing)?;
+        let lease = app.service().lease_pools().lease_of(id).ok_or_else(missing)?;
         session.allow_on(app, Rule::LeasePoolsGet, &target(&lease)).map_err(|_| missing())?;
         Ok(Self { lease, id })
     }

@@ -29,7 +29,7 @@ pub(super) fn unknown_properties<'n>(
         return None;
     }
     let (lists, admin) = (session.may(Rule::HostsGetProperties), session.is_admin(app));
-    app.service().unknown_properties(asked(), |property| lists && may_know(property, admin))
+    app.service().hosts().unknown_properties(asked(), |property| lists && may_know(property, admin))
 }
 
 /// Of flavors that a request names, those that the caller may use, by identifier: those that the service has, which are for
@@ -41,9 +41,9 @@ pub(super) async fn usable_flavors(
 ) -> Result<BTreeMap<String, FlavorRecord>, ApiError> {
     let mut usable = BTreeMap::new();
     for id in asked.filter(|id| id.len() <= NAME).collect::<BTreeSet<_>>() {
-        let found = match app.service().flavor(id) {
+        let found = match app.service().flavors().get(id) {
             Some(own) => (own.public || session.is_admin(app)).then(|| own.as_ref().clone()),
-            None => app.service().cloud_flavor(&session.identity.project, id).await?,
+            None => app.service().flavors().of_cloud(&session.identity.project, id).await?,
         };
         usable.extend(found.map(|flavor| (id.to_owned(), flavor)));
     }
@@ -55,7 +55,7 @@ impl Find for LeaseRecord {
 
     /// A lease of somebody else is forbidden rather than not found, as in Blazar (API-policy).
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
-        let found = lease_id(id).and_then(|id| app.service().lease(id));
+        let found = lease_id(id).and_then(|id| app.service().leases().get(id));
         seen(app, session, found, ("lease_id", id))
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn seen(
 
 /// The lease with its usage (requirement CLS-12).
 pub(super) async fn with_usage(app: &App, session: &Session, record: &LeaseRecord) -> Lease {
-    let usage = app.service().lease_usage(record).await;
+    let usage = app.service().usage().of_lease(record).await;
     // The lease itself is known; that its usage is unknown is no reason not to show it.
     let usage = usage.inspect_err(|error| tracing::warn!(%error, "lease usage unknown"));
     let cost = usage.as_ref().ok().and_then(|usage| cost(app, &usage.whole));
@@ -84,13 +84,13 @@ pub(super) async fn with_usage(app: &App, session: &Session, record: &LeaseRecor
 
 /// A lease as it would be, with what it would cost.
 pub(super) async fn foreseen(app: &App, record: &LeaseRecord) -> Lease {
-    let usage = app.service().lease_usage(record).await.ok();
+    let usage = app.service().usage().of_lease(record).await.ok();
     Lease { cost: usage.and_then(|usage| cost(app, &usage.whole)), ..Lease::from(record) }
 }
 
 /// What that costs at the operator's prices, if there are any.
 fn cost(app: &App, totals: &Totals) -> Option<Cost> {
-    let prices = app.service().prices();
+    let prices = app.service().usage().prices();
     let amount = prices.cost(totals)?.to_string();
     Some(Cost { amount, currency: prices.currency.clone() })
 }
@@ -100,15 +100,15 @@ struct Known<'a>(&'a App);
 
 impl Names for Known<'_> {
     fn host(&self, id: HostId) -> Option<String> {
-        Some(self.0.service().host(id)?.host.name.clone())
+        Some(self.0.service().hosts().get(id)?.host.name.clone())
     }
 
     fn floating_ip(&self, id: FloatingIpId) -> Option<String> {
-        Some(self.0.service().floating_ip(id)?.floating_ip.address.to_string())
+        Some(self.0.service().floating_ips().get(id)?.floating_ip.address.to_string())
     }
 
     fn prepared(&self, id: ReservationId) -> Option<Prepared> {
-        self.0.service().prepared_for(id)
+        self.0.service().leases().prepared_for(id)
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) async fn list(
     };
     let after = after(&app, filter.project.as_ref(), &options)?;
     let service = Arc::clone(app.service());
-    let read = move |after, limit| Part::from(service.leases_page(&filter, after, limit));
+    let read = move |after, limit| Part::from(service.leases().page(&filter, after, limit));
     let paging = Paging::new(&app, &session, &uri, &options)?;
     let (app, session) = (app.clone(), session.clone());
     let viewed = move |record: &Arc<LeaseRecord>| viewed(&app, &session, record);
@@ -90,7 +90,7 @@ pub(super) fn after(
     options: &Options,
 ) -> Result<Option<Position>, ApiError> {
     let Some(marker) = options.parsed("marker", lease_id)? else { return Ok(None) };
-    let record = app.service().lease(marker);
+    let record = app.service().leases().get(marker);
     let record = record.filter(|record| project.is_none_or(|own| record.lease.owner.project == *own));
     let record = record.ok_or_else(|| unknown_marker(&marker))?;
     Ok(Some(Position::from(record.as_ref())))
@@ -131,7 +131,7 @@ pub(crate) async fn create(
             return series::preview(&app, &session, new, &repeat).await;
         }
         let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
-        let preview = session.consider(async move { service.preview_lease(&caller, &asked).await });
+        let preview = session.consider(async move { service.leases().preview(&caller, &asked).await });
         let record = match preview.await? {
             Ok(record) => record,
             Err(error) => return Err(not_made(&app, &session, &new, error, false).await),
@@ -141,7 +141,7 @@ pub(crate) async fn create(
     let key = idempotency_key(&headers, &session, &body)?;
     if let Some(key) = &key {
         // Before the body is read: what it names may be gone since, and its dates over.
-        let served = app.service().served_before(&session.caller(), key, asked_at).await;
+        let served = app.service().leases().served_before(&session.caller(), key, asked_at).await;
         if let Some(created) = served.map_err(ApiError::of_creation)? {
             return match created.lease.lease.series {
                 Some(id) => series::again(&app, id),
@@ -180,7 +180,7 @@ async fn enter(
     hold_offers: bool,
 ) -> Result<Created, ApiError> {
     let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
-    match session.change(async move { service.create_lease(&caller, asked, key).await }).await? {
+    match session.change(async move { service.leases().create(&caller, asked, key).await }).await? {
         Ok(created) => Ok(created),
         Err(error) => Err(not_made(app, session, &new, error, hold_offers).await),
     }
@@ -195,7 +195,7 @@ async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceEr
         return error;
     }
     let (service, caller, new) = (Arc::clone(app.service()), session.caller(), new.clone());
-    let offers = session.change(async move { service.offers_for_lease(&caller, &new, hold).await });
+    let offers = session.change(async move { service.offers().for_lease(&caller, &new, hold).await });
     match offers.await {
         Ok(offers) => with_offers(app, session, error, offers),
         Err(broken) => broken,
@@ -218,7 +218,8 @@ async fn not_changed(
         return error;
     }
     let (service, caller, changes) = (Arc::clone(app.service()), session.caller(), changes.clone());
-    let offers = session.change(async move { service.offers_for_change(&caller, id, &changes, hold).await });
+    let offers =
+        session.change(async move { service.offers().for_change(&caller, id, &changes, hold).await });
     match offers.await {
         Ok(offers) => with_offers(app, session, error, offers),
         Err(broken) => broken,
@@ -252,9 +253,9 @@ async fn read(
     let asked = asked.filter_map(|reservation| reservation["flavor_id"].as_str());
     let usable = usable_flavors(app, session, asked).await?;
     let flavors = |id: &str| usable.get(id).cloned();
-    let request = LeaseRequest::read(body, asked_at, &app.service().deadlines(), &flavors, limits)?;
+    let request = LeaseRequest::read(body, asked_at, &app.service().leases().deadlines(), &flavors, limits)?;
     let LeaseRequest { name, terms, wording, end_action, waits, repeat } = request;
-    let hints = app.service().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
+    let hints = app.service().leases().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
     let terms = terms.hinting(hints);
     Ok((NewLease { asked_at, name, terms, wording, end_action, waits }, repeat))
 }
@@ -264,9 +265,9 @@ async fn answer(app: &App, session: &Session, mut created: Created) -> Result<Re
     let lease = &created.lease.lease;
     if lease.standing.is_firm() {
         created.lease = if matches!(lease.lease_type, LeaseType::Immediate { .. }) {
-            app.service().started(lease.id).await?
+            app.service().leases().started(lease.id).await?
         } else {
-            app.service().prepared(&session.caller(), created.lease).await?
+            app.service().leases().prepared(&session.caller(), created.lease).await?
         };
     }
     let waits = matches!(created.lease.lease.standing, Standing::Waiting { .. });
@@ -331,13 +332,14 @@ pub(crate) async fn plan(
     session: Session,
     Visible(record): Visible<LeaseRecord>,
 ) -> Result<Json<PlanBody>, ApiError> {
-    let states = app.service().moves(&record.lease);
+    let states = app.service().leases().moves(&record.lease);
     let count = |state| states.iter().filter(|(_, other)| *other == state).count() as u64;
     let (moved, gone) = (count(MoveState::Moved), count(MoveState::Gone));
     // The instances are somebody else's.
     let moves = session.allow(&app, Rule::HostsGet).is_ok().then(|| {
-        let name =
-            |id| app.service().host(id).map_or_else(|| id.to_string(), |record| record.host.name.clone());
+        let name = |id| {
+            app.service().hosts().get(id).map_or_else(|| id.to_string(), |record| record.host.name.clone())
+        };
         let shown = |(mov, state): &(Move, MoveState)| PlannedMove {
             instance_id: mov.guest.to_string(),
             from_host: name(mov.from),
@@ -384,7 +386,8 @@ pub(crate) async fn update(
     let changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     if options.truth(DRY_RUN)? {
         let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), changes.clone());
-        let preview = session.consider(async move { service.preview_update(&caller, id, &asked).await });
+        let preview =
+            session.consider(async move { service.leases().preview_update(&caller, id, &asked).await });
         return match preview.await? {
             Ok(record) => Ok(Json(LeaseBody { lease: foreseen(&app, &record).await })),
             Err(error) => Err(not_changed(&app, &session, id, &changes, error, false).await),
@@ -392,7 +395,7 @@ pub(crate) async fn update(
     }
     let hold = options.truth(HOLD_OFFERS)?;
     let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), changes.clone());
-    let updated = session.change(async move { service.update_lease(&caller, id, asked).await }).await?;
+    let updated = session.change(async move { service.leases().update(&caller, id, asked).await }).await?;
     let updated = match updated {
         Ok(updated) => updated,
         Err(error) => return Err(not_changed(&app, &session, id, &changes, error, hold).await),
@@ -413,6 +416,6 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     session.allow_on(&app, Rule::LeasesDelete, &target(&record))?;
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
-    session.change(async move { service.delete_lease(&caller, id).await }).await??;
+    session.change(async move { service.leases().delete(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -43,11 +43,11 @@ pub(crate) async fn book(
         NewMaintenance { hosts, free_pool, wish: MaintenanceWish { length, margin, not_before, before } };
     if options.truth(DRY_RUN)? {
         let service = Arc::clone(app.service());
-        let planned = session.consider(async move { service.plan_maintenance(&new).await }).await??;
+        let planned = session.consider(async move { service.maintenance().plan(&new).await }).await??;
         return Ok(Json(shown(&planned)).into_response());
     }
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    let booked = session.change(async move { service.book_maintenance(&caller, &new).await }).await??;
+    let booked = session.change(async move { service.maintenance().book(&caller, &new).await }).await??;
     Ok((StatusCode::CREATED, Json(shown(&booked))).into_response())
 }
 

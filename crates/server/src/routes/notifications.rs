@@ -50,7 +50,7 @@ pub(crate) async fn list(
             return Ok(Json(NotificationsBody { notifications, last }));
         }
         tokio::select! {
-            () = app.service().notified(last) => {}
+            () = app.service().notifications().wait_after(last) => {}
             // Whoever waits is answered, so that the server can end; what it asks next, another one is asked.
             () = app.stopping() => return Ok(Json(NotificationsBody { notifications, last })),
             () = &mut time_up => return Ok(Json(NotificationsBody { notifications, last })),
@@ -67,7 +67,7 @@ async fn next(
 ) -> Result<Vec<Notification>, ApiError> {
     let all = session.is_admin(app);
     loop {
-        let batch = app.service().notifications(*last, limit).await?;
+        let batch = app.service().notifications().after(*last, limit).await?;
         let Some(newest) = batch.last() else { return Ok(Vec::new()) };
         *last = newest.number;
         // What is about a host is nobody's, and has no project.

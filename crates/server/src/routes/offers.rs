@@ -35,7 +35,7 @@ pub(crate) async fn list(
 ) -> Result<Json<OffersBody>, ApiError> {
     session.allow(&app, Rule::LeasesGet)?;
     let project = project_to_list(&app, &session, &options, Rule::LeasesGet)?;
-    let offers = Offers { offers: app.service().offers(project.as_ref()), held: true };
+    let offers = Offers { offers: app.service().offers().all(project.as_ref()), held: true };
     Ok(Json(OffersBody { offers: said(&app, &session, &offers) }))
 }
 
@@ -71,14 +71,14 @@ pub(crate) async fn accept(
 ) -> Result<Json<LeaseBody>, ApiError> {
     match offer.lease.standing {
         Standing::Offered { of: Some(lease), .. } => {
-            let record = app.service().lease(lease);
+            let record = app.service().leases().get(lease);
             let record = record.ok_or_else(|| ApiError::not_found("lease_id", &lease.to_string()))?;
             session.allow_on(&app, Rule::LeasesPut, &target(&record))?;
         }
         _ => session.allow(&app, Rule::LeasesPost)?,
     }
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), offer.lease.id);
-    let lease = session.change(async move { service.accept_offer(&caller, id).await }).await?;
+    let lease = session.change(async move { service.offers().accept(&caller, id).await }).await?;
     let lease = lease.map_err(ApiError::of_creation)?;
     Ok(Json(LeaseBody { lease: viewed(&app, &session, &lease) }))
 }
@@ -96,7 +96,7 @@ pub(crate) async fn decline(
 ) -> Result<StatusCode, ApiError> {
     session.allow_on(&app, Rule::LeasesDelete, &target(&offer))?;
     let (service, id) = (Arc::clone(app.service()), offer.lease.id);
-    session.change(async move { service.withdraw_offers(id).await }).await??;
+    session.change(async move { service.offers().withdraw(id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -107,7 +107,7 @@ impl Find for Offered {
     type Found = Arc<LeaseRecord>;
 
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
-        let found = lease_id(id).and_then(|id| app.service().offer(id));
+        let found = lease_id(id).and_then(|id| app.service().offers().get(id));
         seen(app, session, found, ("offer_id", id))
     }
 }

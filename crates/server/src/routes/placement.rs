@@ -83,7 +83,7 @@ async fn answer(
         AskedCluster::Fleet => {
             session.allow(app, Rule::PlacementFleet)?;
             let service = Arc::clone(app.service());
-            let hosts = session.consider(async move { service.hosts_now().await }).await??;
+            let hosts = session.consider(async move { service.hosts().seen().await }).await??;
             read = fleet::about(&hosts, question, read);
         }
         AskedCluster::Text(_) | AskedCluster::Rapi(_) => {}

@@ -35,7 +35,7 @@ pub(crate) async fn show(
     let project = project_to_list(&app, &session, &options, Rule::UsageGet)?;
     let period = period::asked(&options, app.service().now())?;
     let service = Arc::clone(app.service());
-    let usage = async move { service.preemptible_usage(period, project.as_ref()).await };
+    let usage = async move { service.usage().preemptible(period, project.as_ref()).await };
     let usage = session.consider(usage).await??;
     let capacity = hours(usage.capacity_cores_us);
     let part = if capacity > 0.0 { hours(usage.cores_us) / capacity } else { 0.0 };
@@ -62,7 +62,7 @@ pub(crate) async fn list_projects(
     session: Session,
 ) -> Result<Json<PreemptibleProjectsBody>, ApiError> {
     session.allow(&app, Rule::PreemptibleProjectsGet)?;
-    let listed = app.service().preemptible_projects();
+    let listed = app.service().preemptible_projects().all();
     let shown = |(pattern, since): (_, _)| PreemptibleProject::of(&pattern, since);
     Ok(Json(PreemptibleProjectsBody { projects: listed.into_iter().map(shown).collect() }))
 }
@@ -85,7 +85,7 @@ pub(crate) async fn put_project(
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let Ok(pattern) = pattern.parse();
     let listed =
-        session.change(async move { service.list_preemptible_project(&caller, pattern).await }).await??;
+        session.change(async move { service.preemptible_projects().add(&caller, pattern).await }).await??;
     let project = PreemptibleProject::of(&listed.pattern, Some(listed.created_at));
     Ok(Json(PreemptibleProjectBody { project }))
 }
@@ -109,6 +109,6 @@ pub(crate) async fn delete_project(
     session.allow(&app, Rule::PreemptibleProjectsDelete)?;
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let Ok(pattern) = pattern.parse();
-    session.change(async move { service.unlist_preemptible_project(&caller, pattern).await }).await??;
+    session.change(async move { service.preemptible_projects().remove(&caller, pattern).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -27,8 +27,9 @@ pub(super) async fn create(
 ) -> Result<Response, ApiError> {
     let new = series_of(new, repeat)?;
     let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
-    let made =
-        session.change(async move { service.create_series(&caller, &asked, key.as_ref()).await }).await?;
+    let made = session
+        .change(async move { service.leases().create_series(&caller, &asked, key.as_ref()).await })
+        .await?;
     let made = made.map_err(|missing| not_made(app, session, &new, missing))?;
     answer(StatusCode::CREATED, &made)
 }
@@ -42,7 +43,8 @@ pub(super) async fn preview(
 ) -> Result<Response, ApiError> {
     let new = series_of(new, repeat)?;
     let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
-    let would = session.consider(async move { service.preview_series(&caller, &asked).await }).await?;
+    let would =
+        session.consider(async move { service.leases().preview_series(&caller, &asked).await }).await?;
     let would = would.map_err(|missing| not_made(app, session, &new, missing))?;
     answer(StatusCode::OK, &would)
 }
@@ -57,7 +59,7 @@ fn not_made(app: &App, session: &Session, new: &NewSeries, missing: Missing) -> 
 
 /// What was made by an earlier request, as far as it is there.
 pub(super) fn again(app: &App, id: SeriesId) -> Result<Response, ApiError> {
-    let series = service::Series { id, leases: app.service().series(id), skipped: Vec::new() };
+    let series = service::Series { id, leases: app.service().leases().series(id), skipped: Vec::new() };
     answer(StatusCode::CREATED, &series)
 }
 
@@ -111,7 +113,7 @@ pub(crate) async fn delete(
         session.allow_on(&app, Rule::LeasesDelete, &target(record))?;
     }
     let (service, caller) = (Arc::clone(app.service()), session.caller());
-    session.change(async move { service.delete_series(&caller, series.id).await }).await??;
+    session.change(async move { service.leases().delete_series(&caller, series.id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -119,7 +121,7 @@ impl Find for service::Series {
     type Found = Self;
 
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
-        let found = series_id(id).map(|id| (id, app.service().series(id)));
+        let found = series_id(id).map(|id| (id, app.service().leases().series(id)));
         let found = found.filter(|(_, leases)| !leases.is_empty());
         let (id, leases) = found.ok_or_else(|| ApiError::not_found("series_id", id))?;
         for record in &leases {

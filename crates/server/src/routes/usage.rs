@@ -108,7 +108,7 @@ pub(crate) async fn show(
         ..of_whom(&app, &session, &options)?
     };
     let (service, asked) = (Arc::clone(app.service()), query.clone());
-    let groups = session.consider(async move { service.usage(&asked).await }).await??;
+    let groups = session.consider(async move { service.usage().sums(&asked).await }).await??;
     let whole = |place: usize| query.periods.get(place).copied().unwrap_or(period);
     let usage: Vec<_> =
         groups.iter().map(|(group, totals)| Usage::new(whole(group.period), group, totals)).collect();
@@ -146,8 +146,8 @@ pub(crate) async fn billing(
     let step = options.parsed("interval", Step::from_name)?;
     let query = Query { periods: parts(period, step)?, by, ..of_whom(&app, &session, &options)? };
     let (service, asked) = (Arc::clone(app.service()), query.clone());
-    let groups = session.consider(async move { service.usage(&asked).await }).await??;
-    let prices = app.service().prices();
+    let groups = session.consider(async move { service.usage().sums(&asked).await }).await??;
+    let prices = app.service().usage().prices();
     let mut total = 0_u128;
     let mut billing = Vec::new();
     for (group, totals) in &groups {
@@ -207,7 +207,8 @@ pub(crate) async fn events(
     let after = options.parsed("after", |text| text.parse().ok())?.unwrap_or(0);
     let limit = options.limit()?;
     let (service, limit) = (Arc::clone(app.service()), limit.unwrap_or(USUAL).min(MOST));
-    let found = session.consider(async move { service.usage_events(&filter, after, limit).await }).await??;
+    let found =
+        session.consider(async move { service.usage().events(&filter, after, limit).await }).await??;
     let last = found.last().map_or(after, |(number, _)| *number);
     let show_hosts = session.is_admin(&app);
     let events = found.into_iter().map(|(number, event)| UsageEvent::new(number, event, show_hosts));

@@ -29,7 +29,7 @@ pub(crate) async fn show(
     session.allow(&app, Rule::VendordataPost)?;
     let id = read_vendordata_request(&body.passing()?)?;
     let service = Arc::clone(app.service());
-    let facts = session.consider(async move { service.guest_facts(id).await }).await??;
+    let facts = session.consider(async move { service.instances().facts(id).await }).await??;
     let Some(facts) = facts else { return Ok(Json(Vendordata::default())) };
     let lease = facts.lease.as_deref();
     Ok(Json(Vendordata {

@@ -34,7 +34,7 @@ pub(crate) async fn list(
 ) -> Result<Json<WaitlistBody>, ApiError> {
     session.allow(&app, Rule::LeasesGet)?;
     let project = project_to_list(&app, &session, &options, Rule::LeasesGet)?;
-    let waiting = app.service().waitlist(project.as_ref());
+    let waiting = app.service().waitlist().all(project.as_ref());
     let waitlist = waiting.iter().filter_map(|(place, record)| WaitlistEntry::new(*place, record)).collect();
     Ok(Json(WaitlistBody { waitlist }))
 }
@@ -65,7 +65,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, ApiError> {
     session.allow_on(&app, Rule::LeasesDelete, &target(&record))?;
     let (service, caller, id) = (Arc::clone(app.service()), session.caller(), record.lease.id);
-    session.change(async move { service.stop_waiting(&caller, id).await }).await??;
+    session.change(async move { service.waitlist().withdraw(&caller, id).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -76,14 +76,14 @@ impl Find for Waiting {
     type Found = Arc<LeaseRecord>;
 
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
-        let found = lease_id(id).and_then(|id| app.service().waiting(id));
+        let found = lease_id(id).and_then(|id| app.service().waitlist().get(id));
         seen(app, session, found, ("waitlist_entry_id", id))
     }
 }
 
 /// The request with its place in the line.
 pub(super) fn entry(app: &App, id: LeaseId) -> Result<WaitlistEntry, ApiError> {
-    let waiting = app.service().waitlist(None);
+    let waiting = app.service().waitlist().all(None);
     let found = waiting.iter().find(|(_, record)| record.lease.id == id);
     let entry = found.and_then(|(place, record)| WaitlistEntry::new(*place, record));
     entry.ok_or_else(|| ApiError::not_found("waitlist_entry_id", &id.to_string()))

@@ -153,12 +153,12 @@ async fn the_calendar_and_what_is_free_are_what_a_recount_of_the_records_finds()
             closed += 1;
         }
         let mut taken: BTreeMap<u64, Vec<Taken>> = BTreeMap::new();
-        for record in site.service.leases(&LeaseFilter::default()) {
+        for record in site.service.leases().all(&LeaseFilter::default()) {
             take(&record, &mut taken);
         }
         // Offers and instances take nothing from who asks for hosts; both are seen in the calendar.
         let leased = taken.clone();
-        for record in site.service.offers(None) {
+        for record in site.service.offers().all(None) {
             offers += 1;
             take(&record, &mut taken);
         }

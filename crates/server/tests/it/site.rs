@@ -202,10 +202,10 @@ impl Site {
     pub async fn pass(&self, time: SignedDuration) {
         self.clock.set(self.now() + time);
         for _ in 0..1000 {
-            let cycle = self.service.cycle().await;
+            let cycle = self.service.execution().cycle().await;
             let rests = cycle.tasks.is_empty() && cycle.wake_at > self.now();
             for task in cycle.tasks {
-                self.service.note(self.service.perform(task).await);
+                self.service.execution().note(self.service.execution().perform(task).await);
             }
             if rests {
                 assert!(!cycle.failed, "the store works");
@@ -218,7 +218,7 @@ impl Site {
     /// Waits until the loop has seen so many hosts.
     pub async fn seen(&self, hosts: usize) {
         for _ in 0..10_000 {
-            if self.service.hosts_now().await.expect("few hosts").len() >= hosts {
+            if self.service.hosts().seen().await.expect("few hosts").len() >= hosts {
                 return;
             }
             tokio::task::yield_now().await;

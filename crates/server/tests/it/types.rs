@@ -59,7 +59,7 @@ async fn cls_02_a_an_immediate_lease_that_could_not_start_is_answered_so_and_gon
     let body = of_type("IMMEDIATE", 1);
     let mut request = Box::pin(site.post("/v1/leases", &body));
     // It is made, since nobody has looked at the host since.
-    while site.service.leases(&LeaseFilter::default()).is_empty() {
+    while site.service.leases().all(&LeaseFilter::default()).is_empty() {
         assert!(futures::poll!(request.as_mut()).is_pending());
         tokio::task::yield_now().await;
     }

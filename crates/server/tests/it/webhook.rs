@@ -144,7 +144,7 @@ async fn pushing_goes_on_where_it_was_when_it_stopped() {
     make(&site, "a").await;
     let (stop, pushing) = push(&site);
     assert_eq!(listener.next().await.notification["payload"]["name"], "a");
-    while site.service.delivered("webhook").await.expect("a store") == 0 {
+    while site.service.notifications().delivered("webhook").await.expect("a store") == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     stop.send_replace(true);
@@ -163,7 +163,7 @@ async fn pushes_are_counted() {
     let _push = push(&site);
     listener.next().await;
     listener.next().await;
-    while site.service.delivered("webhook").await.expect("a store") == 0 {
+    while site.service.notifications().delivered("webhook").await.expect("a store") == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let metrics = site.get("/metrics").await.text;

@@ -10,28 +10,28 @@ use fleet::{FleetError, Machine, Outcome};
 use leases::host::Health;
 use leases::ids::HostId;
 
-use crate::service::Service;
+use super::Execution;
 
-impl Service {
+impl Execution<'_> {
     /// Hosts that were removed and that the fleet is still to have back.
-    pub(super) fn left_hosts(&self) -> Vec<HostId> {
-        let (state, mut progress) = (self.state(), self.progress());
+    pub(super) fn left_hosts(self) -> Vec<HostId> {
+        let (state, mut progress) = (self.service.state(), self.service.progress());
         // What was added again is ours again.
         progress.left.retain(|host| !state.hosts.contains_key(host));
         progress.left.iter().copied().collect()
     }
 
     /// Has the fleet have a host back, for as long as a step may take.
-    pub(crate) async fn abandon(&self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.now() + self.decider.settings.claim_time;
-        self.until(limit, self.parts.fleet.abandon(host)).await
+    pub(crate) async fn abandon(self, host: HostId) -> Result<Outcome, FleetError> {
+        let limit = self.service.now() + self.service.decider.settings.claim_time;
+        self.service.until(limit, self.service.parts.fleet.abandon(host)).await
     }
 
     /// Notes whether the fleet has a host back that was removed. If not, the loop tries again.
-    pub(crate) fn note_abandoned(&self, host: HostId, answer: Result<Outcome, FleetError>) {
+    pub(crate) fn note_abandoned(self, host: HostId, answer: Result<Outcome, FleetError>) {
         match answer {
             Ok(Outcome::Done) => {
-                self.progress().left.remove(&host);
+                self.service.progress().left.remove(&host);
             }
             Ok(Outcome::Pending) => {}
             Err(error) => tracing::warn!(%host, %error, "removed host not given back, retrying"),
@@ -43,9 +43,9 @@ impl Service {
     ///
     /// One that does not work is left alone: somebody may have taken it out to repair it. So is one that was never seen
     /// to be taken on: the store may be a backup from before it was given back, and an operator is to decide
-    /// ([`Service::repair_drift`]).
-    pub(super) fn lost_hosts(&self, machines: &BTreeMap<HostId, Machine>) -> Vec<HostId> {
-        let (state, mut progress) = (self.state(), self.progress());
+    /// ([`crate::drift::Repairs::repair`]).
+    pub(super) fn lost_hosts(self, machines: &BTreeMap<HostId, Machine>) -> Vec<HostId> {
+        let (state, mut progress) = (self.service.state(), self.service.progress());
         let works = |host: &HostId| machines.get(host).is_some_and(|machine| machine.health == Health::Up);
         let lost = |host: &&HostId| progress.is_out(**host) && state.hosts.contains_key(*host) && works(host);
         let last = progress.taken_on_again;
@@ -53,26 +53,26 @@ impl Service {
             progress.taken_on.iter().partition(|host| Some(**host) > last);
         let turns = after.into_iter().chain(before);
         let lost: Vec<HostId> =
-            turns.filter(lost).take(self.decider.settings.steps_at_once).copied().collect();
+            turns.filter(lost).take(self.service.decider.settings.steps_at_once).copied().collect();
         progress.taken_on_again = lost.last().copied();
         lost
     }
 
     /// Has the fleet hand a host to us again, for as long as a step may take.
-    pub(super) async fn adopt_again(&self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.now() + self.decider.settings.claim_time;
-        let answer = self.until(limit, self.parts.fleet.adopt(host)).await;
+    pub(super) async fn adopt_again(self, host: HostId) -> Result<Outcome, FleetError> {
+        let limit = self.service.now() + self.service.decider.settings.claim_time;
+        let answer = self.service.until(limit, self.service.parts.fleet.adopt(host)).await;
         // Somebody, at this service or another, may have removed it meanwhile.
-        if let Err(error) = self.update().await {
+        if let Err(error) = self.service.update().await {
             tracing::debug!(%error, "store not read after a host was taken on again");
         }
         answer
     }
 
     /// Notes whether a host was taken on again. If not, the loop tries again.
-    pub(super) fn note_adopted(&self, host: HostId, answer: Result<Outcome, FleetError>) {
-        let on_record = self.state().hosts.contains_key(&host);
-        let mut progress = self.progress();
+    pub(super) fn note_adopted(self, host: HostId, answer: Result<Outcome, FleetError>) {
+        let on_record = self.service.state().hosts.contains_key(&host);
+        let mut progress = self.service.progress();
         match answer {
             // Whatever came of it: the fleet has it back once it has answered.
             _ if !on_record => progress.leave(host),

@@ -7,12 +7,13 @@ use leases::plan::Step;
 use leases::status::LeaseStatus;
 use store::{LeaseRecord, StoreError};
 
+use super::Execution;
 use super::decide::{FIRST, PLANNING};
 use super::draft::{Decision, Draft};
 use super::pause::Pause;
 use super::{ClaimedStep, Cycle, Task, passes};
 use crate::decider::Decider;
-use crate::service::Service;
+use crate::energy::PowerSaving;
 use crate::state::State;
 use crate::writing::Writer;
 
@@ -21,14 +22,14 @@ const SOON: SignedDuration = SignedDuration::from_secs(1);
 /// In so many cycles in a row nobody who waits to be started again is tried.
 const MOST_LEFT_OUT: u32 = 3;
 
-impl Service {
+impl<'a> Execution<'a> {
     /// Goes through one cycle: records what became of steps, hands out looks at the fleet, heals, plans, commits,
-    /// and claims what is due. [`Service::run`] does this all the time; whoever calls it by hand, to have time
-    /// and every task in its own hands, carries the tasks out with [`Service::perform`] and
-    /// [notes](Service::note) them, or does not, as after a crash.
-    pub async fn cycle(&self) -> Cycle {
+    /// and claims what is due. [`crate::Service::run`] does this all the time; whoever calls it by hand, to have time
+    /// and every task in its own hands, carries the tasks out with [`Execution::perform`] and
+    /// [notes](Execution::note) them, or does not, as after a crash.
+    pub async fn cycle(self) -> Cycle {
         // First, and not only if the store works: they count as under way from here on.
-        let looks = self.looks(self.now());
+        let looks = self.looks(self.service.now());
         let writer = self.writer_for_cycle().await;
         let mut cycle = self.cycle_with(writer.as_ref()).await;
         cycle.tasks.extend(looks.into_iter().map(Task::Look));
@@ -36,24 +37,24 @@ impl Service {
     }
 
     /// Waits for the write lock, for a cycle.
-    pub(super) async fn writer_for_cycle(&self) -> Result<Writer<'_>, StoreError> {
-        if self.progress().uncounted {
-            self.count_what_is_held().await?;
-            self.progress().uncounted = false;
+    pub(super) async fn writer_for_cycle(self) -> Result<Writer<'a>, StoreError> {
+        if self.service.progress().uncounted {
+            self.service.count_what_is_held().await?;
+            self.service.progress().uncounted = false;
         }
-        self.loop_writer().await
+        self.service.loop_writer().await
     }
 
     /// Goes through one cycle with the write lock, if it could be had. Looks are begun elsewhere.
-    pub(super) async fn cycle_with(&self, writer: Result<&Writer<'_>, &StoreError>) -> Cycle {
-        let now = self.now();
+    pub(super) async fn cycle_with(self, writer: Result<&Writer<'_>, &StoreError>) -> Cycle {
+        let now = self.service.now();
         let cycle = match writer {
             Ok(writer) => self.try_cycle(writer, now).await,
             Err(error) => return self.failed_cycle(error, now),
         };
         match cycle {
             Ok(cycle) => {
-                let mut progress = self.progress();
+                let mut progress = self.service.progress();
                 progress.stuck = 0;
                 progress.failed = None;
                 progress.cycles += 1;
@@ -63,47 +64,47 @@ impl Service {
         }
     }
 
-    fn failed_cycle(&self, error: &StoreError, now: Timestamp) -> Cycle {
+    fn failed_cycle(self, error: &StoreError, now: Timestamp) -> Cycle {
         // What suspends everything was said when it began.
         if !matches!(error, StoreError::Suspended(_)) {
             tracing::error!(%error, "store failed, retrying");
         }
-        Cycle { tasks: Vec::new(), wake_at: self.progress().retry_at(now), failed: true }
+        Cycle { tasks: Vec::new(), wake_at: self.service.progress().retry_at(now), failed: true }
     }
 
-    async fn try_cycle(&self, writer: &Writer<'_>, now: Timestamp) -> Result<Cycle, StoreError> {
+    async fn try_cycle(self, writer: &Writer<'_>, now: Timestamp) -> Result<Cycle, StoreError> {
         {
-            let mut progress = self.progress();
+            let mut progress = self.service.progress();
             (progress.others_committed, progress.unfinished) = (false, false);
         }
         let steps_ended = self.record_outcomes(writer).await?;
-        if self.progress().seen_at.is_none() {
+        if self.service.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
             let wake_at = self.wake_at(now, None, false, &[]);
             return Ok(Cycle { tasks: Vec::new(), wake_at, failed: false });
         }
-        let machines = self.progress().machines.take().map(Arc::new);
+        let machines = self.service.progress().machines.take().map(Arc::new);
         let looked = machines.is_some();
         if looked {
             // There may be room that was not seen before.
-            let mut progress = self.progress();
+            let mut progress = self.service.progress();
             (progress.memos.queue_tried, progress.memos.relocations_tried) = (None, None);
         }
-        let mut draft = Draft::new(self.snapshot(), now);
+        let mut draft = Draft::new(self.service.snapshot(), now);
         (draft.machines, draft.steps_ended) = (machines.clone(), steps_ended);
-        let mut decision = self.decider.go_through(draft, FIRST.iter().chain(&PLANNING));
+        let mut decision = self.service.decider.go_through(draft, FIRST.iter().chain(&PLANNING));
         let committed = self.commit_decision(writer, &mut decision, now).await?;
         let mut changed = committed.any;
         if !committed.all {
             // Somebody else was faster. Steps are for what is committed only.
-            decision = self.decider.go_through(Draft::new(self.snapshot(), now), &PLANNING);
+            decision = self.service.decider.go_through(Draft::new(self.service.snapshot(), now), &PLANNING);
             changed |= self.commit_decision(writer, &mut decision, now).await?.any;
         }
         let Decision { steps, wake_at, .. } = decision;
         // Looks begin with the next cycle.
-        changed |= self.watch_power(now);
+        changed |= PowerSaving::of(self.service).watch(now);
         changed |= self.count_guests(writer, looked, now).await;
-        self.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
+        self.service.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
         changed |= self.tidy(writer, &steps, looked, now).await?;
         // With the write lock: what is due does not wait for what clients would commit first.
         let claimed = self.claim(&steps, now).await?;
@@ -120,15 +121,15 @@ impl Service {
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
     /// again after that.
-    pub(super) fn due(&self, steps: &[Step], now: Timestamp) -> Vec<Step> {
-        let progress = self.progress();
+    pub(super) fn due(self, steps: &[Step], now: Timestamp) -> Vec<Step> {
+        let progress = self.service.progress();
         let due = |step: &&Step| step.not_before <= now && !progress.waits_for_a_look(step.action);
         steps.iter().filter(due).cloned().collect()
     }
 
     /// When to go through the next cycle.
     fn wake_at(
-        &self,
+        self,
         now: Timestamp,
         planned: Option<Timestamp>,
         changed: bool,
@@ -138,18 +139,18 @@ impl Service {
             return now;
         }
         let (next_start, expiry) = {
-            let state = self.state();
-            let rules = &self.decider.settings.plan_rules;
+            let state = self.service.state();
+            let rules = &self.service.decider.settings.plan_rules;
             // Those that start sooner are planned for already.
             let next_start = state.leases.next_start(rules.horizon(now)).map(|start| rules.clears_at(start));
             (next_start, state.proposals.next_expiry())
         };
-        let progress = self.progress();
+        let progress = self.service.progress();
         let questions = progress.in_flight.values().filter_map(|step| step.ask_again_at);
         // What is due at once and was not done waits for something else; a claimed step wakes us by itself.
         let planned = planned.map(|at| if at <= now { now + SOON } else { at });
         // One that is under way wakes us by itself. Leases that start later than this do so when they are made.
-        let latest = now + self.decider.settings.observe_interval;
+        let latest = now + self.service.decider.settings.observe_interval;
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.looked_at_all.map(Pause::end)).unwrap_or(now);
         let pass_at = progress.unfinished.then(|| now + passes::AGAIN_AFTER);

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use store::StoreError;
 
+use super::Execution;
 use super::draft::{Decision, Draft};
 use crate::decider::Decider;
 use crate::deciding::beside_requests;
 use crate::entries::Committed;
-use crate::service::Service;
 use crate::writing::Writer;
 
 /// Decides a part: on what the store will hold after what was decided before it.
@@ -47,17 +47,17 @@ pub(super) const PLANNING: [Pass; 4] = [
     pass("housekeeping", Decider::keep_house),
 ];
 
-impl Service {
+impl Execution<'_> {
     /// Commits what was decided.
     pub(super) async fn commit_decision(
-        &self,
+        self,
         writer: &Writer<'_>,
         decision: &mut Decision,
         now: Timestamp,
     ) -> Result<Committed, StoreError> {
         let committed = writer.commit_entries(std::mem::take(&mut decision.entries), now).await?;
         // What was refused is found again by the next look.
-        self.progress().unrecorded.retain(|host| !decision.recorded.contains(host));
+        self.service.progress().unrecorded.retain(|host| !decision.recorded.contains(host));
         Ok(committed)
     }
 }

@@ -8,11 +8,11 @@ use leases::plan::{GuestOwner, Observed};
 use leases::usage::{Counted, Held, KnownGuests, Sighting};
 use store::{Commit, CommitError, StoreError};
 
+use super::Execution;
 use super::memos::Counting;
 use crate::deciding::beside_requests;
 use crate::guest_facts::reservation_of;
 use crate::notices;
-use crate::service::Service;
 use crate::state::State;
 use crate::writing::Writer;
 
@@ -23,19 +23,19 @@ const LOOKS: i32 = 3;
 /// How many changes a cycle commits at most.
 const MOST_AT_ONCE: usize = 1000;
 
-impl Service {
+impl Execution<'_> {
     /// Counts guests after a look at all hosts. Says whether there is more to do at once.
     ///
     /// A store that fails here does not keep leases from being carried out.
-    pub(super) async fn count_guests(&self, writer: &Writer<'_>, looked: bool, now: Timestamp) -> bool {
-        let goes_on = std::mem::take(&mut self.progress().guests_left);
+    pub(super) async fn count_guests(self, writer: &Writer<'_>, looked: bool, now: Timestamp) -> bool {
+        let goes_on = std::mem::take(&mut self.service.progress().guests_left);
         if !looked && !goes_on {
             return false;
         }
-        let counting = self.progress().counting.take();
+        let counting = self.service.progress().counting.take();
         match self.try_count_guests(writer, counting, now).await {
             Ok((counting, more)) => {
-                let mut progress = self.progress();
+                let mut progress = self.service.progress();
                 progress.counting = counting;
                 progress.guests_left = more;
                 more
@@ -49,14 +49,14 @@ impl Service {
     }
 
     async fn try_count_guests(
-        &self,
+        self,
         writer: &Writer<'_>,
         counting: Option<Counting>,
         now: Timestamp,
     ) -> Result<(Option<Counting>, bool), StoreError> {
         let Some(mut counting) = self.lead_counting(counting, now).await? else { return Ok((None, false)) };
-        let (state, observed) = (self.snapshot(), self.observed());
-        let looked_at = self.progress().seen_at.unwrap_or(now);
+        let (state, observed) = (self.service.snapshot(), self.service.observed());
+        let looked_at = self.service.progress().seen_at.unwrap_or(now);
         let counted = beside_requests(|| {
             let seen = sightings(&state, &observed, &counting.known);
             counting.known.count((&seen, looked_at), MOST_AT_ONCE, now)
@@ -77,24 +77,24 @@ impl Service {
 
     /// What is known, if this service is the one to count.
     async fn lead_counting(
-        &self,
+        self,
         counting: Option<Counting>,
         now: Timestamp,
     ) -> Result<Option<Counting>, StoreError> {
         // Whoever was away for longer does not know what others have counted; nor does one whose clock was set.
-        let term = self.decider.settings.observe_interval.saturating_mul(LOOKS);
+        let term = self.service.decider.settings.observe_interval.saturating_mul(LOOKS);
         let until = now.saturating_add(term).unwrap_or(Timestamp::MAX);
         let counting = counting.filter(|counting| now < counting.until && counting.until <= until);
-        if self.progress().shares_clock
-            && !self.parts.store.lead(ROLE, &self.decider.settings.holder, now, until).await?
+        if self.service.progress().shares_clock
+            && !self.service.parts.store.lead(ROLE, &self.service.decider.settings.holder, now, until).await?
         {
             return Ok(None);
         }
         if let Some(counting) = counting {
             return Ok(Some(Counting { until, ..counting }));
         }
-        let open = self.parts.store.open_usage().await?;
-        let state = self.state();
+        let open = self.service.parts.store.open_usage().await?;
+        let state = self.service.state();
         let of_guests = open.into_iter().filter(|span| match span.held {
             Held::Instance(id) => state.instances.get(id).is_none(),
             _ => false,

@@ -10,6 +10,7 @@ use leases::status::LeaseStatus;
 use leases::work::Budget;
 use store::{LeaseRecord, StoreError};
 
+use super::Execution;
 use super::draft::Draft;
 use super::memos::Memos;
 use super::pause::Pause;
@@ -17,39 +18,40 @@ use super::plan::Change;
 use super::tour::{ANYTHING, Found, Known, Tour};
 use crate::decider::Decider;
 use crate::entries::Entries;
-use crate::service::Service;
 use crate::state::State;
 
 /// If no hunt could be planned again, none is tried before that.
 const HUNT_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
-impl Service {
+impl Execution<'_> {
     /// Moves a lease that waits to an earlier time, if there is one: the one that was asked for first. Says whether there
     /// was any.
-    pub(super) async fn hasten(&self, now: Timestamp) -> Result<bool, StoreError> {
+    pub(super) async fn hasten(self, now: Timestamp) -> Result<bool, StoreError> {
         let holds = |state: &State, change: &Change| {
             let after = change.after_record(now);
-            after.is_some_and(|after| self.decider.still_hold(state, &[(Some(&change.before), &after)], now))
+            after.is_some_and(|after| {
+                self.service.decider.still_hold(state, &[(Some(&change.before), &after)], now)
+            })
         };
-        let found = self.decided_by_pass(|budget| self.hastened(now, budget), holds).await?;
+        let found = self.service.decided_by_pass(|budget| self.hastened(now, budget), holds).await?;
         let Some((writer, change)) = found else { return Ok(false) };
         Ok(writer.commit_entries(Entries::of(vec![change.entry(now)]), now).await?.any)
     }
 
-    fn hastened(&self, now: Timestamp, budget: &Budget) -> Option<Change> {
-        let state = self.snapshot();
-        let facts = self.decider.host_facts(&state, now);
+    fn hastened(self, now: Timestamp, budget: &Budget) -> Option<Change> {
+        let state = self.service.snapshot();
+        let facts = self.service.decider.host_facts(&state, now);
         let known = (state.revision, facts.occupied.clone());
-        if !self.decider.any_to_hasten(&state, &known) {
+        if !self.service.decider.any_to_hasten(&state, &known) {
             return None;
         }
-        let admission = self.decider.admission(&state, &facts, now, budget);
+        let admission = self.service.decider.admission(&state, &facts, now, budget);
         let waiting: Vec<_> = state.leases.waiting_for_hosts().collect();
         let sooner = |before: &Arc<LeaseRecord>| {
             let after = admission.sooner(&before.lease)?;
             Some(Change { before: Arc::clone(before), after: Some(after) })
         };
-        self.decider.go_on(|memos| &mut memos.to_hasten, &waiting, known, budget, sooner).any()
+        self.service.decider.go_on(|memos| &mut memos.to_hasten, &waiting, known, budget, sooner).any()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The loop: observe, heal, plan, commit, carry out, and again.
 //!
-//! A cycle ([`Service::cycle`]) decides and hands out tasks: steps, looks at the fleet, and what may take long. Each is
-//! carried out on its own ([`Service::perform`]) and what came of it is noted ([`Service::note`]) for the next cycle. A
+//! A cycle ([`Execution::cycle`]) decides and hands out tasks: steps, looks at the fleet, and what may take long. Each is
+//! carried out on its own ([`Execution::perform`]) and what came of it is noted ([`Execution::note`]) for the next cycle. A
 //! cycle itself never waits for the fleet. So a slow step, or a fleet that is slow to say what is there, delays nobody
 //! else (W3), and whoever drives the cycles, the loop or a simulation, has every task in its hands. Nothing here remembers
 //! what must happen next: a crash at any point costs nothing (W4).
@@ -93,112 +93,19 @@ pub struct Cycle {
     pub failed: bool,
 }
 
-impl Service {
-    /// The loop: returns when `stop` becomes true, after steps that are running have ended or their time is up.
-    pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let _running = Running::new(&self.running);
-        // Apart, because nobody waits for the rest at the end.
-        let (mut steps, mut others) = (JoinSet::new(), JoinSet::new());
-        while !*stop.borrow_and_update() {
-            let cycle = self.cycles_in_a_row(&mut steps, &mut others).await;
-            tokio::select! {
-                biased;
-                changed = stop.changed() => if changed.is_err() { break },
-                Some(done) = steps.join_next() => self.note_all(done, &mut steps),
-                Some(done) = others.join_next() => self.note_all(done, &mut others),
-                () = self.wake.notified(), if !cycle.failed => {}
-                () = self.news(), if !cycle.failed => {}
-                () = self.parts.clock.sleep_until(cycle.wake_at) => {}
-            }
-        }
-        others.abort_all();
-        while let Some(done) = steps.join_next().await {
-            self.note_all(done, &mut steps);
-        }
-        if let Err(error) = self.record_last_outcomes().await {
-            tracing::warn!(%error, "step outcomes not recorded, repeating steps");
-        }
-    }
+/// The cycles of the loop, and the tasks that they hand out.
+#[derive(Clone, Copy, Debug)]
+pub struct Execution<'a> {
+    pub(crate) service: &'a Service,
+}
 
-    /// Goes through a cycle, and with the same write lock through those that follow from it at once: what starts now does
-    /// not wait for what clients commit in between. Begins what they hand out.
-    async fn cycles_in_a_row(
-        self: &Arc<Self>,
-        steps: &mut JoinSet<Done>,
-        others: &mut JoinSet<Done>,
-    ) -> Cycle {
-        let writer = self.writer_meanwhile(steps, others).await;
-        let mut in_a_row = 1;
-        loop {
-            let mut cycle = self.cycle_with(writer.as_ref()).await;
-            for task in std::mem::take(&mut cycle.tasks) {
-                let tasks = if matches!(task, Task::Step(_)) { &mut *steps } else { &mut *others };
-                self.begin(task, tasks);
-            }
-            if cycle.failed || cycle.wake_at > self.now() || in_a_row == MOST_IN_A_ROW {
-                return cycle;
-            }
-            in_a_row += 1;
-            self.begin_looks(others);
-        }
-    }
-
-    fn begin_looks(self: &Arc<Self>, others: &mut JoinSet<Done>) {
-        for look in self.looks(self.now()) {
-            self.begin(Task::Look(look), others);
-        }
-    }
-
-    fn begin(self: &Arc<Self>, task: Task, tasks: &mut JoinSet<Done>) {
-        let service = Arc::clone(self);
-        tasks.spawn(async move { service.perform(task).await });
-    }
-
-    /// Waits for the write lock for a cycle. Meanwhile looks are begun, and what comes of tasks is noted: a lease that
-    /// starts takes several steps, and what is known of each when the lock is there need not wait for it once more.
-    async fn writer_meanwhile(
-        self: &Arc<Self>,
-        steps: &mut JoinSet<Done>,
-        others: &mut JoinSet<Done>,
-    ) -> Result<Writer<'_>, StoreError> {
-        let mut writer = std::pin::pin!(self.writer_for_cycle());
-        loop {
-            self.begin_looks(others);
-            tokio::select! {
-                biased;
-                Some(done) = steps.join_next() => self.note_all(done, steps),
-                Some(done) = others.join_next() => self.note_all(done, others),
-                writer = &mut writer => return writer,
-            }
-        }
-    }
-
-    async fn record_last_outcomes(&self) -> Result<(), StoreError> {
-        let writer = self.loop_writer().await?;
-        self.record_outcomes(&writer).await.map(drop)
-    }
-
-    /// Returns when somebody else has committed something since the last cycle: what we commit ourselves wakes the
-    /// loop if it matters. If it cannot be said when that is, cycles go on at their own times.
-    async fn news(&self) {
-        while !self.progress().others_committed {
-            let known = self.state().revision;
-            if let Err(error) = self.parts.store.wait_for_change(known).await {
-                tracing::debug!(%error, "store watch failed");
-                std::future::pending::<()>().await;
-            }
-            // It may be our own, which is about to be shown.
-            drop(self.memory().await);
-            if self.state().revision == known {
-                break;
-            }
-        }
-        // Who commits once does so again soon, and one cycle does for all of it.
-        tokio::time::sleep(GATHER).await;
+impl<'a> Execution<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
     }
 
     /// Has the fleet carry out a task. What came of it is to be [noted](Self::note).
-    pub async fn perform(&self, task: Task) -> Done {
+    pub async fn perform(self, task: Task) -> Done {
         match task {
             Task::Step(step) => Done::Step(self.perform_step(step).await),
             Task::Look(look) => Done::Look(self.look(look).await),
@@ -209,9 +116,9 @@ impl Service {
     }
 
     /// Notes what came of a task; the next cycle goes on from there.
-    pub fn note(&self, done: Done) {
+    pub fn note(self, done: Done) {
         {
-            let mut progress = self.progress();
+            let mut progress = self.service.progress();
             progress.told.clear();
             progress.told_of_instances.clear();
         }
@@ -223,18 +130,139 @@ impl Service {
             Done::Passed(moved) => self.note_pass(moved),
         }
     }
+}
 
-    /// Notes a task, and with it all others that have ended meanwhile.
-    fn note_all(&self, first: Result<Done, JoinError>, tasks: &mut JoinSet<Done>) {
-        let mut next = Some(first);
-        while let Some(done) = next {
-            match done {
-                Ok(done) => self.note(done),
-                // Its time ends, and then it is tried again.
-                Err(error) => tracing::error!(%error, "task panicked"),
-            }
-            next = tasks.try_join_next();
+/// The loop: returns when `stop` becomes true, after steps that are running have ended or their time is up.
+pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) {
+    let _running = Running::new(&service.running);
+    let mut tasks = Tasks::of(&service);
+    while !*stop.borrow_and_update() {
+        let cycle = cycles_in_a_row(&service, &mut tasks).await;
+        tokio::select! {
+            biased;
+            changed = stop.changed() => if changed.is_err() { break },
+            () = tasks.noted() => {}
+            () = service.wake.notified(), if !cycle.failed => {}
+            () = news(&service), if !cycle.failed => {}
+            () = service.parts.clock.sleep_until(cycle.wake_at) => {}
         }
+    }
+    tasks.end().await;
+    if let Err(error) = record_last_outcomes(&service).await {
+        tracing::warn!(%error, "step outcomes not recorded, repeating steps");
+    }
+}
+
+/// Goes through a cycle, and with the same write lock through those that follow from it at once: what starts now does not
+/// wait for what clients commit in between. Begins what they hand out.
+async fn cycles_in_a_row(service: &Service, tasks: &mut Tasks) -> Cycle {
+    let execution = Execution::of(service);
+    let writer = writer_meanwhile(service, tasks).await;
+    let mut in_a_row = 1;
+    loop {
+        let mut cycle = execution.cycle_with(writer.as_ref()).await;
+        std::mem::take(&mut cycle.tasks).into_iter().for_each(|task| tasks.begin(task));
+        if cycle.failed || cycle.wake_at > service.now() || in_a_row == MOST_IN_A_ROW {
+            return cycle;
+        }
+        in_a_row += 1;
+        tasks.begin_looks();
+    }
+}
+
+/// Waits for the write lock for a cycle. Meanwhile looks are begun, and what comes of tasks is noted: a lease that starts
+/// takes several steps, and what is known of each when the lock is there need not wait for it once more.
+async fn writer_meanwhile<'a>(service: &'a Service, tasks: &mut Tasks) -> Result<Writer<'a>, StoreError> {
+    let mut writer = std::pin::pin!(Execution::of(service).writer_for_cycle());
+    loop {
+        tasks.begin_looks();
+        tokio::select! {
+            biased;
+            () = tasks.noted() => {}
+            writer = &mut writer => return writer,
+        }
+    }
+}
+
+async fn record_last_outcomes(service: &Service) -> Result<(), StoreError> {
+    let writer = service.loop_writer().await?;
+    Execution::of(service).record_outcomes(&writer).await.map(drop)
+}
+
+/// Returns when somebody else has committed something since the last cycle: what we commit ourselves wakes the loop if it
+/// matters. If it cannot be said when that is, cycles go on at their own times.
+async fn news(service: &Service) {
+    while !service.progress().others_committed {
+        let known = service.state().revision;
+        if let Err(error) = service.parts.store.wait_for_change(known).await {
+            tracing::debug!(%error, "store watch failed");
+            std::future::pending::<()>().await;
+        }
+        // It may be our own, which is about to be shown.
+        drop(service.memory().await);
+        if service.state().revision == known {
+            break;
+        }
+    }
+    // Who commits once does so again soon, and one cycle does for all of it.
+    tokio::time::sleep(GATHER).await;
+}
+
+/// Tasks that are under way.
+struct Tasks {
+    service: Arc<Service>,
+    steps: JoinSet<Done>,
+    /// Apart, because nobody waits for these at the end.
+    others: JoinSet<Done>,
+}
+
+impl Tasks {
+    fn of(service: &Arc<Service>) -> Self {
+        Self { service: Arc::clone(service), steps: JoinSet::new(), others: JoinSet::new() }
+    }
+
+    fn begin(&mut self, task: Task) {
+        let tasks = if matches!(task, Task::Step(_)) { &mut self.steps } else { &mut self.others };
+        let service = Arc::clone(&self.service);
+        tasks.spawn(async move { Execution::of(&service).perform(task).await });
+    }
+
+    fn begin_looks(&mut self) {
+        for look in Execution::of(&self.service).looks(self.service.now()) {
+            self.begin(Task::Look(look));
+        }
+    }
+
+    /// Waits for a task, and notes it with all others that have ended meanwhile. Never returns while none is under way.
+    async fn noted(&mut self) {
+        let execution = Execution::of(&self.service);
+        tokio::select! {
+            biased;
+            Some(done) = self.steps.join_next() => note_all(execution, done, &mut self.steps),
+            Some(done) = self.others.join_next() => note_all(execution, done, &mut self.others),
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Waits for the steps and gives up the rest.
+    async fn end(mut self) {
+        self.others.abort_all();
+        while let Some(done) = self.steps.join_next().await {
+            note_all(Execution::of(&self.service), done, &mut self.steps);
+        }
+    }
+}
+
+/// Notes a task, and with it all others that have ended meanwhile.
+fn note_all(execution: Execution<'_>, first: Result<Done, JoinError>, tasks: &mut JoinSet<Done>) {
+    let mut next = Some(first);
+    while let Some(done) = next {
+        match done {
+            Ok(done) => execution.note(done),
+            // Its time ends, and then it is tried again.
+            Err(error) => tracing::error!(%error, "task panicked"),
+        }
+        next = tasks.try_join_next();
     }
 }
 

@@ -10,6 +10,7 @@ use leases::ids::HostId;
 use leases::plan::{Observed, ObservedHost};
 use store::{Commit, HostRecord, StoreError, Write};
 
+use super::Execution;
 use super::backoff::backoff;
 use super::draft::Draft;
 use super::look::Look;
@@ -18,7 +19,6 @@ use crate::decider::Decider;
 use crate::energy::recorded_health;
 use crate::entries::Entry;
 use crate::hosts::refreshed;
-use crate::service::Service;
 use crate::state::State;
 use crate::writing::Writer;
 
@@ -41,14 +41,14 @@ struct Sight {
     observed: Observed,
 }
 
-impl Service {
+impl Execution<'_> {
     /// The looks that are due: at the whole fleet now and then, and at once at what was touched. Each host is in
     /// one look of the second kind at a time, so that one that is slow to be seen hides no other.
-    pub(super) fn looks(&self, now: Timestamp) -> Vec<Look> {
-        let state = self.state();
-        let mut progress = self.progress();
-        progress.give_up_looks(now, self.decider.settings.claim_time);
-        let until = now + self.decider.settings.claim_time;
+    pub(super) fn looks(self, now: Timestamp) -> Vec<Look> {
+        let state = self.service.state();
+        let mut progress = self.service.progress();
+        progress.give_up_looks(now, self.service.decider.settings.claim_time);
+        let until = now + self.service.decider.settings.claim_time;
         let due = !progress.looked_at_all.is_some_and(|pause| pause.lasts(now));
         let mut looks = Vec::new();
         if due && !progress.looks_at_all() {
@@ -66,22 +66,22 @@ impl Service {
     }
 
     /// Looks, for as long as there is patience.
-    pub(super) async fn look(&self, look: Look) -> Looked {
-        let answer = self.until(look.until, self.see(&look)).await;
+    pub(super) async fn look(self, look: Look) -> Looked {
+        let answer = self.service.until(look.until, self.see(&look)).await;
         Looked { look, answer }
     }
 
-    async fn see(&self, look: &Look) -> Result<Sight, FleetError> {
-        let (fleet, addresses) = (&self.parts.fleet, self.addresses());
+    async fn see(self, look: &Look) -> Result<Sight, FleetError> {
+        let (fleet, addresses) = (&self.service.parts.fleet, self.service.addresses());
         if !look.all {
             return Ok(Sight { machines: None, observed: fleet.observe(&look.hosts, &addresses).await? });
         }
         // Whose the fleet is, is asked first: where questions take long, it would never be known if it came last.
-        let (machines, observed) = if self.knows_whose() {
+        let (machines, observed) = if self.service.knows_whose() {
             fleet.survey(&look.hosts, &addresses).await?
         } else {
             let machines = fleet.machines().await?;
-            Box::pin(self.look_whose(&machines)).await?;
+            Box::pin(self.service.look_whose(&machines)).await?;
             (machines, fleet.observe(&look.hosts, &addresses).await?)
         };
         Ok(Sight {
@@ -92,23 +92,24 @@ impl Service {
 
     /// Notes what was seen. A fleet that does not answer is no error: plans go on with what was seen last, but
     /// conclude nothing from what is not there.
-    pub(super) fn note_look(&self, looked: Looked) {
-        let now = self.now();
-        let state = self.state();
-        let mut progress = self.progress();
+    pub(super) fn note_look(self, looked: Looked) {
+        let now = self.service.now();
+        let state = self.service.state();
+        let mut progress = self.service.progress();
         let Looked { look, answer } = looked;
         match answer {
             Ok(Sight { machines, mut observed }) => {
                 state.instances.mark_preemptible(&mut observed);
                 if progress.saw(&look, observed, |host| state.hosts.contains_key(&host)) {
                     // Somebody may wait for what a reservation needs.
-                    self.changes.send_modify(|count| *count += 1);
+                    self.service.changes.send_modify(|count| *count += 1);
                 }
                 if machines.is_some() {
                     progress.machines = machines;
                     progress.blind = 0;
                     progress.seen_at = Some(now);
-                    progress.looked_at_all = Some(Pause::of(now, self.decider.settings.observe_interval));
+                    progress.looked_at_all =
+                        Some(Pause::of(now, self.service.decider.settings.observe_interval));
                 }
             }
             Err(error) => {
@@ -123,14 +124,14 @@ impl Service {
 
     /// Enters what was seen of these machines at once.
     pub(crate) async fn record_machines(
-        &self,
+        self,
         writer: &Writer<'_>,
         machines: BTreeMap<HostId, Machine>,
     ) -> Result<(), StoreError> {
-        let now = self.now();
-        let mut draft = Draft::new(self.snapshot(), now);
+        let now = self.service.now();
+        let mut draft = Draft::new(self.service.snapshot(), now);
         draft.machines = Some(Arc::new(machines));
-        self.decider.record_hosts(&mut draft);
+        self.service.decider.record_hosts(&mut draft);
         self.commit_decision(writer, &mut draft.decided(), now).await.map(drop)
     }
 }

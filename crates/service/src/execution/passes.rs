@@ -4,34 +4,17 @@
 //! which decides and commits as a client's request does, and goes after what the loop itself commits.
 
 use jiff::{SignedDuration, Timestamp};
-use leases::work::Budget;
 use store::StoreError;
 
+use super::Execution;
 use super::pause::Pause;
 use super::{Known, Task};
+use crate::energy::PowerSaving;
 use crate::service::Service;
-use crate::state::State;
-use crate::writing::{NoWriter, Writer};
+use crate::waitlist::Waitlist;
 
 /// When a pass goes on that has come to no end, of those in cycles as well: clients are served meanwhile.
 pub(super) const AGAIN_AFTER: SignedDuration = SignedDuration::from_millis(50);
-
-/// Why a pass commits nothing.
-enum Nothing {
-    /// Nothing was found.
-    Found,
-    /// The store does not work.
-    Store(StoreError),
-}
-
-impl From<NoWriter> for Nothing {
-    fn from(why: NoWriter) -> Self {
-        match why {
-            NoWriter::Store(error) => Self::Store(error),
-            NoWriter::Gone => Self::Found,
-        }
-    }
-}
 
 /// Shows that a pass is under way, until it ends in whatever way.
 struct UnderWay<'a>(&'a Service);
@@ -42,11 +25,11 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-impl Service {
+impl Execution<'_> {
     /// When the next pass begins; none if one is under way or nothing would come of it.
-    pub(super) fn next_pass(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn next_pass(self, now: Timestamp) -> Option<Timestamp> {
         let paused_until = {
-            let progress = self.progress();
+            let progress = self.service.progress();
             if progress.pass_under_way {
                 return None;
             }
@@ -56,15 +39,15 @@ impl Service {
     }
 
     /// Begins the pass that is due.
-    pub(super) fn begin_pass(&self) -> Task {
-        self.progress().pass_under_way = true;
+    pub(super) fn begin_pass(self) -> Task {
+        self.service.progress().pass_under_way = true;
         Task::Pass
     }
 
     /// Goes over what waits. Says whether anything came of it.
-    pub(super) async fn pass(&self) -> bool {
-        let _under_way = UnderWay(self);
-        match self.try_pass(self.now()).await {
+    pub(super) async fn pass(self) -> bool {
+        let _under_way = UnderWay(self.service);
+        match self.try_pass(self.service.now()).await {
             Ok(moved) => moved,
             Err(error) => {
                 // What suspends everything was said when it began.
@@ -76,41 +59,30 @@ impl Service {
         }
     }
 
-    async fn try_pass(&self, now: Timestamp) -> Result<bool, StoreError> {
-        Ok(self.serve(now).await? | self.hasten(now).await? | self.repack(now).await?)
+    async fn try_pass(self, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(Waitlist::of(self.service).promote(now).await?
+            | self.hasten(now).await?
+            | PowerSaving::of(self.service).repack(now).await?)
     }
 
     /// Notes what came of a pass; the next cycle begins another one, if there is more to try.
-    pub(super) fn note_pass(&self, moved: bool) {
-        let now = self.now();
-        self.progress().memos.passed_without_result = (!moved).then(|| Pause::of(now, AGAIN_AFTER));
+    pub(super) fn note_pass(self, moved: bool) {
+        let now = self.service.now();
+        self.service.progress().memos.passed_without_result = (!moved).then(|| Pause::of(now, AGAIN_AFTER));
     }
 
     /// Whether something may come of a pass.
-    fn anything_to_try(&self, now: Timestamp) -> bool {
-        if self.decider.repack_due(now).is_some() {
+    fn anything_to_try(self, now: Timestamp) -> bool {
+        if self.service.decider.repack_due(now).is_some() {
             return true;
         }
-        let state = self.snapshot();
+        let state = self.service.snapshot();
         if state.proposals.waiting().next().is_none() && state.leases.waiting_for_hosts().next().is_none() {
             // As nearly always, so that what follows is not found out in every cycle.
             return false;
         }
-        let known: Known = (state.revision, state.occupied(&self.observed()));
-        self.decider.any_waiting_to_try(&state, &known) || self.decider.any_to_hasten(&state, &known)
-    }
-
-    /// Decides for a pass. The write lock comes with what is found; `holds` says of that the same as of what is
-    /// [decided](Self::decided) for clients.
-    pub(crate) async fn decided_by_pass<T>(
-        &self,
-        find: impl Fn(&Budget) -> Option<T>,
-        holds: impl Fn(&State, &T) -> bool,
-    ) -> Result<Option<(Writer<'_>, T)>, StoreError> {
-        match self.decided_ahead(|budget| find(budget).ok_or(Nothing::Found), holds).await {
-            Ok(found) => Ok(Some(found)),
-            Err(Nothing::Found) => Ok(None),
-            Err(Nothing::Store(error)) => Err(error),
-        }
+        let known: Known = (state.revision, state.occupied(&self.service.observed()));
+        self.service.decider.any_waiting_to_try(&state, &known)
+            || self.service.decider.any_to_hasten(&state, &known)
     }
 }

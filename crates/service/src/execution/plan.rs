@@ -19,6 +19,7 @@ use super::draft::Draft;
 use super::progress::Progress;
 use crate::decider::Decider;
 use crate::entries::Entry;
+use crate::leasing::Leases;
 use crate::notices::{self, notice};
 use crate::service::Service;
 use crate::state::State;
@@ -37,7 +38,7 @@ impl Change {
 
     /// How it is committed.
     pub(super) fn entry(self, now: Timestamp) -> Entry {
-        Entry::new(self.commit(now), move |service| service.tell(&self, now))
+        Entry::new(self.commit(now), move |service| self.tell(service, now))
     }
 
     fn commit(&self, now: Timestamp) -> Commit {
@@ -52,13 +53,11 @@ impl Change {
         }
         commit
     }
-}
 
-impl Service {
     /// Says in the log, and to the external service, what became of a lease.
-    fn tell(&self, change: &Change, now: Timestamp) {
-        let (before, id) = (&change.before.lease, change.before.lease.id);
-        let Some(after) = &change.after else {
+    fn tell(&self, service: &Service, now: Timestamp) {
+        let (before, id) = (&self.before.lease, self.before.lease.id);
+        let Some(after) = &self.after else {
             tracing::info!(lease = %id, "deleted lease removed");
             return;
         };
@@ -77,16 +76,16 @@ impl Service {
         tracing::info!(lease = %id, from = before.status.name(), to = after.status.name(), "lease status changed");
         if after.status == LeaseStatus::Active {
             let delay = now.duration_since(after.window.start()).as_millis();
-            self.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
+            service.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
         }
         let ends = before.events.end == EventStatus::Undone && after.events.end != EventStatus::Undone;
         // It could not start at once: nobody has asked for its deletion, and so told of it.
         let undone = after.status == LeaseStatus::Deleting;
         if undone || after.status == LeaseStatus::Terminating {
-            self.progress().look_at_end(before);
+            service.progress().look_at_end(before);
         }
         if undone || ends {
-            self.tell_end(&change.before);
+            Leases::of(service).tell_end(&self.before);
         }
     }
 }

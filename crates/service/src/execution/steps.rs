@@ -9,8 +9,11 @@ use leases::lease::Reservation;
 use leases::plan::{Action, Step};
 use store::{Claim, Finished, StoreError};
 
+use super::Execution;
 use super::progress::InFlight;
-use crate::service::Service;
+use crate::floating_ips::FloatingIps;
+use crate::instances::Instances;
+use crate::leasing::Leases;
 use crate::writing::Writer;
 
 /// How long it is between two questions whether the fleet is done.
@@ -36,36 +39,38 @@ pub struct Performed {
     pub answer: Result<Outcome, FleetError>,
 }
 
-impl Service {
+impl Execution<'_> {
     /// Has the fleet carry out a step, for as long as it is ours.
-    pub(super) async fn perform_step(&self, step: ClaimedStep) -> Performed {
+    pub(super) async fn perform_step(self, step: ClaimedStep) -> Performed {
         let action = step.claim.action;
         let facts = self.facts(action, step.lease);
         let key = OperationKey::of(action, step.claim.fence, step.lease).with_facts(facts);
         let call = async {
             let instance = match action {
                 Action::StartGuest(_, guest) => {
-                    let wanted = self.still_wanted(guest).await;
+                    let wanted = Instances::of(self.service).still_wanted(guest).await;
                     wanted.map_err(|error| FleetError::Unavailable(error.to_string()))?
                 }
                 // Whether it is kept was said when it was asked for.
-                Action::StopGuest(_, guest) | Action::DeleteGuest(_, guest) => self.instance(guest),
+                Action::StopGuest(_, guest) | Action::DeleteGuest(_, guest) => {
+                    Instances::of(self.service).get(guest)
+                }
                 _ => None,
             };
-            let address = action.floating_ip().and_then(|ip| self.floating_ip(ip));
+            let address = action.floating_ip().and_then(|ip| FloatingIps::of(self.service).get(ip));
             let about = About {
                 instance: instance.as_ref().map(|record| &record.instance),
                 address: address.as_ref().map(|record| &record.floating_ip),
             };
-            fleet::perform(self.parts.fleet.as_ref(), action, about, &key).await
+            fleet::perform(self.service.parts.fleet.as_ref(), action, about, &key).await
         };
-        let answer = self.until(step.until, call).await;
+        let answer = self.service.until(step.until, call).await;
         Performed { step, answer }
     }
 
     /// What the fleet is told of the lease that it does something for.
-    fn facts(&self, action: Action, lease: Option<LeaseId>) -> Option<LeaseFacts> {
-        let record = self.lease(lease?)?;
+    fn facts(self, action: Action, lease: Option<LeaseId>) -> Option<LeaseFacts> {
+        let record = Leases::of(self.service).get(lease?)?;
         let of_action = |reservation: &&Reservation| Some(reservation.id) == action.reservation();
         let reservation = record.lease.reservations.iter().find(of_action);
         Some(LeaseFacts {
@@ -77,13 +82,13 @@ impl Service {
     }
 
     /// Notes what came of a step; the next cycle records it, looks at what it changed, and plans on.
-    pub(super) fn note_step(&self, performed: Performed) {
+    pub(super) fn note_step(self, performed: Performed) {
         let Performed { step, answer } = performed;
         let action = step.claim.action;
-        let now = self.now();
+        let now = self.service.now();
         // Before what is in memory of progress is locked: others lock the two in this order.
-        let said = answer.is_err().then(|| action.named(Some(&self.state().inventory)));
-        let mut progress = self.progress();
+        let said = answer.is_err().then(|| action.named(Some(&self.service.state().inventory)));
+        let mut progress = self.service.progress();
         let ours = progress.in_flight.get_mut(&action).filter(|own| own.claim == step.claim);
         let Some(own) = ours else { return };
         let result = match answer {
@@ -108,16 +113,16 @@ impl Service {
     }
 
     /// Records what became of steps, so that they can be claimed again. Says whether there was anything to record.
-    pub(super) async fn record_outcomes(&self, writer: &Writer<'_>) -> Result<bool, StoreError> {
-        let outcomes = self.progress().outcomes.clone();
+    pub(super) async fn record_outcomes(self, writer: &Writer<'_>) -> Result<bool, StoreError> {
+        let outcomes = self.service.progress().outcomes.clone();
         if outcomes.is_empty() {
             return Ok(false);
         }
-        let now = self.now();
-        let memory = self.memory().await;
-        let advance = self.parts.store.finish(&outcomes, now).await?;
-        self.change_state(|state| {
-            let mut progress = self.progress();
+        let now = self.service.now();
+        let memory = self.service.memory().await;
+        let advance = self.service.parts.store.finish(&outcomes, now).await?;
+        self.service.change_state(|state| {
+            let mut progress = self.service.progress();
             for Finished { claim, result } in &outcomes {
                 match result {
                     Ok(()) => state.history.succeeded(claim.action, now),
@@ -136,23 +141,29 @@ impl Service {
     /// Claims steps, as many as may be carried out at once: first those that have failed least often, so that
     /// what fails again and again does not stand in the way of the rest.
     pub(super) async fn claim(
-        &self,
+        self,
         planned: &[Step],
         now: Timestamp,
     ) -> Result<Vec<ClaimedStep>, StoreError> {
-        let until = now + self.decider.settings.claim_time;
+        let until = now + self.service.decider.settings.claim_time;
         let mut steps = self.ask_again(planned, now);
         let due = self.due(planned, now);
-        let room = self.decider.settings.steps_at_once.saturating_sub(self.progress().running());
+        let room =
+            self.service.decider.settings.steps_at_once.saturating_sub(self.service.progress().running());
         let due = self.first(due, room);
         if due.is_empty() {
             return Ok(steps);
         }
         self.give_up_unheard_claims().await?;
         let actions: Vec<_> = due.iter().map(|step| step.action).collect();
-        self.progress().unheard_claims = true;
-        let claims = self.parts.store.claim(&actions, &self.decider.settings.holder, now, until).await?;
-        let mut progress = self.progress();
+        self.service.progress().unheard_claims = true;
+        let claims = self
+            .service
+            .parts
+            .store
+            .claim(&actions, &self.service.decider.settings.holder, now, until)
+            .await?;
+        let mut progress = self.service.progress();
         progress.unheard_claims = false;
         for claim in claims {
             let lease = due.iter().find(|step| step.action == claim.action).and_then(|step| step.lease);
@@ -164,24 +175,24 @@ impl Service {
     }
 
     /// A claim whose answer was lost may stand. Nobody carries the step out then, and nobody else may, we included.
-    async fn give_up_unheard_claims(&self) -> Result<(), StoreError> {
+    async fn give_up_unheard_claims(self) -> Result<(), StoreError> {
         let known: Vec<Claim> = {
-            let progress = self.progress();
+            let progress = self.service.progress();
             if !progress.unheard_claims {
                 return Ok(());
             }
             progress.in_flight.values().map(|own| own.claim.clone()).collect()
         };
-        self.parts.store.release_claims(&self.decider.settings.holder, &known).await?;
-        self.progress().unheard_claims = false;
+        self.service.parts.store.release_claims(&self.service.decider.settings.holder, &known).await?;
+        self.service.progress().unheard_claims = false;
         Ok(())
     }
 
     /// Steps that the fleet is at and is to be asked about again, for whom they are wanted now. Claims that are over are
     /// given up: the step is planned again if it is still wanted. So are those of steps that are not wanted any more: to
     /// ask about a guest that is moving would be to have it moved, although it may be meant to go elsewhere by now.
-    fn ask_again(&self, planned: &[Step], now: Timestamp) -> Vec<ClaimedStep> {
-        let mut progress = self.progress();
+    fn ask_again(self, planned: &[Step], now: Timestamp) -> Vec<ClaimedStep> {
+        let mut progress = self.service.progress();
         let planned: BTreeMap<Action, Option<LeaseId>> =
             planned.iter().map(|step| (step.action, step.lease)).collect();
         let wanted = |own: &mut InFlight| {
@@ -195,8 +206,9 @@ impl Service {
         let under_way = progress.in_flight.len();
         progress.in_flight.retain(|_, own| wanted(own));
         progress.unheard_claims |= progress.in_flight.len() < under_way;
-        let running_late =
-            |own: &InFlight| own.ask_again_at.is_none() && now < own.until + self.decider.settings.claim_time;
+        let running_late = |own: &InFlight| {
+            own.ask_again_at.is_none() && now < own.until + self.service.decider.settings.claim_time
+        };
         progress.in_flight.retain(|_, own| now < own.until || running_late(own));
         let due = progress.in_flight.values_mut().filter(|own| own.ask_again_at.is_some_and(|at| at <= now));
         due.map(|own| {
@@ -206,9 +218,9 @@ impl Service {
         .collect()
     }
 
-    fn first(&self, mut due: Vec<Step>, room: usize) -> Vec<Step> {
-        due.retain(|step| !self.progress().in_flight.contains_key(&step.action));
-        let state = self.state();
+    fn first(self, mut due: Vec<Step>, room: usize) -> Vec<Step> {
+        due.retain(|step| !self.service.progress().in_flight.contains_key(&step.action));
+        let state = self.service.state();
         let failures = |step: &Step| state.history.failures.get(&step.action).map_or(0, |f| f.times);
         due.sort_by_cached_key(failures);
         due.truncate(room);

@@ -7,11 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use leases::plan::{Action, Step};
 use store::{Commit, LeaseRecord, StoreError};
 
+use super::Execution;
 use super::pause::Pause;
 use crate::entries::{Entries, Entry};
 use crate::notices::{self, notice};
 use crate::proposals::forget;
-use crate::service::Service;
 use crate::traces::Traces;
 use crate::writing::Writer;
 
@@ -26,59 +26,60 @@ const LEASES_AT_ONCE: usize = 200;
 /// How many records of each other kind a cycle forgets at most.
 const RECORDS_AT_ONCE: u32 = 2000;
 
-impl Service {
+impl Execution<'_> {
     /// Does a part of what is to be forgotten. Says whether more is to be done at once.
     ///
     /// A store that fails here does not keep leases from being carried out: it is tried again at the next time.
     pub(super) async fn tidy(
-        &self,
+        self,
         writer: &Writer<'_>,
         wanted: &[Step],
         looked: bool,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let lately = self.progress().memos.tidied.is_some_and(|pause| pause.lasts(now));
+        let lately = self.service.progress().memos.tidied.is_some_and(|pause| pause.lasts(now));
         if looked && !lately {
             self.begin_tidying(writer, wanted, now).await?;
         }
-        if !self.progress().tidies {
+        if !self.service.progress().tidies {
             return Ok(false);
         }
         match self.tidy_some(writer, now).await {
             Ok(more) => {
-                self.progress().tidies = more;
+                self.service.progress().tidies = more;
                 Ok(more)
             }
             Err(error) => {
                 tracing::warn!(%error, "tidying failed");
-                self.progress().tidies = false;
+                self.service.progress().tidies = false;
                 Ok(false)
             }
         }
     }
 
     async fn begin_tidying(
-        &self,
+        self,
         writer: &Writer<'_>,
         wanted: &[Step],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.progress().memos.tidied = Some(Pause::of(now, INTERVAL));
-        self.change_state(|state| {
+        self.service.progress().memos.tidied = Some(Pause::of(now, INTERVAL));
+        self.service.change_state(|state| {
             state.calendar.prune(now);
             state.offered.prune(now);
         });
-        let store = &self.parts.store;
+        let store = &self.service.parts.store;
         let sizes = store.sizes().await?;
-        self.progress().sizes = sizes;
+        self.service.progress().sizes = sizes;
         // One of those that share the store is enough to clear it.
-        let leads = store.lead(ROLE, &self.decider.settings.holder, now, now + INTERVAL + INTERVAL).await?;
-        self.progress().tidies = leads;
+        let leads =
+            store.lead(ROLE, &self.service.decider.settings.holder, now, now + INTERVAL + INTERVAL).await?;
+        self.service.progress().tidies = leads;
         let gone = if leads { self.forgettable_steps(wanted, now) } else { Vec::new() };
         if !gone.is_empty() {
-            let memory = self.memory().await;
+            let memory = self.service.memory().await;
             let advance = store.prune_steps(&gone).await?;
-            self.change_state(|state| {
+            self.service.change_state(|state| {
                 for action in &gone {
                     state.history.failures.remove(action);
                     state.history.done.remove(action);
@@ -91,14 +92,14 @@ impl Service {
         Ok(())
     }
 
-    async fn tidy_some(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let store = &self.parts.store;
+    async fn tidy_some(self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let store = &self.service.parts.store;
         let before = |kept: SignedDuration| now.checked_sub(kept).unwrap_or(Timestamp::MIN);
         let mut more = self.forget_ended(writer, now).await?;
-        let records = before(self.decider.settings.keep_records);
-        let undelivered = before(self.decider.settings.keep_undelivered);
+        let records = before(self.service.decider.settings.keep_records);
+        let undelivered = before(self.service.decider.settings.keep_undelivered);
         more |= store.prune(records, undelivered, RECORDS_AT_ONCE).await?;
-        if let Some(kept) = self.decider.settings.keep_usage {
+        if let Some(kept) = self.service.decider.settings.keep_usage {
             more |= store.prune_usage(before(kept), RECORDS_AT_ONCE).await?;
         }
         more |= store.reclaim().await?;
@@ -106,16 +107,16 @@ impl Service {
     }
 
     /// Forgets leases that ended long ago, as if they were deleted. What they used stays in the records of usage.
-    async fn forget_ended(&self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
-        let until = self.decider.settings.keep_leases.and_then(|kept| now.checked_sub(kept).ok());
+    async fn forget_ended(self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
+        let until = self.service.decider.settings.keep_leases.and_then(|kept| now.checked_sub(kept).ok());
         let Some(until) = until else { return Ok(false) };
         let forgotten: Vec<Arc<LeaseRecord>> = {
-            let state = self.state();
+            let state = self.service.state();
             let mut ended = state.leases.ended_before(until).peekable();
             if ended.peek().is_none() {
                 return Ok(false);
             }
-            let seen = Traces::of(&self.progress().observed);
+            let seen = Traces::of(&self.service.progress().observed);
             let gone = |record: &&Arc<LeaseRecord>| {
                 !seen.matter_to(&record.lease) && state.instances.of_lease(record.lease.id).next().is_none()
             };
@@ -135,8 +136,8 @@ impl Service {
 
     /// Steps whose history does not matter any more: failures of what has not been wanted for long, or was wanted for a
     /// lease, an instance or a host that is gone; snapshots of leases that are gone, starts and ends of instances that are.
-    fn forgettable_steps(&self, wanted: &[Step], now: Timestamp) -> Vec<Action> {
-        let state = self.state();
+    fn forgettable_steps(self, wanted: &[Step], now: Timestamp) -> Vec<Action> {
+        let state = self.service.state();
         let old = |at: Timestamp| now.duration_since(at) > KEEP_FAILURES;
         let wanted = |action: &Action| wanted.iter().any(|step| step.action == *action);
         let failed = state.history.failures.iter();

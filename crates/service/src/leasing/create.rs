@@ -10,36 +10,37 @@ use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 
+use super::Leases;
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use crate::decider::Decider;
 use crate::free_pools::end_action;
 use crate::notices::{self, notice};
-use crate::service::Service;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, Created, IdempotencyKey, NewLease, NotFound, ServiceError};
+use crate::waitlist::Waitlist;
 use crate::writing::{as_stored, audit, decide_again, overtaken};
 
-impl Service {
+impl Leases<'_> {
     /// Makes a lease. A request with a key that was served before gets the same answer. If the lease cannot be had, and
     /// its owner would rather wait than be refused, the answer is a request that waits.
-    pub async fn create_lease(
-        &self,
+    pub async fn create(
+        self,
         caller: &Caller,
         new: NewLease,
         key: Option<IdempotencyKey>,
     ) -> Result<Created, ServiceError> {
         let now = as_stored(new.asked_at);
-        let identity = self.decider.identify(caller, &new);
-        self.expect_rows(&new.terms.reservations, 1);
+        let identity = self.service.decider.identify(caller, &new);
+        self.service.expect_rows(&new.terms.reservations, 1);
         let decide = |budget: &Budget| self.propose_or_wait(&identity, &new, now, budget);
-        self.enter_lease(caller, now, key.as_ref(), decide).await
+        self.enter(caller, now, key.as_ref(), decide).await
     }
 
     /// Has what is decided become a lease, if whoever limits leases agrees.
-    pub(crate) async fn enter_lease(
-        &self,
+    pub(crate) async fn enter(
+        self,
         caller: &Caller,
         now: Timestamp,
         key: Option<&IdempotencyKey>,
@@ -47,8 +48,10 @@ impl Service {
     ) -> Result<Created, ServiceError> {
         let mut approved: Option<Lease> = None;
         for _ in 0..ATTEMPTS {
-            let decided =
-                self.decided(&decide, |state, proposed| self.proposal_holds(state, proposed, now)).await;
+            let decided = self
+                .service
+                .decided(&decide, |state, proposed| self.proposal_holds(state, proposed, now))
+                .await;
             // Whatever was decided now: a repetition is answered as the first request was.
             if let Some(key) = key {
                 let served = match &decided {
@@ -61,10 +64,10 @@ impl Service {
             }
             let (writer, proposed) = decided?;
             let record = Arc::new(proposed.record.clone());
-            if let Some(enforcer) = &self.parts.enforcer
+            if let Some(enforcer) = &self.service.parts.enforcer
                 && approved.as_ref() != Some(&record.lease)
             {
-                let question = Question::Create(granted(&self.state(), record.clone()));
+                let question = Question::Create(granted(&self.service.state(), record.clone()));
                 drop(writer);
                 self.ask(enforcer.as_ref(), caller, &question).await?;
                 approved = Some(record.lease.clone());
@@ -72,10 +75,10 @@ impl Service {
             }
             match writer.commit(entered(caller, proposed, key)).await {
                 Ok(()) => {
-                    if self.decider.abilities.prepares {
-                        self.wake.notify_one();
+                    if self.service.decider.abilities.prepares {
+                        self.service.wake.notify_one();
                     } else {
-                        self.wake_if_soon(record.lease.window.start());
+                        self.service.wake_if_soon(record.lease.window.start());
                     }
                     return Ok(Created { lease: record, repeated: false });
                 }
@@ -86,46 +89,46 @@ impl Service {
     }
 
     /// The lease as it would be made at this moment; nothing is. Whoever limits leases from outside is not asked.
-    pub async fn preview_lease(&self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
-        let (identity, now) = (self.decider.identify(caller, new), as_stored(new.asked_at));
-        Ok(self.consider(|budget| self.propose(&identity, new, now, budget)).await?.record)
+    pub async fn preview(self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
+        let (identity, now) = (self.service.decider.identify(caller, new), as_stored(new.asked_at));
+        Ok(self.service.consider(|budget| self.propose(&identity, new, now, budget)).await?.record)
     }
 
     /// What was made for an earlier request with that key. Whoever has to look at more than the request itself
     /// to read it asks this first: a repetition is answered from the record, whatever has changed since.
     pub async fn served_before(
-        &self,
+        self,
         caller: &Caller,
         key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Option<Created>, ServiceError> {
         // So that a lease that was committed is also there to be seen.
-        self.update().await?;
+        self.service.update().await?;
         self.recorded(caller, key, now).await
     }
 
     /// The same, of what is in memory.
     pub(crate) async fn recorded(
-        &self,
+        self,
         caller: &Caller,
         key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Option<Created>, ServiceError> {
-        let Some(record) = self.parts.store.idempotent(&caller.project, &key.key, now).await? else {
+        let Some(record) = self.service.parts.store.idempotent(&caller.project, &key.key, now).await? else {
             return Ok(None);
         };
         if record.fingerprint != key.fingerprint {
             return Err(ServiceError::KeyReused(key.key.clone()));
         }
         // It may have been deleted since; making another would not be a repetition.
-        let lease = self.lease(record.lease).or_else(|| self.waiting(record.lease));
+        let lease = self.get(record.lease).or_else(|| Waitlist::of(self.service).get(record.lease));
         let lease = lease.ok_or(ServiceError::NotFound(NotFound::Lease(record.lease)))?;
         Ok(Some(Created { lease, repeated: true }))
     }
 
     /// The lease as it would be, or the request as it would wait.
     fn propose_or_wait(
-        &self,
+        self,
         identity: &lease::NewLease,
         new: &NewLease,
         now: Timestamp,
@@ -133,36 +136,37 @@ impl Service {
     ) -> Result<Proposed, ServiceError> {
         match self.propose(identity, new, now, budget) {
             Err(ServiceError::Refused(refusal)) if new.waits && refusal.is_lack() => {
-                self.to_wait(identity, new, refusal, now)
+                Waitlist::of(self.service).to_wait(identity, new, refusal, now)
             }
             decided => decided,
         }
     }
 
     /// Whether the lease may still be made by what leases there are now.
-    fn proposal_holds(&self, state: &State, proposed: &Proposed, now: Timestamp) -> bool {
+    fn proposal_holds(self, state: &State, proposed: &Proposed, now: Timestamp) -> bool {
         let moved = proposed.moved.iter().map(|(before, after)| (Some(&**before), after));
         let decisions: Vec<Decision<'_>> = moved.chain([(None, &proposed.record)]).collect();
-        self.decider.still_hold(state, &decisions, now)
+        self.service.decider.still_hold(state, &decisions, now)
     }
 
     /// The lease as it would be.
     fn propose(
-        &self,
+        self,
         identity: &lease::NewLease,
         new: &NewLease,
         now: Timestamp,
         budget: &Budget,
     ) -> Result<Proposed, ServiceError> {
-        let state = self.snapshot();
+        let state = self.service.snapshot();
         let withdrawn = state.withdrawing_offers(&identity.owner, None);
-        let facts = self.decider.host_facts(&state, now);
-        let admission = self.decider.admission(&state, &facts, now, budget);
+        let facts = self.service.decider.host_facts(&state, now);
+        let admission = self.service.decider.admission(&state, &facts, now, budget);
         let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
             let project = &identity.owner.project;
-            let grant = admission.grant_usual(project, &new.terms, &self.decider.settings.housekeeping)?;
-            let lease = self.decider.lease_of(&state, identity, new.end_action, grant);
-            self.decider.check_stack_of(&state, None, &lease)?;
+            let grant =
+                admission.grant_usual(project, &new.terms, &self.service.decider.settings.housekeeping)?;
+            let lease = self.service.decider.lease_of(&state, identity, new.end_action, grant);
+            self.service.decider.check_stack_of(&state, None, &lease)?;
             Ok(lease)
         };
         let (lease, moved) = match decide(&admission) {
@@ -170,7 +174,7 @@ impl Service {
             Err(refusal) if !new.terms.has_dates() => return Err(refusal.into()),
             Err(refusal) => {
                 let wanted = (None, new.terms.window());
-                self.decider.make_room(&state, &admission, wanted, refusal, decide, |lease| lease)?
+                self.service.decider.make_room(&state, &admission, wanted, refusal, decide, |lease| lease)?
             }
         };
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leases::lease::{Allocation, Lease};
 use store::LeaseRecord;
 
-use crate::service::Service;
+use super::Leases;
 use crate::state::State;
 use crate::types::{Caller, Enforcer, EnforcerVerdict, GrantedLease, ServiceError};
 
@@ -20,10 +20,10 @@ pub(super) enum Question {
     Update(GrantedLease, GrantedLease),
 }
 
-impl Service {
+impl Leases<'_> {
     /// Asks; an error unless the answer is yes.
     pub(super) async fn ask(
-        &self,
+        self,
         enforcer: &dyn Enforcer,
         caller: &Caller,
         question: &Question,
@@ -34,7 +34,7 @@ impl Service {
                 Question::Update(now, then) => enforcer.check_update(caller, now, then).await,
             }
         };
-        match tokio::time::timeout(self.decider.settings.enforcer_timeout, verdict).await {
+        match tokio::time::timeout(self.service.decider.settings.enforcer_timeout, verdict).await {
             Ok(EnforcerVerdict::Allow) => Ok(()),
             Ok(EnforcerVerdict::Deny(why)) => Err(ServiceError::Denied(why)),
             Err(_) => Err(ServiceError::Denied(NO_ANSWER.to_owned())),
@@ -42,10 +42,10 @@ impl Service {
     }
 
     /// Tells the external service that a lease has ended: once, and it need not listen.
-    pub(crate) fn tell_end(&self, record: &Arc<LeaseRecord>) {
-        let Some(enforcer) = self.parts.enforcer.clone() else { return };
-        let granted = granted(&self.state(), record.clone());
-        let limit = self.decider.settings.enforcer_timeout;
+    pub(crate) fn tell_end(self, record: &Arc<LeaseRecord>) {
+        let Some(enforcer) = self.service.parts.enforcer.clone() else { return };
+        let granted = granted(&self.service.state(), record.clone());
+        let limit = self.service.decider.settings.enforcer_timeout;
         tokio::spawn(async move {
             if tokio::time::timeout(limit, enforcer.on_end(&granted)).await.is_err() {
                 let lease = granted.lease.lease.id;

@@ -8,28 +8,28 @@ use leases::reason::for_owner;
 use leases::status::LeaseStatus;
 use store::LeaseRecord;
 
-use crate::service::Service;
+use super::Leases;
 use crate::types::ServiceError;
 
 /// How much longer than it may take an answer waits for what became of a lease: the store may be slow to say.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Service {
+impl Leases<'_> {
     /// Waits until the lease has started. An error if it has not, and then there is no lease; its deadline sees to
     /// that, whether anybody waits or not.
-    pub async fn started(&self, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let limit = self.decider.settings.rules.deadlines.immediate.unsigned_abs() + PATIENCE;
+    pub async fn started(self, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
+        let limit = self.service.decider.settings.rules.deadlines.immediate.unsigned_abs() + PATIENCE;
         let unknown = || format!("whether lease {id} has started is not known yet");
         tokio::time::timeout(limit, self.start_of(id))
             .await
             .unwrap_or_else(|_| Err(ServiceError::Store(store::StoreError::Unavailable(unknown()))))
     }
 
-    async fn start_of(&self, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let mut changes = self.changes.subscribe();
+    async fn start_of(self, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
+        let mut changes = self.service.changes.subscribe();
         let mut reason = None;
         loop {
-            let lease = self.lease(id).filter(|record| record.lease.status != LeaseStatus::Deleting);
+            let lease = self.get(id).filter(|record| record.lease.status != LeaseStatus::Deleting);
             let Some(record) = lease else { return Err(ServiceError::NotStarted(reason)) };
             match record.lease.status {
                 LeaseStatus::Creating | LeaseStatus::Pending | LeaseStatus::Starting => {

@@ -9,25 +9,25 @@ use leases::status::LeaseStatus;
 use leases::terms::ReservationTerms;
 use store::LeaseRecord;
 
-use crate::service::Service;
+use super::Leases;
 use crate::types::{Caller, NotFound, ServiceError};
 
-impl Service {
+impl Leases<'_> {
     /// What the fleet has for a reservation as a whole; none if the fleet prepares nothing.
-    pub fn prepared_for(&self, reservation: ReservationId) -> Option<Prepared> {
-        let prepares = self.decider.abilities.prepares;
-        prepares.then(|| self.observed().reservations.get(&reservation).cloned().unwrap_or_default())
+    pub fn prepared_for(self, reservation: ReservationId) -> Option<Prepared> {
+        let prepares = self.service.decider.abilities.prepares;
+        prepares.then(|| self.service.observed().reservations.get(&reservation).cloned().unwrap_or_default())
     }
 
     /// Waits until what clients go on with is there, but not longer than a lease that starts at once is
     /// waited for. If the fleet cannot make it, the lease is withdrawn: whoever asked has an error, and no lease. After a
     /// crash it is prepared nevertheless.
     pub async fn prepared(
-        &self,
+        self,
         caller: &Caller,
         record: Arc<LeaseRecord>,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let fleet = &self.parts.fleet;
+        let fleet = &self.service.parts.fleet;
         let named = |terms: &ReservationTerms| match terms {
             ReservationTerms::Hosts(_) => fleet.has_flavors_for_hosts(),
             ReservationTerms::Instances(_) | ReservationTerms::Flavor(_) => true,
@@ -37,11 +37,11 @@ impl Service {
         if !waits || !fleet.prepares() {
             return Ok(record);
         }
-        let limit = self.decider.settings.rules.deadlines.immediate.unsigned_abs();
+        let limit = self.service.decider.settings.rules.deadlines.immediate.unsigned_abs();
         let failed = match tokio::time::timeout(limit, self.preparation(&record)).await {
             Err(_) | Ok(None) => {
                 let id = record.lease.id;
-                return self.lease(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)));
+                return self.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)));
             }
             Ok(Some(failed)) => failed,
         };
@@ -52,18 +52,18 @@ impl Service {
 
     /// Returns when the reservations are prepared, or the lease is gone, or, with the reason, when one could not be
     /// prepared.
-    async fn preparation(&self, record: &LeaseRecord) -> Option<String> {
-        let mut changes = self.changes.subscribe();
+    async fn preparation(self, record: &LeaseRecord) -> Option<String> {
+        let mut changes = self.service.changes.subscribe();
         loop {
-            let now = self.lease(record.lease.id)?;
-            let observed = self.observed();
+            let now = self.get(record.lease.id)?;
+            let observed = self.service.observed();
             let missing = now.lease.reservations.iter().filter(|known| !is_prepared(&observed, known));
             let missing: Vec<Action> = missing.map(|known| Action::Prepare(known.id)).collect();
             if missing.is_empty() || now.lease.status == LeaseStatus::Deleting {
                 return None;
             }
             let failed = {
-                let state = self.state();
+                let state = self.service.state();
                 let mut failed = missing.iter().filter_map(|action| state.history.failures.get(action));
                 failed.next().map(|failed| failed.message.clone())
             };

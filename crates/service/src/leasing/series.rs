@@ -11,10 +11,10 @@ use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, Write};
 
+use super::Leases;
 use super::create::{enter, remembered};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
-use crate::service::Service;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, IdempotencyKey, LeaseFilter, NewLease, ServiceError};
@@ -54,29 +54,29 @@ pub struct Missing {
     pub error: ServiceError,
 }
 
-impl Service {
+impl Leases<'_> {
     /// Makes leases that recur. A request with a key that was served before gets the leases of then that there still are.
     pub async fn create_series(
-        &self,
+        self,
         caller: &Caller,
         new: &NewSeries,
         key: Option<&IdempotencyKey>,
     ) -> Result<Series, Missing> {
         let whole = |error: ServiceError| Missing { window: new.lease.terms.window(), error };
-        let id = SeriesId(self.parts.ids.uuid());
+        let id = SeriesId(self.service.parts.ids.uuid());
         let identities = self.identities(caller, new);
         let now = as_stored(new.lease.asked_at);
-        self.expect_rows(&new.lease.terms.reservations, new.windows.len());
+        self.service.expect_rows(&new.lease.terms.reservations, new.windows.len());
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
             proposed.as_ref().is_ok_and(|(leases, _, _)| {
                 let decisions: Vec<Decision<'_>> = leases.iter().map(|record| (None, &**record)).collect();
-                self.decider.still_hold(state, &decisions, now)
+                self.service.decider.still_hold(state, &decisions, now)
             })
         };
         let mut approved: Option<Vec<Lease>> = None;
         for _ in 0..ATTEMPTS {
             let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
-            let (writer, proposed) = self.decided(propose, &holds).await.map_err(whole)?;
+            let (writer, proposed) = self.service.decided(propose, &holds).await.map_err(whole)?;
             if let Some(key) = key
                 && let Some(created) = self.recorded(caller, key, now).await.map_err(whole)?
                 && let Some(id) = created.lease.lease.series
@@ -85,11 +85,11 @@ impl Service {
             }
             let (leases, skipped, first) = proposed?;
             let proposed: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
-            if let Some(enforcer) = &self.parts.enforcer
+            if let Some(enforcer) = &self.service.parts.enforcer
                 && approved.as_ref() != Some(&proposed)
             {
                 let questions: Vec<Question> = {
-                    let state = self.state();
+                    let state = self.service.state();
                     leases.iter().map(|record| Question::Create(granted(&state, record.clone()))).collect()
                 };
                 drop(writer);
@@ -109,7 +109,7 @@ impl Service {
             match writer.commit(commit).await {
                 Ok(()) => {
                     if let Some(record) = leases.first() {
-                        self.wake_if_soon(record.lease.window.start());
+                        self.service.wake_if_soon(record.lease.window.start());
                     }
                     return Ok(Series { id, leases, skipped });
                 }
@@ -120,23 +120,23 @@ impl Service {
     }
 
     /// The leases as they would be made at this moment; none is.
-    pub async fn preview_series(&self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
-        let id = SeriesId(self.parts.ids.uuid());
+    pub async fn preview_series(self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
+        let id = SeriesId(self.service.parts.ids.uuid());
         let whole = |error: ServiceError| Missing { window: new.lease.terms.window(), error };
         let identities = self.identities(caller, new);
         let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
-        let (leases, skipped, _) = self.consider(propose).await.map_err(whole)??;
+        let (leases, skipped, _) = self.service.consider(propose).await.map_err(whole)??;
         Ok(Series { id, leases, skipped })
     }
 
     /// Identifiers for each of the leases: the same however often it is decided.
-    fn identities(&self, caller: &Caller, new: &NewSeries) -> Vec<Identity> {
-        new.windows.iter().map(|_| self.decider.identify(caller, &new.lease)).collect()
+    fn identities(self, caller: &Caller, new: &NewSeries) -> Vec<Identity> {
+        new.windows.iter().map(|_| self.service.decider.identify(caller, &new.lease)).collect()
     }
 
     /// The leases as they would be, those that are left out, and what is written first.
     fn propose_series(
-        &self,
+        self,
         caller: &Caller,
         new: &NewSeries,
         id: SeriesId,
@@ -144,15 +144,16 @@ impl Service {
         budget: &Budget,
     ) -> Result<ProposedSeries, Missing> {
         let now = as_stored(new.lease.asked_at);
-        let state = self.snapshot();
+        let state = self.service.snapshot();
         let first = state.withdrawing_offers(&caller.owner(), None);
         let mut calendar: Calendar = state.calendar.clone();
-        let facts = self.decider.host_facts(&state, now);
+        let facts = self.service.decider.host_facts(&state, now);
         let (mut leases, mut skipped) = (Vec::new(), Vec::new());
         for (window, identity) in new.windows.iter().zip(identities) {
             let terms: Terms = new.lease.terms.clone().during(*window);
-            let admission = self.decider.admission(&state, &facts, now, budget).with_calendar(&calendar);
-            let rules = &self.decider.settings.housekeeping;
+            let admission =
+                self.service.decider.admission(&state, &facts, now, budget).with_calendar(&calendar);
+            let rules = &self.service.decider.settings.housekeeping;
             let grant = match admission.grant_usual(&caller.project, &terms, rules) {
                 Ok(grant) => grant,
                 Err(refusal) if new.skips && refusal.is_lack() => {
@@ -163,9 +164,9 @@ impl Service {
             };
             let wording =
                 identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
-            let lease = self.decider.lease_of(&state, identity, new.lease.end_action, grant);
+            let lease = self.service.decider.lease_of(&state, identity, new.lease.end_action, grant);
             let lease = Lease { series: Some(id), ..lease };
-            let stacked = self.decider.check_stack_among(&state, None, &lease, &leases);
+            let stacked = self.service.decider.check_stack_among(&state, None, &lease, &leases);
             stacked.map_err(|refusal| Missing { window: *window, error: refusal.into() })?;
             // It was found free in this calendar.
             let _ = calendar.put(&lease, now);
@@ -180,8 +181,8 @@ impl Service {
     }
 
     /// The leases of a series that there are, by start.
-    pub fn series(&self, id: SeriesId) -> Vec<Arc<LeaseRecord>> {
-        let mut leases = self.leases(&LeaseFilter { series: Some(id), ..LeaseFilter::default() });
+    pub fn series(self, id: SeriesId) -> Vec<Arc<LeaseRecord>> {
+        let mut leases = self.all(&LeaseFilter { series: Some(id), ..LeaseFilter::default() });
         leases.sort_by_key(|record| (record.lease.window.start(), record.lease.id));
         leases
     }

@@ -11,11 +11,11 @@ use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, Wording, Write};
 
+use super::Leases;
 use super::create::{enter_reallocated, reallocated};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use crate::notices::{self, notice};
-use crate::service::Service;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, LeaseChanges, NotFound, ServiceError};
@@ -69,23 +69,23 @@ impl Change {
     }
 }
 
-impl Service {
+impl Leases<'_> {
     /// Changes a lease. Either all of the change can be had, or nothing happens.
-    pub async fn update_lease(
-        &self,
+    pub async fn update(
+        self,
         caller: &Caller,
         id: LeaseId,
         changes: LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, &changes, now);
-        self.change_lease(caller, id, now, None, decide).await
+        self.change(caller, id, now, None, decide).await
     }
 
     /// The lease as it would be after a change at this moment; nothing is changed. Whoever limits leases from outside
     /// is not asked.
     pub async fn preview_update(
-        &self,
+        self,
         caller: &Caller,
         id: LeaseId,
         changes: &LeaseChanges,
@@ -93,22 +93,22 @@ impl Service {
         let now = as_stored(changes.asked_at);
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, changes, now);
         let propose = |budget: &Budget| self.propose_change(caller, id, None, decide, now, budget);
-        Ok(self.consider(propose).await?.after)
+        Ok(self.service.consider(propose).await?.after)
     }
 
     fn updated(
-        &self,
+        self,
         ground: &Ground<'_>,
         before: &LeaseRecord,
         changes: &LeaseChanges,
         now: Timestamp,
     ) -> Result<Decided, ServiceError> {
         let state = ground.state;
-        let facts = self.decider.host_facts(state, now);
-        let admission = self.decider.admission(state, &facts, now, ground.budget);
+        let facts = self.service.decider.host_facts(state, now);
+        let admission = self.service.decider.admission(state, &facts, now, ground.budget);
         let decide = |admission: &Admission<'_>| -> Result<Updated, Refusal> {
             let updated = admission.update(&before.lease, &changes.changes)?;
-            self.decider.check_stack_of(state, Some(&before.lease), &updated.lease)?;
+            self.service.decider.check_stack_of(state, Some(&before.lease), &updated.lease)?;
             Ok(updated)
         };
         let (updated, moved) = match decide(&admission) {
@@ -118,7 +118,8 @@ impl Service {
                 let end = changes.changes.end.unwrap_or(before.lease.window.end());
                 let window = Window::new(start, end).unwrap_or(before.lease.window);
                 let wanted = (Some(before.lease.id), window);
-                self.decider
+                self.service
+                    .decider
                     .make_room(state, &admission, wanted, refusal, decide, |updated| &updated.lease)?
             }
         };
@@ -127,8 +128,8 @@ impl Service {
     }
 
     /// Has a lease become what is decided, if whoever limits leases agrees.
-    pub(crate) async fn change_lease(
-        &self,
+    pub(crate) async fn change(
+        self,
         caller: &Caller,
         id: LeaseId,
         now: Timestamp,
@@ -137,18 +138,19 @@ impl Service {
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let mut approved: Option<Lease> = None;
         // If its dates change, all that it has is written again.
-        if let Some(record) = self.lease(id) {
-            self.expect_rows(record.lease.reservations.iter().map(|reservation| &reservation.terms), 1);
+        if let Some(record) = self.get(id) {
+            self.service
+                .expect_rows(record.lease.reservations.iter().map(|reservation| &reservation.terms), 1);
         }
         for _ in 0..ATTEMPTS {
             let propose = |budget: &Budget| self.propose_change(caller, id, accepted, &decide, now, budget);
             let (writer, change) =
-                self.decided(propose, |state, change| self.change_holds(state, change, now)).await?;
+                self.service.decided(propose, |state, change| self.change_holds(state, change, now)).await?;
             let (before, after) = (&change.before, &change.after);
             if before.lease == after.lease && before.wording == after.wording {
                 return Ok(before.clone());
             }
-            if let Some(enforcer) = &self.parts.enforcer
+            if let Some(enforcer) = &self.service.parts.enforcer
                 && !change.renames_only()
                 && approved.as_ref() != Some(&after.lease)
             {
@@ -161,7 +163,7 @@ impl Service {
             let after = after.clone();
             match writer.commit(commit_of(caller, change, now)).await {
                 Ok(()) => {
-                    self.wake.notify_one();
+                    self.service.wake.notify_one();
                     return Ok(after);
                 }
                 Err(error) => decide_again(error)?,
@@ -171,20 +173,20 @@ impl Service {
     }
 
     /// Whether the lease may still become so by what leases there are now.
-    fn change_holds(&self, state: &State, change: &Change, now: Timestamp) -> bool {
+    fn change_holds(self, state: &State, change: &Change, now: Timestamp) -> bool {
         let moved = change.moved.iter().map(|(before, after)| (Some(&**before), after));
         let decisions: Vec<Decision<'_>> = moved.chain([(Some(&*change.before), &*change.after)]).collect();
-        self.decider.still_hold(state, &decisions, now)
+        self.service.decider.still_hold(state, &decisions, now)
     }
 
-    fn question(&self, change: &Change) -> Question {
-        let state = self.state();
+    fn question(self, change: &Change) -> Question {
+        let state = self.service.state();
         Question::Update(granted(&state, change.before.clone()), granted(&state, change.after.clone()))
     }
 
     /// What the lease would become. Offers to who asks, and those of a group of which one is accepted, are withdrawn.
     fn propose_change(
-        &self,
+        self,
         caller: &Caller,
         id: LeaseId,
         accepted: Option<OffersId>,
@@ -192,7 +194,7 @@ impl Service {
         now: Timestamp,
         budget: &Budget,
     ) -> Result<Change, ServiceError> {
-        let state = self.snapshot();
+        let state = self.service.snapshot();
         let before = state.leases.get(id).cloned().ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
         let first = state.withdrawing_offers(&caller.owner(), accepted);
         let Decided { lease, wording, before_end_rearmed, moved } =

@@ -22,12 +22,12 @@ fn place(world: &World, host: HostId) -> Option<Place> {
 }
 
 async fn remove(world: &World, host: HostId) {
-    world.wait_for(world.service.remove_host(&operator(), host)).await.expect("free");
+    world.wait_for(world.service.hosts().remove(&operator(), host)).await.expect("free");
 }
 
 async fn add(world: &World, host: HostId) {
     let operator = operator();
-    let added = world.service.add_host(&operator, HostSelector::Id(host), Vec::new(), FreePool::DEFAULT);
+    let added = world.service.hosts().add(&operator, HostSelector::Id(host), Vec::new(), FreePool::DEFAULT);
     world.wait_for(added).await.expect("empty");
 }
 
@@ -69,7 +69,7 @@ async fn a_host_that_was_taken_out_by_hand_is_taken_on_again_if_it_works() {
     world.fleet.recover(TWO);
     world.run_until(at(7)).await;
     assert_eq!(place(&world, TWO), Some(Place::FreePool));
-    assert!(world.service.hosts().iter().all(|host| host.host.health == Health::Up));
+    assert!(world.service.hosts().all().iter().all(|host| host.host.health == Health::Up));
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_host_that_was_out_when_the_service_started_is_left_to_the_operator() 
     world.restart().await.expect("the store works");
     world.run_until(at(10)).await;
     assert_eq!(place(&world, ONE), None);
-    let found = world.service.repair_drift(&operator(), None).await.expect("the fleet answers");
+    let found = world.service.repairs().repair(&operator(), None).await.expect("the fleet answers");
     assert_eq!((found, place(&world, ONE)), (Vec::<Drift>::new(), Some(Place::FreePool)));
     world.fleet.abandon(ONE).await.expect("in the free pool");
     world.run_until(at(12)).await;
@@ -113,12 +113,12 @@ async fn a_host_that_is_removed_while_it_is_taken_on_again_is_given_back() {
     let mut adopt = None;
     for _ in 0..10 {
         world.clock.advance(SignedDuration::from_mins(1));
-        for task in world.service.cycle().await.tasks {
+        for task in world.service.execution().cycle().await.tasks {
             if matches!(task, Task::Adopt(_)) {
                 adopt = Some(task);
             } else {
-                let done = world.wait_for(world.service.perform(task)).await;
-                world.service.note(done);
+                let done = world.wait_for(world.service.execution().perform(task)).await;
+                world.service.execution().note(done);
             }
         }
         if adopt.is_some() {
@@ -128,9 +128,9 @@ async fn a_host_that_is_removed_while_it_is_taken_on_again_is_given_back() {
     let adopt = adopt.expect("it was seen to be out");
     assert_eq!(adopt, Task::Adopt(ONE));
     remove(&world, ONE).await;
-    let done = world.wait_for(world.service.perform(adopt)).await;
+    let done = world.wait_for(world.service.execution().perform(adopt)).await;
     assert!(matches!(done, Done::Adopted(ONE, Ok(_))), "{done:?}");
-    world.service.note(done);
+    world.service.execution().note(done);
     assert_eq!(place(&world, ONE), Some(Place::FreePool));
     world.touched();
     world.run_until(world.now() + SignedDuration::from_mins(3)).await;
@@ -148,7 +148,7 @@ async fn who_waits_for_a_host_that_does_not_come_back_is_told() {
     };
     let mut started = Vec::new();
     for _ in 0..2 {
-        let instance = world.service.create_instance(&caller("p"), new()).await.expect("room");
+        let instance = world.service.instances().create(&caller("p"), new()).await.expect("room");
         started.push(instance.instance.clone());
         // The other one gets the other host.
         world.fleet.fail(instance.instance.host);
@@ -158,13 +158,16 @@ async fn who_waits_for_a_host_that_does_not_come_back_is_told() {
     assert_ne!(leaves.host, fails.host);
     world.fleet.happen(Happening::HostVanishes(leaves.host));
     world.run_until(at(10)).await;
-    let told = world.service.instance(leaves.id).expect("there").instance.clone();
+    let told = world.service.instances().get(leaves.id).expect("there").instance.clone();
     let reason = told.reason.expect("it says why");
     assert_eq!(told.status, InstanceStatus::Error);
     assert!(reason.contains("it could not be started (3 tries)"), "{reason}");
-    let waits = world.service.instance(fails.id).expect("there").instance.status;
+    let waits = world.service.instances().get(fails.id).expect("there").instance.status;
     assert_eq!(waits, InstanceStatus::Building, "its host may work again");
     world.fleet.recover(fails.host);
     world.run_until(at(12)).await;
-    assert_eq!(world.service.instance(fails.id).expect("there").instance.status, InstanceStatus::Active);
+    assert_eq!(
+        world.service.instances().get(fails.id).expect("there").instance.status,
+        InstanceStatus::Active
+    );
 }

@@ -35,7 +35,7 @@ fn open(start: i64, end: i64) -> NewLease {
 /// An instance in the lease.
 async fn own(world: &mut World, lease: LeaseId) -> leases::ids::GuestId {
     let placing = Placing { hint: Some(LeaseHint::Lease(lease)), ..new(None).placing };
-    let own = world.service.create_instance(&caller("p"), NewInstance { placing, ..new(None) }).await;
+    let own = world.service.instances().create(&caller("p"), NewInstance { placing, ..new(None) }).await;
     world.touched();
     own.expect("it is the lease's host").instance.id
 }
@@ -56,7 +56,7 @@ async fn pre_11_they_run_where_a_lease_lets_them_and_stay_when_it_is_over() {
         (hosts_of(&lease)[0], Some(lease.lease.id))
     );
     assert_eq!(
-        world.service.safe_until(&instance.instance),
+        world.service.instances().safe_until(&instance.instance),
         Some(at(1)),
         "its holder may want the host at once"
     );
@@ -64,8 +64,8 @@ async fn pre_11_they_run_where_a_lease_lets_them_and_stay_when_it_is_over() {
     assert_eq!((state(&world, id), status(&world, lease.lease.id)), ("ACTIVE", "ACTIVE"));
     world.run_until(at(62)).await;
     assert_eq!((state(&world, id), status(&world, lease.lease.id)), ("ACTIVE", "TERMINATED"));
-    let instance = world.service.instance(id).expect("it runs").instance.clone();
-    assert_eq!((instance.backfills, world.service.safe_until(&instance)), (None, None));
+    let instance = world.service.instances().get(id).expect("it runs").instance.clone();
+    assert_eq!((instance.backfills, world.service.instances().safe_until(&instance)), (None, None));
     assert_eq!(told(&world).await, []);
     assert_eq!(world.fleet.violations(), []);
 }
@@ -82,7 +82,7 @@ async fn pre_11_the_free_pool_comes_first_and_external_schedulers_are_told_of_bo
         placing: new(Some(true)).placing,
         hosts: None,
     };
-    let answer = world.service.hosts_for(&question).await.expect("an answer");
+    let answer = world.service.instances().hosts_for(&question).await.expect("an answer");
     let until: Vec<_> = answer.hosts.into_iter().map(|(_, verdict)| verdict.expect("allowed")).collect();
     assert!(until.contains(&None) && until.contains(&Some(at(1))), "{until:?}");
     for on_free in [true, true, false, false] {
@@ -105,7 +105,7 @@ async fn pre_11_they_leave_with_notice_when_the_lease_starts_an_instance_there()
     let own = own(&mut world, lease).await;
     world.settle().await;
     for id in [first, second] {
-        let departure = world.service.instance(id).expect("it has time").instance.departure;
+        let departure = world.service.instances().get(id).expect("it has time").instance.departure;
         assert_eq!(departure, Some(Departure::at_once(Cause::Holder, at(20), minutes(1))));
     }
     world.run_until(at(20) + SignedDuration::from_secs(10)).await;
@@ -119,7 +119,7 @@ async fn pre_11_they_leave_with_notice_when_the_lease_starts_an_instance_there()
     assert_eq!((both("instance.departure.planned"), both("instance.preempted"), told.len()), (2, 2, 4));
     assert_eq!(world.fleet.violations(), []);
     // And when it does not any more, others may again.
-    world.service.delete_instance(&caller("p"), own).await.expect("there");
+    world.service.instances().delete(&caller("p"), own).await.expect("there");
     world.touched();
     world.run_until(at(25)).await;
     start(&mut world).await.expect("room");
@@ -187,12 +187,12 @@ async fn pre_11_whoever_waits_to_be_started_again_may_be_on_such_a_host_as_well(
     make(&mut world, open(0, 60)).await.expect("free");
     world.run_until(at(1)).await;
     let again = NewInstance { requeue: true, ..new(Some(true)) };
-    let first = world.service.create_instance(&caller("p"), again).await.expect("room").instance.clone();
+    let first = world.service.instances().create(&caller("p"), again).await.expect("room").instance.clone();
     assert_eq!(first.backfills, None, "on the other host");
     let next = NewLease { asked_at: at(1), ..asking(30, 60, vec![hosts(1)]) };
     make(&mut world, next).await.expect("it is preempted");
     world.run_until(at(32)).await;
-    let instances = world.service.instances(None, None);
+    let instances = world.service.instances().all(None, None);
     let [successor] = &instances[..] else { panic!("{instances:?}") };
     assert_eq!(successor.instance.status.name(), "ACTIVE");
     assert!(successor.instance.backfills.is_some() && successor.instance.host != first.host);

@@ -35,14 +35,14 @@ async fn w9_a_refused_update_changes_nothing() {
     let out_of_limits = Changes { before_end: Some(at(130)), ..Changes::default() };
     let refused = change(&mut world, id, out_of_limits).await;
     assert!(matches!(refused, Err(ServiceError::Refused(Refusal::Terms(_)))));
-    assert_eq!(world.service.lease(id).expect("there").lease, lease);
+    assert_eq!(world.service.leases().get(id).expect("there").lease, lease);
     world.run_until(at(11)).await;
     assert_eq!(status(&world, id), "ACTIVE");
     let larger = InstancesChange { size: InstanceSize::new(8, 1, 1).ok(), ..InstancesChange::default() };
-    let before = world.service.lease(id).expect("there");
+    let before = world.service.leases().get(id).expect("there");
     let refused = change(&mut world, id, of_first(&record, TermsChange::Instances(larger))).await;
     assert!(matches!(refused, Err(ServiceError::Refused(Refusal::OnlyAmount(_)))));
-    assert_eq!(world.service.lease(id).expect("there"), before);
+    assert_eq!(world.service.leases().get(id).expect("there"), before);
     world.run_until(at(121)).await;
     assert_eq!(status(&world, id), "TERMINATED");
 }
@@ -90,7 +90,7 @@ async fn w18_of_parallel_updates_each_is_decided_on_what_the_one_before_left() {
             changes: dates(None, Some(61 + number)),
             wording: BTreeMap::new(),
         };
-        tokio::spawn(async move { service.update_lease(&caller("p"), id, changes).await })
+        tokio::spawn(async move { service.leases().update(&caller("p"), id, changes).await })
     });
     let answers = futures::future::join_all(updates.collect::<Vec<_>>()).await;
     let mut ends: Vec<_> = answers
@@ -99,7 +99,7 @@ async fn w18_of_parallel_updates_each_is_decided_on_what_the_one_before_left() {
         .map(|record| (record.version, record.lease.window.end()))
         .collect();
     ends.sort();
-    let last = world.service.lease(id).expect("there");
+    let last = world.service.leases().get(id).expect("there");
     assert_eq!(ends.last(), Some(&(last.version, last.lease.window.end())));
     assert_eq!(ends.iter().map(|(version, _)| version.0).collect::<Vec<_>>(), (2..=21).collect::<Vec<_>>());
     assert!(last.lease.before_end.is_some_and(|at| at < last.lease.window.end()));
@@ -141,7 +141,7 @@ async fn lp_8_9_a_pools_ratio_is_not_lowered_below_what_guests_use_that_were_sta
     let set = async |thousandths| {
         let cpu_ratio = Some(Ratio::from_thousandths(thousandths));
         let change = LeasePoolChange { cpu_ratio, ..LeasePoolChange::default() };
-        service.update_lease_pool(&caller("p"), pool, change).await
+        service.lease_pools().update(&caller("p"), pool, change).await
     };
     set(1).await.expect("nobody is there");
     // Of whatever others start there nobody tells the service.

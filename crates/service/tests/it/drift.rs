@@ -18,11 +18,11 @@ const ONE: HostId = HostId(1);
 const NOBODY: ReservationId = ReservationId(7);
 
 async fn drift(world: &World) -> Vec<Drift> {
-    world.service.drift(None).await.expect("the fleet answers")
+    world.service.repairs().drift(None).await.expect("the fleet answers")
 }
 
 async fn repair(world: &World) -> Vec<Drift> {
-    world.service.repair_drift(&operator(), None).await.expect("the fleet answers")
+    world.service.repairs().repair(&operator(), None).await.expect("the fleet answers")
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_host_that_the_fleet_does_not_know_as_one_is_taken_on_again() {
 #[tokio::test]
 async fn a_machine_that_is_no_host_any_more_is_given_back_wherever_it_is() {
     let world = world(2).await;
-    world.service.remove_host(&operator(), ONE).await.expect("free");
+    world.service.hosts().remove(&operator(), ONE).await.expect("free");
     let key = |name: &str| OperationKey { key: name.to_owned(), fence: 1, ..OperationKey::default() };
     for steps in 0..=3 {
         // As far as a lease was that a restored backup does not have.
@@ -85,13 +85,13 @@ async fn what_failed_for_a_lease_that_is_gone_is_forgotten() {
         .plan_fault(PlannedFault { times: 1000, ..PlannedFault::next(Verb::Hold, ONE, Fault::Refuse) });
     world.run_until(at(1)).await;
     let found = drift(&world).await;
-    let name = world.service.host(ONE).expect("there").host.name.clone();
+    let name = world.service.hosts().get(ONE).expect("there").host.name.clone();
     assert!(
         matches!(&found[..], [Drift::StepFails { step, .. }] if step.starts_with(&format!("hand host {name} to "))),
         "{found:?}"
     );
     assert_eq!(world.service.statistics().failing_steps, 1);
-    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("deleted");
+    world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("deleted");
     world.run_until(at(5)).await;
     assert_eq!((drift(&world).await, world.service.statistics().failing_steps), (Vec::new(), 0));
 }
@@ -112,7 +112,8 @@ impl Projects for Registry {
 async fn leases_of_a_deleted_project_are_found_and_a_repair_deletes_them() {
     let mut world = world(3).await;
     let service = world.service.clone();
-    let found = async |registry: Registry| service.drift(Some(&registry)).await.expect("the fleet answers");
+    let found =
+        async |registry: Registry| service.repairs().drift(Some(&registry)).await.expect("the fleet answers");
     assert_eq!(found(Registry(Err("nobody is to be asked"))).await, []);
     let mut ids = Vec::new();
     for start in [0, 10] {
@@ -121,7 +122,7 @@ async fn leases_of_a_deleted_project_are_found_and_a_repair_deletes_them() {
     }
     // One that runs is not gone at once when it is deleted.
     world.run_until(at(1)).await;
-    let project = world.service.lease(ids[0]).expect("there").lease.owner.project.clone();
+    let project = world.service.leases().get(ids[0]).expect("there").lease.owner.project.clone();
     assert_eq!(found(Registry(Ok("another"))).await, []);
     assert_eq!(found(Registry(Err("it is away"))).await, [], "it is not told what nobody knows");
     let name: &'static str = project.0.clone().leak();
@@ -129,11 +130,11 @@ async fn leases_of_a_deleted_project_are_found_and_a_repair_deletes_them() {
     assert!(matches!(&said[..], [Drift::Ownerless { leases, .. }] if *leases == ids), "{said:?}");
     let text = said[0].to_string();
     assert!(text.contains("(and 1 more)") && text.contains(name), "{text}");
-    let left = world.service.repair_drift(&operator(), Some(&Registry(Ok(name)))).await;
+    let left = world.service.repairs().repair(&operator(), Some(&Registry(Ok(name)))).await;
     assert_eq!(left.expect("the fleet answers"), []);
-    assert_eq!(ids.iter().filter(|id| world.service.lease(**id).is_some()).count(), 1);
+    assert_eq!(ids.iter().filter(|id| world.service.leases().get(**id).is_some()).count(), 1);
     world.run_until(at(5)).await;
-    assert!(ids.iter().all(|id| world.service.lease(*id).is_none()));
+    assert!(ids.iter().all(|id| world.service.leases().get(*id).is_none()));
     let audit = world.store.audit(100).await.expect("works");
     assert_eq!(audit.iter().filter(|record| record.action == "lease.delete").count(), 2);
 }

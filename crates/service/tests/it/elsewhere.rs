@@ -44,7 +44,7 @@ async fn pre_06_preemptible_guests_of_others_leave_before_room_is_granted_if_it_
     let mut world = world(20).await;
     let size = Some(GuestSize { vcpus: 2, memory_mib: 1024, disk_gib: 10 });
     let small = NewInstance { placing: Placing { size, ..new(Some(true)).placing }, ..new(Some(true)) };
-    let instance = world.service.create_instance(&caller("p"), small).await.expect("room").instance.id;
+    let instance = world.service.instances().create(&caller("p"), small).await.expect("room").instance.id;
     let others = [0; 2].map(|_| started_elsewhere(&mut world, GuestOwner::Preemptible));
     world.run_until(at(1)).await;
     let left = 16 - used(&world);
@@ -75,7 +75,7 @@ async fn pre_12_room_waits_for_preemptible_guests_of_others_and_the_lease_says_s
     let lease = make(&mut world, asking(5, 60, vec![slots(2, 8)])).await.expect("it is preempted").lease.id;
     world.run_until(at(6) - SECOND).await;
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![true], "STARTING"));
-    let record = world.service.lease(lease).expect("there");
+    let record = world.service.leases().get(lease).expect("there");
     let reason = record.lease.reason.as_deref().unwrap_or_default();
     assert_eq!(
         leases::reason::for_operator(reason),
@@ -106,7 +106,7 @@ async fn slow_to_delete() -> (World, GuestId) {
     let minutes = |minutes: i64| Between::secs(minutes * 60, minutes * 60);
     let timing = Timing { shut_down: minutes(60), deletion: minutes(2), ..Timing::IMMEDIATE };
     let mut world = world_with(1, allowing(), None, |fleet| fleet.with_timing(timing)).await;
-    let made = world.service.create_instance(&caller("p"), new(Some(true))).await;
+    let made = world.service.instances().create(&caller("p"), new(Some(true))).await;
     world.run_until(at(1)).await;
     (world, made.expect("room").instance.id)
 }
@@ -114,7 +114,7 @@ async fn slow_to_delete() -> (World, GuestId) {
 #[tokio::test]
 async fn pre_12_room_waits_until_an_instance_has_gone_that_its_owner_deletes() {
     let (mut world, id) = slow_to_delete().await;
-    world.service.delete_instance(&caller("p"), id).await.expect("there");
+    world.service.instances().delete(&caller("p"), id).await.expect("there");
     world.touched();
     world.run_until(at(1) + SECOND).await;
     let fits = make(&mut world, asking(2, 60, vec![slots(1, 8)])).await.expect("free").lease.id;
@@ -122,7 +122,7 @@ async fn pre_12_room_waits_until_an_instance_has_gone_that_its_owner_deletes() {
     world.run_until(at(2) + SECOND).await;
     let statuses = [fits, needs].map(|lease| status(&world, lease));
     assert_eq!((state(&world, id), there(&world, &[id]).len(), statuses), ("DELETING", 1, ["STARTING"; 2]));
-    let reason = world.service.lease(needs).expect("there").lease.reason.clone();
+    let reason = world.service.leases().get(needs).expect("there").lease.reason.clone();
     let reason = reason.as_deref().map(leases::reason::for_operator);
     assert_eq!(reason, Some("preemptible instances on host r1-h01 have their time to shut down"));
     world.run_until(at(3) + SECOND * 2).await;
@@ -132,7 +132,7 @@ async fn pre_12_room_waits_until_an_instance_has_gone_that_its_owner_deletes() {
     );
     // Who needs no more than is free beside it does not wait for it.
     let (mut world, id) = slow_to_delete().await;
-    world.service.delete_instance(&caller("p"), id).await.expect("there");
+    world.service.instances().delete(&caller("p"), id).await.expect("there");
     let fits = make(&mut world, asking(2, 60, vec![slots(1, 8)])).await.expect("free").lease.id;
     world.run_until(at(2) + SECOND).await;
     assert_eq!((state(&world, id), status(&world, fits)), ("DELETING", "ACTIVE"));

@@ -36,18 +36,18 @@ async fn world(hosts: u32) -> World {
 /// The hosts that are off as the machines have it.
 fn dark(world: &World) -> Vec<u64> {
     let off = |host: &HostId| world.fleet.look(*host).is_some_and(|seen| seen.powered == Powered::Off);
-    let hosts = world.service.hosts();
+    let hosts = world.service.hosts().all();
     hosts.iter().map(|record| record.host.id).filter(off).map(|host| host.0).collect()
 }
 
 /// What was said of the power of a host.
 fn power(world: &World, host: u64) -> &'static str {
-    world.service.host(HostId(host)).expect("there").host.power.state.name()
+    world.service.hosts().get(HostId(host)).expect("there").host.power.state.name()
 }
 
 async fn note(world: &mut World, host: u64, capabilities: &[(&str, &str)]) {
     let noted = capabilities.iter().map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
-    world.service.update_host(&operator(), HostId(host), noted.collect::<Vec<_>>()).await.expect("fine");
+    world.service.hosts().update(&operator(), HostId(host), noted.collect::<Vec<_>>()).await.expect("fine");
     world.touched();
 }
 
@@ -66,11 +66,11 @@ async fn energy_b_a_host_sleeps_until_its_lease_and_is_awake_in_time() {
     world.run_until(at(120)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE", "at once");
     assert_eq!(world.service.statistics().last_start_delay_ms, 0);
-    let measured = &world.service.host(HostId(2)).expect("there").host.power.boots.clone();
+    let measured = &world.service.hosts().get(HostId(2)).expect("there").host.power.boots.clone();
     assert_eq!(measured.as_slice(), [minutes(BOOT)]);
     world.run_until(at(182)).await;
     assert_eq!((dark(&world), status(&world, lease.lease.id)), (vec![2], "TERMINATED"));
-    assert_eq!(world.service.host(HostId(2)).expect("there").host.health, Health::Up, "it is not ill");
+    assert_eq!(world.service.hosts().get(HostId(2)).expect("there").host.health, Health::Up, "it is not ill");
 }
 
 #[tokio::test]
@@ -128,12 +128,12 @@ async fn energy_c_a_host_that_may_never_be_off_is_woken() {
     let mut world = world(3).await;
     world.run_until(at(1)).await;
     assert_eq!(dark(&world), [2, 3]);
-    let refused = world.service.remove_host(&operator(), HostId(3)).await;
+    let refused = world.service.hosts().remove(&operator(), HostId(3)).await;
     assert!(conflict(refused).contains("switched off"));
     note(&mut world, 3, &[(SAVING, NEVER)]).await;
     world.run_until(at(10)).await;
     assert_eq!((power(&world, 3), power(&world, 2)), ("on", "off"));
-    world.service.remove_host(&operator(), HostId(3)).await.expect("it is on");
+    world.service.hosts().remove(&operator(), HostId(3)).await.expect("it is on");
 }
 
 #[tokio::test]
@@ -150,17 +150,21 @@ async fn energy_d_a_lease_that_waits_moves_to_a_host_that_draws_less() {
         note(&mut world, host, &[(IDLE_WATTS, watts)]).await;
     }
     world.run_until(at(10)).await;
-    assert_eq!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [first], "40 watt-hours");
+    assert_eq!(
+        hosts_of(&world.service.leases().get(lease.lease.id).expect("there")),
+        [first],
+        "40 watt-hours"
+    );
     let other = (1..=3).find(|host| HostId(*host) != first).expect("there");
     note(&mut world, other, &[(IDLE_WATTS, "140")]).await;
     world.run_until(at(12)).await;
-    assert_eq!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [HostId(other)]);
-    let told = world.service.notifications(0, 100).await.expect("the store works");
+    assert_eq!(hosts_of(&world.service.leases().get(lease.lease.id).expect("there")), [HostId(other)]);
+    let told = world.service.notifications().after(0, 100).await.expect("the store works");
     let updates = told.iter().filter(|told| told.content.event_type == "lease.update").count();
     assert_eq!(updates, 1, "listeners are told");
     note(&mut world, first.0, &[(IDLE_WATTS, "10")]).await;
     world.run_until(at(301)).await;
-    let started = world.service.lease(lease.lease.id).expect("there");
+    let started = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!(
         (hosts_of(&started), status(&world, lease.lease.id)),
         (vec![HostId(other)], "ACTIVE"),
@@ -178,7 +182,7 @@ async fn energy_d_leases_keep_their_hosts_unless_the_operator_wants_it_otherwise
         note(&mut world, host, &[(IDLE_WATTS, watts)]).await;
     }
     world.run_until(at(60)).await;
-    assert_eq!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [first]);
+    assert_eq!(hosts_of(&world.service.leases().get(lease.lease.id).expect("there")), [first]);
 }
 
 #[tokio::test]
@@ -189,7 +193,7 @@ async fn energy_f_a_dry_run_plans_and_switches_nothing() {
     }
     world.run_until(at(60)).await;
     assert_eq!(dark(&world), [0; 0]);
-    let plan = world.service.energy_plan(Some(SignedDuration::from_hours(10))).await.expect("a plan");
+    let plan = world.service.power_saving().plan(Some(SignedDuration::from_hours(10))).await.expect("a plan");
     let pool = &plan.pools[&FreePool::DEFAULT];
     assert_eq!((pool.hosts, pool.most_needed(), pool.rests.len()), (3, 1, 2));
     assert_eq!(pool.saved_milliwatt_seconds, 2 * 100_000 * 36_000, "2 kWh");
@@ -202,7 +206,7 @@ async fn energy_f_what_was_saved_is_what_the_machines_have_saved() {
     note(&mut world, 2, &[(IDLE_WATTS, "110"), (OFF_WATTS, "10")]).await;
     make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
     world.run_until(at(240)).await;
-    let report = world.service.energy_report(window(0, 300)).await.expect("works");
+    let report = world.service.power_saving().report(window(0, 300)).await.expect("works");
     let pool = &report[&FreePool::DEFAULT];
     assert_eq!((pool.switched_off, pool.switched_on, pool.failed), (2, 1, 0));
     let off = world.fleet.off_for(HostId(2));
@@ -219,16 +223,16 @@ async fn energy_f_what_hosts_used_is_what_they_did() {
     note(&mut world, 1, &[(IDLE_WATTS, "100"), (BUSY_WATTS, "300")]).await;
     let lease = make(&mut world, asking(120, 180, vec![hosts(2)])).await.expect("free");
     world.run_until(at(150)).await;
-    let report = world.service.energy_report(window(0, 300)).await.expect("works");
+    let report = world.service.power_saving().report(window(0, 300)).await.expect("works");
     let pool = &report[&FreePool::DEFAULT];
     assert_eq!((pool.busy_seconds, pool.idle_seconds), (2 * 30 * 60, 2 * 120 * 60), "until now: {pool:?}");
     assert_eq!(pool.busy_milliwatt_seconds, 300_000 * 30 * 60);
     assert_eq!(pool.idle_milliwatt_seconds, 100_000 * 120 * 60);
     assert_eq!((pool.hosts_not_metered, pool.off_seconds), (1, 0), "nobody has said what host 2 draws");
-    world.service.delete_lease(&operator(), lease.lease.id).await.expect("deleted");
+    world.service.leases().delete(&operator(), lease.lease.id).await.expect("deleted");
     world.touched();
     world.run_until(at(240)).await;
-    let report = world.service.energy_report(window(120, 240)).await.expect("works");
+    let report = world.service.power_saving().report(window(120, 240)).await.expect("works");
     let pool = &report[&FreePool::DEFAULT];
     assert_eq!((pool.busy_seconds, pool.idle_seconds), (2 * 30 * 60, 2 * 90 * 60), "{pool:?}");
 }
@@ -241,7 +245,7 @@ async fn energy_g_a_host_that_does_not_come_up_is_replaced_before_its_lease_star
     let sleeper = hosts_of(&lease).into_iter().find(|host| host.0 != 1).expect("one sleeps");
     world.fleet.break_boots(sleeper);
     world.run_until(at(120)).await;
-    let replaced = world.service.lease(lease.lease.id).expect("there");
+    let replaced = world.service.leases().get(lease.lease.id).expect("there");
     assert!(!hosts_of(&replaced).contains(&sleeper), "{replaced:?}");
     assert_eq!(power(&world, sleeper.0), "failed");
     assert_eq!(world.service.statistics().boots_failed, 1);
@@ -250,7 +254,7 @@ async fn energy_g_a_host_that_does_not_come_up_is_replaced_before_its_lease_star
     world.fleet.recover(sleeper);
     world.run_until(at(130)).await;
     assert_eq!(power(&world, sleeper.0), "on");
-    assert_eq!(world.service.host(sleeper).expect("there").host.health, Health::Up);
+    assert_eq!(world.service.hosts().get(sleeper).expect("there").host.health, Health::Up);
 }
 
 #[tokio::test]
@@ -261,13 +265,13 @@ async fn energy_g_a_host_that_does_not_come_up_is_told_of_once() {
     world.fleet.break_boots(HostId(2));
     world.run_until(at(130)).await;
     assert_eq!(power(&world, 2), "failed");
-    let told = world.service.notifications(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(0, 100).await.expect("the store works");
     let told: Vec<_> = told.iter().filter(|told| told.content.event_type == "host.boot_failed").collect();
     let [told] = told[..] else { panic!("once: {told:?}") };
     let failed_at = at(113) + PowerRules::default().shortest_boot + PowerRules::default().margin / 2;
     assert_eq!((told.at, told.content.lease, told.content.project.0.as_str()), (failed_at, None, ""));
     let payload: serde_json::Value = serde_json::from_str(&told.content.payload).expect("JSON");
-    let host = world.service.host(HostId(2)).expect("there").host.name.clone();
+    let host = world.service.hosts().get(HostId(2)).expect("there").host.name.clone();
     let expected = serde_json::json!({
         "host_id": "2", "hypervisor_hostname": host, "power": "failed",
         "switched_on_at": at(113).to_string(),
@@ -288,7 +292,7 @@ async fn energy_g_a_spare_host_takes_the_place_of_one_that_does_not_come_up() {
     let lease = make(&mut world, asking(120, 180, vec![hosts(1)])).await.expect("free");
     assert_eq!(hosts_of(&lease), [HostId(2)]);
     world.run_until(at(120)).await;
-    let replaced = world.service.lease(lease.lease.id).expect("there");
+    let replaced = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!((hosts_of(&replaced), status(&world, lease.lease.id)), (vec![HostId(1)], "ACTIVE"));
     assert_eq!(world.service.statistics().last_start_delay_ms, 0);
 }
@@ -304,14 +308,14 @@ async fn energy_h_instances_are_started_on_hosts_that_are_on() {
         placing: Placing { size: Some(size), hint: None, ..Placing::default() },
         requeue: false,
     };
-    let first = world.service.create_instance(&caller("p"), instance()).await.expect("host 1 has room");
+    let first = world.service.instances().create(&caller("p"), instance()).await.expect("host 1 has room");
     assert_eq!(first.instance.host, HostId(1));
     world.touched();
-    let refused = world.service.create_instance(&caller("p"), instance()).await;
+    let refused = world.service.instances().create(&caller("p"), instance()).await;
     assert!(refused.is_err(), "the others are off");
     world.run_until(at(10)).await;
     assert_eq!(dark(&world).len(), 1, "a spare host is woken for the next one");
-    world.service.create_instance(&caller("p"), instance()).await.expect("there is room again");
+    world.service.instances().create(&caller("p"), instance()).await.expect("there is room again");
 }
 
 #[tokio::test]
@@ -371,6 +375,6 @@ async fn energy_b_a_host_that_boots_is_looked_at_often_however_seldom_the_fleet_
     let lease = make(&mut world, asking(125, 180, vec![hosts(2)])).await.expect("free");
     world.run_until(at(125)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
-    let measured = world.service.host(HostId(2)).expect("there").host.power.boots.clone();
+    let measured = world.service.hosts().get(HostId(2)).expect("there").host.power.boots.clone();
     assert!(measured[0] < minutes(BOOT + 1), "{measured:?}");
 }

@@ -74,9 +74,9 @@ async fn of_parallel_requests_each_is_asked_about_until_it_can_be_had() {
     let (world, recorder) = enforced(4, settings()).await;
     let requests = (0..4).map(|_| {
         let service = world.service.clone();
-        tokio::spawn(
-            async move { service.create_lease(&caller("p"), asking(0, 60, vec![hosts(1)]), None).await },
-        )
+        tokio::spawn(async move {
+            service.leases().create(&caller("p"), asking(0, 60, vec![hosts(1)]), None).await
+        })
     });
     let mut made = Vec::new();
     for answer in futures::future::join_all(requests.collect::<Vec<_>>()).await {
@@ -128,13 +128,13 @@ async fn the_external_service_is_told_of_an_end_once() {
     let (mut world, recorder) = enforced(2, settings()).await;
     let ends = make(&mut world, asking(0, 10, vec![hosts(1)])).await.expect("approved");
     let deleted = make(&mut world, asking(20, 30, vec![hosts(1)])).await.expect("approved");
-    world.service.delete_lease(&caller("p"), deleted.lease.id).await.expect("deleted");
+    world.service.leases().delete(&caller("p"), deleted.lease.id).await.expect("deleted");
     world.run_until(at(5)).await;
     change(&mut world, ends.lease.id, dates(None, Some(8))).await.expect("approved");
     tokio::task::yield_now().await;
     recorder.asked();
     world.run_until(at(11)).await;
-    world.service.delete_lease(&caller("p"), ends.lease.id).await.expect("deleted");
+    world.service.leases().delete(&caller("p"), ends.lease.id).await.expect("deleted");
     tokio::task::yield_now().await;
     assert_eq!(recorder.asked(), [("end".to_owned(), hosts_of(&ends))]);
 }
@@ -144,12 +144,13 @@ async fn leases_that_recur_are_made_of_exactly_what_was_approved() {
     let (world, recorder) = enforced(2, settings()).await;
     let windows = vec![window(10, 40), window(20, 50)];
     let new = NewSeries { lease: asking(10, 40, vec![hosts(1)]), windows, skips: false };
-    let made = world.service.create_series(&caller("p"), &new, None).await.expect("approved");
+    let made = world.service.leases().create_series(&caller("p"), &new, None).await.expect("approved");
     let expected: Vec<_> = made.leases.iter().map(|lease| ("create".to_owned(), hosts_of(lease))).collect();
     assert_eq!(recorder.asked(), expected);
     *recorder.deny.lock().expect("no panic") = Some("no more".to_owned());
     let windows = vec![window(60, 90)];
-    let denied = world.service.create_series(&caller("p"), &NewSeries { windows, ..new }, None).await;
+    let denied =
+        world.service.leases().create_series(&caller("p"), &NewSeries { windows, ..new }, None).await;
     assert!(matches!(denied.expect_err("denied").error, ServiceError::Denied(why) if why == "no more"));
 }
 
@@ -158,8 +159,9 @@ async fn an_accepted_offer_is_made_of_exactly_what_was_approved() {
     let (mut world, recorder) = enforced(1, settings()).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("approved");
     let new = asking(30, 90, vec![hosts(1)]);
-    let offers = world.service.offers_for_lease(&caller("q"), &new, true).await.expect("the store works");
+    let offers = world.service.offers().for_lease(&caller("q"), &new, true).await.expect("the store works");
     recorder.asked();
-    let lease = world.service.accept_offer(&caller("q"), offers.offers[0].lease.id).await.expect("approved");
+    let lease =
+        world.service.offers().accept(&caller("q"), offers.offers[0].lease.id).await.expect("approved");
     assert_eq!(recorder.asked(), [("create".to_owned(), hosts_of(&lease))]);
 }

@@ -21,14 +21,14 @@ async fn w22_a_failed_step_is_tried_again_and_the_lease_says_why_it_waits() {
     let fault = PlannedFault { times: 3, ..PlannedFault::next(Verb::Hold, host, Fault::Refuse) };
     world.fleet.plan_fault(fault);
     world.run_until(at(10)).await;
-    let waiting = world.service.lease(lease.lease.id).expect("there").lease.clone();
+    let waiting = world.service.leases().get(lease.lease.id).expect("there").lease.clone();
     assert_eq!(waiting.status.name(), "STARTING");
     let reason = waiting.reason.expect("it says why");
     assert!(reason.contains("could not hand host"), "{reason}");
     assert_eq!(world.service.statistics().failing_steps, 1);
     world.run_until(at(11)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
-    assert_eq!(world.service.lease(lease.lease.id).expect("there").lease.reason, None);
+    assert_eq!(world.service.leases().get(lease.lease.id).expect("there").lease.reason, None);
     assert_eq!(world.service.statistics().failing_steps, 0);
 }
 
@@ -57,18 +57,18 @@ async fn w20_a_failed_host_is_replaced_and_what_was_missing_comes_back() {
     let first = hosts_of(&lease)[0];
     world.fleet.fail(first);
     world.run_until(at(2)).await;
-    let replaced = world.service.lease(id).expect("there");
+    let replaced = world.service.leases().get(id).expect("there");
     let second = hosts_of(&replaced)[0];
     assert_ne!(first, second);
     assert!(replaced.lease.reservations[0].resources_changed && !replaced.lease.degraded());
     assert_eq!(world.held([second]), 1);
     world.fleet.fail(second);
     world.run_until(at(4)).await;
-    assert!(world.service.lease(id).expect("there").lease.degraded());
+    assert!(world.service.leases().get(id).expect("there").lease.degraded());
     assert_eq!(world.service.statistics().failed_hosts, 2);
     world.fleet.recover(first);
     world.run_until(at(6)).await;
-    let healed = world.service.lease(id).expect("there");
+    let healed = world.service.leases().get(id).expect("there");
     assert!(!healed.lease.degraded());
     assert_eq!((hosts_of(&healed), world.held([first])), (vec![first], 1));
     world.fleet.recover(second);
@@ -77,12 +77,12 @@ async fn w20_a_failed_host_is_replaced_and_what_was_missing_comes_back() {
     let types: Vec<String> = world.store.contents_notifications().await;
     assert!(types.contains(&"lease.degraded".to_owned()) && types.contains(&"lease.healed".to_owned()));
     // Its owner is told which host was exchanged for which.
-    let told = world.service.notifications(0, 100).await.expect("works");
+    let told = world.service.notifications().after(0, 100).await.expect("works");
     let told: Vec<_> = told.iter().filter(|told| told.content.event_type == "lease.host_replaced").collect();
     assert_eq!((told.len(), told[0].content.lease), (1, Some(id)));
     assert_eq!(told[0].content.project, lease.lease.owner.project);
     let payload: serde_json::Value = serde_json::from_str(&told[0].content.payload).expect("JSON");
-    let name = |host| world.service.host(host).expect("there").host.name.clone();
+    let name = |host| world.service.hosts().get(host).expect("there").host.name.clone();
     let exchanged = serde_json::json!({"from": [name(first)], "to": [name(second)]});
     assert_eq!(payload["hosts_replaced"], exchanged);
     assert_eq!(payload["reservations"][0]["hosts"], serde_json::json!([name(second)]));
@@ -96,7 +96,7 @@ async fn a_host_that_has_left_the_fleet_is_replaced() {
     world.fleet.happen(Happening::HostVanishes(first));
     world.run_until(at(11)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
-    assert_ne!(hosts_of(&world.service.lease(lease.lease.id).expect("there")), [first]);
+    assert_ne!(hosts_of(&world.service.leases().get(lease.lease.id).expect("there")), [first]);
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn a_fleet_that_is_silent_for_long_takes_no_new_leases_and_loses_none() {
     world.run_until(at(1)).await;
     world.fleet.set_faults(Faults { unanswered: 1.0, ..Faults::NONE });
     world.run_until(at(10)).await;
-    assert!(world.service.hosts().iter().all(|host| host.host.health == Health::Unknown));
+    assert!(world.service.hosts().all().iter().all(|host| host.host.health == Health::Unknown));
     make(&mut world, asking(20, 30, vec![hosts(1)])).await.expect_err("nobody knows how hosts are");
     assert_eq!(status(&world, running.lease.id), "ACTIVE");
     world.run_until(at(61)).await;
@@ -176,7 +176,7 @@ async fn the_clock_may_be_set_back_and_forth() {
     world.run_until(at(5001)).await;
     assert_eq!(status(&world, lease.lease.id), "TERMINATED");
     world.clock.set(at(100) - minutes(1));
-    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("deleted");
+    world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("deleted");
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn what_takes_long_is_asked_about_for_the_lease_that_wants_it_now() {
     let first = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
     world.run_until(at(11)).await;
     assert_eq!(status(&world, first.lease.id), "STARTING", "the guest is being deleted");
-    world.service.delete_lease(&caller("p"), first.lease.id).await.expect("there");
+    world.service.leases().delete(&caller("p"), first.lease.id).await.expect("there");
     // It wants at once what was begun for the first, so that it goes on without a new claim.
     let second = make(&mut world, asking(11, 60, vec![hosts(1)])).await.expect("free again");
     let mut asked = BTreeSet::new();

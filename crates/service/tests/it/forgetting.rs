@@ -50,37 +50,37 @@ async fn a_lease_that_ended_long_ago_is_gone_as_if_it_was_deleted_and_its_usage_
     let mut world = world(1, Some(KEPT)).await;
     let key = IdempotencyKey { key: "k".to_owned(), fingerprint: "f".to_owned() };
     let asked = || asking(0, 60, vec![hosts(1)]);
-    let made = world.service.create_lease(&caller("p"), asked(), Some(key.clone())).await.expect("free");
+    let made = world.service.leases().create(&caller("p"), asked(), Some(key.clone())).await.expect("free");
     let id = made.lease.lease.id;
     let going = make(&mut world, asking(0, 60 * 24, vec![hosts(1)])).await.expect("free").lease.id;
     world.touched();
     world.run_until(at(60 + 239)).await;
     assert_eq!((status(&world, id), status(&world, going)), ("TERMINATED", "ACTIVE"));
     let query = Query { periods: vec![window(0, 60 * 24)], lease: Some(id), ..Query::default() };
-    let used = world.service.usage(&query).await.expect("works");
+    let used = world.service.usage().sums(&query).await.expect("works");
     assert!(!used.is_empty());
 
     world.run_until(at(60 + 280)).await;
     assert_eq!((status(&world, id), status(&world, going)), ("gone", "ACTIVE"));
-    let all = world.service.leases(&LeaseFilter::default());
+    let all = world.service.leases().all(&LeaseFilter::default());
     assert_eq!(all.iter().map(|record| record.lease.id).collect::<Vec<_>>(), [going]);
-    assert_eq!(world.service.usage(&query).await.expect("works"), used);
+    assert_eq!(world.service.usage().sums(&query).await.expect("works"), used);
     let filter = UsageFilter { lease: Some(id), ..UsageFilter::default() };
-    let events = world.service.usage_events(&filter, 0, 100).await.expect("works");
+    let events = world.service.usage().events(&filter, 0, 100).await.expect("works");
     assert_eq!(events.last().map(|(_, event)| event.what.name()), Some("lease.deleted"));
-    let told = world.service.notifications(0, 1000).await.expect("works");
+    let told = world.service.notifications().after(0, 1000).await.expect("works");
     let mut of_it = told.iter().filter(|told| told.content.lease == Some(id));
     assert_eq!(of_it.next_back().map(|told| told.content.event_type.as_str()), Some("lease.delete"));
     // Nobody has done it.
     let filter = AuditFilter { object: Some(id.to_string()), ..AuditFilter::default() };
-    let audit = world.service.audit(&filter, None, 100).await.expect("works");
+    let audit = world.service.audit().page(&filter, None, 100).await.expect("works");
     assert_eq!(audit.iter().map(|(_, record)| record.action.as_str()).collect::<Vec<_>>(), ["lease.create"]);
     // A repetition makes no other one.
-    let again = world.service.create_lease(&caller("p"), asked(), Some(key)).await;
+    let again = world.service.leases().create(&caller("p"), asked(), Some(key)).await;
     assert!(matches!(again, Err(ServiceError::NotFound(NotFound::Lease(gone))) if gone == id), "{again:?}");
     // Nor does it come back.
     world.restart().await.expect("opens");
-    assert_eq!(world.service.leases(&LeaseFilter::default()).len(), 1);
+    assert_eq!(world.service.leases().all(&LeaseFilter::default()).len(), 1);
 }
 
 #[tokio::test]
@@ -102,9 +102,9 @@ async fn nothing_is_forgotten_that_is_not_over() {
     }
     world.run_until(at(60 * 24 * 10)).await;
     assert_eq!(status(&world, lease.lease.id), "PENDING");
-    assert!(world.service.lease(LeaseId(1000)).is_some());
+    assert!(world.service.leases().get(LeaseId(1000)).is_some());
     // It failed, and its end was never done: its owner is to see it.
-    assert!(world.service.lease(LeaseId(2000)).is_some());
+    assert!(world.service.leases().get(LeaseId(2000)).is_some());
 }
 
 #[tokio::test]
@@ -112,12 +112,12 @@ async fn many_that_ended_long_ago_are_forgotten_a_part_at_a_time_and_leases_star
     let mut world = world(1, Some(KEPT)).await;
     let over = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free").lease.id;
     world.run_until(at(61)).await;
-    let over = world.service.lease(over).expect("it is over");
+    let over = world.service.leases().get(over).expect("it is over");
     assert_eq!(over.lease.status, LeaseStatus::Terminated);
     put(&mut world, &over, 1..2001, LeaseStatus::Terminated).await;
     let due = make(&mut world, asking(60 + 240, 60 + 290, vec![hosts(1)])).await.expect("free").lease.id;
     world.run_until(at(60 + 239)).await;
-    let count = |world: &World| world.service.leases(&LeaseFilter::default()).len();
+    let count = |world: &World| world.service.leases().all(&LeaseFilter::default()).len();
     assert_eq!(count(&world), 2002);
     let (mut before, mut started) = (count(&world), false);
     while let Some(_happened) = world.next(at(60 + 280)).await {
@@ -137,9 +137,9 @@ async fn of_several_services_one_forgets_and_the_others_learn_of_it() {
     world.run_until(at(60 + 300)).await;
     for service in 0..2 {
         world.service_of(service).refresh().await.expect("the store works");
-        assert!(world.service_of(service).lease(id).is_none(), "service {service}");
+        assert!(world.service_of(service).leases().get(id).is_none(), "service {service}");
     }
-    let told = world.service.notifications(0, 1000).await.expect("works");
+    let told = world.service.notifications().after(0, 1000).await.expect("works");
     let gone = told.iter().filter(|told| told.content.event_type == "lease.delete");
     assert_eq!(gone.count(), 1, "once");
 }
@@ -149,7 +149,7 @@ async fn a_clock_that_was_set_back_forgets_nothing_and_goes_on_later() {
     let mut world = world(1, Some(KEPT)).await;
     let id = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free").lease.id;
     world.run_until(at(61)).await;
-    let over = world.service.lease(id).expect("it is over");
+    let over = world.service.leases().get(id).expect("it is over");
     // As after a clock that was ahead when the lease ended.
     let mut later = LeaseRecord { version: over.version.next(), ..LeaseRecord::clone(&over) };
     later.updated_at = Some(at(60 * 24));

@@ -37,7 +37,7 @@ fn unused() -> HousekeepingRules {
 
 /// What listeners were told of a lease by housekeeping, and when: minutes after noon.
 async fn told(world: &World, id: LeaseId) -> Vec<(String, i64)> {
-    let told = world.service.notifications(0, 1000).await.expect("works");
+    let told = world.service.notifications().after(0, 1000).await.expect("works");
     let ours = ["lease.unused", "lease.reclaimed", "lease.reminder.start_lease", "lease.reminder.end_lease"];
     let ours = told
         .into_iter()
@@ -56,7 +56,7 @@ async fn start(world: &mut World, lease: LeaseId) {
         placing: Placing { size: Some(size), hint: Some(LeaseHint::Lease(lease)), ..Placing::default() },
         requeue: false,
     };
-    world.service.create_instance(&caller("p"), new).await.expect("active");
+    world.service.instances().create(&caller("p"), new).await.expect("active");
     world.touched();
 }
 
@@ -71,7 +71,7 @@ async fn hk_a_a_lease_that_nobody_uses_is_told_of_once_and_ends_though_the_servi
     assert_eq!((status(&world, id), told(&world, id).await), ("ACTIVE", events(&[("lease.unused", 60)])));
     world.run_until(at(95)).await;
     assert_eq!(told(&world, id).await, events(&[("lease.unused", 60), ("lease.reclaimed", 90)]));
-    let record = world.service.lease(id).expect("there");
+    let record = world.service.leases().get(id).expect("there");
     assert_eq!((status(&world, id), record.lease.window), ("TERMINATED", window(0, 90)));
     let why = "it was ended because no instance ran in it within 90m of its start";
     let why_1h = "it was ended because no instance ran in it within 1h 30m of its start";
@@ -79,7 +79,7 @@ async fn hk_a_a_lease_that_nobody_uses_is_told_of_once_and_ends_though_the_servi
     assert!(reason == why || reason == why_1h, "{reason}");
     assert_eq!(world.held(hosts_of(&record)), 0, "its hosts are free");
     world.run_until(at(300)).await;
-    assert_eq!(world.service.lease(id).expect("there").lease.reason.as_deref(), Some(reason));
+    assert_eq!(world.service.leases().get(id).expect("there").lease.reason.as_deref(), Some(reason));
     assert_eq!(world.fleet.violations(), []);
 }
 
@@ -91,11 +91,11 @@ async fn hk_a_a_lease_that_had_an_instance_is_used_even_when_it_is_gone() {
     world.run_until(at(50)).await;
     start(&mut world, used).await;
     world.run_until(at(55)).await;
-    let instance = world.service.instances(None, Some(used))[0].instance.id;
-    world.service.delete_instance(&caller("p"), instance).await.expect("there");
+    let instance = world.service.instances().all(None, Some(used))[0].instance.id;
+    world.service.instances().delete(&caller("p"), instance).await.expect("there");
     world.touched();
     world.run_until(at(58)).await;
-    assert!(world.service.instances(None, Some(used)).is_empty());
+    assert!(world.service.instances().all(None, Some(used)).is_empty());
     world.restart().await.expect("the store works");
     world.run_until(at(400)).await;
     assert_eq!((status(&world, used), told(&world, used).await), ("ACTIVE", Vec::new()));
@@ -131,13 +131,13 @@ async fn hk_b_leases_of_a_project_on_hosts_of_one_pool_are_limited_together() {
     change(&mut world, second, dates(None, Some(90))).await.expect("shorter");
     make(&mut world, asking(100, 200, vec![hosts(1)])).await.expect("a break between");
     let others = NewLease { asked_at: world.now(), ..asking(60, 120, vec![hosts(1)]) };
-    world.service.create_lease(&caller("q"), others, None).await.expect("another project");
+    world.service.leases().create(&caller("q"), others, None).await.expect("another project");
     // Hosts of another pool are another matter.
     let pool = NewFreePool { name: "fast".to_owned(), extra_specs: BTreeMap::new(), end_action: None };
-    let pool = world.service.create_free_pool(&operator(), pool).await.expect("new").pool.id;
-    world.service.remove_host_from_pool(&operator(), HostId(3)).await.expect("free");
+    let pool = world.service.free_pools().create(&operator(), pool).await.expect("new").pool.id;
+    world.service.hosts().remove_from_pool(&operator(), HostId(3)).await.expect("free");
     let selector = service::HostSelector::Id(HostId(3));
-    world.service.add_host(&operator(), selector, Vec::new(), pool).await.expect("taken on");
+    world.service.hosts().add(&operator(), selector, Vec::new(), pool).await.expect("taken on");
     let fast = Requirement::compare(Operator::Equal, "free_pool", "fast").expect("well formed");
     let terms = leases::terms::HostsTerms::new(1, 1).expect("a range").requiring(fast);
     let there = asking(0, 100, vec![leases::terms::ReservationTerms::Hosts(terms)]);
@@ -161,42 +161,42 @@ async fn hk_c_maintenance_is_booked_in_the_first_gap_of_each_host_as_a_lease_of_
     let mut world = kept(2, rules).await;
     // Nobody may lease the second; the operator may have it nevertheless.
     let kept_for = vec![("filter_tenant_id".to_owned(), Some("nobody".to_owned()))];
-    world.service.update_host(&operator(), HostId(2), kept_for).await.expect("changed");
+    world.service.hosts().update(&operator(), HostId(2), kept_for).await.expect("changed");
     let busy = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     assert_eq!(hosts_of(&busy), [HostId(1)]);
-    let planned = world.service.plan_maintenance(&wish(0, 500)).await.expect("there is time");
+    let planned = world.service.maintenance().plan(&wish(0, 500)).await.expect("there is time");
     let windows: Vec<_> = planned.iter().map(|one| one.window).collect();
     assert_eq!(windows, [Some(window(70, 100)), Some(window(0, 30))]);
-    assert_eq!(world.service.leases(&service::LeaseFilter::default()).len(), 1, "a plan books nothing");
-    let refused = conflict(world.service.book_maintenance(&operator(), &wish(0, 99)).await);
+    assert_eq!(world.service.leases().all(&service::LeaseFilter::default()).len(), 1, "a plan books nothing");
+    let refused = conflict(world.service.maintenance().book(&operator(), &wish(0, 99)).await);
     assert!(refused.contains("r1-h01") && !refused.contains("r1-h02"), "{refused}");
-    assert_eq!(world.service.leases(&service::LeaseFilter::default()).len(), 1, "all or nothing");
-    let booked = world.service.book_maintenance(&operator(), &wish(0, 500)).await.expect("there is time");
+    assert_eq!(world.service.leases().all(&service::LeaseFilter::default()).len(), 1, "all or nothing");
+    let booked = world.service.maintenance().book(&operator(), &wish(0, 500)).await.expect("there is time");
     world.touched();
     let lease = |world: &World, at: usize| {
         let id = booked[at].lease.expect("booked");
-        world.service.lease(id).expect("there").lease.clone()
+        world.service.leases().get(id).expect("there").lease.clone()
     };
     let (first, second) = (lease(&world, 0), lease(&world, 1));
     assert_eq!((first.window, first.owner.project), (window(70, 100), operators));
     assert_eq!(second.name, "maintenance of r1-h02");
     assert_eq!(second.hints.hosts, ["r1-h02".to_owned()].into(), "no other host is given to it");
-    let again = world.service.plan_maintenance(&wish(0, 500)).await.expect("there is time");
+    let again = world.service.maintenance().plan(&wish(0, 500)).await.expect("there is time");
     assert_eq!(again[0].window, Some(window(110, 140)), "what is booked is taken");
     world.run_until(at(80)).await;
     assert_eq!((status(&world, first.id), status(&world, second.id)), ("ACTIVE", "TERMINATED"));
     let unknown = NewMaintenance { hosts: vec!["r9".to_owned()], ..wish(90, 500) };
-    let unknown = world.service.plan_maintenance(&unknown).await;
+    let unknown = world.service.maintenance().plan(&unknown).await;
     assert!(matches!(unknown, Err(ServiceError::NotFound(NotFound::Machine(_)))), "{unknown:?}");
     let pool = NewMaintenance { hosts: Vec::new(), free_pool: Some("freepool".to_owned()), ..wish(90, 500) };
-    assert_eq!(world.service.plan_maintenance(&pool).await.expect("there is time").len(), 2);
+    assert_eq!(world.service.maintenance().plan(&pool).await.expect("there is time").len(), 2);
     assert_eq!(world.fleet.violations(), []);
 }
 
 #[tokio::test]
 async fn hk_c_maintenance_is_off_unless_it_has_a_project() {
     let world = kept(2, HousekeepingRules::default()).await;
-    let refused = conflict(world.service.book_maintenance(&operator(), &wish(0, 500)).await);
+    let refused = conflict(world.service.maintenance().book(&operator(), &wish(0, 500)).await);
     assert!(refused.contains("housekeeping.maintenance_project"), "{refused}");
 }
 
@@ -220,18 +220,18 @@ async fn hk_d_owners_are_reminded_once_though_the_service_restarts() {
 #[tokio::test]
 async fn hk_e_hosts_and_pools_are_kept_for_projects() {
     let mut world = kept(2, HousekeepingRules::default()).await;
-    let pool = world.service.free_pool("freepool").expect("there").pool.id;
+    let pool = world.service.free_pools().get("freepool").expect("there").pool.id;
     let specs = BTreeMap::from([("filter_tenant_id".to_owned(), "p, x".to_owned())]);
     let change = FreePoolChange { extra_specs: Some(specs), ..FreePoolChange::default() };
-    world.service.update_free_pool(&operator(), pool, change).await.expect("changed");
+    world.service.free_pools().update(&operator(), pool, change).await.expect("changed");
     let own = vec![("filter_tenant_id".to_owned(), Some("q".to_owned()))];
-    world.service.update_host(&operator(), HostId(2), own).await.expect("changed");
+    world.service.hosts().update(&operator(), HostId(2), own).await.expect("changed");
     let mine = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("of the pool");
     assert_eq!(hosts_of(&mine), [HostId(1)]);
     let asked = || NewLease { asked_at: at(0), ..asking(10, 60, vec![hosts(1)]) };
-    let theirs = world.service.create_lease(&caller("q"), asked(), None).await.expect("its own");
+    let theirs = world.service.leases().create(&caller("q"), asked(), None).await.expect("its own");
     assert_eq!(hosts_of(&theirs.lease), [HostId(2)]);
-    let nobody = world.service.create_lease(&caller("r"), asked(), None).await;
+    let nobody = world.service.leases().create(&caller("r"), asked(), None).await;
     assert!(matches!(&nobody, Err(ServiceError::Refused(_))), "{nobody:?}");
 }
 
@@ -242,7 +242,7 @@ async fn hk_f_who_asks_for_nothing_in_particular_has_usual_hosts_first() {
     let mut world = kept(3, rules).await;
     for (id, gpu) in [(1, "yes"), (2, "no"), (3, "no")] {
         let gpu = vec![("gpu".to_owned(), Some(gpu.to_owned()))];
-        world.service.update_host(&operator(), HostId(id), gpu).await.expect("changed");
+        world.service.hosts().update(&operator(), HostId(id), gpu).await.expect("changed");
     }
     let first = make(&mut world, asking(10, 60, vec![hosts(2)])).await.expect("free");
     assert_eq!(hosts_of(&first), [HostId(2), HostId(3)]);
@@ -264,13 +264,18 @@ async fn hk_g_an_owner_has_a_bad_host_exchanged_so_often() {
     world.run_until(at(1)).await;
     start(&mut world, id).await;
     world.run_until(at(2)).await;
-    let occupied = world.service.instances(None, Some(id))[0].instance.host;
+    let occupied = world.service.instances().all(None, Some(id))[0].instance.host;
     let empty = *hosts_of(&lease).iter().find(|host| **host != occupied).expect("two hosts");
-    let used = conflict(world.service.swap_host(&caller("p"), pool, occupied, true).await);
+    let used = conflict(world.service.maintenance().swap_host(&caller("p"), pool, occupied, true).await);
     assert_eq!(used, "1 instance(s) of the lease are on the host: delete them first");
-    let foreign = world.service.swap_host(&caller("p"), pool, HostId(4), true).await;
+    let foreign = world.service.maintenance().swap_host(&caller("p"), pool, HostId(4), true).await;
     assert!(matches!(foreign, Err(ServiceError::NotFound(NotFound::Host(_)))), "{foreign:?}");
-    let swapped = world.service.swap_host(&caller("p"), pool, empty, true).await.expect("others are free");
+    let swapped = world
+        .service
+        .maintenance()
+        .swap_host(&caller("p"), pool, empty, true)
+        .await
+        .expect("others are free");
     world.touched();
     let now = hosts_of(&swapped);
     assert!(now.len() == 2 && now.contains(&occupied) && !now.contains(&empty), "{now:?}");
@@ -279,11 +284,11 @@ async fn hk_g_an_owner_has_a_bad_host_exchanged_so_often() {
     assert_eq!((world.held(now.clone()), world.held([empty])), (2, 0), "it is handed over");
     assert_eq!(status(&world, id), "ACTIVE");
     let other = *now.iter().find(|host| **host != occupied).expect("two hosts");
-    let often = conflict(world.service.swap_host(&caller("p"), pool, other, true).await);
+    let often = conflict(world.service.maintenance().swap_host(&caller("p"), pool, other, true).await);
     assert_eq!(often, "1 host(s) of the lease were exchanged; the operator allows 1");
     world.restart().await.expect("the store works");
-    let often = world.service.swap_host(&caller("p"), pool, other, true).await;
+    let often = world.service.maintenance().swap_host(&caller("p"), pool, other, true).await;
     assert!(often.is_err(), "that is not forgotten");
-    world.service.swap_host(&operator(), pool, other, false).await.expect("an operator may");
+    world.service.maintenance().swap_host(&operator(), pool, other, false).await.expect("an operator may");
     assert_eq!(world.fleet.violations(), []);
 }

@@ -60,7 +60,7 @@ async fn cls_03_e_a_hunt_clears_hosts_and_the_lease_is_active() {
         assert!(world.fleet.start_guest(host, GuestOwner::Other, None).is_none());
     }
     world.run_until(at(10)).await;
-    let active = world.service.lease(lease.lease.id).expect("there");
+    let active = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!(active.lease.state().name(), "ACTIVE");
     assert_eq!(world.held(hosts_of(&active)), 2);
     assert_eq!(active.lease.window.length(), SignedDuration::from_hours(1), "as long as it was asked for");
@@ -77,7 +77,7 @@ async fn cls_03_d_a_move_that_fails_for_good_is_planned_again() {
     let fault = PlannedFault { times: 3, ..PlannedFault::next(Verb::Migrate, before.from, Fault::Refuse) };
     world.fleet.plan_fault(fault);
     world.run_until(at(5)).await;
-    let after = world.service.lease(lease.lease.id).expect("there");
+    let after = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!(after.lease.state().name(), "ACTIVE");
     let moves = &after.lease.hunt.as_ref().expect("a hunt").moves;
     assert!(!moves.contains(&before), "{moves:?}");
@@ -92,7 +92,7 @@ async fn cls_03_d_a_destination_that_fails_is_planned_again() {
     world.settle().await;
     world.fleet.fail(before.to);
     world.run_until(at(20)).await;
-    let after = world.service.lease(lease.lease.id).expect("there");
+    let after = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!(after.lease.state().name(), "ACTIVE", "{:?}", after.lease.reason);
     assert_eq!(world.fleet.violations(), []);
 }
@@ -108,7 +108,7 @@ async fn cls_03_d_nobody_is_moved_to_a_host_that_a_lease_was_given_meanwhile() {
     let moves = |record: &Arc<LeaseRecord>| record.lease.hunt.clone().expect("a hunt").moves;
     let goals: BTreeSet<HostId> = hunting.iter().flat_map(moves).map(|mov| mov.to).collect();
     for goal in &goals {
-        let name = world.service.host(*goal).expect("taken on").host.name.clone();
+        let name = world.service.hosts().get(*goal).expect("taken on").host.name.clone();
         let name = Requirement::compare(Operator::Equal, "hypervisor_hostname", name).expect("well formed");
         let named = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range").requiring(name));
         make(&mut world, asking(600, 660, vec![named])).await.expect("nobody has it then");
@@ -137,7 +137,7 @@ async fn cls_03_f_a_hunt_that_times_out_leaves_no_fence_and_moves_nobody_any_mor
     world.run_until(at(4)).await;
     assert_eq!(status(&world, lease.lease.id), "STARTING");
     world.run_until(at(6)).await;
-    let timed_out = world.service.lease(lease.lease.id).expect("there");
+    let timed_out = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!(timed_out.lease.state().name(), "TIMEDOUT");
     assert!(timed_out.lease.reason.as_deref().is_some_and(|why| why.contains("move guest")), "{timed_out:?}");
     world.run_until(at(120)).await;
@@ -151,7 +151,7 @@ async fn cls_03_g_a_hunt_that_is_deleted_leaves_no_fence() {
     let mut world = inhabited(world_with(3, settings(), None, slow).await, 3).await;
     let lease = make(&mut world, best_effort(1, 55)).await.expect("a plan");
     world.settle().await;
-    world.service.delete_lease(&simulation::caller("p"), lease.lease.id).await.expect("accepted");
+    world.service.leases().delete(&simulation::caller("p"), lease.lease.id).await.expect("accepted");
     world.touched();
     world.run_until(at(20)).await;
     assert_eq!(status(&world, lease.lease.id), "gone");
@@ -213,13 +213,13 @@ async fn an_external_scheduler_lets_a_guest_go_where_it_is_moved_to_and_nowhere_
     let mov = lease.lease.hunt.clone().expect("guests are moved").moves[0];
     let ask = async |guest| {
         let (project, placing) = (ProjectId("somebody".into()), Placing::default());
-        let names = world.service.hosts().iter().map(|host| host.host.name.clone()).collect();
+        let names = world.service.hosts().all().iter().map(|host| host.host.name.clone()).collect();
         let question = HostQuestion { project, instance: Some(guest), placing, hosts: Some(names) };
-        let answer = world.service.hosts_for(&question).await.expect("an answer").hosts;
+        let answer = world.service.instances().hosts_for(&question).await.expect("an answer").hosts;
         let allowed = answer.into_iter().filter(|(_, verdict)| verdict.is_ok()).map(|(name, _)| name);
         allowed.collect::<Vec<_>>()
     };
-    let to = world.service.host(mov.to).expect("taken on").host.name.clone();
+    let to = world.service.hosts().get(mov.to).expect("taken on").host.name.clone();
     assert_eq!(ask(mov.guest).await, [to]);
     assert_eq!(ask(GuestId(99)).await, Vec::<String>::new(), "the free pool is closed to it");
 }
@@ -280,7 +280,8 @@ async fn cls_09_a_lease_that_is_over_says_that_its_guests_have_stayed_for_as_lon
     let until_then = Some(SignedDuration::from_mins(13));
     world.fleet.start_guest(host, GuestOwner::Lease(lease.lease.id), until_then).expect("its host");
     world.run_until(at(12)).await;
-    let reason = |world: &World| world.service.lease(lease.lease.id).expect("there").lease.reason.clone();
+    let reason =
+        |world: &World| world.service.leases().get(lease.lease.id).expect("there").lease.reason.clone();
     assert!(reason(&world).is_some_and(|said| said.contains("have stayed")), "{:?}", reason(&world));
     world.run_until(at(16)).await;
     assert!(world.fleet.look(host).is_some_and(|seen| seen.guests.is_empty()));
@@ -307,7 +308,7 @@ async fn cls_09_guests_are_moved_away_when_their_lease_ends_and_the_next_one_has
     let that_one = HostsTerms::new(1, 1).expect("a range").requiring(that_one);
     let next = make(&mut world, asking(10, 60, vec![ReservationTerms::Hosts(that_one)])).await.expect("free");
     world.run_until(at(20)).await;
-    let over = world.service.lease(first.lease.id).expect("there");
+    let over = world.service.leases().get(first.lease.id).expect("there");
     assert_eq!(over.lease.status.name(), "TERMINATED");
     assert_eq!(over.lease.hunt.as_ref().map(|hunt| hunt.moves.len()), Some(2));
     assert_eq!((status(&world, next.lease.id), hosts_of(&next)), ("ACTIVE", vec![host]));
@@ -330,9 +331,9 @@ async fn cls_09_guests_that_can_go_nowhere_stay_when_their_lease_ends() {
 async fn cls_09_guests_are_moved_away_when_their_lease_is_deleted_and_it_is_forgotten() {
     let mut world = world(3).await;
     let (first, host) = departing(&mut world, 1).await;
-    world.service.delete_lease(&caller("p"), first.lease.id).await.expect("there");
+    world.service.leases().delete(&caller("p"), first.lease.id).await.expect("there");
     world.run_until(at(3)).await;
-    assert!(world.service.lease(first.lease.id).is_none());
+    assert!(world.service.leases().get(first.lease.id).is_none());
     assert!(world.fleet.look(host).expect("taken on").guests.is_empty());
     assert_eq!((guests_and_fences(&world, 3), world.fleet.violations()), ((1, 0), Vec::new()));
 }

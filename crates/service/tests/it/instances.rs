@@ -33,19 +33,19 @@ fn with(hint: Option<LeaseHint>) -> NewInstance {
 }
 
 async fn start(world: &mut World, new: NewInstance) -> Result<Arc<InstanceRecord>, ServiceError> {
-    let started = world.service.create_instance(&caller("p"), new).await;
+    let started = world.service.instances().create(&caller("p"), new).await;
     world.touched();
     started
 }
 
 async fn destroy(world: &mut World, id: GuestId) {
-    world.service.delete_instance(&caller("p"), id).await.expect("there");
+    world.service.instances().delete(&caller("p"), id).await.expect("there");
     world.touched();
 }
 
 /// The status of an instance, or "gone".
 fn state(world: &World, id: GuestId) -> &'static str {
-    world.service.instance(id).map_or("gone", |record| record.instance.status.name())
+    world.service.instances().get(id).map_or("gone", |record| record.instance.status.name())
 }
 
 fn runs(world: &World, record: &InstanceRecord) -> bool {
@@ -115,14 +115,14 @@ async fn cls_08_c_a_lease_of_another_project_is_refused() {
     let mut world = world(1).await;
     let lease = leased(&mut world, 1, EndAction::DeleteGuests).await;
     let id = lease.lease.id;
-    let others = world.service.create_instance(&caller("q"), new(1, Some(id))).await;
+    let others = world.service.instances().create(&caller("q"), new(1, Some(id))).await;
     assert!(
         matches!(&others, Err(ServiceError::NotFound(NotFound::Lease(lease))) if *lease == id),
         "{others:?}"
     );
     let reservation = lease.lease.reservations[0].id;
     let hint = Some(LeaseHint::Reservation(reservation));
-    let others = world.service.create_instance(&caller("q"), with(hint)).await;
+    let others = world.service.instances().create(&caller("q"), with(hint)).await;
     assert!(matches!(&others, Err(ServiceError::NotFound(NotFound::Reservation(_)))), "{others:?}");
     let own = start(&mut world, with(hint)).await.expect("its own");
     assert_eq!(own.instance.kind, InstanceKind::Reserved { lease: id, reservation });
@@ -137,7 +137,7 @@ async fn cls_08_d_what_is_started_is_recorded_and_what_is_destroyed_is_not() {
     let second = start(&mut world, second).await.expect("room");
     let third = start(&mut world, third).await.expect("room");
     world.settle().await;
-    assert_eq!(world.service.instances(None, Some(lease.lease.id)).len(), 3);
+    assert_eq!(world.service.instances().all(None, Some(lease.lease.id)).len(), 3);
     // By its owner, by itself, and with its lease.
     destroy(&mut world, first.instance.id).await;
     assert_eq!(state(&world, first.instance.id), "DELETING");
@@ -159,7 +159,7 @@ async fn cls_09_an_instance_that_its_lease_keeps_is_its_owners_to_delete() {
     let instance = start(&mut world, new(1, Some(lease.lease.id))).await.expect("room");
     world.run_until(at(65)).await;
     assert_eq!((status(&world, lease.lease.id), runs(&world, &instance)), ("TERMINATED", true));
-    let record = world.service.instance(instance.instance.id).expect("it runs");
+    let record = world.service.instances().get(instance.instance.id).expect("it runs");
     assert_eq!(
         (record.instance.kind, record.instance.status),
         (InstanceKind::Regular, InstanceStatus::Active)
@@ -201,7 +201,7 @@ async fn one_that_cannot_be_started_says_why_and_can_be_deleted() {
     world.fleet.plan_fault(fault);
     let instance = start(&mut world, new(1, None)).await.expect("room");
     world.run_until(at(2)).await;
-    let record = world.service.instance(instance.instance.id).expect("there");
+    let record = world.service.instances().get(instance.instance.id).expect("there");
     assert_eq!(record.instance.status, InstanceStatus::Error);
     assert!(record.instance.reason.as_deref().is_some_and(|why| why.contains("refused")), "{record:?}");
     destroy(&mut world, instance.instance.id).await;
@@ -241,7 +241,7 @@ async fn cls_08_e_a_start_that_meets_the_end_of_its_lease_leaves_nothing_on_the_
         let lease = leased(&mut world, 1, EndAction::DeleteGuests).await;
         world.run_until(at(60) - SignedDuration::from_secs(before_end + 1)).await;
         let instance = start(&mut world, new(1, Some(lease.lease.id))).await.expect("still active");
-        let next = world.service.create_lease(&caller("q"), asking(62, 90, vec![hosts(1)]), None).await;
+        let next = world.service.leases().create(&caller("q"), asking(62, 90, vec![hosts(1)]), None).await;
         let next = next.expect("free after it").lease;
         world.touched();
         world.run_until(at(70)).await;
@@ -273,7 +273,7 @@ async fn a_lease_with_a_date_has_hosts_with_instances_last_and_no_more_than_it_n
     let second = make(&mut world, asking(10, 20, vec![hosts(1)])).await.expect("it may be gone by then");
     assert_eq!(hosts_of(&second), [host]);
     world.run_until(at(11)).await;
-    let waits = world.service.lease(second.lease.id).expect("there").lease.reason.clone();
+    let waits = world.service.leases().get(second.lease.id).expect("there").lease.reason.clone();
     assert!(waits.is_some_and(|why| why.contains("cannot be removed")), "it says what it waits for");
     destroy(&mut world, instance.instance.id).await;
     world.run_until(at(12)).await;
@@ -284,11 +284,11 @@ async fn a_lease_with_a_date_has_hosts_with_instances_last_and_no_more_than_it_n
 async fn a_host_with_an_instance_is_not_given_back() {
     let mut world = world(1).await;
     let instance = start(&mut world, new(1, None)).await.expect("room");
-    let refused = world.service.remove_host(&caller("p"), HostId(1)).await;
+    let refused = world.service.hosts().remove(&caller("p"), HostId(1)).await;
     assert!(matches!(refused, Err(ServiceError::Conflict(_))), "{refused:?}");
     destroy(&mut world, instance.instance.id).await;
     world.settle().await;
-    world.service.remove_host(&caller("p"), HostId(1)).await.expect("empty");
+    world.service.hosts().remove(&caller("p"), HostId(1)).await.expect("empty");
 }
 
 #[tokio::test]
@@ -303,7 +303,7 @@ async fn of_two_who_want_the_last_room_at_once_one_gets_it() {
     world.store_of(1).set_slow(true);
     let ask = |service: usize| {
         let service = world.service_of(service).clone();
-        async move { service.create_instance(&caller("p"), new(40, None)).await }
+        async move { service.instances().create(&caller("p"), new(40, None)).await }
     };
     let (a, b) = tokio::join!(ask(0), ask(1));
     assert_eq!(usize::from(a.is_ok()) + usize::from(b.is_ok()), 1, "{a:?} {b:?}");

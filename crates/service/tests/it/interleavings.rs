@@ -90,10 +90,10 @@ impl<'s> Play<'s> {
         world.settle().await;
         let asking = asking(scene.start, 60, vec![hosts(1)]);
         let asking = NewLease { terms: asking.terms.backfilled(scene.backfills()), ..asking };
-        let made = world.service_of(0).create_lease(&caller("q"), asking, None).await;
+        let made = world.service_of(0).leases().create(&caller("q"), asking, None).await;
         let lease = made.expect("free").lease.lease.id;
         world.settle().await;
-        world.service_of(0).create_instance(&caller("p"), preemptible()).await.expect("room");
+        world.service_of(0).instances().create(&caller("p"), preemptible()).await.expect("room");
         world.settle().await;
         let to_ask = scene.requests.to_vec();
         let (asked, tasks, done) = (Vec::new(), Vec::new(), Vec::new());
@@ -103,12 +103,12 @@ impl<'s> Play<'s> {
     async fn ask(&mut self, request: Request) {
         let service = self.world.service_of(usize::from(request == Request::Preemptible)).clone();
         let answer = match request {
-            Request::Preemptible => service.create_instance(&caller("p"), preemptible()).await.map(drop),
-            Request::Own => service.create_instance(&caller("q"), part_of(self.lease)).await.map(drop),
+            Request::Preemptible => service.instances().create(&caller("p"), preemptible()).await.map(drop),
+            Request::Own => service.instances().create(&caller("q"), part_of(self.lease)).await.map(drop),
             Request::Withdraw => {
                 let changes = Changes { backfill: Some(false), ..Changes::default() };
                 let changes = LeaseChanges { asked_at: self.world.now(), changes, wording: BTreeMap::new() };
-                service.update_lease(&caller("q"), self.lease, changes).await.map(drop)
+                service.leases().update(&caller("q"), self.lease, changes).await.map(drop)
             }
         };
         self.asked.push((request, answer));
@@ -131,18 +131,18 @@ impl<'s> Play<'s> {
             }
             Next::Cycle(number) => {
                 self.told[number] = false;
-                let cycle = self.world.service_of(number).clone().cycle().await;
+                let cycle = self.world.service_of(number).clone().execution().cycle().await;
                 self.tasks.extend(cycle.tasks.into_iter().map(|task| (number, task)));
             }
             Next::Perform(position) => {
                 let (number, task) = self.tasks.remove(position);
                 let service = self.world.service_of(number).clone();
-                let done = self.world.wait_for(service.perform(task)).await;
+                let done = self.world.wait_for(service.execution().perform(task)).await;
                 self.done.push((number, done));
             }
             Next::Note(position) => {
                 let (number, done) = self.done.remove(position);
-                self.world.service_of(number).note(done);
+                self.world.service_of(number).execution().note(done);
                 self.told[number] = true;
             }
         }
@@ -183,7 +183,7 @@ impl<'s> Play<'s> {
         assert!(!preemptible && matches!(seen.place, Place::Held(_)), "{order:?} {seen:?}");
         // Who was told that an instance is being started is told what became of it.
         self.world.run_until(self.world.now() + SignedDuration::from_mins(5)).await;
-        let instances = self.world.service_of(0).instances(None, None);
+        let instances = self.world.service_of(0).instances().all(None, None);
         let state = |own: bool| {
             let wanted = instances.iter().filter(move |record| record.instance.kind.lease().is_some() == own);
             wanted.map(|record| record.instance.status.name()).collect::<Vec<_>>()

@@ -16,14 +16,15 @@ use crate::terms::{
 
 async fn offers_to(world: &mut World, project: &str, new: NewLease) -> Offers {
     let new = NewLease { asked_at: world.now(), ..new };
-    let offers = world.service.offers_for_lease(&caller(project), &new, true).await.expect("the store works");
+    let offers =
+        world.service.offers().for_lease(&caller(project), &new, true).await.expect("the store works");
     world.touched();
     offers
 }
 
 async fn make_for(world: &mut World, project: &str, new: NewLease) -> Result<Arc<LeaseRecord>, ServiceError> {
     let new = NewLease { asked_at: world.now(), ..new };
-    let made = world.service.create_lease(&caller(project), new, None).await;
+    let made = world.service.leases().create(&caller(project), new, None).await;
     world.touched();
     made.map(|created| created.lease)
 }
@@ -33,7 +34,7 @@ async fn accept(
     project: &str,
     offer: &LeaseRecord,
 ) -> Result<Arc<LeaseRecord>, ServiceError> {
-    let accepted = world.service.accept_offer(&caller(project), offer.lease.id).await;
+    let accepted = world.service.offers().accept(&caller(project), offer.lease.id).await;
     world.touched();
     accepted
 }
@@ -59,9 +60,10 @@ async fn cls_10_e_what_is_offered_is_reserved_and_accepted_by_one_call() {
     let kinds: Vec<_> = offers.offers.iter().map(|offer| kind(offer)).collect();
     assert_eq!(kinds, [OfferKind::LaterStart, OfferKind::ShorterDuration, OfferKind::FewerHosts]);
     // None of it is a lease.
-    assert_eq!(world.service.leases(&LeaseFilter::default()).len(), 1);
-    assert!(world.service.lease(offers.offers[0].lease.id).is_none());
-    let allocations = world.service.allocations(&AllocationFilter::default()).await.expect("nobody has gone");
+    assert_eq!(world.service.leases().all(&LeaseFilter::default()).len(), 1);
+    assert!(world.service.leases().get(offers.offers[0].lease.id).is_none());
+    let allocations =
+        world.service.leases().allocations(&AllocationFilter::default()).await.expect("nobody has gone");
     assert_eq!(allocations.iter().map(|all| all.reservations.len()).sum::<usize>(), 2);
     let later = of_kind(&offers, OfferKind::LaterStart).clone();
     let lease = accept(&mut world, "q", &later).await.expect("it holds");
@@ -70,7 +72,7 @@ async fn cls_10_e_what_is_offered_is_reserved_and_accepted_by_one_call() {
     // The others are withdrawn with it, and what they needed is free.
     let again = accept(&mut world, "q", of_kind(&offers, OfferKind::FewerHosts)).await;
     assert!(matches!(again, Err(ServiceError::NotFound(NotFound::Offer(_)))), "{again:?}");
-    assert!(world.service.offers(None).is_empty());
+    assert!(world.service.offers().all(None).is_empty());
     assert!(make(&mut world, asking(30, 60, vec![hosts(3)])).await.is_ok());
     world.run_until(at(121)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
@@ -85,7 +87,7 @@ async fn cls_10_e_an_offer_holds_for_a_while_and_not_longer() {
     world.run_until(at(1)).await;
     assert!(accept(&mut world, "q", &offer).await.is_err());
     assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_ok());
-    assert!(world.service.offers(None).is_empty());
+    assert!(world.service.offers().all(None).is_empty());
 }
 
 #[tokio::test]
@@ -113,9 +115,9 @@ async fn cls_10_e_offers_are_withdrawn_by_one_call() {
     let mut world = world(1).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
-    world.service.withdraw_offers(offers.offers[0].lease.id).await.expect("they hold");
+    world.service.offers().withdraw(offers.offers[0].lease.id).await.expect("they hold");
     assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_ok());
-    assert!(world.service.offers(None).is_empty());
+    assert!(world.service.offers().all(None).is_empty());
 }
 
 #[tokio::test]
@@ -123,7 +125,7 @@ async fn cls_10_e_offers_that_are_not_to_be_held_are_only_said() {
     let mut world = world(1).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     let new = asking(30, 90, vec![hosts(1)]);
-    let said = world.service.offers_for_lease(&caller("q"), &new, false).await.expect("the store works");
+    let said = world.service.offers().for_lease(&caller("q"), &new, false).await.expect("the store works");
     assert!(!said.held && !said.offers.is_empty());
     assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_ok());
     let off = service::Settings { offer_hold: minutes(0), ..settings() };
@@ -168,7 +170,7 @@ async fn one_host_offered() -> (World, Arc<LeaseRecord>, Arc<LeaseRecord>) {
 }
 
 async fn is_withdrawn(world: &mut World, offer: &LeaseRecord) {
-    assert!(world.service.offers(None).is_empty(), "all offers of the refusal are withdrawn");
+    assert!(world.service.offers().all(None).is_empty(), "all offers of the refusal are withdrawn");
     let refused = accept(world, "q", offer).await;
     assert!(matches!(refused, Err(ServiceError::NotFound(NotFound::Offer(_)))), "{refused:?}");
 }
@@ -177,7 +179,7 @@ async fn is_withdrawn(world: &mut World, offer: &LeaseRecord) {
 async fn a_lease_of_another_project_comes_before_an_offer() {
     let (mut world, _, offer) = one_host_offered().await;
     let new = asking(90, 150, vec![hosts(1)]);
-    assert!(world.service.preview_lease(&caller("p"), &new).await.is_ok(), "a dry run says so");
+    assert!(world.service.leases().preview(&caller("p"), &new).await.is_ok(), "a dry run says so");
     make(&mut world, new).await.expect("nobody has it");
     is_withdrawn(&mut world, &offer).await;
     world.run_until(at(91)).await;
@@ -237,7 +239,7 @@ async fn offers_are_said_and_not_held_beyond_what_a_project_may_hold() {
     let held = async |user: &str, world: &mut World| {
         let who = service::Caller { user: leases::project::UserId(user.into()), ..caller("q") };
         let new = NewLease { asked_at: world.now(), ..asking(30, 90, vec![hosts(1)]) };
-        let offers = world.service.offers_for_lease(&who, &new, true).await.expect("the store works");
+        let offers = world.service.offers().for_lease(&who, &new, true).await.expect("the store works");
         assert!(!offers.offers.is_empty());
         offers.held
     };
@@ -249,7 +251,7 @@ async fn offers_are_said_and_not_held_beyond_what_a_project_may_hold() {
     world.run_until(at(61)).await;
     let new = NewLease { asked_at: world.now(), ..asking(70, 90, vec![hosts(1)]) };
     make(&mut world, asking(62, 180, vec![hosts(1)])).await.expect("free");
-    let offers = world.service.offers_for_lease(&caller("q"), &new, true).await.expect("the store works");
+    let offers = world.service.offers().for_lease(&caller("q"), &new, true).await.expect("the store works");
     assert!(offers.held, "another hour");
 }
 
@@ -261,10 +263,10 @@ async fn cls_10_c_a_refused_change_leaves_the_lease_usable_and_carries_its_lates
     world.run_until(at(5)).await;
     let longer = dates(None, Some(100));
     assert!(change(&mut world, lease.lease.id, longer.clone()).await.is_err());
-    let unchanged = world.service.lease(lease.lease.id).expect("there");
+    let unchanged = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!((unchanged.lease.window, status(&world, lease.lease.id)), (window(0, 60), "ACTIVE"));
     let changes = LeaseChanges { asked_at: world.now(), changes: longer, wording: [].into() };
-    let offers = world.service.offers_for_change(&caller("p"), lease.lease.id, &changes, true).await;
+    let offers = world.service.offers().for_change(&caller("p"), lease.lease.id, &changes, true).await;
     let offers = offers.expect("the store works");
     world.touched();
     assert_eq!(offers.offers.len(), 1);
@@ -284,10 +286,10 @@ async fn cls_10_d_an_extension_moves_a_lease_that_waits_and_never_one_that_runs(
     world.run_until(at(5)).await;
     let longer = change(&mut world, running.lease.id, dates(None, Some(90))).await.expect("room is made");
     assert_eq!((hosts_of(&longer), longer.lease.window), (hosts_of(&running), window(0, 90)));
-    let moved = world.service.lease(waiting.lease.id).expect("there");
+    let moved = world.service.leases().get(waiting.lease.id).expect("there");
     assert_eq!(moved.lease.window, window(60, 120));
     assert_ne!(hosts_of(&moved), hosts_of(&waiting));
-    let told = world.service.notifications(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(0, 100).await.expect("the store works");
     let of_moved = told.iter().filter(|notice| notice.content.lease == Some(waiting.lease.id));
     let types: Vec<_> = of_moved.map(|notice| notice.content.event_type.as_str()).collect();
     assert_eq!(types, ["lease.create", "lease.update"]);

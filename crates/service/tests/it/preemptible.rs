@@ -46,14 +46,14 @@ pub fn new(preemptible: Option<bool>) -> NewInstance {
 }
 
 pub async fn start(world: &mut World) -> Result<Arc<InstanceRecord>, ServiceError> {
-    let started = world.service.create_instance(&caller("p"), new(Some(true))).await;
+    let started = world.service.instances().create(&caller("p"), new(Some(true))).await;
     world.touched();
     started
 }
 
 /// The status of an instance, or "gone".
 pub fn state(world: &World, id: GuestId) -> &'static str {
-    world.service.instance(id).map_or("gone", |record| record.instance.status.name())
+    world.service.instances().get(id).map_or("gone", |record| record.instance.status.name())
 }
 
 #[tokio::test]
@@ -62,15 +62,15 @@ async fn pre_02_every_instance_has_one_kind_and_keeps_it() {
     let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     world.run_until(at(1)).await;
     let preemptible = start(&mut world).await.expect("room");
-    let regular = world.service.create_instance(&caller("p"), new(None)).await.expect("room");
+    let regular = world.service.instances().create(&caller("p"), new(None)).await.expect("room");
     let hint = Some(leases::instance::LeaseHint::Lease(lease.lease.id));
     let plain = new(None);
     let reserved = NewInstance { placing: Placing { hint, ..plain.placing.clone() }, ..plain };
-    let reserved = world.service.create_instance(&caller("p"), reserved).await.expect("room");
+    let reserved = world.service.instances().create(&caller("p"), reserved).await.expect("room");
     world.touched();
     world.settle().await;
     let kinds = [&preemptible, &regular, &reserved].map(|record| {
-        let record = world.service.instance(record.instance.id).expect("it runs");
+        let record = world.service.instances().get(record.instance.id).expect("it runs");
         let seen = world.fleet.look(record.instance.host).expect("taken on").guests;
         let seen = seen.into_iter().find(|guest| guest.id == record.instance.id).expect("it runs");
         (record.instance.kind.name(), seen.owner)
@@ -95,12 +95,16 @@ async fn pre_04_they_run_where_the_next_lease_is_furthest_away_and_never_in_one(
     for _ in 0..2 {
         let first = start(&mut world).await.expect("room");
         assert!(!taken.contains(&first.instance.host));
-        assert_eq!(world.service.safe_until(&first.instance), None);
+        assert_eq!(world.service.instances().safe_until(&first.instance), None);
     }
     for _ in 0..2 {
         let next = start(&mut world).await.expect("room");
         assert_eq!(next.instance.host, taken[2]);
-        assert_eq!(world.service.safe_until(&next.instance), Some(at(298)), "it is asked to leave then");
+        assert_eq!(
+            world.service.instances().safe_until(&next.instance),
+            Some(at(298)),
+            "it is asked to leave then"
+        );
     }
     // Ten minutes, and two to leave, are not left on the next one.
     let refused = start(&mut world).await;
@@ -116,16 +120,16 @@ async fn pre_04_an_external_scheduler_is_told_which_hosts_may_have_it_and_until_
         leased.push(lease);
     }
     world.run_until(at(1)).await;
-    let name = |id| world.service.host(id).expect("taken on").host.name.clone();
+    let name = |id| world.service.hosts().get(id).expect("taken on").host.name.clone();
     let [active, soon, late] = [0, 1, 2].map(|number: usize| name(hosts_of(&leased[number])[0]));
-    let all: Vec<String> = world.service.hosts().iter().map(|host| host.host.name.clone()).collect();
+    let all: Vec<String> = world.service.hosts().all().iter().map(|host| host.host.name.clone()).collect();
     let free = all.iter().find(|host| ![&active, &soon, &late].contains(host)).expect("four").clone();
     let elsewhere = "elsewhere".to_owned();
     let ask = async |placing: Placing| {
         let hosts = [&active, &soon, &late, &free, &elsewhere].map(Clone::clone).to_vec();
         let question =
             HostQuestion { project: ProjectId("p".into()), instance: None, placing, hosts: Some(hosts) };
-        let answer = world.service.hosts_for(&question).await.expect("an answer");
+        let answer = world.service.instances().hosts_for(&question).await.expect("an answer");
         let verdicts = answer.hosts.into_iter().map(|(_, verdict)| verdict.map_err(|why| why.to_string()));
         (answer.kind.name(), verdicts.collect::<Vec<_>>())
     };
@@ -152,17 +156,17 @@ async fn pre_04_an_external_scheduler_is_told_which_hosts_may_have_it_and_until_
 async fn where_the_free_pool_is_closed_only_what_is_marked_may_run_there() {
     let settings = Settings { open_pool: false, preemptible_by_project: false, ..allowing() };
     let world = world_with(1, settings, None, |fleet| fleet).await;
-    let name = world.service.hosts()[0].host.name.clone();
+    let name = world.service.hosts().all()[0].host.name.clone();
     let ask = async |placing: Placing| {
         let hosts = Some(vec![name.clone(), "elsewhere".to_owned()]);
         let question = HostQuestion { project: ProjectId("p".into()), instance: None, placing, hosts };
-        let answer = world.service.hosts_for(&question).await.expect("an answer");
+        let answer = world.service.instances().hosts_for(&question).await.expect("an answer");
         answer.hosts.into_iter().map(|(_, verdict)| verdict.is_ok()).collect::<Vec<_>>()
     };
     assert_eq!(ask(Placing::default()).await, [false, true]);
     assert_eq!(ask(new(Some(true)).placing).await, [true, false]);
     let Ok(pattern) = "p".parse();
-    let listed = world.service.list_preemptible_project(&caller("p"), pattern).await;
+    let listed = world.service.preemptible_projects().add(&caller("p"), pattern).await;
     assert!(matches!(listed, Err(ServiceError::Conflict(_))), "{listed:?}");
 }
 
@@ -177,7 +181,7 @@ async fn pre_06_for_a_lease_of_room_only_as_many_leave_as_it_takes() {
     let lease =
         make(&mut world, asking(30, 60, vec![slots(3, 2)])).await.expect("they are preempted").lease.id;
     world.run_until(at(7)).await;
-    let departure = |id| world.service.instance(id).expect("it runs").instance.departure;
+    let departure = |id| world.service.instances().get(id).expect("it runs").instance.departure;
     assert_eq!((departure(first), departure(second).map(|known| known.asked_at)), (None, Some(at(28))));
     world.run_until(at(30) + SignedDuration::from_secs(1)).await;
     assert_eq!(status(&world, lease), "ACTIVE");
@@ -185,7 +189,7 @@ async fn pre_06_for_a_lease_of_room_only_as_many_leave_as_it_takes() {
     // What starts at once has to wait for it, and says so.
     let lease = make(&mut world, asking(30, 60, vec![slots(1, 4)])).await.expect("it is preempted").lease.id;
     world.run_until(at(30) + SignedDuration::from_secs(5)).await;
-    let record = world.service.lease(lease).expect("there");
+    let record = world.service.leases().get(lease).expect("there");
     let reason = record.lease.reason.as_deref().unwrap_or_default();
     assert_eq!(
         leases::reason::for_operator(reason),
@@ -211,7 +215,7 @@ async fn pre_06_07_08_they_leave_with_notice_and_the_lease_starts_on_time() {
     world.run_until(at(28) + SignedDuration::from_secs(1)).await;
     assert_eq!(asked(&world), Some(true));
     let first_event = |world: &World| {
-        let lease = world.service.lease(lease.lease.id).expect("there");
+        let lease = world.service.leases().get(lease.lease.id).expect("there");
         let event = lease.lease.events()[0];
         (event.kind.name(), event.at, event.status.name())
     };
@@ -261,7 +265,7 @@ async fn pre_09_the_host_is_open_again_if_the_lease_is_deleted_meanwhile() {
     world.run_until(at(28) + SignedDuration::from_secs(5)).await;
     let refused = start(&mut world).await;
     assert!(matches!(refused, Err(ServiceError::NoHost(_))), "{refused:?}");
-    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("there");
+    world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("there");
     world.touched();
     world.run_until(at(29)).await;
     let instance = start(&mut world).await.expect("the host is open");
@@ -282,7 +286,7 @@ async fn pre_03_a_instances_of_listed_projects_are_preemptible_unless_they_opt_o
     settings.preemption.projects.extend("p*".parse());
     let world = world_with(1, settings, None, |fleet| fleet).await;
     for (asked, kind) in [(None, InstanceKind::Preemptible), (Some(false), InstanceKind::Regular)] {
-        let made = world.service.create_instance(&caller("p"), new(asked)).await.expect("room");
+        let made = world.service.instances().create(&caller("p"), new(asked)).await.expect("room");
         assert_eq!(made.instance.kind, kind);
     }
 }
@@ -291,19 +295,19 @@ async fn pre_03_a_instances_of_listed_projects_are_preemptible_unless_they_opt_o
 async fn pre_requeue_another_one_takes_the_place_of_who_has_made_way_as_soon_as_there_is_room() {
     let mut world = world(1).await;
     let refused = NewInstance { requeue: true, ..new(None) };
-    let refused = world.service.create_instance(&caller("p"), refused).await;
+    let refused = world.service.instances().create(&caller("p"), refused).await;
     assert!(matches!(refused, Err(ServiceError::Invalid(_))), "{refused:?}");
     let stays = NewInstance { requeue: true, ..new(Some(true)) };
-    let first = world.service.create_instance(&caller("p"), stays).await.expect("room").instance.id;
+    let first = world.service.instances().create(&caller("p"), stays).await.expect("room").instance.id;
     let leaves = start(&mut world).await.expect("room").instance.id;
     make(&mut world, asking(30, 90, vec![hosts(1)])).await.expect("they are preempted");
     world.run_until(at(31)).await;
     assert_eq!((state(&world, first), state(&world, leaves)), ("gone", "gone"));
-    let instances = world.service.instances(None, None);
+    let instances = world.service.instances().all(None, None);
     let [waiting] = &instances[..] else { panic!("{instances:?}") };
     let id = waiting.instance.id;
     assert_eq!((state(&world, id), &waiting.instance.name[..]), ("QUEUED", "batch"));
-    let told = world.service.notifications(0, 1000).await.expect("the store works");
+    let told = world.service.notifications().after(0, 1000).await.expect("the store works");
     let told = told.iter().filter(|told| told.content.event_type == "instance.preempted");
     let names: Vec<bool> = told.map(|told| told.content.payload.contains(&id.to_string())).collect();
     assert_eq!(names.iter().filter(|named| **named).count(), 1, "one of both is told who comes after it");
@@ -314,10 +318,10 @@ async fn pre_requeue_another_one_takes_the_place_of_who_has_made_way_as_soon_as_
     // And once more, until its owner does not want it any more.
     make(&mut world, asking(110, 190, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(111)).await;
-    let instances = world.service.instances(None, None);
+    let instances = world.service.instances().all(None, None);
     let again =
         instances.iter().map(|record| record.instance.id).find(|other| *other != id).expect("it waits");
-    world.service.delete_instance(&caller("p"), again).await.expect("there");
+    world.service.instances().delete(&caller("p"), again).await.expect("there");
     assert_eq!(state(&world, again), "gone");
     assert_eq!(world.fleet.violations(), []);
 }
@@ -332,10 +336,10 @@ async fn pre_10_who_has_as_many_as_it_may_gets_no_more_of_that_kind() {
     let over = start(&mut world).await.expect_err("16 CPUs").to_string();
     let said = "Quota exceeded for preemptible instances: 8 of 15 vCPUs are in use, and 8 more are asked for";
     assert_eq!(over, said);
-    world.service.create_instance(&caller("p"), new(None)).await.expect("these are counted apart");
-    let over = world.service.create_instance(&caller("p"), new(None)).await;
+    world.service.instances().create(&caller("p"), new(None)).await.expect("these are counted apart");
+    let over = world.service.instances().create(&caller("p"), new(None)).await;
     assert!(matches!(over, Err(ServiceError::OverQuota(_))), "{over:?}");
-    world.service.create_instance(&caller("q"), new(None)).await.expect("somebody else's");
+    world.service.instances().create(&caller("q"), new(None)).await.expect("somebody else's");
 }
 
 #[tokio::test]
@@ -345,12 +349,12 @@ async fn pre_10_a_regular_instance_displaces_preemptible_ones_of_its_project() {
     world.run_until(at(5)).await;
     let second = start(&mut world).await.expect("room").instance.id;
     world.run_until(at(6)).await;
-    let others = world.service.create_instance(&caller("q"), new(None)).await;
+    let others = world.service.instances().create(&caller("q"), new(None)).await;
     assert!(matches!(others, Err(ServiceError::NoHost(_))), "somebody else's stay: {others:?}");
-    let regular = world.service.create_instance(&caller("p"), new(None)).await.expect("there is room");
+    let regular = world.service.instances().create(&caller("p"), new(None)).await.expect("there is room");
     let regular = regular.instance.id;
     world.touched();
-    let departure = world.service.instance(second).expect("it has time").instance.departure;
+    let departure = world.service.instances().get(second).expect("it has time").instance.departure;
     assert_eq!(departure, Some(Departure::at_once(Cause::OwnProject, at(6), SignedDuration::from_mins(1))));
     world.run_until(at(6) + SignedDuration::from_secs(10)).await;
     assert_eq!((state(&world, second), state(&world, regular)), ("ACTIVE", "BUILD"));
@@ -374,7 +378,7 @@ async fn who_could_be_displaced_at_too_high_a_cost_is_not_said_to_be_nobody() {
             continue;
         }
         world.run_until(at(6)).await;
-        match world.service.create_instance(&caller("p"), new(None)).await {
+        match world.service.instances().create(&caller("p"), new(None)).await {
             Ok(_) => {}
             Err(ServiceError::NoHost(NoHost::Stopped(_))) => stopped += 1,
             Err(error) => panic!("with {decision_work} units: {error}"),
@@ -385,7 +389,7 @@ async fn who_could_be_displaced_at_too_high_a_cost_is_not_said_to_be_nobody() {
 
 /// What the owner was told of instances: the kind of event, and when the instance is asked to leave.
 pub async fn told(world: &World) -> Vec<(String, Option<String>)> {
-    let notifications = world.service.notifications(0, 1000).await.expect("the store works");
+    let notifications = world.service.notifications().after(0, 1000).await.expect("the store works");
     let of_instances = notifications
         .into_iter()
         .map(|told| told.content)
@@ -406,14 +410,15 @@ async fn pre_notice_owners_are_told_when_their_instances_are_preempted_and_when_
     let instance = start(&mut world).await.expect("room").instance.clone();
     world.run_until(at(1)).await;
     assert_eq!((instance.departure, told(&world).await), (None, vec![]));
-    let departure = |world: &World| world.service.instance(instance.id).expect("it runs").instance.departure;
+    let departure =
+        |world: &World| world.service.instances().get(instance.id).expect("it runs").instance.departure;
     let lease = make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("it is preempted").lease.id;
     world.run_until(at(2)).await;
     assert_eq!(departure(&world), Some(Departure::for_lease(at(58), at(60))));
     change(&mut world, lease, dates(Some(40), Some(90))).await.expect("it is preempted");
     world.run_until(at(3)).await;
     assert_eq!(departure(&world), Some(Departure::for_lease(at(38), at(40))));
-    world.service.delete_lease(&caller("p"), lease).await.expect("there");
+    world.service.leases().delete(&caller("p"), lease).await.expect("there");
     world.touched();
     world.run_until(at(4)).await;
     assert_eq!(departure(&world), None);
@@ -439,13 +444,13 @@ async fn pre_01_what_preemptible_instances_ran_and_lost_is_accounted_for() {
     let preempted = start(&mut world).await.expect("room").instance.id;
     let deleted = start(&mut world).await.expect("room").instance.id;
     world.run_until(at(30)).await;
-    world.service.delete_instance(&caller("p"), deleted).await.expect("there");
+    world.service.instances().delete(&caller("p"), deleted).await.expect("there");
     world.touched();
     world.run_until(at(70)).await;
     assert_eq!((state(&world, preempted), state(&world, deleted)), ("gone", "gone"));
     let period = leases::window::Window::new(at(0), at(70)).expect("forwards");
     let whose = ProjectId("p".into());
-    let usage = world.service.preemptible_usage(period, Some(&whose)).await.expect("the store works");
+    let usage = world.service.usage().preemptible(period, Some(&whose)).await.expect("the store works");
     assert_eq!((usage.begun, usage.preempted), (2, 1));
     // The one ran until minute 30; the other was asked to leave in minute 58, and is gone at the next look.
     let (minute, second) = (60_000_000_u128, 1_000_000_u128);
@@ -456,7 +461,7 @@ async fn pre_01_what_preemptible_instances_ran_and_lost_is_accounted_for() {
     assert_eq!(usage.cores_us, 8 * usage.ran_us);
     assert_eq!(usage.capacity_cores_us, 2 * 16 * 70 * minute);
     let others = ProjectId("q".into());
-    let none = world.service.preemptible_usage(period, Some(&others)).await.expect("the store works");
+    let none = world.service.usage().preemptible(period, Some(&others)).await.expect("the store works");
     assert_eq!((none.begun, none.preempted, none.ran_us, none.lost_us), (0, 0, 0, 0));
 }
 
@@ -474,25 +479,26 @@ async fn pre_07_an_instance_of_a_class_has_its_notice_also_before_a_lease_that_s
         let placing = Placing { class: Some(class.to_owned()), ..new(Some(true)).placing };
         NewInstance { placing, ..plain }
     };
-    let unknown = world.service.create_instance(&caller("p"), of("gold")).await.expect_err("there is none");
+    let unknown =
+        world.service.instances().create(&caller("p"), of("gold")).await.expect_err("there is none");
     assert_eq!(unknown.to_string(), "There is no class 'gold' of preemptible instances; there are: batch");
     let regular = Placing { class: Some("batch".to_owned()), ..new(Some(false)).placing };
     let regular = NewInstance { placing: regular, ..new(None) };
     let regular =
-        world.service.create_instance(&caller("p"), regular).await.expect_err("it is not preempted");
+        world.service.instances().create(&caller("p"), regular).await.expect_err("it is not preempted");
     assert_eq!(regular.to_string(), "An instance of class 'batch' is preemptible, and this one is not");
-    let batch = world.service.create_instance(&caller("p"), of("batch")).await.expect("room").instance.id;
+    let batch = world.service.instances().create(&caller("p"), of("batch")).await.expect("room").instance.id;
     let plain = start(&mut world).await.expect("room").instance.id;
     world.run_until(at(1)).await;
     let planned =
         make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("they are preempted").lease.id;
     world.run_until(at(2)).await;
     let asked = |world: &World, id| {
-        let departure = world.service.instance(id).and_then(|record| record.instance.departure);
+        let departure = world.service.instances().get(id).and_then(|record| record.instance.departure);
         departure.map(|departure| departure.asked_at)
     };
     assert_eq!((asked(&world, batch), asked(&world, plain)), (Some(at(24)), Some(at(28))));
-    world.service.delete_lease(&caller("p"), planned).await.expect("there");
+    world.service.leases().delete(&caller("p"), planned).await.expect("there");
     world.touched();
     let lease = make(&mut world, asking(2, 60, vec![hosts(1)])).await.expect("they are preempted").lease.id;
     world.run_until(at(6)).await;
@@ -513,11 +519,11 @@ async fn pre_10_who_has_used_what_may_be_used_in_a_window_starts_no_more_until_s
     world.run_until(at(121)).await;
     let over = start(&mut world).await;
     assert!(matches!(over, Err(ServiceError::OverUsage(_))), "{over:?}");
-    world.service.create_instance(&caller("q"), new(Some(true))).await.expect("others may");
-    world.service.create_instance(&caller("p"), new(None)).await.expect("those that stay do not count");
+    world.service.instances().create(&caller("q"), new(Some(true))).await.expect("others may");
+    world.service.instances().create(&caller("p"), new(None)).await.expect("those that stay do not count");
     assert_eq!((state(&world, first), state(&world, second)), ("ACTIVE", "ACTIVE"));
     for id in [first, second] {
-        world.service.delete_instance(&caller("p"), id).await.expect("there");
+        world.service.instances().delete(&caller("p"), id).await.expect("there");
     }
     world.touched();
     world.run_until(at(300)).await;
@@ -532,7 +538,7 @@ async fn keeping_world(requeue: bool) -> (World, GuestId) {
     let mut world = Box::pin(world_with(1, settings, None, |fleet| fleet.with_timing(quick))).await;
     let placing = Placing { class: Some("batch".to_owned()), ..new(Some(true)).placing };
     let made =
-        world.service.create_instance(&caller("p"), NewInstance { placing, requeue, ..new(None) }).await;
+        world.service.instances().create(&caller("p"), NewInstance { placing, requeue, ..new(None) }).await;
     let id = made.expect("room").instance.id;
     world.touched();
     world.run_until(at(1)).await;
@@ -542,7 +548,7 @@ async fn keeping_world(requeue: bool) -> (World, GuestId) {
 #[tokio::test]
 async fn pre_stop_one_is_kept_when_it_has_made_way_and_its_owner_starts_it_again() {
     let (mut world, id) = keeping_world(false).await;
-    let running = world.service.start_instance(&caller("p"), id).await.expect_err("it runs");
+    let running = world.service.instances().start(&caller("p"), id).await.expect_err("it runs");
     assert!(
         running.to_string().contains("is ACTIVE: one can be started that is SHELVED_OFFLOADED"),
         "{running}"
@@ -553,20 +559,20 @@ async fn pre_stop_one_is_kept_when_it_has_made_way_and_its_owner_starts_it_again
     assert_eq!(world.fleet.kept(), [id]);
     let events: Vec<String> = told(&world).await.into_iter().map(|(event, _)| event).collect();
     assert_eq!(events, ["instance.departure.planned", "instance.preempted"]);
-    let next = world.service.start_instance(&caller("p"), id).await.expect("it is kept").instance.clone();
+    let next = world.service.instances().start(&caller("p"), id).await.expect("it is kept").instance.clone();
     world.touched();
     assert_eq!((next.status.name(), next.resumes, state(&world, id)), ("QUEUED", Some(id), "gone"));
     world.run_until(at(32)).await;
     assert_eq!(state(&world, next.id), "QUEUED", "there is no room yet");
     world.run_until(at(62)).await;
     assert_eq!((state(&world, next.id), world.fleet.kept()), ("ACTIVE", vec![]));
-    let now = world.service.instance(next.id).expect("it runs").instance.clone();
+    let now = world.service.instances().get(next.id).expect("it runs").instance.clone();
     assert_eq!((now.resumes, now.class), (None, next.class));
     // What is kept goes with the instance.
     let again = make(&mut world, asking(90, 120, vec![hosts(1)])).await.expect("it is preempted").lease.id;
     world.run_until(at(91)).await;
     assert_eq!((status(&world, again), world.fleet.kept()), ("ACTIVE", vec![next.id]));
-    world.service.delete_instance(&caller("p"), next.id).await.expect("there");
+    world.service.instances().delete(&caller("p"), next.id).await.expect("there");
     world.touched();
     world.run_until(at(92)).await;
     assert_eq!((state(&world, next.id), world.fleet.kept()), ("gone", vec![]));
@@ -577,7 +583,7 @@ async fn pre_stop_one_that_is_kept_goes_on_by_itself_if_it_is_to_be_started_agai
     let (mut world, id) = keeping_world(true).await;
     make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(31)).await;
-    let instances = world.service.instances(None, None);
+    let instances = world.service.instances().all(None, None);
     let [waiting] = &instances[..] else { panic!("{instances:?}") };
     assert_eq!((waiting.instance.status.name(), waiting.instance.resumes), ("QUEUED", Some(id)));
     assert_eq!(world.fleet.kept(), [id]);
@@ -587,9 +593,9 @@ async fn pre_stop_one_that_is_kept_goes_on_by_itself_if_it_is_to_be_started_agai
     // Whoever waits, and is deleted meanwhile, leaves nothing behind.
     make(&mut world, asking(90, 120, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(91)).await;
-    let last = world.service.instances(None, None)[0].instance.clone();
+    let last = world.service.instances().all(None, None)[0].instance.clone();
     assert_eq!((last.status.name(), last.resumes), ("QUEUED", Some(next)));
-    world.service.delete_instance(&caller("p"), last.id).await.expect("there");
+    world.service.instances().delete(&caller("p"), last.id).await.expect("there");
     world.touched();
     world.run_until(at(92)).await;
     assert_eq!((state(&world, last.id), world.fleet.kept()), ("gone", vec![]));
@@ -598,16 +604,16 @@ async fn pre_stop_one_that_is_kept_goes_on_by_itself_if_it_is_to_be_started_agai
 #[tokio::test]
 async fn pre_stop_one_of_which_nothing_is_kept_says_so_and_is_not_lost() {
     let (mut world, id) = keeping_world(false).await;
-    let host = world.service.instance(id).expect("it runs").instance.host;
+    let host = world.service.instances().get(id).expect("it runs").instance.host;
     make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(31)).await;
     // Somebody else has removed it.
     let key = fleet::OperationKey::of(leases::plan::Action::DestroyGuest(host, id), u64::MAX, None);
     fleet::Guests::destroy(&*world.fleet, host, id, &key).await.expect("done");
-    let next = world.service.start_instance(&caller("p"), id).await.expect("it is said to be").instance.id;
+    let next = world.service.instances().start(&caller("p"), id).await.expect("it is said to be").instance.id;
     world.touched();
     world.run_until(at(90)).await;
-    let failed = world.service.instance(next).expect("it is there").instance.clone();
+    let failed = world.service.instances().get(next).expect("it is there").instance.clone();
     let reason = format!("it could not be started: nothing is kept of instance {id}");
     let said = failed.reason.as_deref().map(leases::reason::for_operator);
     assert_eq!((failed.status.name(), said), ("ERROR", Some(reason.as_str())));

@@ -8,7 +8,7 @@ use crate::terms::{asking, at, hosts, make, status, window, world};
 async fn series(world: &mut World, starts: &[i64], skips: bool) -> Result<Series, Missing> {
     let windows = starts.iter().map(|start| window(*start, start + 30)).collect();
     let new = NewSeries { lease: asking(0, 30, vec![hosts(1)]), windows, skips };
-    let made = world.service.create_series(&caller("p"), &new, None).await;
+    let made = world.service.leases().create_series(&caller("p"), &new, None).await;
     world.touched();
     made
 }
@@ -22,7 +22,7 @@ async fn cls_10_h_leases_that_recur_are_made_together_and_run_each_in_its_time()
     let mut world = world(1).await;
     let made = series(&mut world, &[10, 60, 110], false).await.expect("free");
     assert_eq!(windows(&made), [window(10, 40), window(60, 90), window(110, 140)]);
-    let ids: Vec<_> = world.service.series(made.id).iter().map(|record| record.lease.id).collect();
+    let ids: Vec<_> = world.service.leases().series(made.id).iter().map(|record| record.lease.id).collect();
     assert_eq!(ids, made.leases.iter().map(|record| record.lease.id).collect::<Vec<_>>());
     assert!(make(&mut world, asking(50, 70, vec![hosts(1)])).await.is_err(), "all of them are booked");
     world.run_until(at(61)).await;
@@ -36,7 +36,7 @@ async fn cls_10_h_one_date_that_cannot_be_had_has_all_refused_or_is_left_out() {
     make(&mut world, asking(70, 80, vec![hosts(1)])).await.expect("free");
     let refused = series(&mut world, &[10, 60, 110], false).await.expect_err("the second is taken");
     assert_eq!(refused.window, window(60, 90));
-    assert_eq!(world.service.leases(&service::LeaseFilter::default()).len(), 1, "nothing is made");
+    assert_eq!(world.service.leases().all(&service::LeaseFilter::default()).len(), 1, "nothing is made");
     let made = series(&mut world, &[10, 60, 110], true).await.expect("two are free");
     assert_eq!(windows(&made), [window(10, 40), window(110, 140)]);
     assert_eq!(made.skipped.iter().map(|(window, _)| *window).collect::<Vec<_>>(), [window(60, 90)]);
@@ -58,11 +58,11 @@ async fn cls_10_h_a_repeated_request_for_a_series_makes_no_second_one() {
     let key = IdempotencyKey { key: "k".to_owned(), fingerprint: "f".to_owned() };
     let windows = vec![window(10, 40), window(60, 90)];
     let new = NewSeries { lease: asking(0, 30, vec![hosts(1)]), windows, skips: false };
-    let once = world.service.create_series(&caller("p"), &new, Some(&key)).await.expect("free");
-    let again = world.service.create_series(&caller("p"), &new, Some(&key)).await.expect("the same");
+    let once = world.service.leases().create_series(&caller("p"), &new, Some(&key)).await.expect("free");
+    let again = world.service.leases().create_series(&caller("p"), &new, Some(&key)).await.expect("the same");
     world.touched();
     assert_eq!((once.id, once.leases.len()), (again.id, again.leases.len()));
-    assert_eq!(world.service.leases(&service::LeaseFilter::default()).len(), 2);
+    assert_eq!(world.service.leases().all(&service::LeaseFilter::default()).len(), 2);
 }
 
 #[tokio::test]
@@ -71,13 +71,14 @@ async fn cls_10_h_who_gives_up_a_series_keeps_what_has_started() {
     let made = series(&mut world, &[10, 60, 110], false).await.expect("free");
     let ids: Vec<_> = made.leases.iter().map(|record| record.lease.id).collect();
     world.run_until(at(11)).await;
-    world.service.delete_lease(&caller("p"), ids[1]).await.expect("there");
+    world.service.leases().delete(&caller("p"), ids[1]).await.expect("there");
     for _ in 0..2 {
         // The second time there is nothing to give up.
-        world.service.delete_series(&caller("p"), made.id).await.expect("there");
+        world.service.leases().delete_series(&caller("p"), made.id).await.expect("there");
         world.touched();
         world.settle().await;
-        let left: Vec<_> = world.service.series(made.id).iter().map(|record| record.lease.id).collect();
+        let left: Vec<_> =
+            world.service.leases().series(made.id).iter().map(|record| record.lease.id).collect();
         assert_eq!((left, status(&world, ids[0])), (vec![ids[0]], "ACTIVE"));
     }
     world.run_until(at(41)).await;

@@ -32,13 +32,13 @@ async fn lease_of_its_host(
     from: i64,
     asked: impl Fn() -> ReservationTerms,
 ) -> LeaseId {
-    let host = world.service.instance(instance).expect("it runs").instance.host;
+    let host = world.service.instances().get(instance).expect("it runs").instance.host;
     let mut others = Vec::new();
     loop {
         let lease = make(world, asking(from, from + 30, vec![asked()])).await.expect("it is free");
         if hosts_of(&lease) == [host] {
             for other in others {
-                world.service.delete_lease(&caller("p"), other).await.expect("there");
+                world.service.leases().delete(&caller("p"), other).await.expect("there");
             }
             world.touched();
             return lease.lease.id;
@@ -53,7 +53,7 @@ async fn pre_06_one_goes_to_another_gap_instead_of_leaving_if_that_is_long_enoug
     let first = start(&mut world).await.expect("room").instance.clone();
     let lease = lease_of_its_host(&mut world, first.id, 60, || hosts(1)).await;
     world.run_until(at(54)).await;
-    let now = |world: &World| world.service.instance(first.id).expect("it runs").instance.clone();
+    let now = |world: &World| world.service.instances().get(first.id).expect("it runs").instance.clone();
     assert_eq!(now(&world).departure, Some(Departure::for_lease(at(58), at(60))));
     world.run_until(at(56)).await;
     let moved = now(&world);
@@ -81,8 +81,8 @@ async fn whoever_hears_that_an_instance_was_moved_looks_at_the_host_that_it_has_
     let other = world.beside().await.expect("opens");
     some_cycles_of(&other).await;
     for fence in [100, 101] {
-        world.service.cycle().await;
-        let before = InstanceRecord::clone(&world.service.instance(first.id).expect("it runs"));
+        world.service.execution().cycle().await;
+        let before = InstanceRecord::clone(&world.service.instances().get(first.id).expect("it runs"));
         let to = HostId(3 - before.instance.host.0);
         let moved = Action::MoveGuest(before.instance.host, first.id, to);
         let key = OperationKey::of(moved, fence, None);
@@ -94,17 +94,17 @@ async fn whoever_hears_that_an_instance_was_moved_looks_at_the_host_that_it_has_
         let commit = Commit { writes: vec![write], ..Commit::new(world.now()) };
         world.store.commit(&commit).await.expect("committed");
         // What it does next is not about that instance.
-        other.create_instance(&caller("q"), new(Some(true))).await.expect("room");
+        other.instances().create(&caller("q"), new(Some(true))).await.expect("room");
         some_cycles_of(&other).await;
-        assert_eq!(other.instance(first.id).expect("it runs").instance.host, to);
+        assert_eq!(other.instances().get(first.id).expect("it runs").instance.host, to);
     }
 }
 
 /// Some cycles of a service that the world does not drive, and what they ask for.
 async fn some_cycles_of(service: &Service) {
     for _ in 0..5 {
-        for task in service.cycle().await.tasks {
-            service.note(service.perform(task).await);
+        for task in service.execution().cycle().await.tasks {
+            service.execution().note(service.execution().perform(task).await);
         }
     }
 }
@@ -121,7 +121,7 @@ async fn pre_06_all_go_to_another_gap_though_a_cycle_has_work_for_one_only() {
     let taken = hosts_of(&lease);
     world.run_until(at(61)).await;
     for id in all {
-        let instance = world.service.instance(id).expect("it runs").instance.clone();
+        let instance = world.service.instances().get(id).expect("it runs").instance.clone();
         assert!(!taken.contains(&instance.host));
         assert_eq!((instance.departure, instance.status.name()), (None, "ACTIVE"));
     }
@@ -139,7 +139,7 @@ async fn pre_06_one_is_moved_out_of_the_way_of_room_as_well() {
     };
     let lease = lease_of_its_host(&mut world, instance.id, 60, room).await;
     world.run_until(at(61)).await;
-    let moved = world.service.instance(instance.id).expect("it runs").instance.clone();
+    let moved = world.service.instances().get(instance.id).expect("it runs").instance.clone();
     assert_eq!((status(&world, lease), moved.status.name(), moved.departure), ("ACTIVE", "ACTIVE", None));
     assert_ne!(moved.host, instance.host);
 }
@@ -150,7 +150,7 @@ async fn pre_06_whoever_has_not_got_there_in_time_is_asked_to_leave_and_the_leas
     let instance = start(&mut world).await.expect("room").instance.id;
     let lease = lease_of_its_host(&mut world, instance, 60, || hosts(1)).await;
     world.run_until(at(57)).await;
-    let host = world.service.instance(instance).expect("it runs").instance.host;
+    let host = world.service.instances().get(instance).expect("it runs").instance.host;
     let guest = world.fleet.look(host).expect("taken on").guests.remove(0);
     assert!(guest.moving_to.is_some(), "a GiB takes 17 minutes");
     world.run_until(at(60)).await;

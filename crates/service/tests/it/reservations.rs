@@ -24,7 +24,7 @@ fn apart() -> ReservationTerms {
 /// What is answered to whoever has asked for the lease.
 fn prepared(world: &World, lease: &Arc<LeaseRecord>) -> JoinHandle<Result<Arc<LeaseRecord>, ServiceError>> {
     let (service, lease) = (world.service.clone(), lease.clone());
-    tokio::spawn(async move { service.prepared(&caller("p"), lease).await })
+    tokio::spawn(async move { service.leases().prepared(&caller("p"), lease).await })
 }
 
 /// The next call of that kind fails that way.
@@ -37,17 +37,17 @@ async fn a_reservation_is_prepared_when_its_lease_is_made_and_finished_when_it_h
     let mut world = cloud(3).await;
     let lease = make(&mut world, asking(60, 90, vec![apart(), hosts(1)])).await.expect("free");
     let ids: Vec<_> = lease.lease.reservations.iter().map(|reservation| reservation.id).collect();
-    assert_eq!(world.service.prepared_for(ids[0]), Some(Prepared::default()), "not yet");
+    assert_eq!(world.service.leases().prepared_for(ids[0]), Some(Prepared::default()), "not yet");
     let answer = prepared(&world, &lease);
     world.run_until(at(1)).await;
     assert_eq!(answer.await.expect("no panic").expect("prepared").lease.id, lease.lease.id);
-    let made = world.service.prepared_for(ids[0]).expect("a cloud");
+    let made = world.service.leases().prepared_for(ids[0]).expect("a cloud");
     assert!(made.aggregate.is_some() && made.server_group.is_some(), "{made:?}");
-    let of_hosts = world.service.prepared_for(ids[1]).expect("a cloud");
+    let of_hosts = world.service.leases().prepared_for(ids[1]).expect("a cloud");
     assert!(of_hosts.aggregate.is_some() && of_hosts.server_group.is_none(), "{of_hosts:?}");
     world.run_until(at(61)).await;
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
-    assert_eq!(world.service.prepared_for(ids[0]), Some(made), "what clients were told stays true");
+    assert_eq!(world.service.leases().prepared_for(ids[0]), Some(made), "what clients were told stays true");
     world.run_until(at(92)).await;
     assert_eq!((status(&world, lease.lease.id), world.fleet.prepared()), ("TERMINATED", Vec::new()));
 }
@@ -89,7 +89,7 @@ async fn whatever_becomes_of_a_call_nothing_is_left_of_a_reservation() {
 async fn a_lease_that_is_deleted_while_it_is_prepared_leaves_nothing_behind() {
     let mut world = cloud(1).await;
     let lease = make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("free");
-    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("deleted");
+    world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("deleted");
     world.touched();
     world.run_until(at(2)).await;
     assert_eq!((status(&world, lease.lease.id), world.fleet.prepared()), ("gone", Vec::new()));
@@ -97,7 +97,7 @@ async fn a_lease_that_is_deleted_while_it_is_prepared_leaves_nothing_behind() {
     let lease = make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("free");
     world.run_until(at(3)).await;
     assert_eq!(world.fleet.prepared().len(), 1);
-    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("deleted");
+    world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("deleted");
     world.touched();
     world.run_until(at(4)).await;
     assert_eq!((status(&world, lease.lease.id), world.fleet.prepared()), ("gone", Vec::new()));

@@ -33,7 +33,7 @@ async fn the_loop_wakes_at_the_start_and_for_every_change_and_stops_when_told() 
     until(|| status(&world, now.lease.id) == "ACTIVE").await;
     world.clock.set(at(10));
     until(|| status(&world, lease.lease.id) == "ACTIVE").await;
-    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("accepted");
+    world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("accepted");
     until(|| status(&world, lease.lease.id) == "gone").await;
     stop.send_replace(true);
     running.await.expect("no panic");
@@ -115,11 +115,12 @@ async fn what_is_heard_of_hosts_is_seen_before_all_are_looked_at_a_few_at_a_time
     }
     world.settle().await;
     assert_eq!(failed(&world), 0, "nobody has looked");
-    let names = world.service.hosts().into_iter().map(|record| record.host.service_name.clone()).collect();
-    assert!(world.service.hear_of(&names), "some wait");
+    let names =
+        world.service.hosts().all().into_iter().map(|record| record.host.service_name.clone()).collect();
+    assert!(world.service.execution().hear_of(&names), "some wait");
     world.settle().await;
     assert_eq!(failed(&world), 4);
-    assert!(!world.service.hear_of(&BTreeSet::from(["nobody".to_owned()])), "no more wait");
+    assert!(!world.service.execution().hear_of(&BTreeSet::from(["nobody".to_owned()])), "no more wait");
     world.settle().await;
     assert_eq!(failed(&world), 6);
 }
@@ -128,10 +129,11 @@ async fn what_is_heard_of_hosts_is_seen_before_all_are_looked_at_a_few_at_a_time
 async fn steps_do_not_wait_for_a_host_of_which_much_is_heard() {
     let mut world = world(1).await;
     let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
-    let names = world.service.hosts().into_iter().map(|record| record.host.service_name.clone()).collect();
+    let names =
+        world.service.hosts().all().into_iter().map(|record| record.host.service_name.clone()).collect();
     // Whoever may start servers there can have as much be heard as they like.
     for _ in 0..1000 {
-        world.service.hear_of(&names);
+        world.service.execution().hear_of(&names);
         world.next(at(1)).await;
     }
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");

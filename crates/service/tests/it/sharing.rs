@@ -26,12 +26,13 @@ async fn two(hosts: u32) -> World {
 #[tokio::test]
 async fn a_service_decides_on_what_another_has_committed() {
     let world = two(1).await;
-    let first = world.service_of(0).create_lease(&caller("p"), asking(10, 20, vec![hosts(1)]), None).await;
+    let first = world.service_of(0).leases().create(&caller("p"), asking(10, 20, vec![hosts(1)]), None).await;
     let first = first.expect("free").lease;
-    let second = world.service_of(1).create_lease(&caller("q"), asking(15, 25, vec![hosts(1)]), None).await;
+    let second =
+        world.service_of(1).leases().create(&caller("q"), asking(15, 25, vec![hosts(1)]), None).await;
     assert!(matches!(second, Err(ServiceError::Refused(_))), "{second:?}");
-    assert_eq!(world.service_of(1).leases(&LeaseFilter::default()).len(), 1);
-    world.service_of(1).delete_lease(&caller("p"), first.lease.id).await.expect("deleted");
+    assert_eq!(world.service_of(1).leases().all(&LeaseFilter::default()).len(), 1);
+    world.service_of(1).leases().delete(&caller("p"), first.lease.id).await.expect("deleted");
     world.service_of(0).refresh().await.expect("the store works");
     assert_eq!(status(&world, first.lease.id), "gone");
 }
@@ -45,7 +46,7 @@ async fn of_two_who_want_the_same_host_at_once_one_gets_it() {
         world.store_of(1).set_slow(true);
         let ask = |service: usize| {
             let service = world.service_of(service).clone();
-            async move { service.create_lease(&caller(project), asking(10, 20, vec![hosts(1)]), None).await }
+            async move { service.leases().create(&caller(project), asking(10, 20, vec![hosts(1)]), None).await }
         };
         let (a, b) = tokio::join!(ask(0), ask(1));
         assert_eq!(usize::from(a.is_ok()) + usize::from(b.is_ok()), 1, "{a:?} {b:?}");
@@ -59,10 +60,10 @@ async fn an_outage_is_waited_for_no_longer_because_more_happens_meanwhile() {
     let world = two(1).await;
     world.store_of(0).set_down(true);
     let service = world.service_of(0);
-    let first = service.cycle().await;
+    let first = service.execution().cycle().await;
     // As when one step after the other ends.
     for _ in 0..10 {
-        let next = service.cycle().await;
+        let next = service.execution().cycle().await;
         assert!(next.failed);
         assert_eq!(next.wake_at, first.wake_at);
     }
@@ -73,11 +74,11 @@ async fn an_outage_is_waited_for_no_longer_because_more_happens_meanwhile() {
 async fn a_lease_starts_on_time_though_the_service_that_made_it_is_cut_off() {
     let mut world = two(1).await;
     world.without_news();
-    let made = world.service_of(0).create_lease(&caller("p"), asking(10, 20, vec![hosts(1)]), None).await;
+    let made = world.service_of(0).leases().create(&caller("p"), asking(10, 20, vec![hosts(1)]), None).await;
     let id = made.expect("free").lease.lease.id;
     world.store_of(0).set_down(true);
     world.run_until(at(10)).await;
-    let seen = world.service_of(1).lease(id).expect("it knows");
+    let seen = world.service_of(1).leases().get(id).expect("it knows");
     assert_eq!(seen.lease.status.name(), "ACTIVE");
     assert_eq!(world.service_of(1).statistics().last_start_delay_ms, 0);
     world.store_of(0).set_down(false);

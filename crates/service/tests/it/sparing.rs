@@ -41,7 +41,7 @@ async fn pre_06_a_host_that_replaces_a_failed_one_is_where_nobody_has_to_leave()
     world.fleet.fail(own);
     world.touched();
     world.run_until(at(1) + minutes(5)).await;
-    let healed = world.service.lease(lease.lease.id).expect("there");
+    let healed = world.service.leases().get(lease.lease.id).expect("there");
     let now_on = hosts_of(&healed);
     assert!(now_on[0] != own && now_on[0] != instance.host, "{now_on:?}");
     assert_eq!(state(&world, instance.id), "ACTIVE");

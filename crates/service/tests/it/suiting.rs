@@ -25,17 +25,17 @@ async fn cls_05_properties_survive_a_restart_and_hold_for_replacements() {
     let mut world = world(3).await;
     let change = vec![("ssd".to_owned(), Some("yes".to_owned()))];
     for id in [1, 3] {
-        world.service.update_host(&operator(), HostId(id), change.clone()).await.expect("free");
+        world.service.hosts().update(&operator(), HostId(id), change.clone()).await.expect("free");
     }
     let lease =
         make(&mut world, asking(10, 60, vec![suiting(specs("ssd", "yes"))])).await.expect("two have one");
     assert_eq!(hosts_of(&lease), [HostId(1)]);
     world.restart().await.expect("it starts");
-    assert_eq!(world.service.lease(lease.lease.id).expect("there").lease, lease.lease);
+    assert_eq!(world.service.leases().get(lease.lease.id).expect("there").lease, lease.lease);
     world.run_until(at(1)).await;
     world.fleet.fail(HostId(1));
     world.run_until(at(12)).await;
-    let healed = world.service.lease(lease.lease.id).expect("there");
+    let healed = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!((hosts_of(&healed), status(&world, lease.lease.id)), (vec![HostId(3)], "ACTIVE"));
 }
 
@@ -43,11 +43,11 @@ async fn cls_05_properties_survive_a_restart_and_hold_for_replacements() {
 async fn cls_05_a_capability_that_an_extra_spec_names_cannot_be_changed() {
     let mut world = world(1).await;
     let change = |value: &str| vec![("ssd".to_owned(), Some(value.to_owned()))];
-    world.service.update_host(&operator(), HostId(1), change("yes")).await.expect("free");
+    world.service.hosts().update(&operator(), HostId(1), change("yes")).await.expect("free");
     make(&mut world, asking(10, 60, vec![suiting(specs("capabilities:ssd", "yes"))]))
         .await
         .expect("there is one");
-    let refused = world.service.update_host(&operator(), HostId(1), change("no")).await;
+    let refused = world.service.hosts().update(&operator(), HostId(1), change("no")).await;
     assert!(matches!(refused, Err(ServiceError::Conflict(_))), "{refused:?}");
 }
 

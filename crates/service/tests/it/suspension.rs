@@ -38,9 +38,9 @@ async fn open(
 /// Goes through some cycles, with all that they hand out.
 async fn go_on(service: &Service) {
     for _ in 0..12 {
-        for task in service.cycle().await.tasks {
-            let done = service.perform(task).await;
-            service.note(done);
+        for task in service.execution().cycle().await.tasks {
+            let done = service.execution().perform(task).await;
+            service.execution().note(done);
         }
     }
 }
@@ -51,8 +51,8 @@ async fn held(store: Arc<dyn Store>) -> (Site, LeaseId) {
     let fleet = Arc::new(SimulatedFleet::new(clock.clone(), 1, &Layout::varied(1, 2)));
     let service = open(&clock, &fleet, store).await.expect("opens");
     let which = service::HostSelector::Id(ONE);
-    service.add_host(&operator(), which, Vec::new(), FreePool::DEFAULT).await.expect("taken on");
-    let lease = service.create_lease(&operator(), asking(0, 60, vec![hosts(1)]), None).await;
+    service.hosts().add(&operator(), which, Vec::new(), FreePool::DEFAULT).await.expect("taken on");
+    let lease = service.leases().create(&operator(), asking(0, 60, vec![hosts(1)]), None).await;
     let lease = lease.expect("free").lease.lease.id;
     go_on(&service).await;
     clock.advance(SignedDuration::from_mins(2));
@@ -64,7 +64,7 @@ async fn held(store: Arc<dyn Store>) -> (Site, LeaseId) {
 
 impl Site {
     fn status(&self, lease: LeaseId) -> &'static str {
-        self.service.lease(lease).expect("there").lease.status.name()
+        self.service.leases().get(lease).expect("there").lease.status.name()
     }
 
     fn place(&self) -> Place {
@@ -72,7 +72,7 @@ impl Site {
     }
 
     async fn kinds(&self) -> Vec<&'static str> {
-        self.service.drift(None).await.expect("the fleet answers").iter().map(Drift::kind).collect()
+        self.service.repairs().drift(None).await.expect("the fleet answers").iter().map(Drift::kind).collect()
     }
 }
 
@@ -91,7 +91,7 @@ async fn a_clock_that_jumps_ends_no_lease() {
         assert_eq!((site.status(lease), site.kinds().await), ("ACTIVE", vec!["wrong_clock"]));
         assert!(suspended(&site.service.ready().await) && matches!(site.place(), Place::Held(_)));
         let new = asking(120, 180, vec![hosts(1)]);
-        assert!(suspended(&site.service.create_lease(&operator(), new, None).await));
+        assert!(suspended(&site.service.leases().create(&operator(), new, None).await));
         site.clock.put_wrong(-by);
         go_on(&site.service).await;
         assert_eq!((site.status(lease), site.kinds().await), ("ACTIVE", Vec::new()), "it is right again");
@@ -149,14 +149,14 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         let said = site.service.ready().await.expect_err("nothing may be changed").to_string();
         let host = &site.fleet.machines().await.expect("answers")[0].name;
         assert!(!said.contains(host.as_str()), "everybody may read it: {said}");
-        let said = site.service.drift(None).await.expect("the fleet answers")[0].to_string();
+        let said = site.service.repairs().drift(None).await.expect("the fleet answers")[0].to_string();
         assert!(said.contains(host.as_str()), "operators may know: {said}");
         assert!(
-            suspended(&site.service.repair_drift(&operator(), None).await.map(drop))
+            suspended(&site.service.repairs().repair(&operator(), None).await.map(drop))
                 || site.place() == before
         );
         let two = service::HostSelector::Id(HostId(2));
-        let taken_on = site.service.add_host(&operator(), two, Vec::new(), FreePool::DEFAULT).await;
+        let taken_on = site.service.hosts().add(&operator(), two, Vec::new(), FreePool::DEFAULT).await;
         assert!(suspended(&taken_on));
         assert_eq!(site.place(), before);
         site.service.accept(&operator(), Acceptable::Fleet).await.expect("accepted");
@@ -169,7 +169,7 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         }
         site.service = beside;
         assert_eq!(site.kinds().await, ["stray"]);
-        assert_eq!(site.service.repair_drift(&operator(), None).await.expect("repaired"), []);
+        assert_eq!(site.service.repairs().repair(&operator(), None).await.expect("repaired"), []);
         assert_eq!(site.fleet.look(ONE), None);
     }
 }
@@ -177,7 +177,7 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
 #[tokio::test]
 async fn a_new_store_beside_a_fleet_that_nobody_holds_begins_at_once() {
     let (mut site, lease) = held(Arc::new(MemoryStore::new())).await;
-    site.service.delete_lease(&operator(), lease).await.expect("deleted");
+    site.service.leases().delete(&operator(), lease).await.expect("deleted");
     go_on(&site.service).await;
     assert_eq!(site.place(), Place::FreePool);
     site.service = open(&site.clock, &site.fleet, Arc::new(MemoryStore::new())).await.expect("opens");

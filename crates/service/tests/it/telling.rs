@@ -16,8 +16,8 @@ async fn listeners_are_told_what_blazar_tells_them() {
     change(&mut world, id, renamed).await.expect("renamed");
     change(&mut world, id, dates(None, Some(240))).await.expect("free");
     world.run_until(at(241)).await;
-    world.service.delete_lease(&caller("p"), id).await.expect("deleted");
-    let told = world.service.notifications(0, 100).await.expect("works");
+    world.service.leases().delete(&caller("p"), id).await.expect("deleted");
+    let told = world.service.notifications().after(0, 100).await.expect("works");
     let types: Vec<&str> = told.iter().map(|told| told.content.event_type.as_str()).collect();
     let expected = [
         "lease.create",
@@ -34,14 +34,14 @@ async fn listeners_are_told_what_blazar_tells_them() {
     assert_eq!(payload["lease_id"], id.to_string());
     assert_eq!(payload["status"], "ACTIVE");
     assert_eq!(payload.get("id"), None);
-    world.service.notified(told[6].number).await;
+    world.service.notifications().wait_after(told[6].number).await;
 }
 
 #[tokio::test]
 async fn who_waits_for_a_notification_is_woken_by_it() {
     let mut world = world(1).await;
     let service = world.service.clone();
-    let waiting = tokio::spawn(async move { service.notified(0).await });
+    let waiting = tokio::spawn(async move { service.notifications().wait_after(0).await });
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
     make(&mut world, asking(10, 20, vec![hosts(1)])).await.expect("free");
@@ -53,11 +53,11 @@ async fn whatever_a_caller_changes_is_on_record() {
     let mut world = world(1).await;
     let lease = make(&mut world, asking(10, 20, vec![hosts(1)])).await.expect("free");
     change(&mut world, lease.lease.id, dates(None, Some(30))).await.expect("free");
-    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("deleted");
-    let host = world.service.hosts()[0].host.id;
+    world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("deleted");
+    let host = world.service.hosts().all()[0].host.id;
     let change = vec![("a".to_owned(), Some("b".to_owned()))];
-    world.service.update_host(&operator(), host, change).await.expect("changed");
-    world.service.remove_host(&operator(), host).await.expect("free");
+    world.service.hosts().update(&operator(), host, change).await.expect("changed");
+    world.service.hosts().remove(&operator(), host).await.expect("free");
     let mut actions: Vec<String> =
         world.store.audit(100).await.expect("works").into_iter().map(|record| record.action).collect();
     actions.reverse();

@@ -78,7 +78,7 @@ pub async fn change(
     changes: Changes,
 ) -> Result<Arc<LeaseRecord>, ServiceError> {
     let changes = LeaseChanges { asked_at: world.now(), changes, wording: BTreeMap::new() };
-    let changed = world.service.update_lease(&caller("p"), id, changes).await;
+    let changed = world.service.leases().update(&caller("p"), id, changes).await;
     world.touched();
     changed
 }
@@ -110,14 +110,14 @@ pub async fn world_with(
 /// Makes a lease for project `p`, asked for now.
 pub async fn make(world: &mut World, new: NewLease) -> Result<Arc<LeaseRecord>, ServiceError> {
     let new = NewLease { asked_at: world.now(), ..new };
-    let made = world.service.create_lease(&caller("p"), new, None).await;
+    let made = world.service.leases().create(&caller("p"), new, None).await;
     world.touched();
     made.map(|Created { lease, .. }| lease)
 }
 
 /// The status of a lease, or "gone".
 pub fn status(world: &World, id: LeaseId) -> &'static str {
-    world.service.lease(id).map_or("gone", |record| record.lease.status.name())
+    world.service.leases().get(id).map_or("gone", |record| record.lease.status.name())
 }
 
 pub fn hosts_of(record: &LeaseRecord) -> Vec<HostId> {

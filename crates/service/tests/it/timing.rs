@@ -34,7 +34,7 @@ async fn a_clock_that_is_set_back_is_looked_at_again_soon() {
     let mut world = world(1).await;
     world.run_until(at(60)).await;
     world.clock.set(at(5));
-    let cycle = world.service.cycle().await;
+    let cycle = world.service.execution().cycle().await;
     // A lease that is made after that wakes the loop only if it starts before the next look.
     assert!(cycle.wake_at <= at(5) + settings().observe_interval, "the next look is at {}", cycle.wake_at);
 }
@@ -94,7 +94,7 @@ async fn while_the_fleet_is_asked_whether_a_host_is_empty_others_are_served() {
     let mut world = world_with(2, settings(), None, |fleet| fleet.with_timing(slow)).await;
     world.run_until(at(10)).await;
     let (service, operator) = (world.service.clone(), operator());
-    let mut removal = Box::pin(service.remove_host(&operator, HostId(2)));
+    let mut removal = Box::pin(service.hosts().remove(&operator, HostId(2)));
     assert!(futures::poll!(&mut removal).is_pending(), "the fleet is asked");
     make(&mut world, asking(15, 60, vec![hosts(2)])).await.expect("nobody waits for the fleet");
     world.run_until(at(13)).await;
@@ -159,7 +159,7 @@ async fn preemptible_guests_leave_after_their_grace_time() {
     let stubborn =
         Timing { shut_down: Between { least: minutes(60), most: minutes(60) }, ..Timing::IMMEDIATE };
     let mut world = world_with(1, settings(), None, |fleet| fleet.with_timing(stubborn)).await;
-    let host = world.service.hosts()[0].host.id;
+    let host = world.service.hosts().all()[0].host.id;
     world.fleet.start_guest(host, GuestOwner::Preemptible, None).expect("in the free pool");
     let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
     world.run_until(at(11) - SignedDuration::from_secs(1)).await;
@@ -174,16 +174,16 @@ async fn addresses_are_assigned_for_the_time_of_the_lease() {
     let mut world = world(1).await;
     let network = fleet::simulated::Layout::public_network();
     let new = service::NewFloatingIp { network: network.id, address: "203.0.113.200".parse().expect("one") };
-    let ip = world.service.add_floating_ip(&simulation::operator(), new).await.expect("taken on");
+    let ip = world.service.floating_ips().add(&simulation::operator(), new).await.expect("taken on");
     let lease = make(&mut world, asking(10, 20, vec![addresses(1)])).await.expect("free");
     world.run_until(at(10)).await;
     assert_eq!(world.fleet.holder_of(ip.floating_ip.id), Some(lease.lease.reservations[0].id));
-    let remove = world.service.remove_floating_ip(&simulation::operator(), ip.floating_ip.id).await;
+    let remove = world.service.floating_ips().remove(&simulation::operator(), ip.floating_ip.id).await;
     assert!(matches!(remove, Err(service::ServiceError::Conflict(_))));
     world.run_until(at(20)).await;
     assert_eq!(world.fleet.holder_of(ip.floating_ip.id), None);
     assert_eq!(status(&world, lease.lease.id), "TERMINATED");
-    world.service.remove_floating_ip(&simulation::operator(), ip.floating_ip.id).await.expect("free");
+    world.service.floating_ips().remove(&simulation::operator(), ip.floating_ip.id).await.expect("free");
 }
 
 #[tokio::test]

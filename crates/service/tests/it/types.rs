@@ -67,9 +67,9 @@ async fn a_best_effort_lease_that_waits_moves_forward_when_others_give_up() {
     change(&mut world, first.lease.id, dates(None, Some(10))).await.expect("it may end");
     world.run_until(at(12)).await;
     assert_eq!(status(&world, waits.lease.id), "ACTIVE");
-    let next = world.service.lease(next.lease.id).expect("there");
+    let next = world.service.leases().get(next.lease.id).expect("there");
     assert_eq!(next.lease.window, window(70, 130));
-    let told = world.service.notifications(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(0, 100).await.expect("the store works");
     let moved =
         told.iter().filter(|n| n.content.event_type == "lease.update").filter_map(|n| n.content.lease);
     assert!(moved.collect::<Vec<_>>().contains(&waits.lease.id));
@@ -83,7 +83,7 @@ async fn cls_03_f_a_best_effort_lease_that_times_out_keeps_nothing() {
     world.run_until(at(19)).await;
     assert_eq!(status(&world, lease.lease.id), "STARTING");
     world.run_until(at(21)).await;
-    let timed_out = world.service.lease(lease.lease.id).expect("there");
+    let timed_out = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!((timed_out.lease.status.name(), timed_out.lease.state().name()), ("ERROR", "TIMEDOUT"));
     assert_eq!(world.held(hosts_of(&lease)), 0);
     assert!(make(&mut world, asking(21, 60, vec![hosts(2)])).await.is_ok());
@@ -100,11 +100,11 @@ async fn cls_03_f_a_lease_that_has_timed_out_is_over_at_its_end_whatever_became_
     assert_eq!(status(&world, lease.lease.id), "ERROR");
     world.fleet.happen(Happening::GuestEnds(guest));
     world.run_until(at(22)).await;
-    world.service.remove_host(&operator(), lost).await.expect("nobody has it");
+    world.service.hosts().remove(&operator(), lost).await.expect("nobody has it");
     let next = make(&mut world, asking(30, 120, vec![hosts(2)])).await.expect("nobody has them");
     assert!(hosts_of(&next).contains(&leased));
     world.run_until(at(61)).await;
-    let over = world.service.lease(lease.lease.id).expect("there");
+    let over = world.service.leases().get(lease.lease.id).expect("there");
     assert!(over.lease.over() && over.lease.state().name() == "TIMEDOUT", "{:?}", over.lease);
     assert_eq!(status(&world, next.lease.id), "ACTIVE");
 }
@@ -114,7 +114,7 @@ async fn cls_03_g_a_lease_that_waits_can_be_deleted() {
     let mut world = world(1).await;
     make(&mut world, asking(0, 30, vec![hosts(1)])).await.expect("free");
     let waits = make(&mut world, best_effort(asking(0, 60, vec![hosts(1)]), 45)).await.expect("in time");
-    world.service.delete_lease(&simulation::caller("p"), waits.lease.id).await.expect("accepted");
+    world.service.leases().delete(&simulation::caller("p"), waits.lease.id).await.expect("accepted");
     world.touched();
     world.run_until(at(40)).await;
     assert_eq!(status(&world, waits.lease.id), "gone");
@@ -129,7 +129,7 @@ async fn cls_04_d_a_timeout_survives_a_restart() {
     world.clock.set(at(30));
     world.restart().await.expect("it starts");
     world.run_until(at(31)).await;
-    let timed_out = world.service.lease(lease.lease.id).expect("there");
+    let timed_out = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!(timed_out.lease.state().name(), "TIMEDOUT");
 }
 
@@ -178,7 +178,7 @@ async fn cls_01_c_a_request_that_is_rejected_leaves_no_trace() {
     let mut world = world(2).await;
     let contents = world.store.contents().await;
     assert!(make(&mut world, asking(5, 60, vec![hosts(1), hosts(2)])).await.is_err());
-    let told = world.service.notifications(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(0, 100).await.expect("the store works");
     assert!(told.iter().all(|told| !told.content.event_type.starts_with("lease")), "{told:?}");
     assert_eq!(world.store.contents().await.leases, contents.leases);
     assert!(make(&mut world, asking(5, 60, vec![hosts(2)])).await.is_ok(), "nothing is kept of it");
@@ -191,7 +191,7 @@ async fn cls_01_e_hosts_are_chosen_again_before_the_start_if_the_terms_hold() {
     let failed = hosts_of(&lease)[0];
     world.fleet.fail(failed);
     world.run_until(at(31)).await;
-    let now = world.service.lease(lease.lease.id).expect("there");
+    let now = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!((now.lease.status.name(), now.lease.degraded()), ("ACTIVE", false));
     assert!(!hosts_of(&now).contains(&failed));
     assert_eq!((hosts_of(&now).len(), world.held(hosts_of(&now))), (2, 2));

@@ -27,13 +27,13 @@ const MINUTE_US: u128 = 60_000_000;
 /// What everything comes to in that time.
 async fn totals(world: &World, start: i64, end: i64) -> Totals {
     let query = Query { periods: vec![window(start, end)], ..Query::default() };
-    let groups = world.service.usage(&query).await.expect("works");
+    let groups = world.service.usage().sums(&query).await.expect("works");
     groups.get(&Group::default()).copied().unwrap_or_default()
 }
 
 async fn events(world: &World, lease: LeaseId) -> Vec<Event> {
     let filter = UsageFilter { lease: Some(lease), ..UsageFilter::default() };
-    let found = world.service.usage_events(&filter, 0, 1000).await.expect("works");
+    let found = world.service.usage().events(&filter, 0, 1000).await.expect("works");
     found.into_iter().map(|(_, event)| event).collect()
 }
 
@@ -48,7 +48,7 @@ async fn start_instance(world: &mut World, lease: Option<LeaseId>) {
         placing: Placing { size: Some(size), hint: lease.map(LeaseHint::Lease), ..Placing::default() },
         requeue: false,
     };
-    world.service.create_instance(&caller("p"), new).await.expect("there is room");
+    world.service.instances().create(&caller("p"), new).await.expect("there is room");
     world.settle().await;
 }
 
@@ -83,7 +83,7 @@ async fn usage_a_of_every_change_of_a_lease_there_is_an_event() {
     assert_eq!((first.owner.project.0.as_str(), first.lease_type.as_deref()), ("p", Some("SCHEDULE")));
     assert_eq!((last.window, last.hosts.contains(&failed)), (Some(window(5, 90)), false));
     world.fleet.recover(failed);
-    world.service.delete_lease(&caller("p"), id).await.expect("over");
+    world.service.leases().delete(&caller("p"), id).await.expect("over");
     world.touched();
     world.run_until(at(120)).await;
     assert_eq!(names(&world, id).await.last(), Some(&"lease.deleted"));
@@ -100,7 +100,7 @@ async fn usage_a_leases_that_time_out_are_told_of_and_cost_nothing() {
     world.run_until(at(21)).await;
     assert_eq!(names(&world, id).await[..3], ["lease.created", "lease.starting", "lease.timed_out"]);
     let query = Query { periods: vec![window(0, 500)], lease: Some(id), ..Query::default() };
-    assert!(world.service.usage(&query).await.expect("works").is_empty());
+    assert!(world.service.usage().sums(&query).await.expect("works").is_empty());
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn usage_b_what_is_reserved_and_what_is_used_is_counted() {
     let operator = simulation::operator();
     let network = fleet::simulated::Layout::public_network().id;
     let new = service::NewFloatingIp { network, address: [203, 0, 113, 200].into() };
-    world.service.add_floating_ip(&operator, new).await.expect("free");
+    world.service.floating_ips().add(&operator, new).await.expect("free");
     let lease = make(&mut world, asking(0, 60, parts)).await.expect("free");
     world.run_until(at(10)).await;
     start_instance(&mut world, Some(lease.lease.id)).await;
@@ -130,7 +130,7 @@ async fn usage_b_what_is_reserved_and_what_is_used_is_counted() {
     assert_eq!(inside.amounts.cores_us, 2 * inside.count_us);
     let by = By { project: true, user: true, pool: true, lease: true, lease_type: true };
     let query = Query { periods: vec![window(10, 90)], by, ..Query::default() };
-    let groups = world.service.usage(&query).await.expect("works");
+    let groups = world.service.usage().sums(&query).await.expect("works");
     let held = groups.iter().find(|(_, totals)| totals.hosts_us > 0).expect("a host").0;
     assert_eq!(held.pool.as_deref(), Some("freepool"));
     assert_eq!(
@@ -190,12 +190,12 @@ async fn history(fault: usize, kind: Option<StoreFault>) -> (World, LeaseId, u64
                 requeue: false,
             };
             // Whoever is not told whether it was done looks.
-            started = world.service.create_instance(&caller("p"), new).await.is_ok()
+            started = world.service.instances().create(&caller("p"), new).await.is_ok()
                 || !world.store.contents().await.instances.is_empty();
             world.touched();
         }
         if minute == 10 {
-            let failed = *hosts_of(&world.service.lease(id).expect("there")).last().expect("two");
+            let failed = *hosts_of(&world.service.leases().get(id).expect("there")).last().expect("two");
             world.fleet.happen(Happening::HostFails(failed));
         }
         if minute >= 20 && !shortened {
@@ -257,7 +257,7 @@ async fn usage_b_an_early_end_stops_the_count_at_once() {
     let mut world = world(2).await;
     let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     world.run_until(at(30)).await;
-    world.service.delete_lease(&caller("p"), lease.lease.id).await.expect("there");
+    world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("there");
     world.touched();
     world.run_until(at(90)).await;
     let started = events(&world, lease.lease.id).await;
@@ -271,10 +271,10 @@ async fn usage_b_is_counted_by_the_free_pool_that_hosts_come_from() {
     let mut world = world(2).await;
     let new = NewFreePool { name: "fast".to_owned(), extra_specs: BTreeMap::new(), end_action: None };
     let operator = simulation::operator();
-    let fast = world.service.create_free_pool(&operator, new).await.expect("a new name").pool.id;
-    world.service.remove_host(&operator, HostId(2)).await.expect("free");
+    let fast = world.service.free_pools().create(&operator, new).await.expect("a new name").pool.id;
+    world.service.hosts().remove(&operator, HostId(2)).await.expect("free");
     let which = HostSelector::Id(HostId(2));
-    world.service.add_host(&operator, which, Vec::new(), fast).await.expect("in no pool");
+    world.service.hosts().add(&operator, which, Vec::new(), fast).await.expect("in no pool");
     world.run_until(at(1)).await;
     let lease = make(&mut world, asking(1, 61, vec![hosts(2)])).await.expect("free");
     world.run_until(at(2)).await;
@@ -284,7 +284,7 @@ async fn usage_b_is_counted_by_the_free_pool_that_hosts_come_from() {
     world.run_until(at(70)).await;
     let by = By { pool: true, ..By::default() };
     let query = Query { periods: vec![window(0, 70)], by, ..Query::default() };
-    let groups = world.service.usage(&query).await.expect("works");
+    let groups = world.service.usage().sums(&query).await.expect("works");
     let of = |name: &str| {
         let found = groups.iter().find(|(group, _)| group.pool.as_deref() == Some(name));
         found.map(|(_, totals)| (totals.hosts_us / MINUTE_US, totals.in_leases.started))
@@ -310,8 +310,8 @@ async fn cls_12_a_lease_says_what_it_comes_to_and_what_it_has_used() {
     let lease = make(&mut world, new).await.expect("free");
     let id = lease.lease.id;
     let usage = async |world: &World| {
-        let record = world.service.lease(id).expect("there");
-        world.service.lease_usage(&record).await.expect("works")
+        let record = world.service.leases().get(id).expect("there");
+        world.service.usage().of_lease(&record).await.expect("works")
     };
     let foreseen = usage(&world).await;
     assert_eq!(foreseen.whole.hosts_us, 120 * MINUTE_US);
@@ -339,12 +339,19 @@ async fn a_commit_without_leases_or_instances_means_nothing_for_usage() {
     world.store.commit(&Commit::new(at(0))).await.expect("works");
     let all = Window::new(at(-10), at(10)).expect("forwards");
     let query = Query { periods: vec![all], ..Query::default() };
-    assert!(world.service.usage(&query).await.expect("works").is_empty());
+    assert!(world.service.usage().sums(&query).await.expect("works").is_empty());
 }
 
 /// What listeners were told of guests of leases.
 async fn told_of_guests(world: &World) -> Vec<(String, serde_json::Value)> {
-    let all = world.service.notifications(0, 1000).await.expect("works").into_iter().map(|told| told.content);
+    let all = world
+        .service
+        .notifications()
+        .after(0, 1000)
+        .await
+        .expect("works")
+        .into_iter()
+        .map(|told| told.content);
     let of_guests = all.filter(|told| told.event_type.starts_with("lease.instance."));
     let read = |told: &str| serde_json::from_str(told).expect("JSON");
     of_guests.map(|told| (told.event_type, read(&told.payload))).collect()

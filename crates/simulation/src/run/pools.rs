@@ -28,23 +28,23 @@ impl Simulation {
             _ => BTreeMap::new(),
         };
         let known: Vec<FreePoolId> =
-            self.service().free_pools().iter().map(|record| record.pool.id).collect();
+            self.service().free_pools().all().iter().map(|record| record.pool.id).collect();
         let pool = known.choose(&mut pools.rng).copied().unwrap_or(FreePool::DEFAULT);
         let operator = operator();
         let done = match chore {
             Chore::Create => {
                 let new = NewFreePool { name: name.clone(), extra_specs: specs, end_action: None };
-                self.service().create_free_pool(&operator, new).await.map(drop)
+                self.service().free_pools().create(&operator, new).await.map(drop)
             }
             Chore::Rename => {
                 let change = FreePoolChange { name: Some(name.clone()), ..FreePoolChange::default() };
-                self.service().update_free_pool(&operator, pool, change).await.map(drop)
+                self.service().free_pools().update(&operator, pool, change).await.map(drop)
             }
             Chore::Specify => {
                 let change = FreePoolChange { extra_specs: Some(specs), ..FreePoolChange::default() };
-                self.service().update_free_pool(&operator, pool, change).await.map(drop)
+                self.service().free_pools().update(&operator, pool, change).await.map(drop)
             }
-            Chore::Remove => self.service().delete_free_pool(&operator, pool).await,
+            Chore::Remove => self.service().free_pools().delete(&operator, pool).await,
             Chore::Move => {
                 let hosts: Vec<HostId> = self.machines();
                 match hosts.choose(&mut pools.rng) {
@@ -61,15 +61,15 @@ impl Simulation {
                 }
             }
             Chore::Transfer | Chore::Close | Chore::Open => {
-                let hosts = self.service().hosts();
+                let hosts = self.service().hosts().all();
                 match hosts.choose(&mut pools.rng).map(|record| record.host.id) {
                     Some(host) if chore == Chore::Transfer => {
-                        self.service().move_host(&operator, host, pool).await.map(drop)
+                        self.service().free_pools().move_host(&operator, host, pool).await.map(drop)
                     }
                     Some(host) => {
                         let reservable = Some(chore == Chore::Open);
                         let change = HostUpdate { capabilities: Vec::new(), reservable };
-                        self.service().update_host(&operator, host, change).await.map(drop)
+                        self.service().hosts().update(&operator, host, change).await.map(drop)
                     }
                     None => Ok(()),
                 }
@@ -86,7 +86,7 @@ impl Simulation {
 
     /// The hosts of reservations whose leases run.
     fn running_pools(&self) -> Vec<(LeaseId, ReservationId)> {
-        let leases = self.service().leases(&LeaseFilter::default());
+        let leases = self.service().leases().all(&LeaseFilter::default());
         let running = leases.iter().flat_map(|record| {
             lease_pools(&record.lease).map(|(reservation, _)| (record.lease.id, reservation.id))
         });
@@ -101,7 +101,7 @@ impl Simulation {
         change: LeasePoolChange,
     ) -> Result<(), ServiceError> {
         let operator = operator();
-        let changing = self.service().update_lease_pool(&operator, pool, change);
+        let changing = self.service().lease_pools().update(&operator, pool, change);
         let changed = self.world.wait_for(changing).await;
         match &changed {
             Ok(changed) => self.checker.acknowledged(changed),
@@ -120,12 +120,12 @@ impl Simulation {
     /// The host leaves its pool, if it is in one, and goes to that one.
     async fn move_host(&mut self, host: HostId, pool: FreePoolId) -> Result<(), ServiceError> {
         let operator = operator();
-        if self.service().host(host).is_some() {
-            let removed = self.service().remove_host_from_pool(&operator, host);
+        if self.service().hosts().get(host).is_some() {
+            let removed = self.service().hosts().remove_from_pool(&operator, host);
             self.world.wait_for(removed).await?;
         }
         let capabilities = self.ways.layout.capabilities(host).into_iter().collect();
-        let added = self.service().add_host(&operator, HostSelector::Id(host), capabilities, pool);
+        let added = self.service().hosts().add(&operator, HostSelector::Id(host), capabilities, pool);
         self.world.wait_for(added).await.map(drop)
     }
 }

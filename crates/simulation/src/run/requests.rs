@@ -44,7 +44,7 @@ impl Simulation {
             self.world.touched_one(self.asked);
             return Ok(());
         }
-        let leases = self.service().leases(&LeaseFilter::default());
+        let leases = self.service().leases().all(&LeaseFilter::default());
         // Old leases are cleared away now and then, or there would be ever more.
         let over = leases.iter().filter(|record| record.lease.over()).count();
         if over > 10 {
@@ -81,7 +81,7 @@ impl Simulation {
         if self.ways.settings.plan_rules.backfill {
             new.terms.backfill = self.rng.random_bool(0.8);
         }
-        match self.service().create_lease(&caller(project), new.clone(), None).await {
+        match self.service().leases().create(&caller(project), new.clone(), None).await {
             Ok(created) if !created.lease.lease.standing.is_firm() => {
                 self.note(format!("waits: {}", created.lease.lease.id));
             }
@@ -94,7 +94,7 @@ impl Simulation {
             Err(ServiceError::Store(_)) => self.report.uncertain += 1,
             Err(ServiceError::Refused(refusal)) if refusal.negotiable() => {
                 self.report.refused += 1;
-                let offers = self.service().offers_for_lease(&caller(project), &new, true).await;
+                let offers = self.service().offers().for_lease(&caller(project), &new, true).await;
                 let offers = offers.map(|offers| offers.offers).unwrap_or_default();
                 let chosen = offers.choose(&mut self.rng).map(|offer| LeaseRecord::clone(offer));
                 if let Some(offer) = &chosen {
@@ -110,8 +110,8 @@ impl Simulation {
     /// somebody else gets what is reserved for it.
     async fn accept(&mut self, offer: &LeaseRecord, project: &str) -> Result<(), String> {
         let id = offer.lease.id;
-        let withdrawn = self.service().offer(id).is_none();
-        match self.service().accept_offer(&caller(project), id).await {
+        let withdrawn = self.service().offers().get(id).is_none();
+        match self.service().offers().accept(&caller(project), id).await {
             Ok(accepted) => {
                 self.note(format!("accepted: {:?}", accepted.lease));
                 self.report.accepted += 1;
@@ -126,8 +126,9 @@ impl Simulation {
             }
             Err(error) => {
                 let holds = offer.lease.standing.until().is_some_and(|until| self.service().now() < until);
-                let healthy =
-                    |host| self.service().host(host).is_some_and(|record| record.host.health == Health::Up);
+                let healthy = |host| {
+                    self.service().hosts().get(host).is_some_and(|record| record.host.health == Health::Up)
+                };
                 let mut hosts = offer.lease.reservations.iter().flat_map(|r| r.allocation.hosts());
                 if holds && !withdrawn && hosts.all(healthy) {
                     return Err(format!("offer {id} does not hold: {error}"));
@@ -177,7 +178,7 @@ impl Simulation {
         }
         let id = record.lease.id;
         self.note(format!("change of {id}: {:?}", changes.changes));
-        match self.service().update_lease(&caller("red"), id, changes).await {
+        match self.service().leases().update(&caller("red"), id, changes).await {
             Ok(changed) => self.checker.acknowledged(&changed),
             Err(ServiceError::Store(_)) => {
                 self.report.uncertain += 1;
@@ -190,7 +191,7 @@ impl Simulation {
     pub(super) async fn delete(&mut self, record: &LeaseRecord) {
         let id = record.lease.id;
         self.note(format!("deletion of {id}, {}", record.lease.status.name()));
-        match self.service().delete_lease(&caller("red"), id).await {
+        match self.service().leases().delete(&caller("red"), id).await {
             Ok(()) => self.checker.deleted(id, true),
             Err(ServiceError::Store(_)) => {
                 self.report.uncertain += 1;
@@ -204,7 +205,7 @@ impl Simulation {
 
     /// Somebody starts an instance, has one destroyed, or shuts one down from within.
     async fn request_instance(&mut self) {
-        let instances = self.service().instances(None, None);
+        let instances = self.service().instances().all(None, None);
         let most = if instances.len() < MOST_INSTANCES { 10 } else { 4 };
         match (instances.choose(&mut self.rng), self.rng.random_range(0..most)) {
             (Some(record), 0..=1) if record.instance.status == InstanceStatus::Shelved => {
@@ -223,7 +224,7 @@ impl Simulation {
 
     async fn delete_instance(&mut self, id: GuestId) {
         self.note(format!("deletion of instance {id}"));
-        match self.service().delete_instance(&caller("red"), id).await {
+        match self.service().instances().delete(&caller("red"), id).await {
             Ok(()) => self.checker.instance_deleted(id),
             Err(ServiceError::Store(_)) => self.report.uncertain += 1,
             // It has gone by itself.
@@ -234,7 +235,7 @@ impl Simulation {
     /// One that is kept is started again, as another one.
     async fn start_instance(&mut self, id: GuestId) {
         self.note(format!("instance {id} is started again"));
-        match self.service().start_instance(&caller("red"), id).await {
+        match self.service().instances().start(&caller("red"), id).await {
             Ok(record) => {
                 self.checker.instance_deleted(id);
                 self.checker.instance_started(record.instance.id);
@@ -245,7 +246,7 @@ impl Simulation {
     }
 
     async fn create_instance(&mut self) {
-        let leases = self.service().leases(&LeaseFilter::default());
+        let leases = self.service().leases().all(&LeaseFilter::default());
         let active = |lease: &Lease| lease.status == LeaseStatus::Active;
         let active: Vec<&Lease> =
             leases.iter().map(|record| &record.lease).filter(|lease| active(lease)).collect();
@@ -279,7 +280,7 @@ impl Simulation {
         let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);
         let placing = Placing { size, hint, marked, class, ..Placing::default() };
         let new = NewInstance { name: "instance".to_owned(), placing, requeue };
-        match self.service().create_instance(&caller(&project), new).await {
+        match self.service().instances().create(&caller(&project), new).await {
             Ok(record) => {
                 self.note(format!("instance {:?}", record.instance));
                 self.report.instances += 1;

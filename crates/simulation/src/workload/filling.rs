@@ -61,7 +61,7 @@ impl Filling {
         let marked = Marked(vec![(Mark::Hint, true)]);
         let placing = Placing { size, marked, ..Placing::default() };
         let new = NewInstance { name: "vm".to_owned(), placing, requeue: false };
-        match world.service.create_instance(&caller(OWNER), new).await {
+        match world.service.instances().create(&caller(OWNER), new).await {
             Ok(record) => {
                 let id = record.instance.id;
                 self.accepted.insert(id, Accepted { vcpus, launched_ms: None, deleted: false });
@@ -79,7 +79,7 @@ impl Filling {
     pub async fn finish(&mut self, world: &World, id: GuestId) -> Result<(), ServiceError> {
         let Some(accepted) = self.accepted.get_mut(&id) else { return Ok(()) };
         accepted.deleted = true;
-        world.service.delete_instance(&caller(OWNER), id).await
+        world.service.instances().delete(&caller(OWNER), id).await
     }
 
     /// It has become so, or is gone.

@@ -265,7 +265,7 @@ impl<'a> Replay<'a> {
             Event::Submit(place) => self.submit(place).await?,
             Event::Finish(place) => {
                 if let (Some(id), None) = (self.leases[place], self.courses[place].ended_ms) {
-                    self.world.service.delete_lease(&whose(&self.courses[place].job), id).await?;
+                    self.world.service.leases().delete(&whose(&self.courses[place].job), id).await?;
                     self.end(place, self.now_ms());
                 }
             }
@@ -301,7 +301,7 @@ impl<'a> Replay<'a> {
     async fn submit(&mut self, place: usize) -> Result<(), ReplayError> {
         let job = self.courses[place].job;
         let (caller, new) = (whose(&job), self.request(&job)?);
-        match self.world.service.create_lease(&caller, new.clone(), None).await {
+        match self.world.service.leases().create(&caller, new.clone(), None).await {
             Ok(created) if created.lease.lease.standing.is_firm() => {
                 self.promised(place, &created.lease.lease, Answer::AsAsked);
             }
@@ -358,11 +358,11 @@ impl<'a> Replay<'a> {
         caller: &Caller,
         new: &NewLease,
     ) -> Result<Option<(std::sync::Arc<LeaseRecord>, Answer)>, ReplayError> {
-        let offers = self.world.service.offers_for_lease(caller, new, true).await?.offers;
+        let offers = self.world.service.offers().for_lease(caller, new, true).await?.offers;
         let Some((id, answer)) = best_offer(new, offers.iter().map(|offer| &offer.lease)) else {
             return Ok(None);
         };
-        Ok(Some((self.world.service.accept_offer(caller, id).await?, answer)))
+        Ok(Some((self.world.service.offers().accept(caller, id).await?, answer)))
     }
 
     fn know(&mut self, place: usize, id: LeaseId) {
@@ -466,7 +466,7 @@ impl<'a> Replay<'a> {
     async fn figures(&self, pace: &Pace) -> Result<Figures, ReplayError> {
         let end = self.world.now();
         let period = Window::new(self.begins, end).unwrap_or(Window::ALWAYS);
-        let report = self.world.service.energy_report(period).await?;
+        let report = self.world.service.power_saving().report(period).await?;
         let saved: u128 = report.values().map(|pool| pool.saved_milliwatt_seconds).sum();
         let off_ms = off_ms(&self.world) - self.off_before_ms;
         let leased_ms = leased_node_ms(&self.courses);

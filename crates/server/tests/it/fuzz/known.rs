@@ -38,17 +38,32 @@ impl Known {
             now: service.now(),
             leases: Vec::new(),
             reservations: Vec::new(),
-            hosts: service.hosts().iter().map(|record| record.host.id.to_string()).collect(),
-            floating_ips: service.floating_ips().iter().map(|ip| ip.floating_ip.id.to_string()).collect(),
-            free_pools: service.free_pools().iter().map(|record| record.pool.name.clone()).collect(),
-            flavors: service.flavors().iter().map(|flavor| flavor.id.clone()).collect(),
-            instances: service.instances(None, None).iter().map(|one| one.instance.id.to_string()).collect(),
-            offers: service.offers(None).iter().map(|record| record.lease.id.to_string()).collect(),
-            waiting: service.waitlist(None).iter().map(|(_, record)| record.lease.id.to_string()).collect(),
+            hosts: service.hosts().all().iter().map(|record| record.host.id.to_string()).collect(),
+            floating_ips: service
+                .floating_ips()
+                .all()
+                .iter()
+                .map(|ip| ip.floating_ip.id.to_string())
+                .collect(),
+            free_pools: service.free_pools().all().iter().map(|record| record.pool.name.clone()).collect(),
+            flavors: service.flavors().all().iter().map(|flavor| flavor.id.clone()).collect(),
+            instances: service
+                .instances()
+                .all(None, None)
+                .iter()
+                .map(|one| one.instance.id.to_string())
+                .collect(),
+            offers: service.offers().all(None).iter().map(|record| record.lease.id.to_string()).collect(),
+            waiting: service
+                .waitlist()
+                .all(None)
+                .iter()
+                .map(|(_, record)| record.lease.id.to_string())
+                .collect(),
             series: Vec::new(),
-            properties: service.properties().into_iter().map(|property| property.name).collect(),
+            properties: service.hosts().properties().into_iter().map(|property| property.name).collect(),
         };
-        for record in service.leases(&LeaseFilter::default()) {
+        for record in service.leases().all(&LeaseFilter::default()) {
             let lease = record.lease.id.to_string();
             known.reservations.extend(record.lease.reservations.iter().map(|own| Reservation {
                 lease: lease.clone(),

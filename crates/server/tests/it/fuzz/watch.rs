@@ -91,7 +91,7 @@ pub fn check_bookings(service: &Service) -> Result<(), String> {
     let mut whole: BTreeMap<HostId, Vec<Window>> = BTreeMap::new();
     let mut shared: BTreeMap<HostId, Vec<(Window, Resources)>> = BTreeMap::new();
     let mut addresses: BTreeMap<FloatingIpId, Vec<Window>> = BTreeMap::new();
-    for record in service.leases(&LeaseFilter::default()) {
+    for record in service.leases().all(&LeaseFilter::default()) {
         let window = record.lease.window;
         for own in record.lease.reservations.iter().filter(|_| record.lease.keeps_resources()) {
             match &own.allocation {
@@ -123,7 +123,8 @@ pub fn check_bookings(service: &Service) -> Result<(), String> {
         if taken.clone().any(|window| used.iter().any(|(other, _)| window.overlaps(other))) {
             return Err(format!("host {id} has slots while it is leased as a whole"));
         }
-        let host = service.host(*id).ok_or_else(|| format!("host {id} is reserved, but there is none"))?;
+        let host =
+            service.hosts().get(*id).ok_or_else(|| format!("host {id} is reserved, but there is none"))?;
         // What slots use is highest when some of them start.
         for (start, _) in used {
             let mut together = Resources::default();

@@ -1,0 +1,38 @@
+//! The audit log.
+
+use store::{AuditFilter, AuditRecord, Commit};
+
+use crate::service::Service;
+use crate::types::{Caller, ServiceError};
+use crate::writing::{audit, decide_again, overtaken};
+
+/// Who did what.
+#[derive(Clone, Copy, Debug)]
+pub struct Audit<'a> {
+    pub(crate) service: &'a Service,
+}
+
+impl<'a> Audit<'a> {
+    pub(crate) fn of(service: &'a Service) -> Self {
+        Self { service }
+    }
+
+    /// Who did what, newest first, with numbers; only before that number, if one is given.
+    pub async fn page(
+        self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditRecord)>, ServiceError> {
+        Ok(self.service.parts.store.audit_page(filter, before, limit).await?)
+    }
+
+    /// Enters into the audit log something that changed nothing.
+    pub async fn note(self, caller: &Caller, action: &str, object: &str) -> Result<(), ServiceError> {
+        let writer = self.service.writer().await?;
+        let now = self.service.now();
+        let mut commit = Commit::new(now);
+        commit.audit.push(audit(caller, now, action, &object));
+        writer.commit(commit).await.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))
+    }
+}

@@ -1,0 +1,55 @@
+//! Figures for metrics, and whether requests can be served.
+
+use std::sync::atomic::Ordering;
+
+use leases::energy::PowerState;
+use leases::host::{Health, Host};
+use leases::instance::InstanceKind;
+
+use crate::service::Service;
+use crate::types::{ServiceError, Statistics};
+
+impl Service {
+    /// Figures for metrics.
+    pub fn statistics(&self) -> Statistics {
+        let mut statistics = self.progress().statistics();
+        let state = self.snapshot();
+        let by_status = state.leases.by_status().iter().filter(|(_, count)| **count > 0);
+        statistics.leases = by_status.map(|(status, count)| (*status, *count)).collect();
+        statistics.degraded_leases = state.leases.degraded() as u64;
+        statistics.hosts = state.hosts.len() as u64;
+        let failed = state.inventory.hosts().filter(|host| host.health == Health::Failed);
+        statistics.failed_hosts = failed.count() as u64;
+        let off = |host: &&Host| matches!(host.power.state, PowerState::Off { .. });
+        statistics.off_hosts = state.inventory.hosts().filter(off).count() as u64;
+        statistics.instances = state.instances.iter().count() as u64;
+        statistics.floating_ips = state.floating_ips.len() as u64;
+        for record in state.instances.iter() {
+            let instance = &record.instance;
+            let counts = instance.kind == InstanceKind::Preemptible && instance.needs_place();
+            statistics.preemptible_instances += u64::from(counts);
+            statistics.departing_instances += u64::from(counts && instance.departure.is_some());
+        }
+        let progress = self.progress();
+        let failing = state.history.failures.keys().filter(|action| progress.is_wanted(**action));
+        statistics.failing_steps = failing.count() as u64;
+        drop(progress);
+        let (writers, readers) = self.places.waiting();
+        (statistics.waiting_writers, statistics.waiting_decisions) = (writers as u64, readers as u64);
+        (statistics.decisions_too_costly, statistics.decisions_canceled) = self.ended.counts();
+        statistics
+    }
+
+    /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs. It waits
+    /// for no decision.
+    pub async fn ready(&self) -> Result<(), ServiceError> {
+        self.parts.store.check().await?;
+        self.refuse_suspended().await?;
+        self.update().await?;
+        if self.running.load(Ordering::Acquire) {
+            Ok(())
+        } else {
+            Err(ServiceError::Conflict("the loop that carries plans out does not run".to_owned()))
+        }
+    }
+}
