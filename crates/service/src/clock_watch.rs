@@ -8,7 +8,7 @@ use store::{ClockMark, StoreError};
 const MARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
 /// The clock, watched.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Watch {
     trust: Trust,
     boot: String,

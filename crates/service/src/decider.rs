@@ -35,6 +35,12 @@ impl Decider {
         Self { settings, ids, abilities, progress: Mutex::default() }
     }
 
+    /// One that remembers as much and draws other identifiers. What it remembers from then on is its own.
+    pub fn twin(&self, ids: Arc<dyn Ids>) -> Self {
+        let progress = Mutex::new(self.progress().clone());
+        Self { settings: self.settings.clone(), ids, abilities: self.abilities, progress }
+    }
+
     pub fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,7 +13,7 @@ use leases::preemption::Class;
 use store::{Commit, InstanceRecord, Write};
 
 use crate::decider::Decider;
-use crate::entries::Entry;
+use crate::entries::{Effect, Entry};
 use crate::execution::draft::Draft;
 use crate::execution::memos::{Announced, StartedElsewhere};
 use crate::instances::change;
@@ -104,9 +104,7 @@ impl Decider {
         let entry = |(before, write): Changed| {
             let notifications = notices::of_instance(&before, &write, None, now).into_iter().collect();
             let commit = Commit { writes: vec![write], notifications, ..Commit::new(now) };
-            Entry::new(commit, move |_| {
-                tracing::info!(instance = %before.instance.id, "preemption time changed");
-            })
+            Entry::new(commit, Effect::PreemptionTime(before.instance.id))
         };
         draft.enter(self, changes.into_iter().map(entry).collect());
     }

@@ -22,7 +22,7 @@ use store::{Commit, HostRecord, LeaseRecord, Revision, StoreError, Write};
 
 use crate::decider::Decider;
 use crate::deciding::beside_requests;
-use crate::entries::{Entries, Entry};
+use crate::entries::{Effect, Entries, Entry};
 use crate::execution::draft::Draft;
 use crate::execution::memos::Planned;
 use crate::execution::pause::Pause;
@@ -137,7 +137,7 @@ impl<'a> PowerSaving<'a> {
             let id = after.lease.id;
             let mut commit = Commit::new(now);
             enter_reallocated(&mut commit, vec![(before, after)]);
-            Entry::new(commit, move |_| tracing::info!(lease = %id, "lease repacked"))
+            Entry::new(commit, Effect::LeaseRepacked(id))
         };
         let entries = Entries::of(moved.into_iter().map(entry).collect());
         Ok(writer.commit_entries(entries, now).await?.any)
@@ -296,7 +296,7 @@ impl Decider {
     fn enter_power(&self, draft: &mut Draft, changes: Vec<Change>) {
         let now = draft.now;
         let entry = |change: Change| {
-            let Change { before, after, slept, alarm } = &change;
+            let Change { before, after, slept, alarm } = change;
             let record = HostRecord {
                 host: after.clone(),
                 version: before.version.next(),
@@ -305,31 +305,17 @@ impl Decider {
             };
             let commit = Commit {
                 writes: vec![Write::Host { record: Box::new(record), expected: Some(before.version) }],
-                slept: slept.iter().cloned().collect(),
+                slept: slept.into_iter().collect(),
                 notifications: alarm
                     .filter(|alarm| *alarm == Alarm::BootFailed)
-                    .map(|_| boot_failed(after))
+                    .map(|_| boot_failed(&after))
                     .into_iter()
                     .collect(),
                 ..Commit::new(now)
             };
-            Entry::new(commit, move |service| service.decider.tell_power(&change))
+            Entry::new(commit, Effect::HostPower { before, after: Box::new(after), alarm })
         };
         draft.enter(self, changes.into_iter().map(entry).collect());
-    }
-
-    fn tell_power(&self, change: &Change) {
-        let (host, name) = (change.after.id, &change.after.name);
-        let (from, to) = (change.before.host.power.state.name(), change.after.power.state.name());
-        tracing::info!(%host, name, from, to, "host power changed");
-        match change.alarm {
-            Some(alarm @ Alarm::BootFailed) => {
-                self.progress().boots_failed += 1;
-                tracing::error!(%host, name, %alarm, "host failed");
-            }
-            Some(alarm) => tracing::warn!(%host, name, %alarm, "host power unexpected"),
-            None => {}
-        }
     }
 
     /// What is to be done to machines for their power. It is decided again when a step that has failed is due, and when

@@ -1,28 +1,57 @@
 //! Changes that are committed together if they can be, and each on its own if not.
 
-use store::Commit;
+use std::sync::Arc;
 
-use crate::service::Service;
-
-/// What else is to be done once something is committed.
-pub(crate) type After = Box<dyn FnOnce(&Service) + Send>;
+use jiff::Timestamp;
+use leases::energy::Alarm;
+use leases::host::{Health, Host};
+use leases::ids::{GuestId, LeaseId};
+use leases::lease::Lease;
+use store::{Commit, HostRecord, LeaseRecord, RecordKey};
 
 /// One change, which is committed whole or not at all.
+#[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub commit: Commit,
-    /// What is said and counted once it is committed.
-    pub done: After,
+    /// What follows once it is committed; none if nothing does.
+    pub effect: Option<Effect>,
 }
 
 impl Entry {
-    /// A change of which something is said or counted once it is committed.
-    pub fn new(commit: Commit, done: impl FnOnce(&Service) + Send + 'static) -> Self {
-        Self { commit, done: Box::new(done) }
+    /// A change from which something follows once it is committed.
+    pub fn new(commit: Commit, effect: Effect) -> Self {
+        Self { commit, effect: Some(effect) }
+    }
+
+    /// A change from which nothing else follows.
+    pub fn quiet(commit: Commit) -> Self {
+        Self { commit, effect: None }
     }
 }
 
+/// What follows from a change once it is committed: what the log says of it, what is counted, and who else is told.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// A lease becomes that; none if it is forgotten.
+    Lease { before: Arc<LeaseRecord>, after: Option<Box<Lease>>, at: Timestamp },
+    /// A lease has hosts that draw less.
+    LeaseRepacked(LeaseId),
+    /// An instance changes hands or ends.
+    Instance { record: RecordKey, preempted: bool },
+    /// An instance is preempted at another time, or not any more.
+    PreemptionTime(GuestId),
+    /// An instance that was preempted starts again.
+    InstanceRestarts(GuestId),
+    /// A preemptible instance is moved to another gap, or not any more.
+    InstanceRelocates(GuestId),
+    /// A host was seen, and is not as it was; its health, if it is that.
+    HostSeen { before: Arc<HostRecord>, health: Option<Health> },
+    /// A host's power becomes another.
+    HostPower { before: Arc<HostRecord>, after: Box<Host>, alarm: Option<Alarm> },
+}
+
 /// Changes, by the pass that has decided them.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
     pub of_passes: Vec<Vec<Entry>>,
 }

@@ -24,7 +24,7 @@ impl Default for OfferLimits {
 
 /// How many refusals of each project had offers that were held, in the hour that goes on. In memory: each service counts its
 /// own.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct HeldOffers {
     since: Option<Timestamp>,
     of: BTreeMap<ProjectId, usize>,

@@ -15,7 +15,7 @@ use store::{Commit, HostRecord, InstanceRecord, NewNotification, Version, Write}
 
 use crate::decider::Decider;
 use crate::deciding::never;
-use crate::entries::Entry;
+use crate::entries::{Effect, Entry};
 use crate::execution::draft::Draft;
 use crate::hints::places;
 use crate::listing::{Page, Position, whole};
@@ -274,11 +274,8 @@ impl Decider {
                 notifications: change.notice(now).into_iter().collect(),
                 ..Commit::new(now)
             };
-            Entry::new(commit, move |service| {
-                tracing::info!(record = ?change.write.key(), "instance status changed");
-                let preempted = notices::preempted(&change.before, &change.write, now);
-                service.progress().preempted += u64::from(preempted);
-            })
+            let preempted = notices::preempted(&change.before, &change.write, now);
+            Entry::new(commit, Effect::Instance { record: change.write.key(), preempted })
         };
         draft.enter(self, changes.into_iter().map(entry).collect());
     }

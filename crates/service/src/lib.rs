@@ -21,6 +21,7 @@ mod deciding;
 mod departures;
 mod displaced_offers;
 mod drift;
+mod effects;
 mod ended;
 mod energy;
 mod entries;
@@ -75,7 +76,7 @@ pub use calendar::{
 pub use client::Client;
 pub use drift::{Drift, Repairs};
 pub use energy::PowerSaving;
-pub use execution::{ClaimedStep, Cycle, Done, Execution, Look, Looked, Performed, Task};
+pub use execution::{ClaimedStep, Cycle, Done, Execution, Look, Looked, PassReport, Performed, Task};
 pub use flavors::Flavors;
 pub use floating_ips::FloatingIps;
 pub use free_pools::FreePools;

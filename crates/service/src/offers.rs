@@ -325,7 +325,7 @@ impl Decider {
         let entry = |record: &Arc<LeaseRecord>| {
             let notifications = crate::waitlist::expiry(record).into_iter().collect();
             let commit = Commit { writes: vec![forget(record)], notifications, ..Commit::new(now) };
-            Entry::new(commit, |_| ())
+            Entry::quiet(commit)
         };
         let expired = state.proposals.expired(now).map(entry).collect();
         drop(state);

@@ -16,7 +16,7 @@ use store::{Commit, InstanceRecord, Version, Write};
 
 use crate::decider::Decider;
 use crate::deciding::QUICK;
-use crate::entries::Entry;
+use crate::entries::{Effect, Entry};
 use crate::execution::draft::Draft;
 use crate::instances::{change, seize};
 use crate::notices;
@@ -66,9 +66,8 @@ impl Decider {
         let starts = self.startable(&state, now, &budget);
         drop(state);
         let entry = |(before, writes): Start| {
-            Entry::new(Commit { writes, ..Commit::new(now) }, move |_| {
-                tracing::info!(instance = %before.instance.id, "preempted instance restarted");
-            })
+            let restarts = Effect::InstanceRestarts(before.instance.id);
+            Entry::new(Commit { writes, ..Commit::new(now) }, restarts)
         };
         draft.enter(self, starts.into_iter().map(entry).collect());
     }

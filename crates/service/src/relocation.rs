@@ -14,7 +14,7 @@ use store::{Commit, InstanceRecord, Write};
 
 use crate::decider::Decider;
 use crate::deciding::QUICK;
-use crate::entries::Entry;
+use crate::entries::{Effect, Entry};
 use crate::execution::draft::Draft;
 use crate::instances::{change, seize};
 use crate::state::State;
@@ -41,9 +41,8 @@ impl Decider {
         }
         drop(state);
         let entry = |(before, writes): Relocation| {
-            Entry::new(Commit { writes, ..Commit::new(now) }, move |_| {
-                tracing::info!(instance = %before.instance.id, "preemptible instance relocation changed");
-            })
+            let relocates = Effect::InstanceRelocates(before.instance.id);
+            Entry::new(Commit { writes, ..Commit::new(now) }, relocates)
         };
         draft.enter(self, relocations.into_iter().map(entry).collect());
     }

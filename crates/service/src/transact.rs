@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use leases::work::Budget;
 use store::{Commit, CommitError};
 
-use crate::entries::After;
 use crate::service::Service;
 use crate::state::State;
 use crate::types::ServiceError;
@@ -13,6 +12,9 @@ use crate::writing::{Writer, decide_again, overtaken};
 /// How often a decision is taken again when the store has it that somebody else was first. Of three services that
 /// are asked for as much as they can do, each is overtaken twice out of three times.
 pub(crate) const ATTEMPTS: usize = 32;
+
+/// What else is to be done once something is committed.
+type After = Box<dyn FnOnce(&Service) + Send>;
 
 /// What was decided: what is to be committed, and the answer once it is.
 pub(crate) struct Transaction<T> {

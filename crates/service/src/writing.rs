@@ -16,7 +16,8 @@ use store::{
 use tokio::sync::MutexGuard;
 
 use crate::client::{Client, Gone};
-use crate::entries::{Committed, Entries, Entry};
+use crate::effects;
+use crate::entries::{Committed, Effect, Entries, Entry};
 use crate::places::{Kind, Place, Who};
 use crate::service::Service;
 use crate::state::State;
@@ -298,7 +299,7 @@ impl Writer<'_> {
         let several = passes.len() > 1;
         if several && self.accepted(together(passes.iter().flatten(), now)).await? {
             for entry in passes.into_iter().flatten() {
-                (entry.done)(self.service);
+                self.follow_up(entry.effect);
             }
             return Ok(Committed { any: true, all: true });
         }
@@ -306,7 +307,7 @@ impl Writer<'_> {
         for entries in passes {
             if self.accepted(together(&entries, now)).await? {
                 for entry in entries {
-                    (entry.done)(self.service);
+                    self.follow_up(entry.effect);
                 }
                 committed.any = true;
                 continue;
@@ -315,12 +316,18 @@ impl Writer<'_> {
             let alone = entries.len() == 1;
             for entry in entries.into_iter().filter(|_| !alone) {
                 if self.accepted(entry.commit).await? {
-                    (entry.done)(self.service);
+                    self.follow_up(entry.effect);
                     committed.any = true;
                 }
             }
         }
         Ok(committed)
+    }
+
+    fn follow_up(&self, effect: Option<Effect>) {
+        if let Some(effect) = effect {
+            effects::carry_out(effect, self.service);
+        }
     }
 
     /// Commits, unless it is refused.

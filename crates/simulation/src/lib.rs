@@ -52,15 +52,25 @@ impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Report { made, started, refused, uncertain, moved, instances, woken, .. } = self.report;
         let Report { backfilled, cleared, .. } = self.report;
-        let Report { steps, failed_steps, crashes, host_failures, accepted, served, pool_changes, .. } =
-            self.report;
+        let Report {
+            steps,
+            failed_steps,
+            crashes,
+            host_failures,
+            accepted,
+            served,
+            pool_changes,
+            rehearsed,
+            ..
+        } = self.report;
         write!(
             f,
             "{} simulations, {} failed: {made} leases made, {started} started, {refused} requests refused, \
              {uncertain} with unknown outcome, {accepted} offers accepted, {served} served after they waited; \
              {steps} steps, {failed_steps} failed; {moved} guests moved; {instances} instances, \
              {backfilled} on hosts of leases, {cleared} of these asked to leave for the lease; {woken} hosts woken; \
-             {pool_changes} changes of pools; {crashes} crashes, {host_failures} host failures",
+             {pool_changes} changes of pools; {crashes} crashes, {host_failures} host failures; \
+             {rehearsed} cycles decided in three ways",
             self.simulations,
             self.failures.len()
         )
@@ -97,7 +107,7 @@ pub fn seeds(text: &str) -> Option<Range<u64>> {
 
 impl Report {
     /// Everything that is counted, by name.
-    pub fn counters(&self) -> [(&'static str, u64); 17] {
+    pub fn counters(&self) -> [(&'static str, u64); 18] {
         [
             ("leases made", self.made),
             ("requests refused", self.refused),
@@ -115,6 +125,7 @@ impl Report {
             ("requests served after they waited", self.served),
             ("hosts woken", self.woken),
             ("changes of pools", self.pool_changes),
+            ("cycles decided in three ways", self.rehearsed),
             ("leases forgotten after their end", self.forgotten),
         ]
     }
@@ -136,6 +147,7 @@ impl Report {
         self.served += other.served;
         self.woken += other.woken;
         self.pool_changes += other.pool_changes;
+        self.rehearsed += other.rehearsed;
         self.forgotten += other.forgotten;
     }
 }

@@ -34,6 +34,8 @@ const BEGIN_SECOND: i64 = 1_893_499_200;
 
 /// If more than that happens in a second, the service goes round in circles.
 const MOST_AT_ONCE: u32 = 10_000;
+/// In one of so many runs each cycle is decided again, and pass by pass, to see whether that comes to the same.
+const REHEARSED: u64 = 20;
 
 /// What a simulation came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +74,8 @@ pub struct Report {
     pub woken: u64,
     /// Free pools that were made, changed or removed, and hosts that went from one to another.
     pub pool_changes: u64,
+    /// Cycles whose decision was made again, and pass by pass, with the same result.
+    pub rehearsed: u64,
     /// Of everything that listeners were told: the same run has the same.
     pub digest: u64,
 }
@@ -184,6 +188,9 @@ impl Simulation {
         })
         .await;
         let mut world = world.map_err(|error| failure(error.to_string()))?;
+        if seed.is_multiple_of(REHEARSED) {
+            world = world.rehearsing();
+        }
         world.take_on(&layout).await.map_err(|error| failure(error.to_string()))?;
         if ways.settings.energy.repack_watt_hours.is_some() {
             for host in world.service.hosts().all() {
@@ -263,6 +270,7 @@ impl Simulation {
         self.take_away().await?;
         (self.report.backfilled, self.report.cleared) = self.checker.backfilled();
         self.report.forgotten = self.checker.forgotten();
+        self.report.rehearsed = self.world.rehearsed();
         self.report.digest = self.digest().await;
         Ok(self.report.clone())
     }
@@ -340,6 +348,7 @@ impl Simulation {
                     }
                 }
             }
+            Happened::Differed(difference) => return Err(difference.clone()),
             Happened::Noted(Done::Look(_) | Done::Abandoned(..) | Done::Adopted(..) | Done::Passed(_))
             | Happened::Waited => {}
         }

@@ -43,6 +43,8 @@ pub enum Happened {
     Noted(Done),
     /// A service went through a cycle and handed out these tasks, which are under way now.
     Cycled(Vec<Task>),
+    /// What a service would decide in its next cycle depends on how it is asked ([`World::rehearsing`]).
+    Differed(String),
     /// Time passed.
     Waited,
 }
@@ -62,6 +64,8 @@ pub struct World {
     turn: usize,
     /// The store tells of commits.
     news: bool,
+    /// Before each cycle it is found out whether its decision follows from what is known, and how often it was.
+    rehearsed: Option<u64>,
 }
 
 /// A running service.
@@ -169,7 +173,18 @@ impl World {
             replicas.push(Box::pin(Replica::start(parts, settings, store)).await?);
         }
         let (service, store) = (replicas[0].service.clone(), replicas[0].store.clone());
-        Ok(Self { clock, store, fleet, service, replicas, turn: 0, news: true })
+        Ok(Self { clock, store, fleet, service, replicas, turn: 0, news: true, rehearsed: None })
+    }
+
+    /// The same, but what each cycle decides is also decided once more, and pass by pass, and has to be the same.
+    #[must_use]
+    pub fn rehearsing(self) -> Self {
+        Self { rehearsed: Some(0), ..self }
+    }
+
+    /// How many cycles were decided several times.
+    pub fn rehearsed(&self) -> u64 {
+        self.rehearsed.unwrap_or_default()
     }
 
     /// How many services there are.
@@ -297,6 +312,12 @@ impl World {
             // Somebody else has committed something, and it is told so.
             replica.wanted |= self.news && replica.commits != commits;
             if replica.wanted || replica.wake_at <= replica.parts.clock.now() {
+                if let Some(cycles) = &mut self.rehearsed {
+                    *cycles += 1;
+                    if let Err(difference) = replica.service.execution().rehearse() {
+                        return Some(Happened::Differed(difference));
+                    }
+                }
                 let tasks = replica.cycle().await;
                 let commits = self.commits();
                 self.replicas[self.turn].commits = commits;

@@ -1,8 +1,11 @@
 //! One cycle.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fleet::Machine;
 use jiff::{SignedDuration, Timestamp};
+use leases::ids::HostId;
 use leases::plan::Step;
 use leases::status::LeaseStatus;
 use store::{LeaseRecord, StoreError};
@@ -69,7 +72,8 @@ impl<'a> Execution<'a> {
         if !matches!(error, StoreError::Suspended(_)) {
             tracing::error!(%error, "store failed, retrying");
         }
-        Cycle { tasks: Vec::new(), wake_at: self.service.progress().retry_at(now), failed: true }
+        let wake_at = self.service.progress().retry_at(now);
+        Cycle { tasks: Vec::new(), passes: Vec::new(), wake_at, failed: true }
     }
 
     async fn try_cycle(self, writer: &Writer<'_>, now: Timestamp) -> Result<Cycle, StoreError> {
@@ -81,26 +85,24 @@ impl<'a> Execution<'a> {
         if self.service.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
             let wake_at = self.wake_at(now, None, false, &[]);
-            return Ok(Cycle { tasks: Vec::new(), wake_at, failed: false });
+            return Ok(Cycle { tasks: Vec::new(), passes: Vec::new(), wake_at, failed: false });
         }
         let machines = self.service.progress().machines.take().map(Arc::new);
         let looked = machines.is_some();
-        if looked {
-            // There may be room that was not seen before.
-            let mut progress = self.service.progress();
-            (progress.memos.queue_tried, progress.memos.relocations_tried) = (None, None);
-        }
-        let mut draft = Draft::new(self.service.snapshot(), now);
-        (draft.machines, draft.steps_ended) = (machines.clone(), steps_ended);
+        let state = self.service.snapshot();
+        let draft = self.service.decider.draft(state, machines.clone(), steps_ended, now);
         let mut decision = self.service.decider.go_through(draft, FIRST.iter().chain(&PLANNING));
         let committed = self.commit_decision(writer, &mut decision, now).await?;
         let mut changed = committed.any;
         if !committed.all {
             // Somebody else was faster. Steps are for what is committed only.
+            let Decision { mut passes, .. } = decision;
             decision = self.service.decider.go_through(Draft::new(self.service.snapshot(), now), &PLANNING);
+            passes.append(&mut decision.passes);
+            decision.passes = passes;
             changed |= self.commit_decision(writer, &mut decision, now).await?.any;
         }
-        let Decision { steps, wake_at, .. } = decision;
+        let Decision { steps, wake_at, passes, .. } = decision;
         // Looks begin with the next cycle.
         changed |= PowerSaving::of(self.service).watch(now);
         changed |= self.count_guests(writer, looked, now).await;
@@ -116,7 +118,7 @@ impl<'a> Execution<'a> {
             .map_or_else(Default::default, |machines| (self.left_hosts(), self.lost_hosts(&machines)));
         let tasks = claimed.into_iter().map(Task::Step).chain(left.into_iter().map(Task::Abandon));
         let tasks = tasks.chain(lost.into_iter().map(Task::Adopt)).chain(pass).collect();
-        Ok(Cycle { tasks, wake_at, failed: false })
+        Ok(Cycle { tasks, passes, wake_at, failed: false })
     }
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
@@ -163,6 +165,22 @@ impl<'a> Execution<'a> {
 }
 
 impl Decider {
+    /// What a cycle goes on from: the state, and what became known since the last one.
+    pub(super) fn draft(
+        &self,
+        state: Arc<State>,
+        machines: Option<Arc<BTreeMap<HostId, Machine>>>,
+        steps_ended: bool,
+        now: Timestamp,
+    ) -> Draft {
+        if machines.is_some() {
+            // There may be room that was not seen before.
+            let mut progress = self.progress();
+            (progress.memos.queue_tried, progress.memos.relocations_tried) = (None, None);
+        }
+        Draft::new(state, now).knowing(machines, steps_ended)
+    }
+
     /// Whether nobody who waits to be started again is tried in this cycle: if a lease starts or ends now, or a step has
     /// ended that one may have waited for; but not for long, since there may always be some.
     pub(crate) fn queue_may_wait(&self, state: &State, steps_ended: bool, now: Timestamp) -> bool {

@@ -4,13 +4,14 @@ use jiff::Timestamp;
 use store::StoreError;
 
 use super::Execution;
-use super::draft::{Decision, Draft};
+use super::draft::{Decision, Draft, PassReport};
 use crate::decider::Decider;
 use crate::deciding::beside_requests;
 use crate::entries::Committed;
 use crate::writing::Writer;
 
-/// Decides a part: on what the store will hold after what was decided before it.
+/// Decides a part, on what the store will hold after what was decided before it.
+#[derive(Debug)]
 pub(super) struct Pass {
     name: &'static str,
     decide: fn(&Decider, &mut Draft),
@@ -71,14 +72,14 @@ impl Decider {
     ) -> Decision {
         beside_requests(|| {
             for Pass { name, decide } in passes {
-                let before = draft.changes();
-                decide(self, &mut draft);
-                let changes = draft.changes() - before;
-                if changes > 0 {
-                    tracing::debug!(pass = name, changes, "pass decided");
-                }
+                draft.go_through(name, self, *decide);
             }
-            draft.decided()
+            let decision = draft.decided();
+            for report in decision.passes.iter().filter(|report| report.changes > 0 || report.unfinished) {
+                let PassReport { pass, changes, unfinished, .. } = report;
+                tracing::debug!(pass, changes, unfinished, "pass decided");
+            }
+            decision
         })
     }
 }

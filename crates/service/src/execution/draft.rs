@@ -16,6 +16,7 @@ use crate::entries::{Entries, Entry};
 use crate::state::State;
 
 /// What was decided so far.
+#[derive(Clone)]
 pub(crate) struct Draft {
     /// When the cycle began.
     pub now: Timestamp,
@@ -30,7 +31,7 @@ pub(crate) struct Draft {
 }
 
 /// What was decided.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Decision {
     /// What is to be committed.
     pub entries: Entries,
@@ -40,6 +41,39 @@ pub(crate) struct Decision {
     pub wake_at: Option<Timestamp>,
     /// Hosts of which it is on record what was seen of them, once that is committed.
     pub recorded: BTreeSet<HostId>,
+    /// What each pass has done, in their order.
+    pub passes: Vec<PassReport>,
+}
+
+/// What a pass of a cycle has done, and what it waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassReport {
+    /// Its name.
+    pub pass: &'static str,
+    /// How many changes of records it has decided.
+    pub changes: usize,
+    /// How many steps it wants of machines, now or later.
+    pub steps: usize,
+    /// It has come to no end: it goes on in the next cycle.
+    pub unfinished: bool,
+    /// When it has something to decide next, if it is known.
+    pub wakes_at: Option<Timestamp>,
+}
+
+impl Decision {
+    /// Adds what was decided after it.
+    pub fn extend(&mut self, later: Self) {
+        self.entries.of_passes.extend(later.entries.of_passes);
+        self.steps.extend(later.steps);
+        self.wake_at = self.wake_at.into_iter().chain(later.wake_at).min();
+        self.recorded.extend(later.recorded);
+        self.passes.extend(later.passes);
+    }
+
+    /// How many changes were decided.
+    fn changes(&self) -> usize {
+        self.entries.of_passes.iter().map(Vec::len).sum()
+    }
 }
 
 impl Draft {
@@ -47,6 +81,12 @@ impl Draft {
     pub fn new(state: Arc<State>, now: Timestamp) -> Self {
         let base = Arc::clone(&state);
         Self { now, machines: None, steps_ended: false, base, state, decision: Decision::default() }
+    }
+
+    /// What became known since the last cycle: of all machines, if they were looked at, and that steps have ended.
+    #[must_use]
+    pub fn knowing(self, machines: Option<Arc<BTreeMap<HostId, Machine>>>, steps_ended: bool) -> Self {
+        Self { machines, steps_ended, ..self }
     }
 
     /// What the store will hold once everything is committed that was decided so far. Its revision is no other draft's,
@@ -88,9 +128,22 @@ impl Draft {
         self.decision.entries.of_passes.push(entries);
     }
 
-    /// How many changes were decided.
-    pub fn changes(&self) -> usize {
-        self.decision.entries.of_passes.iter().map(Vec::len).sum()
+    /// Has a pass decide, and notes what it has done.
+    pub fn go_through(&mut self, pass: &'static str, decider: &Decider, decide: fn(&Decider, &mut Self)) {
+        let (changes, steps) = (self.decision.changes(), self.decision.steps.len());
+        let earlier = self.decision.wake_at.take();
+        let unfinished = std::mem::take(&mut decider.progress().unfinished);
+        decide(decider, self);
+        let report = PassReport {
+            pass,
+            changes: self.decision.changes() - changes,
+            steps: self.decision.steps.len() - steps,
+            unfinished: std::mem::replace(&mut decider.progress().unfinished, false),
+            wakes_at: self.decision.wake_at,
+        };
+        decider.progress().unfinished = unfinished || report.unfinished;
+        self.wake_at(earlier);
+        self.decision.passes.push(report);
     }
 
     /// What was decided. What the store would hold is forgotten: a copy that is kept until the commit would have pages of

@@ -9,7 +9,7 @@ use leases::ids::HostId;
 const AT_ONCE: usize = 4;
 
 /// What was heard, and not looked at since.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     hosts: BTreeSet<HostId>,
     /// The last of those whose turn it was.

@@ -12,7 +12,7 @@ use super::pause::Pause;
 use super::tour::Tour;
 
 /// What passes of the loop remember. All of it can be lost: they are gone through once more then.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Memos {
     /// Leases that lack something.
     pub to_heal: Tour,
@@ -80,7 +80,7 @@ pub(crate) struct Planned {
 pub(crate) type Tried = (Revision, BTreeSet<GuestId>);
 
 /// What is known of guests of leases that others have started, to the service that counts them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Counting {
     pub known: KnownGuests,
     /// Until when nobody else counts.

@@ -23,6 +23,7 @@ mod passes;
 pub(crate) mod pause;
 mod plan;
 pub(crate) mod progress;
+mod rehearsal;
 mod steps;
 mod tidying;
 mod tour;
@@ -38,6 +39,7 @@ use store::StoreError;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
+pub use self::draft::PassReport;
 pub use self::look::Look;
 pub use self::observe::Looked;
 pub use self::steps::{ClaimedStep, Performed};
@@ -86,6 +88,8 @@ pub enum Done {
 pub struct Cycle {
     /// What to carry out now, each on its own.
     pub tasks: Vec<Task>,
+    /// What was decided, pass by pass; nothing if nothing could be.
+    pub passes: Vec<PassReport>,
     /// When to go through the next cycle, unless something happens before: a task is noted, or something is
     /// changed by a call.
     pub wake_at: Timestamp,

@@ -17,7 +17,7 @@ use super::look::Look;
 use super::pause::Pause;
 use crate::decider::Decider;
 use crate::energy::recorded_health;
-use crate::entries::Entry;
+use crate::entries::{Effect, Entry};
 use crate::hosts::refreshed;
 use crate::state::State;
 use crate::writing::Writer;
@@ -150,12 +150,10 @@ impl Decider {
             };
             let health = (before.host.health != record.host.health).then_some(record.host.health);
             let write = Write::Host { record: Box::new(record), expected: Some(before.version) };
-            Some(Entry::new(Commit { writes: vec![write], ..Commit::new(now) }, move |_| {
-                let Host { id, name, .. } = &before.host;
-                if let Some(health) = health {
-                    tracing::info!(host = %id, name, ?health, "host health changed");
-                }
-            }))
+            Some(Entry::new(
+                Commit { writes: vec![write], ..Commit::new(now) },
+                Effect::HostSeen { before, health },
+            ))
         };
         let changed = self.changed_hosts(&state, draft.machines.as_deref(), now);
         let entries = changed.into_iter().filter_map(entry).collect();

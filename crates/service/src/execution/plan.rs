@@ -10,18 +10,15 @@ use leases::ids::LeaseId;
 use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::plan::{self, Action, LeaseChange, Plan, PlanRules, World};
-use leases::reason::for_operator;
-use leases::status::{EventStatus, LeaseStatus};
+
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, Write};
 
 use super::draft::Draft;
 use super::progress::Progress;
 use crate::decider::Decider;
-use crate::entries::Entry;
-use crate::leasing::Leases;
+use crate::entries::{Effect, Entry};
 use crate::notices::{self, notice};
-use crate::service::Service;
 use crate::state::State;
 
 /// A lease, as it was and as it becomes; none if it is forgotten.
@@ -38,7 +35,9 @@ impl Change {
 
     /// How it is committed.
     pub(super) fn entry(self, now: Timestamp) -> Entry {
-        Entry::new(self.commit(now), move |service| self.tell(service, now))
+        let commit = self.commit(now);
+        let Self { before, after } = self;
+        Entry::new(commit, Effect::Lease { before, after: after.map(Box::new), at: now })
     }
 
     fn commit(&self, now: Timestamp) -> Commit {
@@ -52,41 +51,6 @@ impl Change {
             commit.writes.push(Write::ForgetLease { id: before.lease.id, expected });
         }
         commit
-    }
-
-    /// Says in the log, and to the external service, what became of a lease.
-    fn tell(&self, service: &Service, now: Timestamp) {
-        let (before, id) = (&self.before.lease, self.before.lease.id);
-        let Some(after) = &self.after else {
-            tracing::info!(lease = %id, "deleted lease removed");
-            return;
-        };
-        if before.reason != after.reason
-            && let Some(reason) = &after.reason
-        {
-            tracing::warn!(lease = %id, reason = for_operator(reason), "lease blocked");
-        }
-        if before.status == after.status {
-            if before.window.start() != after.window.start() {
-                let (from, to) = (before.window.start(), after.window.start());
-                tracing::info!(lease = %id, %from, %to, "waiting lease advanced");
-            }
-            return;
-        }
-        tracing::info!(lease = %id, from = before.status.name(), to = after.status.name(), "lease status changed");
-        if after.status == LeaseStatus::Active {
-            let delay = now.duration_since(after.window.start()).as_millis();
-            service.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
-        }
-        let ends = before.events.end == EventStatus::Undone && after.events.end != EventStatus::Undone;
-        // It could not start at once: nobody has asked for its deletion, and so told of it.
-        let undone = after.status == LeaseStatus::Deleting;
-        if undone || after.status == LeaseStatus::Terminating {
-            service.progress().look_at_end(before);
-        }
-        if undone || ends {
-            Leases::of(service).tell_end(&self.before);
-        }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::held_offers::HeldOffers;
 use crate::types::Statistics;
 
 /// A step that was claimed and not given up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     pub claim: Claim,
     pub lease: Option<LeaseId>,
@@ -35,7 +35,7 @@ pub(crate) struct InFlight {
 }
 
 /// What is to be looked at, and what cannot be concluded before that.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Touched {
     /// Hosts, and the leases on whose behalf something was done to them.
     hosts: BTreeMap<HostId, BTreeSet<LeaseId>>,
@@ -85,7 +85,7 @@ impl Touched {
 }
 
 /// A look at the fleet that is under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct LookUnderWay {
     look: Look,
     /// What it was begun for.
@@ -95,7 +95,7 @@ struct LookUnderWay {
 }
 
 /// How far things are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
     /// What was last seen. Decisions share it.
     pub observed: Arc<Observed>,

@@ -124,7 +124,7 @@ impl Execution<'_> {
         };
         let entry = |record: &Arc<LeaseRecord>| {
             let notifications = vec![notice(notices::DELETE, record)];
-            Entry::new(Commit { writes: vec![forget(record)], notifications, ..Commit::new(now) }, |_| ())
+            Entry::quiet(Commit { writes: vec![forget(record)], notifications, ..Commit::new(now) })
         };
         let entries = Entries::of(forgotten.iter().map(entry).collect());
         let any = writer.commit_entries(entries, now).await?.any;

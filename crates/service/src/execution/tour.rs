@@ -21,7 +21,7 @@ pub(crate) type Known = (Revision, BTreeSet<HostId>);
 pub(super) const ANYTHING: Known = (Revision { number: 0, mark: 0 }, BTreeSet::new());
 
 /// How far a pass has come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tour {
     /// What was known when nothing came of any entry. As long as it is known still, nothing will.
     without_result: Option<Known>,

@@ -1,0 +1,81 @@
+//! Whether what a cycle decides follows from what it is given, for simulations: the next one is decided twice, and once
+//! more with a commit after each pass, and all of it has to come to the same.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use ambient::SeededIds;
+
+use super::Execution;
+use super::decide::{FIRST, PLANNING, Pass};
+use super::draft::{Decision, Draft};
+use crate::decider::Decider;
+use crate::entries::Entry;
+use crate::state::State;
+
+impl Execution<'_> {
+    /// Decides what the next cycle would, in three ways. Nothing of it is committed or remembered. An error if the
+    /// decisions differ: the first thing that does.
+    pub fn rehearse(self) -> Result<(), String> {
+        let passes: Vec<&Pass> = FIRST.iter().chain(&PLANNING).collect();
+        let whole = self.rehearsed(|decider, draft| decided(decider, draft, &passes));
+        let again = self.rehearsed(|decider, draft| decided(decider, draft, &passes));
+        alike(&whole, &again).map_err(|difference| format!("decided again, {difference}"))?;
+        let by_pass = self.rehearsed(|decider, draft| one_by_one(decider, &draft, &passes));
+        alike(&whole, &by_pass).map_err(|difference| format!("decided pass by pass, {difference}"))
+    }
+
+    /// Decides with copies of what is remembered, and with the same identifiers each time.
+    fn rehearsed(self, decide: impl FnOnce(&Decider, Draft) -> Decision) -> Decision {
+        let decider = self.service.decider.twin(Arc::new(SeededIds::new(0)));
+        let (machines, steps_ended) = {
+            let mut progress = decider.progress();
+            (progress.machines.take().map(Arc::new), !progress.outcomes.is_empty())
+        };
+        let draft = decider.draft(self.service.snapshot(), machines, steps_ended, self.service.now());
+        decide(&decider, draft)
+    }
+}
+
+fn decided(decider: &Decider, draft: Draft, passes: &[&Pass]) -> Decision {
+    decider.go_through(draft, passes.iter().copied())
+}
+
+/// Each pass decides on what was committed of those before it.
+fn one_by_one(decider: &Decider, draft: &Draft, passes: &[&Pass]) -> Decision {
+    let mut all = Decision::default();
+    let mut state = State::clone(&draft.state());
+    for pass in passes {
+        let on =
+            Draft::new(Arc::new(state.clone()), draft.now).knowing(draft.machines.clone(), draft.steps_ended);
+        let decision = decided(decider, on, std::slice::from_ref(pass));
+        for entry in decision.entries.of_passes.iter().flatten() {
+            let applied = state.apply(entry.commit.writes.clone(), draft.now);
+            debug_assert!(applied.is_ok(), "{pass:?}: {applied:?}");
+            state.revision = decider.progress().revision_of_draft(state.revision);
+        }
+        all.extend(decision);
+    }
+    all
+}
+
+/// An error if they differ.
+fn alike(one: &Decision, other: &Decision) -> Result<(), String> {
+    let changes = |decision: &Decision| -> Vec<Entry> {
+        decision.entries.of_passes.iter().flatten().cloned().collect()
+    };
+    all_alike("changes", &changes(one), &changes(other))?;
+    all_alike("steps", &one.steps, &other.steps)?;
+    all_alike("passes", &one.passes, &other.passes)?;
+    let recorded = |decision: &Decision| decision.recorded.iter().copied().collect::<Vec<_>>();
+    all_alike("recorded hosts", &recorded(one), &recorded(other))
+}
+
+fn all_alike<T: Debug>(what: &str, some: &[T], others: &[T]) -> Result<(), String> {
+    let text = |value: Option<&T>| value.map(|value| format!("{value:?}"));
+    let pairs = (0..some.len().max(others.len())).map(|at| (text(some.get(at)), text(others.get(at))));
+    match pairs.into_iter().find(|(one, other)| one != other) {
+        Some((one, other)) => Err(format!("{what} differ: {one:?} and {other:?}")),
+        None => Ok(()),
+    }
+}
