@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fleet::{Machine, Outcome};
+use fleet::{FleetError, Machine, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::{NEVER, SAVING};
 use leases::free_pool::POOL_PROPERTY;
@@ -20,7 +20,6 @@ use leases::text::{Quoted, counted, quoted_list};
 use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Version, Write};
 
 use crate::deciding::beside_requests;
-use crate::execution::Execution;
 use crate::other_hosts::{elsewhere, enter_moved, without_host};
 use crate::service::Service;
 use crate::state::State;
@@ -272,8 +271,8 @@ impl<'a> Hosts<'a> {
                     drop(writer);
                     // Should this fail the loop tries again: the host is none of ours any more.
                     self.service.progress().leave(id);
-                    let answer = Execution::of(self.service).abandon(id).await;
-                    Execution::of(self.service).note_abandoned(id, answer);
+                    let answer = self.abandon(id).await;
+                    self.note_abandoned(id, answer);
                     return Ok(());
                 }
                 Err(CommitError::InUse { .. }) => return Err(reserved(id)),
@@ -303,6 +302,23 @@ impl<'a> Hosts<'a> {
                 "It is still being taken back from a lease that is over; try again later.".to_owned()
             };
             return Err(ServiceError::Conflict(format!("Can't delete host {id}. {why}")));
+        }
+    }
+
+    /// Has the fleet have a host back, for as long as a step may take.
+    pub(crate) async fn abandon(self, host: HostId) -> Result<Outcome, FleetError> {
+        let limit = self.service.now() + self.service.decider.settings.claim_time;
+        self.service.until(limit, self.service.parts.fleet.abandon(host)).await
+    }
+
+    /// Notes whether the fleet has a host back that was removed. If not, the loop tries again.
+    pub(crate) fn note_abandoned(self, host: HostId, answer: Result<Outcome, FleetError>) {
+        match answer {
+            Ok(Outcome::Done) => {
+                self.service.progress().left.remove(&host);
+            }
+            Ok(Outcome::Pending) => {}
+            Err(error) => tracing::warn!(%host, %error, "removed host not given back, retrying"),
         }
     }
 

@@ -26,6 +26,7 @@ mod ended;
 mod energy;
 mod entries;
 mod execution;
+mod external_scheduler;
 mod flavors;
 mod floating_ips;
 mod free_pools;

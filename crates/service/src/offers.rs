@@ -24,7 +24,7 @@ use crate::deciding::never;
 use crate::entries::Entry;
 use crate::execution::draft::Draft;
 use crate::leasing::Leases;
-use crate::leasing::create::Proposed;
+use crate::leasing::proposed::Proposed;
 use crate::leasing::update::{Decided, Ground};
 use crate::proposals::forget;
 use crate::service::Service;

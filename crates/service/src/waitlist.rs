@@ -16,9 +16,9 @@ use leases::work::Budget;
 use store::{Commit, LeaseRecord, NewNotification, StoreError, Write};
 
 use crate::decider::Decider;
-use crate::execution::Known;
+use crate::execution::tour::Known;
 use crate::free_pools::end_action;
-use crate::leasing::create::Proposed;
+use crate::leasing::proposed::Proposed;
 use crate::notices::{self, notice};
 use crate::proposals::{asked_by, forget};
 use crate::service::Service;

@@ -21,23 +21,6 @@ impl Execution<'_> {
         progress.left.iter().copied().collect()
     }
 
-    /// Has the fleet have a host back, for as long as a step may take.
-    pub(crate) async fn abandon(self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.service.now() + self.service.decider.settings.claim_time;
-        self.service.until(limit, self.service.parts.fleet.abandon(host)).await
-    }
-
-    /// Notes whether the fleet has a host back that was removed. If not, the loop tries again.
-    pub(crate) fn note_abandoned(self, host: HostId, answer: Result<Outcome, FleetError>) {
-        match answer {
-            Ok(Outcome::Done) => {
-                self.service.progress().left.remove(&host);
-            }
-            Ok(Outcome::Pending) => {}
-            Err(error) => tracing::warn!(%host, %error, "removed host not given back, retrying"),
-        }
-    }
-
     /// Hosts on record that were in the service's hands since it started and are not any more: at most as many as there
     /// are steps at once, each in its turn.
     ///

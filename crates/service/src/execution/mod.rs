@@ -26,7 +26,7 @@ pub(crate) mod progress;
 mod rehearsal;
 mod steps;
 mod tidying;
-mod tour;
+pub(crate) mod tour;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ pub use self::draft::PassReport;
 pub use self::look::Look;
 pub use self::observe::Looked;
 pub use self::steps::{ClaimedStep, Performed};
-pub(crate) use self::tour::Known;
+use crate::hosts::Hosts;
 use crate::service::Service;
 use crate::writing::Writer;
 
@@ -113,7 +113,7 @@ impl<'a> Execution<'a> {
         match task {
             Task::Step(step) => Done::Step(self.perform_step(step).await),
             Task::Look(look) => Done::Look(self.look(look).await),
-            Task::Abandon(host) => Done::Abandoned(host, self.abandon(host).await),
+            Task::Abandon(host) => Done::Abandoned(host, Hosts::of(self.service).abandon(host).await),
             Task::Adopt(host) => Done::Adopted(host, self.adopt_again(host).await),
             Task::Pass => Done::Passed(self.pass().await),
         }
@@ -129,7 +129,7 @@ impl<'a> Execution<'a> {
         match done {
             Done::Step(performed) => self.note_step(performed),
             Done::Look(looked) => self.note_look(looked),
-            Done::Abandoned(host, answer) => self.note_abandoned(host, answer),
+            Done::Abandoned(host, answer) => Hosts::of(self.service).note_abandoned(host, answer),
             Done::Adopted(host, answer) => self.note_adopted(host, answer),
             Done::Passed(moved) => self.note_pass(moved),
         }

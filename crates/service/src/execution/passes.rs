@@ -7,8 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use store::StoreError;
 
 use super::Execution;
+use super::Task;
 use super::pause::Pause;
-use super::{Known, Task};
+use super::tour::Known;
 use crate::energy::PowerSaving;
 use crate::service::Service;
 use crate::waitlist::Waitlist;

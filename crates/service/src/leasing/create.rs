@@ -13,6 +13,7 @@ use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 use super::Leases;
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
+use super::proposed::Proposed;
 use crate::decider::Decider;
 use crate::free_pools::end_action;
 use crate::notices::{self, notice};
@@ -234,16 +235,6 @@ impl Decider {
             None => Err(refusal),
         }
     }
-}
-
-/// A lease that is to be made, or a request that is to wait.
-pub(crate) struct Proposed {
-    /// As it would be.
-    pub record: LeaseRecord,
-    /// What is written before it: offers to its owner are withdrawn.
-    pub first: Vec<Write>,
-    /// Leases that get other hosts for it, as they were and as they are to be.
-    pub moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
 }
 
 /// The records of leases that are given other hosts.

@@ -6,6 +6,7 @@ mod enforcing;
 mod holding;
 mod immediate;
 mod preparing;
+pub(crate) mod proposed;
 mod reading;
 pub(crate) mod series;
 pub(crate) mod update;
