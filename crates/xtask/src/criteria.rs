@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::places::root;
+use chores::places::root;
 
 /// How names of tests of criteria begin, and where their table is.
 const CRITERIA: [(&str, &str); 15] = [

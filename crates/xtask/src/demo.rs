@@ -6,13 +6,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use chores::arguments::Arguments;
+use chores::run::{Executable, output_of};
+use chores::{console, places};
 
-use crate::arguments::Arguments;
-use crate::console;
-use crate::generate::ordinary;
-use crate::places;
-use crate::run::Executable;
-use crate::write_cluster::save;
+use crate::programs::Program;
 
 /// A service with some leases does without, and is there minutes earlier.
 const UNOPTIMIZED: [&str; 7] = ["cluster", "placement", "htools", "leases", "store", "fleet", "service"];
@@ -48,7 +46,9 @@ fn balancing(arguments: Arguments, ours: &Executable) -> Result<()> {
     arguments.finish()?;
     let directory = tempfile::tempdir()?;
     let prefix = directory.path().join("demo").display().to_string();
-    save(&ordinary::cluster(20, 10, 7), &prefix)?;
+    let mut generate = Program::Differential.command()?;
+    generate.args(["cluster", "--nodes=20", "--instances-per-node=10", "--seed=7", "--out", &prefix]);
+    output_of(&mut generate)?;
 
     heading("A cluster of 20 nodes and 200 instances that has grown out of balance");
     println!("Per node: memory (MiB), disk (GiB), virtual CPUs, primary and secondary instances.\n");

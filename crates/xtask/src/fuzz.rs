@@ -4,10 +4,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-
-use crate::arguments::Arguments;
-use crate::places;
-use crate::run::must_run;
+use chores::arguments::Arguments;
+use chores::places;
+use chores::run::must_run;
 
 const TARGETS: [&str; 5] = ["text", "iallocator", "rapi", "luxi", "mond"];
 

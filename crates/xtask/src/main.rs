@@ -1,49 +1,26 @@
 //! The project's own chores, run as `cargo xtask CHORE`: test, compare with the reference, measure, show.
 //!
-//! One chore, one file. Chores may install what they need (Debian packages), and never pass by skipping.
+//! One chore, one file, or a [program](programs) of its own. Chores may install what they need (Debian packages), and never
+//! pass by skipping.
 
-mod advisories;
-mod arguments;
-mod bench;
-mod captures;
-mod compare;
 mod console;
 #[cfg(test)]
 mod criteria;
 mod demo;
-mod differential;
-mod execution;
-mod feasibility;
 mod fuzz;
-mod generate;
-mod json;
-mod kinds;
-mod known;
-mod lab;
-mod leasing;
-mod listening;
-mod live;
-mod luxi_server;
 mod package;
-mod places;
-mod processor;
-mod random;
-mod run;
-mod shrink;
-mod soak;
+mod programs;
 mod sqlx_prepare;
-mod tally;
 mod test;
-mod vectors;
 #[cfg(test)]
 mod words;
-mod write_case;
-mod write_cluster;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use arguments::Arguments;
+use chores::arguments::Arguments;
+
+use self::programs::Program;
 
 const HELP: &str = "\
 The project's own chores.
@@ -164,45 +141,33 @@ ALLOT_REFERENCE (the reference's executable), CARGO_TARGET_DIR.
 ";
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::new(std::env::args().skip(1));
-    if arguments.switch("--help") || arguments.switch("-h") {
-        print!("{HELP}");
-        return ExitCode::SUCCESS;
-    }
-    match dispatch(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    chores::program::main(HELP, dispatch)
 }
 
 fn dispatch(mut arguments: Arguments) -> Result<()> {
-    match arguments.word().as_deref() {
-        Some("test") => test::main(arguments),
-        Some("differential") => differential::main(arguments),
-        Some("soak") => soak::main(arguments),
-        Some("vectors") => vectors::main(arguments),
-        Some("captures") => captures::main(arguments),
-        Some("execution") => execution::main(arguments),
-        Some("feasibility") => feasibility::main(arguments),
-        Some("advisories") => advisories::main(arguments),
-        Some("leasing") => leasing::main(arguments),
-        Some("fuzz") => fuzz::main(arguments),
-        Some("bench") => bench::main(arguments),
-        Some("lab") => lab::main(arguments),
-        Some("console") => console::main(arguments),
-        Some("demo") => demo::main(arguments),
-        Some("case") => write_case::main(arguments),
-        Some("serve") => live::main(arguments),
-        Some("package") => package::main(arguments),
-        Some("sqlx-prepare") => sqlx_prepare::main(arguments),
-        Some("cluster") => write_cluster::main(arguments),
-        Some(other) => bail!("no chore is called '{other}'; see cargo xtask --help"),
-        None => {
-            print!("{HELP}");
-            Ok(())
+    let Some(chore) = arguments.word() else {
+        print!("{HELP}");
+        return Ok(());
+    };
+    match chore.as_str() {
+        "test" => test::main(arguments),
+        "fuzz" => fuzz::main(arguments),
+        "console" => console::main(arguments),
+        "demo" => demo::main(arguments),
+        "package" => package::main(arguments),
+        "sqlx-prepare" => sqlx_prepare::main(arguments),
+        "advisories" => Program::Advisories.become_it(arguments.rest()),
+        "bench" => Program::Bench.become_it(arguments.rest()),
+        _ => {
+            let rest = arguments.rest();
+            let program = match chore.as_str() {
+                "leasing" | "lab" => Program::E2e,
+                "soak" if rest.iter().any(|word| word == "leases") => Program::E2e,
+                "differential" | "soak" | "vectors" | "captures" | "execution" | "feasibility" | "case"
+                | "serve" | "cluster" => Program::Differential,
+                other => bail!("no chore is called '{other}'; see cargo xtask --help"),
+            };
+            program.become_it([chore].into_iter().chain(rest))
         }
     }
 }

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-
-use crate::arguments::Arguments;
-use crate::console;
-use crate::leasing::cases::Cases;
-use crate::places::{need_program, ours, released, root, target};
-use crate::run::{Executable, must_run, output_of, write};
-use crate::tally::Tally;
+use chores::arguments::Arguments;
+use chores::cases::Cases;
+use chores::console;
+use chores::places::{need_program, ours, released, root, target};
+use chores::run::{Executable, must_run, output_of, write};
+use chores::tally::Tally;
 
 /// Where the links are: first in `PATH`, they take the place of Ganeti's programs, and nowhere otherwise.
 const LINKS: &str = "usr/lib/allot/ganeti";

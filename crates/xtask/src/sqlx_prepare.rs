@@ -10,11 +10,10 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use anyhow::{Context, Error, Result, ensure};
+use chores::arguments::Arguments;
+use chores::places::{cargo, need_postgres, need_program, root};
+use chores::run::must_run;
 use scratch_postgres::ScratchPostgres;
-
-use crate::arguments::Arguments;
-use crate::places::{cargo, need_postgres, need_program, root};
-use crate::run::must_run;
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {

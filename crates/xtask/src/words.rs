@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use chores::places::root;
+
 use crate::criteria::texts_in;
-use crate::places::root;
 
 /// Phrases that are not written any more, in lower case, and what to write.
 const RETIRED: [(&str, &str); 17] = [

@@ -1,23 +1,19 @@
-//! What a stage is: a name, how it is run, and what comes of it.
+//! What a stage is: a name, and who runs it how.
+
+use std::path::PathBuf;
 
 use anyhow::Result;
+use chores::run::Executable;
+use chores::stages::Outcome;
 
-use crate::run::Executable;
-use crate::tally::Tally;
+use crate::programs::Program;
 
-/// What is compared.
+/// What runs stages, and what is tested.
 #[derive(Clone, Debug)]
 pub struct Programs {
+    /// This one, `xtask`.
+    pub this: PathBuf,
     pub ours: Executable,
-    pub reference: Executable,
-}
-
-/// What came of a stage.
-#[derive(Debug)]
-pub enum Outcome {
-    Counted(Tally),
-    /// It could not be run, and why.
-    Skipped(&'static str),
 }
 
 /// How a stage is run.
@@ -26,9 +22,9 @@ pub enum Check {
     /// A command that succeeds or fails.
     Command(fn() -> Result<()>),
     /// Many checks.
-    Counted(fn(&Programs) -> Result<Outcome>),
-    /// Many checks of the leasing service.
-    Leasing(fn(&Executable) -> Result<Tally>),
+    Checks(fn(&Executable) -> Result<Outcome>),
+    /// Many checks of another program, which knows the stage by its name.
+    Of(Program),
 }
 
 /// A part of the run that can be run by itself.
@@ -42,6 +38,10 @@ pub const fn command(name: &'static str, check: fn() -> Result<()>) -> Stage {
     Stage { name, check: Check::Command(check) }
 }
 
-pub const fn counted(name: &'static str, check: fn(&Programs) -> Result<Outcome>) -> Stage {
-    Stage { name, check: Check::Counted(check) }
+pub const fn checks(name: &'static str, check: fn(&Executable) -> Result<Outcome>) -> Stage {
+    Stage { name, check: Check::Checks(check) }
+}
+
+pub const fn of(program: Program, name: &'static str) -> Stage {
+    Stage { name, check: Check::Of(program) }
 }

@@ -1,0 +1,168 @@
+//! A cloud with many hosts and leases to come: the same requests in every run.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use chores::places::cargo;
+use chores::random::Random;
+use chores::run::output_of;
+use e2e::leasing::acknowledged::whole_hosts;
+use e2e::leasing::date::Minute;
+use e2e::leasing::http::{Answer, Caller, text};
+use futures::StreamExt as _;
+use futures::stream;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+/// Capabilities of each host.
+const CAPABILITIES: usize = 30;
+/// Requests under way at once while the cloud is filled.
+const AT_ONCE: usize = 8;
+/// Leases begin from then on, so that none begins while something is measured; in hours.
+const AHEAD_HOURS: i64 = 30 * 24;
+const YEAR_HOURS: i64 = 365 * 24;
+/// In how many years small leases begin.
+const YEARS: i64 = 4;
+/// Refused requests for one that is accepted, after which the cloud counts as full.
+const REFUSALS: usize = 4;
+
+/// What to ask for next.
+#[derive(Debug)]
+pub struct Cloud {
+    hosts: usize,
+    random: Random,
+    origin: Minute,
+}
+
+impl Cloud {
+    /// A cloud of so many hosts.
+    pub fn new(hosts: usize) -> Self {
+        Self { hosts, random: Random::new(1), origin: Minute::now().plus(AHEAD_HOURS * 60) }
+    }
+
+    /// The minute in which leases that were asked for begin at the earliest.
+    pub fn origin(&self) -> Minute {
+        self.origin
+    }
+
+    /// How many hosts it has.
+    pub fn hosts(&self) -> usize {
+        self.hosts
+    }
+
+    /// Takes all machines on, each with its capabilities.
+    pub fn take_on_hosts(&self, caller: &Caller) -> Result<()> {
+        let host = |id: usize| {
+            let mut host = json!({"id": id.to_string()});
+            for capability in 0..CAPABILITIES {
+                host[format!("capability{capability}")] = json!((id % (capability + 2)).to_string());
+            }
+            host
+        };
+        for answer in together(caller, "/v1/os-hosts", (1..=self.hosts).map(host)) {
+            answer?.expect(201)?;
+        }
+        Ok(())
+    }
+
+    /// Enters leases of one host for some hours, of which very many fit, into the database of a service that is
+    /// stopped and has none: asking for them would take longer than measuring.
+    pub fn enter(&self, database: &Path, leases: usize) -> Result<()> {
+        let mut example = cargo();
+        example
+            .args(["run", "--quiet", "--package", "store-sqlite", "--example", "fill", "--"])
+            .arg(database);
+        example.args([leases.to_string(), self.origin.instant().as_second().to_string(), YEARS.to_string()]);
+        output_of(&mut example).map(drop)
+    }
+
+    /// Asks for leases until so many are accepted.
+    pub fn fill(&mut self, caller: &Caller, leases: usize) -> Result<()> {
+        let (mut accepted, mut refused) = (0, 0);
+        while accepted < leases {
+            let requests: Vec<Value> = (0..(leases - accepted).min(1000)).map(|_| self.lease()).collect();
+            for answer in together(caller, "/v1/leases", requests) {
+                match answer? {
+                    Answer { status: 201, .. } => accepted += 1,
+                    answer if answer.is_shortage() => refused += 1,
+                    answer => bail!("a lease was answered with {}", answer.status),
+                }
+            }
+            if refused > REFUSALS * (accepted + 1000) {
+                bail!("only {accepted} of {leases} leases fit on {} hosts", self.hosts);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for so many leases of some hosts that begin at once and last for some days.
+    pub fn begin(&mut self, caller: &Caller, leases: usize) -> Result<()> {
+        let lease = |_| {
+            let hosts = self.random.between(1, 3) as usize;
+            let end = Minute::now().plus(60 * self.random.between(48, 24 * 20));
+            json!({"name": "measured", "start_date": "now", "end_date": end.sent(),
+                   "reservations": [whole_hosts(hosts, hosts)]})
+        };
+        let requests: Vec<Value> = (0..leases).map(lease).collect();
+        together(caller, "/v1/leases", requests).into_iter().try_for_each(|answer| {
+            let answer = answer?;
+            if answer.is_shortage() { Ok(()) } else { answer.expect(201).map(drop) }
+        })
+    }
+
+    /// A lease as people ask for: some hosts, perhaps with a certain capability, or room for some instances.
+    pub fn lease(&mut self) -> Value {
+        let reservation = if self.random.chance(33) {
+            json!({"resource_type": "virtual:instance", "vcpus": 4, "memory_mb": 8192, "disk_gb": 20,
+                   "amount": self.random.between(1, 20), "affinity": null, "resource_properties": ""})
+        } else {
+            let hosts = self.random.between(1, 8) as usize;
+            let wanted = format!(r#"["==", "$capability2", "{}"]"#, self.random.below(4));
+            let wanted = if self.random.chance(33) { wanted } else { String::new() };
+            let mut reservation = whole_hosts(hosts, hosts);
+            reservation["resource_properties"] = json!(wanted);
+            reservation
+        };
+        let hours = self.random.between(1, 168);
+        self.of(&reservation, YEAR_HOURS, hours)
+    }
+
+    /// A lease of so many hosts that it is refused more often than not: most of all, or of those with a capability.
+    pub fn wide_lease(&mut self) -> Value {
+        let share = self.random.between(60, 95) as usize;
+        let (all, wanted) = if self.random.chance(50) {
+            (self.hosts, String::new())
+        } else {
+            (self.hosts / 4, format!(r#"["==", "$capability2", "{}"]"#, self.random.below(4)))
+        };
+        let hosts = (all * share / 100).max(1);
+        let mut reservation = whole_hosts(hosts, hosts);
+        reservation["resource_properties"] = json!(wanted);
+        let hours = self.random.between(1, 168);
+        self.of(&reservation, YEAR_HOURS, hours)
+    }
+
+    /// A lease of one host for some hours.
+    pub fn small_lease(&mut self) -> Value {
+        let hours = self.random.between(1, 24);
+        self.of(&whole_hosts(1, 1), YEARS * YEAR_HOURS, hours)
+    }
+
+    fn of(&mut self, reservation: &Value, within_hours: i64, hours: i64) -> Value {
+        let start = self.origin.plus(60 * self.random.between(0, within_hours));
+        json!({"name": "measured", "start_date": start.sent(), "end_date": start.plus(60 * hours).sent(),
+               "reservations": [reservation]})
+    }
+}
+
+/// Sends requests, some at once, and returns the answers in the order in which they came.
+pub fn together(caller: &Caller, path: &str, bodies: impl IntoIterator<Item = Value>) -> Vec<Result<Answer>> {
+    let http = caller.http();
+    let send = |body: Value| async move { http.send(Method::POST, path, Some(&body)).await };
+    caller.wait(stream::iter(bodies).map(send).buffer_unordered(AT_ONCE).collect())
+}
+
+/// The identifier of a lease in an answer.
+pub fn id(answer: &Value) -> Result<String> {
+    text(&answer["lease"], "id").map(str::to_owned).context("no lease in the answer")
+}

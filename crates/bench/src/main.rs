@@ -1,0 +1,55 @@
+//! `cargo xtask bench`: what the programs cost, and how good their answers are.
+
+mod calendar;
+mod fill;
+mod hostile;
+mod hunts;
+mod instructions;
+mod leases;
+mod measure;
+mod placement;
+mod quality;
+mod scaling;
+mod workload;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use chores::arguments::Arguments;
+use chores::program;
+use chores::stages::{self, Stage};
+use chores::tally::Tally;
+
+const HELP: &str = "\
+What the programs cost, and how good their answers are.
+
+Usage: bench WHAT [OPTIONS]
+
+cargo xtask --help has all that can be measured, and cargo xtask builds this program before it runs it.
+";
+
+/// Those that are a stage of `cargo xtask test`.
+const STAGES: [Stage<Tally>; 1] = [("instructions", instructions::check)];
+
+fn main() -> ExitCode {
+    program::main(HELP, dispatch)
+}
+
+fn dispatch(mut arguments: Arguments) -> Result<()> {
+    match arguments.word().as_deref() {
+        Some("calendar") => calendar::main(arguments),
+        Some("fill") => fill::main(arguments),
+        Some("hostile") => hostile::main(arguments),
+        Some("hunts") => hunts::main(arguments),
+        Some("leases") => leases::main(arguments),
+        Some("placement") => placement::main(arguments),
+        Some("quality") => quality::main(arguments),
+        Some("scaling") => scaling::main(arguments),
+        Some("instructions") => instructions::main(arguments),
+        Some("workload") => workload::main(arguments),
+        Some("test") => stages::main(arguments, &STAGES),
+        _ => bail!(
+            "bench what? calendar, fill, hostile, hunts, leases, placement, quality, scaling, instructions or workload"
+        ),
+    }
+}

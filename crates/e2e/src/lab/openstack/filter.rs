@@ -1,0 +1,298 @@
+//! The fence `allot-filter`: Nova's scheduler asks the service which hosts a server may use.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use chores::cases::Cases;
+use chores::places;
+use chores::run::must_run;
+use serde_json::Value;
+
+use super::scheduler::{self, BLAZAR_AVAILABLE, BLAZAR_ENABLED};
+use super::site::{FREE_POOL, Site, ends_well, text_of, until};
+use super::watcher::{self, Stay};
+use super::{Lab, RESERVATION};
+use crate::lab::scripts;
+use crate::leasing::server::Server;
+
+/// What the filter comes in with, and its hash.
+const TOKEN: &str = "only for the filter of the lab";
+const HASH: &str = "c4ac867b34f238949d16926d15ede7581a6186f0dbe7cb50f018161542432eb7";
+
+/// How long the filter does not ask again after there was no answer, seconds.
+const PAUSE: u64 = 1;
+
+/// Where it is.
+const AVAILABLE: &str = "allot_nova.filter.AllotFilter";
+
+/// The ways to log in of a service that the filter asks.
+pub fn tokens(directory: &Path) -> Result<String> {
+    let file = directory.join("tokens.toml");
+    let known = format!(
+        "[[tokens]]\nsha256 = \"{HASH}\"\nuser = \"nova-scheduler\"\nproject = \"service\"\nroles = [\"admin\"]\n"
+    );
+    chores::run::write(&file, known.as_bytes())?;
+    Ok(format!("keystone,tokens:{}", file.display()))
+}
+
+/// What a service with this fence and preemptible servers is started with.
+pub const OPTIONS: [&str; 4] = ["--openstack-fence", "allot-filter", "--preemptible-enabled", "true"];
+
+/// With a closed free pool, then with an open one.
+pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
+    install(site.lab)?;
+    site.launch = site.launch.clone().with(OPTIONS);
+    let server = site.launch.start()?;
+    closed_pool(cases, site);
+    without_the_service(cases, site, server)?.stop()?;
+    site.launch = site.launch.clone().with(["--openstack-open-pool", "true"]);
+    let server = site.launch.start()?;
+    open_pool(cases, site);
+    those_that_are_paused(cases, site);
+    those_that_do_not_run(cases, site);
+    server.stop()?;
+    let impatient = ["--openstack-migration-time", "1s", "--limits-observe-interval", "1s"];
+    let server = site.launch.clone().with(impatient).start()?;
+    those_that_take_too_long(cases, site);
+    server.stop()?;
+    let server = site.launch.start()?;
+    // Last: builds that are given up count against a host for Nova's scheduler.
+    site.delete_all_servers()?;
+    watcher::check(cases, site, "preempt", Stay::Never);
+    cases.check("the service ends as it should with the filter too", || ends_well(server));
+    Ok(())
+}
+
+/// The scheduler has the filter in place of Blazar's, as the guide says.
+pub fn install(lab: &Lab) -> Result<()> {
+    let package = lab.root.join("allot-nova-package");
+    scripts::copy(&places::root().join("contrib/nova"), &package)?;
+    let mut install = Command::new(lab.program("uv"));
+    install.args(["pip", "install", "-q", "--reinstall", "--no-build-isolation", "-p"]);
+    must_run(install.arg(lab.program("python")).arg(&package))?;
+    let token = lab.root.join("allot.token");
+    chores::run::write(&token, TOKEN.as_bytes())?;
+    let port = lab.port + RESERVATION;
+    let section = format!(
+        ",AllotFilter\n[allot]\nurl=http://127.0.0.1:{port}\ntoken_file={}\npause={PAUSE}\nfree_pool={FREE_POOL}\n",
+        token.display()
+    );
+    scheduler::set(lab, &[(BLAZAR_AVAILABLE, AVAILABLE), (BLAZAR_ENABLED, &section)])
+}
+
+/// `host3` is not the service's, `host1` and `host2` are.
+fn closed_pool(cases: &mut Cases, site: &Site<'_>) {
+    cases.check("a regular server runs on a host that the service does not manage, and on no other", || {
+        site.allot("admin", "admin", &["host", "delete", "host3"])?;
+        until("the host stays in the free pool", || Ok(site.members(FREE_POOL)?.len() == 2))?;
+        for name in ["regular-1", "regular-2"] {
+            site.boot("bob", "chemistry", name, &["--flavor", "small"])?;
+            ensure!(site.host_of(name)? == "host3", "{name} runs on {}", site.host_of(name)?);
+        }
+        Ok(())
+    });
+    cases.check("preemptible servers run in the free pool, by their flavor or by a hint", || {
+        site.boot("bob", "chemistry", "spot", &["--flavor", "preempt"])?;
+        site.boot("bob", "chemistry", "hinted", &["--flavor", "small", "--hint", "preemptible=true"])?;
+        for name in ["spot", "hinted"] {
+            ensure!(site.host_of(name)? != "host3", "{name} is outside of the free pool");
+        }
+        Ok(())
+    });
+    cases.check("they leave for a lease, which its owner uses and nobody else", || {
+        let reservation =
+            site.lease("alice", "physics", "fenced", "resource_type=physical:host,min=2,max=2")?;
+        ensure!(!site.is_there("spot")? && !site.is_there("hinted")?, "preemptible servers are still there");
+        let hint = format!("reservation={reservation}");
+        let words = ["--flavor", "small", "--hint", &hint];
+        site.boot("alice", "physics", "owner-1", &words)?;
+        ensure!(site.host_of("owner-1")? != "host3", "it is outside of the lease");
+        site.refused("bob", "chemistry", "foreign", &words)?;
+        site.refused("bob", "chemistry", "no-room", &["--flavor", "preempt"])
+    });
+}
+
+/// The service is stopped, and started again.
+fn without_the_service(cases: &mut Cases, site: &Site<'_>, server: Server) -> Result<Server> {
+    server.stop()?;
+    cases.check("while the service is away servers run on hosts only that it does not manage", || {
+        site.boot("bob", "chemistry", "regular-3", &["--flavor", "small"])?;
+        ensure!(site.host_of("regular-3")? == "host3", "it runs on {}", site.host_of("regular-3")?);
+        site.refused("bob", "chemistry", "spot-away", &["--flavor", "preempt"])?;
+        let pools = site.nova("os-aggregates")?;
+        let pools = pools["aggregates"].as_array().context("no aggregates")?;
+        let pool = pools.iter().find(|pool| pool["metadata"]["blazar:owner"].is_string());
+        let reservation = pool.and_then(|pool| pool["name"].as_str()).context("no aggregate of the lease")?;
+        let hint = format!("reservation={reservation}");
+        site.refused("alice", "physics", "owner-away", &["--flavor", "small", "--hint", &hint])
+    });
+    let server = site.launch.start()?;
+    cases.check("when it is back the owner starts servers again, and the lease ends as any other", || {
+        sleep(Duration::from_secs(PAUSE + 1));
+        let hint = format!("reservation={}", site.until_active("fenced")?);
+        site.boot("alice", "physics", "owner-2", &["--flavor", "small", "--hint", &hint])?;
+        site.client("alice", "physics", &["reservation", "lease", "delete", "fenced"])?;
+        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 2))?;
+        ensure!(
+            !site.is_there("owner-1")? && !site.is_there("owner-2")?,
+            "servers of the lease are still there"
+        );
+        for name in ["regular-1", "regular-2", "regular-3"] {
+            ensure!(site.host_of(name)? == "host3", "{name} is somewhere else");
+        }
+        Ok(())
+    });
+    Ok(server)
+}
+
+/// Servers of others.
+const FOREIGN: [&str; 7] =
+    ["regular-1", "regular-2", "regular-3", "regular-4", "regular-5", "regular-6", "regular-7"];
+
+/// Anybody's servers are in the free pool, which a lease is to have a host of.
+fn open_pool(cases: &mut Cases, site: &Site<'_>) {
+    cases.check("a host is taken on with servers, and any server runs in an open pool", || {
+        site.admin_client(&["reservation", "host", "create", "host3"])?;
+        ensure!(site.members(FREE_POOL)?.len() == 3, "{:?}", site.members(FREE_POOL)?);
+        for name in &FOREIGN[3..5] {
+            site.boot("bob", "chemistry", name, &["--flavor", "small"])?;
+        }
+        let hosts = FOREIGN[..5].iter().map(|name| site.host_of(name)).collect::<Result<Vec<_>>>()?;
+        for host in ["host1", "host2", "host3"] {
+            ensure!(hosts.iter().any(|used| used == host), "nobody is on {host}: {hosts:?}");
+        }
+        Ok(())
+    });
+    cases.check("a best-effort lease has servers of others moved out of its way while they run", || {
+        hunt(site, "hunted", "10m")?;
+        let reservation = site.until_active("hunted")?;
+        let host = site.members(&reservation)?.pop().context("the lease has no host")?;
+        for name in &FOREIGN[..5] {
+            ensure!(site.host_of(name)? != host, "{name} is still on {host}");
+        }
+        let hint = format!("reservation={reservation}");
+        site.boot("alice", "physics", "hunter", &["--flavor", "small", "--hint", &hint])?;
+        ensure!(site.host_of("hunter")? == host, "the owner's server is outside of the lease");
+        site.boot("bob", "chemistry", "regular-6", &["--flavor", "small"])?;
+        ensure!(site.host_of("regular-6")? != host, "a foreign server runs in the lease");
+        site.client("alice", "physics", &["reservation", "lease", "delete", "hunted"])?;
+        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        ensure!(!site.is_there("hunter")?, "the owner's server is still there");
+        ensure!(FOREIGN[..6].iter().all(|name| site.host_of(name).is_ok()), "a foreign server is gone");
+        Ok(())
+    });
+}
+
+/// Has alice lease a host as soon as servers of others can be moved out of its way.
+fn hunt(site: &Site<'_>, name: &str, timeout: &str) -> Result<()> {
+    let words = ["lease", "create", name, "--type", "best-effort", "--timeout", timeout, "--hosts", "1"];
+    site.allot("alice", "physics", &[&words[..], &["--for", "1h"]].concat()).map(drop)
+}
+
+/// Where the servers of others are, which must all be in that state.
+fn places_of(site: &Site<'_>, names: &[&str], status: &str) -> Result<Vec<String>> {
+    let place = |name: &&str| {
+        let server = site.server(name)?;
+        ensure!(server["status"] == status, "{server}");
+        Ok(text_of(&server["OS-EXT-SRV-ATTR:host"]))
+    };
+    names.iter().map(place).collect()
+}
+
+/// Servers of others are on all hosts, and paused.
+fn those_that_are_paused(cases: &mut Cases, site: &Site<'_>) {
+    let bob = |word: &str| site.client("bob", "chemistry", &[&["server", word], &FOREIGN[..6]].concat());
+    cases.check("servers of others that are paused are moved out of a lease's way, and stay so", || {
+        bob("pause")?;
+        until("servers are not paused", || Ok(places_of(site, &FOREIGN[..6], "PAUSED").is_ok()))?;
+        hunt(site, "still", "10m")?;
+        let held = site.members(&site.until_active("still")?)?;
+        let places = places_of(site, &FOREIGN[..6], "PAUSED")?;
+        ensure!(held.len() == 1 && !places.contains(&held[0]), "{held:?} {places:?}");
+        bob("unpause")?;
+        site.client("alice", "physics", &["reservation", "lease", "delete", "still"])?;
+        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+    });
+}
+
+/// A second is too long for each live migration.
+fn those_that_take_too_long(cases: &mut Cases, site: &Site<'_>) {
+    cases.check(
+        "live migrations that take too long are aborted, and nothing is left when a lease gives up",
+        || {
+            site.client("alice", "physics", &["reservation", "lease", "delete", "quiet"])?;
+            until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+            // The free host would do.
+            let free = || -> Result<Option<String>> {
+                let places = places_of(site, &FOREIGN, "ACTIVE")?;
+                Ok(["host1", "host2", "host3"]
+                    .into_iter()
+                    .find(|host| !places.iter().any(|used| used == host))
+                    .map(str::to_owned))
+            };
+            if let Some(host) = free()? {
+                let words = ["--flavor", "small", "--availability-zone"];
+                let zone = format!("nova:{host}");
+                site.boot("admin", "admin", "regular-8", &[&words[..], &[&zone]].concat())?;
+            }
+            let before = places_of(site, &FOREIGN, "ACTIVE")?;
+            let live = || -> Result<Vec<Value>> {
+                let mut all = site.nova("os-migrations?migration_type=live-migration")?;
+                Ok(std::mem::take(all["migrations"].as_array_mut().context("no migrations")?))
+            };
+            let others = live()?.len();
+            // To move them takes two minutes at most, it is thought.
+            hunt(site, "hurried", "2m")?;
+            sleep(Duration::from_mins(1));
+            until("the lease does not give up", || Ok(site.alices("hurried")?["status"] == "ERROR"))?;
+            until("a server is not where it was", || {
+                Ok(places_of(site, &FOREIGN, "ACTIVE").is_ok_and(|places| places == before))
+            })?;
+            let mut all = live()?;
+            all.sort_by_key(|migration| migration["id"].as_u64());
+            let became: Vec<String> =
+                all[others..].iter().map(|migration| text_of(&migration["status"])).collect();
+            ensure!(!became.is_empty() && became.iter().all(|status| status == "cancelled"), "{became:?}");
+            ensure!(site.members(FREE_POOL)?.len() == 3 && site.closed()? == 0, "a host is still closed");
+            let pools = site.nova("os-aggregates")?;
+            let pools = pools["aggregates"].as_array().context("no aggregates")?;
+            ensure!(pools.iter().all(|pool| pool["metadata"]["blazar:owner"].is_null()), "{pools:?}");
+            Ok(())
+        },
+    );
+}
+
+/// Servers of others are on all hosts, and shut off; a lease is to have a host.
+fn those_that_do_not_run(cases: &mut Cases, site: &Site<'_>) {
+    let bob = |words: &[&str]| site.client("bob", "chemistry", &[words, &FOREIGN[..]].concat());
+    cases.check("servers of others that are shut off are moved out of a lease's way, and stay so", || {
+        site.boot("bob", "chemistry", FOREIGN[6], &["--flavor", "small"])?;
+        let hosts = FOREIGN.iter().map(|name| site.host_of(name)).collect::<Result<BTreeSet<_>>>()?;
+        ensure!(hosts.len() == 3, "a host is empty: {hosts:?}");
+        bob(&["server", "stop"])?;
+        let all_are_off = || {
+            let off = |name| Ok::<_, anyhow::Error>(site.server(name)?["status"] == "SHUTOFF");
+            FOREIGN.into_iter().try_fold(true, |all, name| Ok(all && off(name)?))
+        };
+        until("servers are not shut off", all_are_off)?;
+        hunt(site, "quiet", "10m")?;
+        let held = site.members(&site.until_active("quiet")?)?;
+        ensure!(held.len() == 1 && all_are_off()?, "{held:?}");
+        for name in FOREIGN {
+            ensure!(site.server(name)?["OS-EXT-SRV-ATTR:host"] != *held[0], "{name} is still on {held:?}");
+        }
+        let migrations = site.nova("os-migrations?migration_type=migration")?;
+        let migrations = migrations["migrations"].as_array().context("no migrations")?;
+        let confirmed = migrations.iter().filter(|migration| migration["status"] == "confirmed").count();
+        ensure!(confirmed > 0 && confirmed == migrations.len(), "{migrations:?}");
+        Ok(())
+    });
+    cases.check("they run again where they are now", || {
+        bob(&["server", "start"])?;
+        until("servers do not run again", || Ok(FOREIGN.iter().all(|name| site.host_of(name).is_ok())))
+    });
+}

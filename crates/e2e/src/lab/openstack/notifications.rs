@@ -1,0 +1,36 @@
+//! What Nova says on its message bus is seen at once.
+
+use std::path::Path;
+
+use anyhow::Result;
+use chores::cases::Cases;
+use chores::run::write;
+
+use super::site::{Site, ends_well, until};
+
+/// Hosts are not looked at by themselves for as long as this takes.
+const ROUND: &str = "1h";
+
+/// With the settings of the guide.
+pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<()> {
+    let file = directory.join("bus.url");
+    write(&file, site.lab.bus_url().as_bytes())?;
+    let file = file.display().to_string();
+    let bus = ["--message-bus-url-file", &file, "--message-bus-topics", ""];
+    let heard = ["--message-bus-nova-topics", "versioned_notifications", "--limits-observe-interval", ROUND];
+    let launch = site.launch.clone().with(bus).with(heard);
+    let server = launch.start()?;
+    let change = |line: &&str| line.contains("host health changed") && line.contains("host3");
+    let changes = || launch.said().lines().filter(change).count();
+    cases.check("a host that Nova's administrator disables has failed at once, and works again", || {
+        until("notifications are not heard", || Ok(launch.said().contains("hearing notifications")))?;
+        let before = changes();
+        for (word, count) in [("--disable", before + 1), ("--enable", before + 2)] {
+            site.admin_client(&["compute", "service", "set", word, "host3", "nova-compute"])?;
+            until("nothing is seen", || Ok(changes() == count))?;
+        }
+        Ok(())
+    });
+    cases.check("the service ends as it should with notifications too", || ends_well(server));
+    Ok(())
+}

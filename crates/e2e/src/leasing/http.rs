@@ -1,0 +1,239 @@
+//! A small client of the leasing service. It knows addresses and JSON, and nothing of the server's types, so
+//! that a fault there cannot hide itself here.
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+/// How long an answer is waited for.
+pub const LIMIT: Duration = Duration::from_mins(1);
+/// After that long a connection is not used again.
+pub const IDLE: Duration = Duration::from_secs(10);
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The body, if it is JSON; null else.
+    pub body: Value,
+}
+
+impl Answer {
+    /// The body, if the status is that.
+    pub fn expect(self, status: u16) -> Result<Value> {
+        if self.status == status {
+            return Ok(self.body);
+        }
+        bail!("answered {} where {status} was expected: {}", self.status, self.body)
+    }
+
+    /// Whether there are not enough hosts for what was asked for. The status is a setting, so the text tells.
+    pub fn is_shortage(&self) -> bool {
+        self.status >= 400 && self.message() == "Not enough hosts available"
+    }
+
+    /// What the service says about an error.
+    pub fn message(&self) -> &str {
+        self.body["error_message"].as_str().unwrap_or_default()
+    }
+}
+
+/// A connection pool to one service. Cheap to clone.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Http {
+    client: Client,
+    base: String,
+    token: Option<String>,
+}
+
+impl Http {
+    /// A client of the service at that address, without the `/v1`.
+    pub fn new(base: &str, limit: Duration) -> Result<Self> {
+        // Fails only if a provider was installed before, by an earlier client; it is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // The service closes idle connections as well, later: a request must not meet it doing so.
+        let builder = Client::builder().timeout(limit).pool_idle_timeout(IDLE).no_proxy();
+        let client = builder.build().context("no HTTP client")?;
+        Ok(Self { client, base: base.to_owned(), token: None })
+    }
+
+    /// The same with a token (`X-Auth-Token`).
+    pub fn with_token(self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self }
+    }
+
+    /// Sends a request to a path such as `/v1/leases`.
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer> {
+        let fetched = fetched(self.request(&method, path, body)).await;
+        Ok(answer(fetched.with_context(|| format!("{method} {path}"))?))
+    }
+
+    /// The same, of which repetitions with that key have no effect beside the first one's.
+    pub async fn send_once(&self, method: Method, path: &str, body: &Value, key: &str) -> Result<Answer> {
+        let fetched = fetched(self.request(&method, path, Some(body)).header("idempotency-key", key)).await;
+        Ok(answer(fetched.with_context(|| format!("{method} {path}"))?))
+    }
+
+    /// Sends a request; the status and the body as it came.
+    pub async fn fetch(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
+        fetched(self.request(&method, path, body)).await.with_context(|| format!("{method} {path}"))
+    }
+
+    /// Sends a request as a browser does, which takes compressed answers; the status and the body as it came.
+    pub async fn fetch_compressed(&self, path: &str) -> Result<(u16, Vec<u8>)> {
+        let request =
+            self.request(&Method::GET, path, None).header("accept-encoding", "gzip, deflate, br, zstd");
+        fetched(request).await.with_context(|| format!("GET {path}"))
+    }
+
+    fn request(&self, method: &Method, path: &str, body: Option<&Value>) -> RequestBuilder {
+        let request = self.client.request(method.clone(), format!("{}{path}", self.base));
+        let mut request = request.header("accept", "application/json");
+        if let Some(token) = &self.token {
+            request = request.header("x-auth-token", token);
+        }
+        match body {
+            Some(body) => request.header("content-type", "application/json").body(body.to_string()),
+            None => request,
+        }
+    }
+
+    /// Sends a request and waits for the answer.
+    pub fn call(
+        &self,
+        runtime: &Runtime,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer> {
+        runtime.block_on(self.send(method, path, body))
+    }
+}
+
+async fn fetched(request: RequestBuilder) -> Result<(u16, Vec<u8>), reqwest::Error> {
+    let answer = request.send().await?;
+    let status = answer.status().as_u16();
+    Ok((status, answer.bytes().await?.to_vec()))
+}
+
+fn answer((status, body): (u16, Vec<u8>)) -> Answer {
+    Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }
+}
+
+/// A client for code that does one thing after the other.
+#[derive(Debug)]
+#[must_use]
+pub struct Caller {
+    runtime: Runtime,
+    http: Http,
+}
+
+impl Caller {
+    /// A client of the service at that address.
+    pub fn new(base: &str) -> Result<Self> {
+        Self::impatient(base, LIMIT)
+    }
+
+    /// The same that does not wait longer than that for an answer.
+    pub fn impatient(base: &str, limit: Duration) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Self { runtime: runtime.context("no runtime")?, http: Http::new(base, limit)? })
+    }
+
+    /// The same with a token (`X-Auth-Token`).
+    pub fn with_token(self, token: &str) -> Self {
+        Self { http: self.http.with_token(token), ..self }
+    }
+
+    /// The figures of the service, as Prometheus reads them.
+    pub fn metrics(&self) -> Result<String> {
+        let (_, figures) = self.wait(self.http.fetch(Method::GET, "/metrics", None))?;
+        Ok(String::from_utf8_lossy(&figures).into_owned())
+    }
+
+    /// The value of a metric, which is named as its line has it: with labels.
+    pub fn figure(&self, name: &str) -> Result<f64> {
+        let text = self.metrics()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.with_context(|| format!("there is no {name}"))?.parse().context("no number")
+    }
+
+    /// The client itself, to send many requests at once.
+    pub fn http(&self) -> &Http {
+        &self.http
+    }
+
+    /// Waits for something.
+    pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// GET.
+    pub fn get(&self, path: &str) -> Result<Answer> {
+        self.http.call(&self.runtime, Method::GET, path, None)
+    }
+
+    /// POST.
+    pub fn post(&self, path: &str, body: &Value) -> Result<Answer> {
+        self.http.call(&self.runtime, Method::POST, path, Some(body))
+    }
+
+    /// PUT.
+    pub fn put(&self, path: &str, body: &Value) -> Result<Answer> {
+        self.http.call(&self.runtime, Method::PUT, path, Some(body))
+    }
+
+    /// DELETE.
+    pub fn delete(&self, path: &str) -> Result<Answer> {
+        self.http.call(&self.runtime, Method::DELETE, path, None)
+    }
+
+    /// The lease of that identifier.
+    pub fn lease(&self, id: &str) -> Result<Value> {
+        Ok(self.get(&format!("/v1/leases/{id}"))?.expect(200)?["lease"].take())
+    }
+
+    /// All leases.
+    pub fn leases(&self) -> Result<Vec<Value>> {
+        list(self.get("/v1/leases")?.expect(200)?, "leases")
+    }
+
+    /// All hosts.
+    pub fn hosts(&self) -> Result<Vec<Value>> {
+        list(self.get("/v1/os-hosts")?.expect(200)?, "hosts")
+    }
+
+    /// Waits until a lease has that status; an error after `limit`.
+    pub fn until_lease_is(&self, id: &str, status: &str, limit: Duration) -> Result<Value> {
+        let started = std::time::Instant::now();
+        loop {
+            let lease = self.lease(id)?;
+            if lease["status"] == status {
+                return Ok(lease);
+            }
+            if started.elapsed() > limit {
+                bail!("the lease is not {status} after {} s, but: {lease}", limit.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// The list in an envelope.
+pub fn list(mut envelope: Value, name: &str) -> Result<Vec<Value>> {
+    match envelope[name].take() {
+        Value::Array(items) => Ok(items),
+        _ => Err(anyhow!("no list '{name}' in the answer")),
+    }
+}
+
+/// The text of a member.
+pub fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str> {
+    value[name].as_str().with_context(|| format!("no text '{name}' in {value}"))
+}

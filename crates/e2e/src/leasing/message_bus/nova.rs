@@ -1,0 +1,104 @@
+//! What Nova's services publish: a look at the hosts that it is about follows at once.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use chores::cases::Cases;
+use chores::python::Python;
+use chores::run::{Executable, must_run};
+
+use super::broker::{Broker, USER};
+use super::{path, until};
+use crate::leasing::hooks::Hooks;
+use crate::leasing::server::{Launch, Server};
+
+/// What publishes as Nova does.
+const NOTIFY: &str = include_str!("../../../leasing/notify.py");
+
+/// Where Nova publishes them.
+const TOPIC: &str = "versioned_notifications";
+
+/// What the log says once notifications are heard.
+const HEARS: &str = "hearing notifications of the cloud";
+
+/// What it says, each time, while they are not.
+const HEARS_NOT: &str = "notifications of the cloud not heard";
+
+/// Hosts are not looked at by themselves for as long as the stage takes.
+const ROUND: &str = "1h";
+
+/// In a directory that is empty.
+pub fn heard(cases: &mut Cases, ours: &Executable, directory: &Path, broker: &mut Broker) -> Result<()> {
+    let nova = Nova { directory, url: format!("rabbit://{USER}@{}//", broker.address()) };
+    let hooks = Hooks::new(directory, 2)?;
+    // A host is broken for as long as there is such a file.
+    let check = format!(
+        "\n[hooks.check]\nexec = [\"sh\", \"-c\", \"test ! -e '{}'/$ALLOT_HOST.broken || echo '{{\\\"healthy\\\": false}}'\"]\n",
+        directory.display()
+    );
+    OpenOptions::new().append(true).open(hooks.config())?.write_all(check.as_bytes())?;
+    let file = directory.join("bus.url");
+    fs::write(&file, &nova.url)?;
+    let launch = Launch::new(ours, directory).with_hooks(&hooks).with(["--message-bus-url-file"]);
+    let launch = launch.with([path(&file)]).with(["--message-bus-nova-topics", TOPIC]);
+    // Nothing is published: what nobody reads would pile up.
+    let launch = launch.with(["--message-bus-topics", "", "--limits-observe-interval", ROUND]);
+    let server = launch.start()?;
+    let hosts = server.caller().post("/v1/os-hosts", &serde_json::json!({"id": "1"}))?.expect(201)?;
+    let host = hosts["host"]["service_name"].as_str().context("no name of a host")?.to_owned();
+    let broken = directory.join(format!("{host}.broken"));
+    cases.check("a service that nobody publishes for says so, and goes on asking", || {
+        until("the log says it", || Ok(launch.said().contains("has no exchange nova")))?;
+        nova.says("service.update", "elsewhere")?;
+        until("it hears", || Ok(launch.said().contains(HEARS)))
+    });
+    cases.check("a host that Nova says something of is looked at at once, and no other", || {
+        fs::write(&broken, "")?;
+        nova.says("service.update", "elsewhere")?;
+        until("it is counted", || Ok(server.caller().figure("allot_cloud_notifications_total")? > 0.0))?;
+        sleep(Duration::from_secs(2));
+        ensure!(failed(&server)? == 0.0, "the host is looked at although nothing was said of it");
+        nova.says("service.update", &host)?;
+        until("the host has failed", || Ok(failed(&server)? == 1.0))
+    });
+    cases.check("it hears again once the broker is back", || {
+        let before = launch.said().matches(HEARS_NOT).count();
+        broker.kill()?;
+        until("the log says it", || Ok(launch.said().matches(HEARS_NOT).count() > before))?;
+        broker.restart()?;
+        // What publishes gives up if the broker is not ready, and there is no exchange before that.
+        until("it hears again", || {
+            nova.says("service.update", "elsewhere")?;
+            Ok(launch.said().matches(HEARS).count() > 1)
+        })?;
+        fs::remove_file(&broken)?;
+        nova.says("instance.delete.end", &host)?;
+        until("the host works", || Ok(failed(&server)? == 0.0))
+    });
+    let status = server.stop()?;
+    ensure!(status.success(), "the service ends with {status}");
+    Ok(())
+}
+
+/// Who publishes.
+struct Nova<'a> {
+    directory: &'a Path,
+    url: String,
+}
+
+impl Nova<'_> {
+    fn says(&self, event_type: &str, host: &str) -> Result<()> {
+        let script = self.directory.join("notify.py");
+        fs::write(&script, NOTIFY)?;
+        let mut command = Python::for_message_bus()?.program("python", self.directory);
+        must_run(command.arg(&script).args([&self.url, TOPIC, event_type, host]))
+    }
+}
+
+fn failed(server: &Server) -> Result<f64> {
+    server.caller().figure("allot_failed_hosts")
+}

@@ -1,0 +1,225 @@
+//! A disk without room: clients are told, nothing that was acknowledged is lost, and with room it goes on.
+//!
+//! Where a file system of its own can be mounted (as root, or in a name space), that is filled. Elsewhere the
+//! process may only write files up to a size.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use chores::cases::Cases;
+use chores::places;
+use chores::run::{Executable, output_of};
+use serde_json::json;
+
+use crate::leasing::acknowledged::{Acknowledged, of_hosts};
+use crate::leasing::date::Minute;
+use crate::leasing::http::Caller;
+use crate::leasing::server::{Launch, Server};
+
+/// How large the file system is.
+const DISK_MIB: u32 = 16;
+/// What is left of it where there is little room: some commits fit into it.
+const LITTLE_KIB: u64 = 512;
+/// How large a file may become where none can be mounted.
+const FILE_KIB: u64 = 2048;
+/// Leases that certainly do not fit into what is left.
+const MOST_LEASES: usize = 20_000;
+/// How long the service may take to notice that there is room.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs the checks.
+pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let disk = Disk::new(&directory.path().join("disk"))?;
+    println!("full disk: {}", disk.described());
+    let launch = Launch::new(ours, directory.path());
+    let launch = launch.with_database(&disk.database()).through(disk.words());
+    let server = launch.start()?;
+    server.caller().post("/v1/os-hosts", &json!({"id": "1"}))?.expect(201)?;
+    let mut acknowledged = Acknowledged::default();
+    acknowledged.create(server.caller(), 1)?.expect(201)?;
+    if disk.ballast()?.is_some() {
+        cases.check("a disk that is nearly full is told by /readyz before a write fails", || {
+            disk.fill(&server)?;
+            disk.make_little_room()?;
+            server.caller().get("/readyz")?.expect(503)?;
+            acknowledged.created(server.caller().post("/v1/leases", &far_away(MOST_LEASES)))?.expect(201)?;
+            disk.make_room(&server)?;
+            server.caller().get("/readyz")?.expect(200).map(drop)
+        });
+    }
+    cases.check("a full disk is an error to clients, and not the end of the service", || {
+        disk.fill(&server)?;
+        fill_with_leases(server.caller(), &mut acknowledged)?;
+        acknowledged.all_there(server.caller())?;
+        disk.make_room(&server)
+    });
+    cases.check("with room again, leases are accepted again", || {
+        let started = Instant::now();
+        loop {
+            let answer = acknowledged.created(server.caller().post("/v1/leases", &far_away(0)))?;
+            if answer.status == 201 {
+                return Ok(());
+            }
+            ensure!(started.elapsed() < PATIENCE, "it is still refused: {answer:?}\n{}", server.last_lines());
+            sleep(Duration::from_millis(100));
+        }
+    });
+    cases.check(
+        "what was acknowledged before, during and after a full disk is there after a power cut",
+        || {
+            acknowledged.all_there(server.caller())?;
+            server.kill()?;
+            let again = launch.start()?;
+            acknowledged.all_there(again.caller())
+        },
+    );
+    Ok(())
+}
+
+/// Asks for leases until one is refused for want of room.
+fn fill_with_leases(caller: &Caller, acknowledged: &mut Acknowledged) -> Result<()> {
+    for number in 0..MOST_LEASES {
+        let answer = acknowledged.created(caller.post("/v1/leases", &far_away(number)))?;
+        match answer.status {
+            201 => {}
+            500..=599 => {
+                ensure!(!answer.message().is_empty(), "no message: {answer:?}");
+                return Ok(());
+            }
+            _ => bail!("answered {answer:?}"),
+        }
+    }
+    bail!("{MOST_LEASES} leases were accepted without room for them")
+}
+
+/// A lease of nothing, which needs room all the same.
+fn far_away(number: usize) -> serde_json::Value {
+    let start = Minute::now().plus(60 * 24 * 100 + number as i64);
+    let mut lease = of_hosts(&start.sent(), 1, &start.plus(1).sent());
+    lease["reservations"] = json!([]);
+    lease
+}
+
+/// How room is taken away.
+#[derive(Debug)]
+enum Disk {
+    /// A file system in memory, mounted on the directory in a name space that this process keeps.
+    Mounted(PathBuf, Child),
+    /// A limit on the size of files.
+    Limited(PathBuf),
+}
+
+impl Disk {
+    fn new(directory: &Path) -> Result<Self> {
+        fs::create_dir(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        if let Some(keeper) = mount(directory)? {
+            return Ok(Self::Mounted(directory.to_owned(), keeper));
+        }
+        places::need_program("prlimit", "util-linux")?;
+        Ok(Self::Limited(directory.to_owned()))
+    }
+
+    fn described(&self) -> String {
+        match self {
+            Self::Mounted(..) => format!("a file system of {DISK_MIB} MiB"),
+            Self::Limited(_) => format!("files of at most {FILE_KIB} KiB, since nothing can be mounted here"),
+        }
+    }
+
+    fn database(&self) -> String {
+        let (Self::Mounted(directory, _) | Self::Limited(directory)) = self;
+        format!("sqlite://{}", directory.join("allot.db").display())
+    }
+
+    /// What the service is started through.
+    fn words(&self) -> Vec<String> {
+        match self {
+            Self::Mounted(_, keeper) => {
+                let target = keeper.id().to_string();
+                let words =
+                    ["nsenter", "--preserve-credentials", "--user", "--mount", "--target", &target, "--"];
+                words.map(str::to_owned).into()
+            }
+            // The signal of the limit is ignored, so that writing fails instead.
+            Self::Limited(_) => ["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"].map(str::to_owned).into(),
+        }
+    }
+
+    /// Leaves no room, or little.
+    fn fill(&self, server: &Server) -> Result<()> {
+        let Some(ballast) = self.ballast()? else {
+            return limit(server, &(FILE_KIB * 1024).to_string());
+        };
+        let mut file =
+            File::create(&ballast).with_context(|| format!("cannot write {}", ballast.display()))?;
+        let block = vec![0; 4096];
+        while file.write_all(&block).is_ok() {}
+        Ok(())
+    }
+
+    /// Takes a little of what fills a file system of its own away.
+    fn make_little_room(&self) -> Result<()> {
+        let Some(ballast) = self.ballast()? else { return Ok(()) };
+        let file = File::options().write(true).open(&ballast)?;
+        let size = file.metadata()?.len();
+        file.set_len(size.saturating_sub(LITTLE_KIB * 1024)).context("cannot make a little room")
+    }
+
+    fn make_room(&self, server: &Server) -> Result<()> {
+        match self.ballast()? {
+            Some(ballast) => fs::remove_file(ballast).context("cannot make room again"),
+            None => limit(server, "unlimited"),
+        }
+    }
+
+    /// A file that takes the room, in the name space's own view of the directory.
+    fn ballast(&self) -> Result<Option<PathBuf>> {
+        let Self::Mounted(directory, keeper) = self else { return Ok(None) };
+        let inside = directory.strip_prefix("/").context("the temporary directory has no absolute path")?;
+        Ok(Some(PathBuf::from(format!("/proc/{}/root", keeper.id())).join(inside).join("ballast")))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if let Self::Mounted(_, keeper) = self {
+            // The file system goes with the last process of the name space.
+            let _ = keeper.kill();
+            let _ = keeper.wait();
+        }
+    }
+}
+
+/// Mounts a file system in a new name space; none if that is not allowed here.
+fn mount(directory: &Path) -> Result<Option<Child>> {
+    if !places::has_program("unshare") || !places::has_program("nsenter") {
+        return Ok(None);
+    }
+    let script =
+        format!("mount -t tmpfs -o size={DISK_MIB}m allot \"$1\" && echo mounted && exec sleep infinity");
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"]).arg(directory);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut keeper = command.spawn().context("cannot run unshare")?;
+    let mut said = String::new();
+    if let Some(stdout) = keeper.stdout.take() {
+        BufReader::new(stdout).read_line(&mut said)?;
+    }
+    if said.trim() == "mounted" {
+        return Ok(Some(keeper));
+    }
+    keeper.wait()?;
+    Ok(None)
+}
+
+/// Limits the size of files that the service writes. Only the soft limit, so that it can be lifted.
+fn limit(server: &Server, bytes: &str) -> Result<()> {
+    let process = server.process().to_string();
+    output_of(Command::new("prlimit").args(["--pid", &process, &format!("--fsize={bytes}:")])).map(drop)
+}

@@ -1,0 +1,179 @@
+//! What goes wrong, one after the other: services die or are told to stop, the database is started again,
+//! connections break off.
+
+use std::fmt;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow, bail, ensure};
+use chores::random::Random;
+
+use super::cluster::{Cluster, NAMES};
+use super::proxy::Line;
+use super::verdict::Killed;
+use crate::leasing::hooks::Log;
+use crate::leasing::span::{Millis, Span};
+
+/// How long hooks take as a rule, and while a service is told to stop.
+pub const USUAL_HOOK: Duration = Duration::from_millis(300);
+pub const LONG_HOOK: Duration = Duration::from_millis(1500);
+/// Within that time some service hands something over.
+const UNTIL_BUSY: Duration = Duration::from_mins(1);
+/// How long a service or a line is gone, in milliseconds.
+const GONE_MILLIS: (i64, i64) = (500, 4000);
+/// How often connections break off, one after the other.
+const BREAKS: usize = 4;
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A service is killed in the middle of a hand-over, and started again after a while.
+    Kill,
+    /// All of them are, at once.
+    KillAll,
+    /// A service is told to stop in the middle of a hand-over, which it brings to its end.
+    Stop,
+    /// The database is started again, in good order.
+    Restart,
+    /// And as after a loss of power.
+    Crash,
+    /// The database ends all connections, several times.
+    Terminate,
+    /// The line between a service and the database is cut for a while.
+    Cut,
+    /// Nothing gets through on it for a while.
+    HoldUp,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Kill,
+        Self::Stop,
+        Self::Terminate,
+        Self::Restart,
+        Self::Cut,
+        Self::KillAll,
+        Self::HoldUp,
+        Self::Crash,
+    ];
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kill => "a service is killed",
+            Self::KillAll => "all services are killed",
+            Self::Stop => "a service is told to stop",
+            Self::Restart => "the database is started again",
+            Self::Crash => "the database crashes",
+            Self::Terminate => "the database ends all connections",
+            Self::Cut => "the line of a service to the database is cut",
+            Self::HoldUp => "nothing gets through on the line of a service to the database",
+        })
+    }
+}
+
+/// What went wrong so far.
+#[derive(Debug, Default)]
+pub struct Faults {
+    pub outages: Vec<Span>,
+    pub killed: Vec<Killed>,
+}
+
+impl Faults {
+    /// It goes wrong. Returns when everything works again, and how long that took.
+    pub fn happen(&mut self, fault: Fault, cluster: &mut Cluster, random: &mut Random) -> Result<Duration> {
+        let mut which = random.below(NAMES.len());
+        let gone = Duration::from_millis(random.between(GONE_MILLIS.0, GONE_MILLIS.1) as u64);
+        if matches!(fault, Fault::Kill | Fault::KillAll | Fault::Stop) {
+            which = until_one_is_busy(cluster, which)?;
+        }
+        let from = Millis::now();
+        match fault {
+            Fault::Kill => self.kill(cluster, &[which], gone)?,
+            Fault::KillAll => self.kill(cluster, &[0, 1, 2], Duration::ZERO)?,
+            Fault::Stop => stop(cluster, which)?,
+            Fault::Restart => cluster.postgres.restart_in_order().map_err(|error| anyhow!(error))?,
+            Fault::Crash => cluster.postgres.restart().map_err(|error| anyhow!(error))?,
+            Fault::Terminate => terminate(cluster, random)?,
+            Fault::Cut => hold(cluster, which, Line::Cut, gone),
+            Fault::HoldUp => hold(cluster, which, Line::HeldUp, gone),
+        }
+        cluster.until_all_work()?;
+        let outage = Span { from, to: Millis::now() };
+        self.outages.push(outage);
+        Ok(Duration::from_millis(outage.millis().max(0) as u64))
+    }
+
+    fn kill(&mut self, cluster: &mut Cluster, which: &[usize], gone: Duration) -> Result<()> {
+        let from = Millis::now();
+        for &number in which {
+            cluster.replicas[number].kill()?;
+        }
+        sleep(gone);
+        for &number in which {
+            let replica = &mut cluster.replicas[number];
+            replica.start_again()?;
+            let dead = Span { from, to: Millis::now() };
+            self.killed.push(Killed { service: replica.name.to_owned(), dead });
+        }
+        Ok(())
+    }
+}
+
+/// A service that is told to stop brings to its end what it has begun, and only then ends.
+fn stop(cluster: &mut Cluster, which: usize) -> Result<()> {
+    cluster.hooks.take(LONG_HOOK)?;
+    let which = until_one_is_busy(cluster, which)?;
+    let broken_off =
+        |log: Log| log.broken_off.into_iter().filter(|call| call.service == NAMES[which]).count();
+    let before = broken_off(cluster.hooks.log()?);
+    let gave_up_before = cluster.replicas[which].steps_given_up();
+    let stopped = cluster.replicas[which].stop();
+    cluster.hooks.take(USUAL_HOOK)?;
+    stopped?;
+    let log = cluster.hooks.log()?;
+    let left = log.running.iter().find(|call| call.service == NAMES[which]);
+    ensure!(left.is_none(), "it has ended, and what it began has not: {left:?}");
+    let (killed, gave_up) =
+        (broken_off(log) - before, cluster.replicas[which].steps_given_up() - gave_up_before);
+    ensure!(killed <= gave_up, "it gave up {gave_up} steps in time, and killed {killed} hooks when it ended");
+    cluster.replicas[which].start_again()
+}
+
+/// Waits until a service is handing a host over, or taking one back, and says which: that one, if it is.
+fn until_one_is_busy(cluster: &Cluster, which: usize) -> Result<usize> {
+    let started = Instant::now();
+    loop {
+        let log = cluster.hooks.log()?;
+        let mut services = (0..NAMES.len()).map(|offset| (which + offset) % NAMES.len());
+        if let Some(busy) =
+            services.find(|service| log.running.iter().any(|call| call.service == NAMES[*service]))
+        {
+            return Ok(busy);
+        }
+        if started.elapsed() > UNTIL_BUSY {
+            bail!("nothing was handed over for {} s", UNTIL_BUSY.as_secs());
+        }
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn terminate(cluster: &Cluster, random: &mut Random) -> Result<()> {
+    for _ in 0..BREAKS {
+        let ended = cluster.postgres.run(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'allot'",
+        );
+        ended.map_err(|error| anyhow!(error))?;
+        sleep(Duration::from_millis(random.between(20, 300) as u64));
+    }
+    Ok(())
+}
+
+fn hold(cluster: &Cluster, which: usize, line: Line, gone: Duration) {
+    let proxy = &cluster.replicas[which].proxy;
+    proxy.set(line);
+    sleep(gone);
+    proxy.set(Line::Whole);
+}
