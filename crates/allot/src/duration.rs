@@ -26,6 +26,20 @@ pub(crate) fn parse(text: &str) -> Option<SignedDuration> {
     (seconds <= MOST_SECONDS).then(|| SignedDuration::from_secs(seconds))
 }
 
+/// As it is written in one unit: the largest that it is a whole number of, and no weeks.
+pub(crate) fn show(duration: SignedDuration) -> String {
+    let mut units = UNITS.into_iter().filter(|(unit, _)| *unit != 'w');
+    let whole = units.find_map(|(unit, _)| show_in(duration, unit));
+    whole.filter(|_| !duration.is_zero()).unwrap_or_else(|| format!("{}s", duration.as_secs()))
+}
+
+/// As it is written in that unit, if it is a whole number of it.
+pub(crate) fn show_in(duration: SignedDuration, unit: char) -> Option<String> {
+    let (_, factor) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
+    let seconds = duration.as_secs();
+    (seconds % factor == 0).then(|| format!("{}{unit}", seconds / factor))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +58,14 @@ mod tests {
         for text in ["", "h", "2", "-1h", "1.5h", "2ü", "9999999999w", "99999999999999999999s", "1h 2m"] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn durations_are_written_in_the_largest_unit_or_in_a_certain_one() {
+        for text in ["0s", "90s", "30m", "2h", "36h", "7d", "36525d"] {
+            assert_eq!(parse(text).map(show).as_deref(), Some(text));
+        }
+        let hour = SignedDuration::from_hours(1);
+        assert_eq!((show_in(hour, 'm').as_deref(), show_in(hour, 'd')), (Some("60m"), None));
     }
 }

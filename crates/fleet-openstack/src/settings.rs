@@ -26,3 +26,19 @@ pub struct Settings {
     /// make; what is not made then has failed.
     pub image_time: SignedDuration,
 }
+
+impl Default for Settings {
+    /// `BlazarFilter`, the names that Blazar has by default, a minute for a host that is down, and an hour each for a
+    /// migration and for images.
+    fn default() -> Self {
+        Self {
+            fence: Fence::BlazarFilter,
+            hints: false,
+            free_pool: "freepool".to_owned(),
+            settle: Duration::from_secs(1),
+            failed_after: SignedDuration::from_mins(1),
+            migration_time: SignedDuration::from_hours(1),
+            image_time: SignedDuration::from_hours(1),
+        }
+    }
+}

@@ -1,16 +1,13 @@
 //! Settings of the server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use jiff::SignedDuration;
-use leases::enforcement::Enforcement;
-use leases::project::ProjectId;
-use leases::quota::LeaseQuota;
 use secrecy::SecretString;
+use service::Settings;
 
 /// The longest time that a listener, or a broker of a message bus, is given to answer.
 pub(crate) const LONGEST_ANSWER: Duration = Duration::from_mins(1);
@@ -28,8 +25,6 @@ pub struct Config {
     pub auth: AuthConfig,
     /// Rules that differ from the default policy: YAML, as oslo.policy writes it.
     pub policy_file: Option<PathBuf>,
-    /// Limits on leases.
-    pub enforcement: EnforcementConfig,
     /// Limits on requests.
     pub limits: Limits,
     /// Who is told of everything that happens.
@@ -55,6 +50,13 @@ impl Default for ShortageStatus {
     }
 }
 
+impl ShortageStatus {
+    /// The status as a number.
+    pub fn code(self) -> u16 {
+        self.0.as_u16()
+    }
+}
+
 impl TryFrom<u16> for ShortageStatus {
     type Error = &'static str;
 
@@ -76,7 +78,6 @@ impl Default for Config {
             tls: None,
             auth: AuthConfig::default(),
             policy_file: None,
-            enforcement: EnforcementConfig::default(),
             limits: Limits::default(),
             webhook: None,
             message_bus: None,
@@ -125,6 +126,13 @@ pub struct KeystoneConfig {
     pub cloud: openstack::Cloud,
     /// Where clients that are not let in are told to get a token.
     pub www_authenticate_uri: String,
+    /// How tokens are validated.
+    pub validation: TokenValidation,
+}
+
+/// How tokens of a cloud's Keystone are validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenValidation {
     /// How long a valid token is not asked about again: so long a token that is revoked goes on.
     pub cache_time: Duration,
     /// How many valid tokens are remembered, and how many wrong ones.
@@ -133,6 +141,17 @@ pub struct KeystoneConfig {
     pub outage_time: Duration,
     /// How many tokens Keystone is asked about at once.
     pub validations_at_once: usize,
+}
+
+impl Default for TokenValidation {
+    fn default() -> Self {
+        Self {
+            cache_time: Duration::from_mins(1),
+            cached_tokens: 10_000,
+            outage_time: Duration::from_mins(5),
+            validations_at_once: 16,
+        }
+    }
 }
 
 impl Default for AuthConfig {
@@ -164,37 +183,6 @@ pub enum AuthMethod {
     Keystone,
 }
 
-/// Limits on leases (API-enforcement).
-#[derive(Clone, Debug, Default)]
-pub struct EnforcementConfig {
-    /// The longest lease; no limit if absent.
-    pub max_lease_duration_seconds: Option<u32>,
-    /// Projects without limits on the length of leases.
-    pub exempt_projects: BTreeSet<String>,
-    /// How long before its end a lease may be extended; at any time if absent.
-    pub reservation_extension_window_seconds: Option<u32>,
-    /// How long leases of a project may last together, one after another; no limit if absent.
-    pub max_stack_seconds: Option<u32>,
-    /// What the leases of a project may take together.
-    pub quota: LeaseQuota,
-    /// A service that is asked about every lease.
-    pub external_service: Option<ExternalServiceConfig>,
-}
-
-impl EnforcementConfig {
-    /// The limits that need nobody to be asked.
-    pub fn rules(&self) -> Enforcement {
-        let seconds = |seconds: u32| SignedDuration::from_secs(seconds.into());
-        Enforcement {
-            max_lease_duration: self.max_lease_duration_seconds.map(seconds),
-            exempt_projects: self.exempt_projects.iter().cloned().map(ProjectId).collect(),
-            extension_window: self.reservation_extension_window_seconds.map(seconds),
-            max_stack: self.max_stack_seconds.map(seconds),
-            quota: self.quota,
-        }
-    }
-}
-
 /// A service that is asked about every lease, with Blazar's protocol.
 #[derive(Clone, Debug)]
 pub struct ExternalServiceConfig {
@@ -210,7 +198,7 @@ pub struct ExternalServiceConfig {
     /// Sent as `X-Auth-Token`, if there is one.
     pub token: Option<SecretString>,
     /// How long it may take to answer; then it counts as a refusal.
-    pub timeout_seconds: u32,
+    pub timeout: Duration,
     /// The `auth_url` of the context that it is told.
     pub auth_url: Option<String>,
     /// The `region_name` of the context that it is told.
@@ -226,7 +214,7 @@ impl ExternalServiceConfig {
             check_update_endpoint: None,
             on_end_endpoint: None,
             token: None,
-            timeout_seconds: ten(),
+            timeout: Settings::ENFORCER_TIMEOUT,
             auth_url: None,
             region_name: None,
         }

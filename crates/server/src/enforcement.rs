@@ -1,7 +1,5 @@
 //! Asking an external service about leases, with Blazar's protocol (API-enforcement).
 
-use std::time::Duration;
-
 use api::v1::{FloatingIp, Host, Lease, date};
 use async_trait::async_trait;
 use leases::lease::{Allocation, Reservation};
@@ -42,9 +40,9 @@ impl ExternalService {
         };
         // Fails only if some part of the process has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let timeout = Duration::from_secs(config.timeout_seconds.into());
         // Blazar follows no redirection of a POST either; an answer other than 204 is a refusal.
-        let client = Client::builder().timeout(timeout).redirect(reqwest::redirect::Policy::none()).build();
+        let client =
+            Client::builder().timeout(config.timeout).redirect(reqwest::redirect::Policy::none()).build();
         Ok(Self {
             client: client.map_err(|error| wrong(&error))?,
             check_create: endpoint(config.check_create_endpoint.as_ref(), "check-create")?,

@@ -52,8 +52,8 @@ pub use auth::{
 };
 pub use background::{hear_the_cloud, push_notifications};
 pub use config::{
-    AuthConfig, AuthMethod, Config, EnforcementConfig, ExternalServiceConfig, KeystoneConfig, Limits,
-    MessageBusConfig, PlacementConfig, RateLimit, ShortageStatus, TlsConfig, WebhookConfig,
+    AuthConfig, AuthMethod, Config, ExternalServiceConfig, KeystoneConfig, Limits, MessageBusConfig,
+    PlacementConfig, RateLimit, ShortageStatus, TlsConfig, TokenValidation, WebhookConfig,
 };
 pub use config_error::ConfigError;
 pub use enforcement::ExternalService;

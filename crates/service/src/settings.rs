@@ -90,6 +90,9 @@ pub struct Settings {
 impl Settings {
     /// How much work one decision may cost unless it is said.
     pub const DECISION_WORK: u64 = leases::work::DEFAULT_UNITS;
+
+    /// How long the external service may take to answer unless it is said.
+    pub const ENFORCER_TIMEOUT: Duration = Duration::from_secs(10);
 }
 
 impl Default for Settings {
@@ -112,7 +115,7 @@ impl Default for Settings {
             claim_time: SignedDuration::from_mins(2),
             steps_at_once: 256,
             delete_wait: Duration::from_secs(5),
-            enforcer_timeout: Duration::from_secs(10),
+            enforcer_timeout: Self::ENFORCER_TIMEOUT,
             longest_clock_skew: SignedDuration::from_secs(5),
             longest_absence: SignedDuration::from_hours(24 * 400),
             keep_records: SignedDuration::from_hours(24 * 30),

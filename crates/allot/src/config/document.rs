@@ -3,13 +3,14 @@
 
 use std::fmt::Write;
 
-use super::TABLE;
+use super::{Configuration, TABLE};
 
 const BEGIN: &str = "<!-- settings: generated, see crates/allot/src/config -->\n";
 const END: &str = "<!-- end of settings -->\n";
 
 /// A table for every section of the file.
 fn tables() -> String {
+    let defaults = Configuration::default();
     let mut text = String::new();
     let mut section = None;
     for setting in TABLE {
@@ -23,7 +24,7 @@ fn tables() -> String {
             text.push_str("| key | flag | variable | default | meaning |\n| --- | --- | --- | --- | --- |\n");
         }
         let name = setting.key.rsplit('.').next().unwrap_or_default();
-        let default = match setting.default {
+        let default = match &*setting.text(&defaults) {
             "" => String::new(),
             default => format!("`{default}`"),
         };

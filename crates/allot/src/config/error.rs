@@ -14,8 +14,6 @@ pub(crate) enum Origin {
     Variable(String),
     /// In the file, in a line.
     File { path: PathBuf, line: usize, key: String },
-    /// Nowhere.
-    Default(&'static str),
 }
 
 impl Origin {
@@ -25,7 +23,6 @@ impl Origin {
             Self::Flag(_) => "flag",
             Self::Variable(_) => "environment",
             Self::File { .. } => "file",
-            Self::Default(_) => "default",
         }
     }
 }
@@ -36,7 +33,6 @@ impl fmt::Display for Origin {
             Self::Flag(flag) => write!(f, "--{flag}"),
             Self::Variable(name) => write!(f, "environment variable {name}"),
             Self::File { path, line, key } => write!(f, "{}, line {line}, {key}", path.display()),
-            Self::Default(key) => write!(f, "{key}"),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! A setting.
 
+use super::configuration::Configuration;
+use crate::duration;
+
 /// A setting, as parsing, help and documentation need it.
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -7,12 +10,14 @@ pub(crate) struct Setting {
     pub key: &'static str,
     /// What stands for the value in help.
     pub value_name: &'static str,
-    /// As it would be written; nothing if there is none.
-    pub default: &'static str,
     /// What it is for, in a line or two.
     pub help: &'static str,
-    /// Whether a value will do.
-    pub check: fn(&str) -> Result<(), String>,
+    /// The unit that durations are shown in, if it is not the largest that will do.
+    pub unit: Option<char>,
+    /// Reads it into its place; otherwise says how it is to be written.
+    pub read: fn(&mut Configuration, &str) -> Result<(), String>,
+    /// What is in its place, as it is written.
+    pub show: fn(&Configuration) -> String,
 }
 
 /// Headings of the sections, in help and documentation.
@@ -41,6 +46,18 @@ const HEADINGS: [(&str, &str); 21] = [
 ];
 
 impl Setting {
+    /// What it is in that configuration, as it would be written; nothing if it is nothing.
+    pub(crate) fn text(&self, configuration: &Configuration) -> String {
+        let text = (self.show)(configuration);
+        let in_unit = self.unit.and_then(|unit| duration::show_in(duration::parse(&text)?, unit));
+        in_unit.unwrap_or(text)
+    }
+
+    /// Whether a value will do.
+    pub(crate) fn check(&self, text: &str) -> Result<(), String> {
+        (self.read)(&mut Configuration::default(), text)
+    }
+
     /// Its flag, without the hyphens before it.
     pub(crate) fn flag(&self) -> String {
         self.key.replace(['.', '_'], "-")

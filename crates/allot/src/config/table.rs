@@ -1,508 +1,564 @@
-//! All settings.
+//! All settings: what each is called, what it is for, and its place in the [`Configuration`](super::Configuration), where
+//! its default is.
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
-use api::v1::SettingOf;
-use leases::filters::{CustomFilter, Filter};
-use leases::hints::Hint;
-use leases::lease::EndAction;
-use leases::preemption::{Class, Mark};
-use leases::terms::BeforeEndAction;
-use leases::usage::Decimal;
-use openstack::Interface;
-use server::ShortageStatus;
-
-use super::error::ConfigError;
-use super::setting::Setting;
-use super::value::{
-    AuthChoice, Clusters, DatabaseChoice, FenceChoice, FleetChoice, Kept, LogFormat, Properties, Span,
-    TimingChoice, Value,
+use super::notation::{
+    AtLeast, Clusters, Forever, Gib, Notation, Plain, Seconds, ZeroForNone, ZeroOrNothing,
 };
-use super::values::Values;
+use super::setting::Setting;
 
-/// Makes the table and the struct that it is read into.
+/// Makes the table. A row has the key, what stands for the value in help, and the place; then how the value is written,
+/// if not as all of its kind (`as`), and the unit that durations are shown in, if not the largest that will do (`in`).
 macro_rules! settings {
-    ($( $(#[doc = $help:literal])+ $key:literal $field:ident: $kind:ty = $default:literal as $value_name:literal; )+) => {
-        /// The settings, read.
-        #[derive(Clone, Debug)]
-        pub(crate) struct Configuration {
-            $( $(#[doc = $help])+ pub $field: $kind, )+
-            /// All of them as administrators see them.
-            pub shown: Vec<SettingOf>,
-        }
-
-        impl Configuration {
-            /// What these values mean; `shown` is what administrators see of them.
-            pub(super) fn read(values: &Values, shown: Vec<SettingOf>) -> Result<Self, ConfigError> {
-                Ok(Self { $( $field: values.get($key, $default)?, )+ shown })
-            }
-        }
-
+    ($(
+        $(#[doc = $help:literal])+
+        $key:literal $value_name:literal =>
+            $part:ident $(. $field:tt)* $(as $notation:ident $(<$least:literal>)?)? $(in $unit:literal)?;
+    )+) => {
         /// The settings, in the order in which they are documented.
         pub(crate) const TABLE: &[Setting] = &[
             $( Setting {
                 key: $key,
                 value_name: $value_name,
-                default: $default,
                 help: concat!($($help),+),
-                check: |text| <$kind as Value>::parse(text).map(drop),
+                unit: unit!($($unit)?),
+                read: |configuration, text| {
+                    configuration.$part$(.$field)* =
+                        <notation!($($notation $(<$least>)?)?) as Notation<_>>::parse(text)?;
+                    Ok(())
+                },
+                show: |configuration| {
+                    <notation!($($notation $(<$least>)?)?) as Notation<_>>::show(&configuration.$part$(.$field)*)
+                },
             }, )+
         ];
     };
 }
 
+/// How a value is written.
+macro_rules! notation {
+    () => { Plain };
+    ($notation:ident $(<$least:literal>)?) => { $notation $(<$least>)? };
+}
+
+/// The unit that durations are shown in.
+macro_rules! unit {
+    () => {
+        None
+    };
+    ($unit:literal) => {
+        Some($unit)
+    };
+}
+
 settings! {
     /// Address and port where requests are taken
-    "listen" listen: SocketAddr = "127.0.0.1:1234" as "ADDR:PORT";
+    "listen" "ADDR:PORT" => server.listen;
     /// Address that clients reach the service at, for catalogues and links; without it, the one that they asked
-    "public_url" public_url: Option<String> = "" as "URL";
+    "public_url" "URL" => server.public_url;
     /// Where leases are kept: `sqlite://FILE`, `postgres://USER:PASSWORD@HOST,HOST/DATABASE`, which several
     /// services may share, or `memory`, which forgets all at the end
-    "database" database: DatabaseChoice = "sqlite://allot.db" as "DATABASE";
+    "database" "DATABASE" => database;
     /// What runs the machines: `simulated`, `openstack`, which drives Nova (see `[openstack]`), or `hooks:FILE`, which
     /// calls programs and web hooks as the file says
-    "fleet" fleet: FleetChoice = "simulated" as "FLEET";
+    "fleet" "FLEET" => fleet;
     /// Who may come in: `none` (everybody is the administrator; loopback addresses only), or `keystone` (a cloud's, see
     /// `[keystone]`), `tokens:FILE`, `basic:FILE`, `local-keystone:FILE` (users of a file get tokens of the service
     /// itself), or several of these with commas between them
-    "auth" auth: Vec<AuthChoice> = "none" as "METHOD";
+    "auth" "METHOD" => auth;
     /// How long a token that local-keystone issues is valid
-    "token_lifetime" token_lifetime: Span = "1h" as "DURATION";
+    "token_lifetime" "DURATION" => server.auth.token_lifetime_seconds as Seconds;
     /// File with keys that these tokens are signed with, one a line, of which the first signs and all are accepted;
     /// without it, the service makes keys and keeps them in the database
-    "token_key_file" token_key_file: Option<PathBuf> = "" as "FILE";
+    "token_key_file" "FILE" => server.auth.token_key_file;
     /// How long a session of the console lasts; one that was begun with a token ends no later than the token
-    "session_lifetime" session_lifetime: Span = "12h" as "DURATION";
+    "session_lifetime" "DURATION" => server.auth.session_lifetime_seconds as Seconds;
     /// Rules of access that differ from the default, as oslo.policy writes them (YAML)
-    "policy_file" policy_file: Option<PathBuf> = "" as "FILE";
+    "policy_file" "FILE" => server.policy_file;
     /// Name of this service among those that share a database; without it, that of the machine
-    "name" name: Option<String> = "" as "NAME";
+    "name" "NAME" => name;
     /// Name of the region that this service is of; leases that name another are refused
-    "region" region: Option<String> = "" as "NAME";
+    "region" "NAME" => service.rules.region;
 
     /// Status of answers that say that there is not enough of what is asked for: 400, 409 or 500. Azimuth's operator
     /// shows 400 and 500 to its user and asks again forever after any other; Blazar answers 500
-    "api.shortage_status" shortage_status: ShortageStatus = "400" as "STATUS";
+    "api.shortage_status" "STATUS" => server.shortage_status;
 
     /// Address of the cloud's Keystone, as `http://HOST:5000/v3`; with `auth = "keystone"`, its tokens are good here
-    "keystone.auth_url" keystone_auth_url: Option<String> = "" as "URL";
+    "keystone.auth_url" "URL" => keystone.login.auth_url;
     /// Name of the user that the service logs in as, to ask what tokens stand for; it needs the role `service`
-    "keystone.username" keystone_username: Option<String> = "" as "NAME";
+    "keystone.username" "NAME" => keystone.login.username;
     /// Domain of that user
-    "keystone.user_domain" keystone_user_domain: String = "Default" as "NAME";
+    "keystone.user_domain" "NAME" => keystone.login.user_domain;
     /// Project that the user logs in for
-    "keystone.project" keystone_project: String = "service" as "NAME";
+    "keystone.project" "NAME" => keystone.login.project;
     /// Domain of that project
-    "keystone.project_domain" keystone_project_domain: String = "Default" as "NAME";
+    "keystone.project_domain" "NAME" => keystone.login.project_domain;
     /// Identifier of an application credential to log in with instead of a user's name
-    "keystone.application_credential" keystone_application_credential: Option<String> = "" as "ID";
+    "keystone.application_credential" "ID" => keystone.login.application_credential;
     /// File with the user's password, or with the secret of the application credential; read at each login
-    "keystone.secret_file" keystone_secret_file: Option<PathBuf> = "" as "FILE";
+    "keystone.secret_file" "FILE" => keystone.login.secret_file;
     /// Authorities (PEM) that Keystone's certificate is of; without it, those of the system
-    "keystone.ca_file" keystone_ca_file: Option<PathBuf> = "" as "FILE";
+    "keystone.ca_file" "FILE" => keystone.login.ca_file;
     /// Where clients without a valid token are told to get one (`WWW-Authenticate`); without it, `keystone.auth_url`
-    "keystone.www_authenticate_uri" keystone_www_authenticate_uri: Option<String> = "" as "URL";
+    "keystone.www_authenticate_uri" "URL" => keystone.www_authenticate_uri;
     /// How long a request waits for Keystone
-    "keystone.timeout" keystone_timeout: Span = "5s" as "DURATION";
+    "keystone.timeout" "DURATION" => keystone.login.timeout;
     /// How long a valid token is not asked about again: as long as one that was revoked goes on
-    "keystone.cache_time" keystone_cache_time: Span = "60s" as "DURATION";
+    "keystone.cache_time" "DURATION" => keystone.validation.cache_time in 's';
     /// How many valid tokens are remembered, and how many wrong ones
-    "keystone.cached_tokens" keystone_cached_tokens: usize = "10000" as "N";
+    "keystone.cached_tokens" "N" => keystone.validation.cached_tokens;
     /// How much longer tokens that were valid go on while Keystone cannot be reached
-    "keystone.outage_time" keystone_outage_time: Span = "5m" as "DURATION";
+    "keystone.outage_time" "DURATION" => keystone.validation.outage_time;
     /// How many tokens Keystone is asked about at once
-    "keystone.validations_at_once" keystone_validations_at_once: usize = "16" as "N";
+    "keystone.validations_at_once" "N" => keystone.validation.validations_at_once;
 
     /// Address of the cloud's Keystone, as `http://HOST:5000/v3`; without it, `keystone.auth_url`
-    "openstack.auth_url" openstack_auth_url: Option<String> = "" as "URL";
+    "openstack.auth_url" "URL" => openstack.login.auth_url;
     /// Name of the user that Nova and Placement are asked as; it needs the role `admin`
-    "openstack.username" openstack_username: Option<String> = "" as "NAME";
+    "openstack.username" "NAME" => openstack.login.username;
     /// Domain of that user
-    "openstack.user_domain" openstack_user_domain: String = "Default" as "NAME";
+    "openstack.user_domain" "NAME" => openstack.login.user_domain;
     /// Project that the user logs in for
-    "openstack.project" openstack_project: String = "service" as "NAME";
+    "openstack.project" "NAME" => openstack.login.project;
     /// Domain of that project
-    "openstack.project_domain" openstack_project_domain: String = "Default" as "NAME";
+    "openstack.project_domain" "NAME" => openstack.login.project_domain;
     /// Identifier of an application credential to log in with instead of a user's name
-    "openstack.application_credential" openstack_application_credential: Option<String> = "" as "ID";
+    "openstack.application_credential" "ID" => openstack.login.application_credential;
     /// File with the user's password, or with the secret of the application credential; read at each login
-    "openstack.secret_file" openstack_secret_file: Option<PathBuf> = "" as "FILE";
+    "openstack.secret_file" "FILE" => openstack.login.secret_file;
     /// Authorities (PEM) that the certificates of the cloud's services are of; without it, `keystone.ca_file`
-    "openstack.ca_file" openstack_ca_file: Option<PathBuf> = "" as "FILE";
+    "openstack.ca_file" "FILE" => openstack.login.ca_file;
     /// Which addresses of the catalog are used: `public`, `internal` or `admin`
-    "openstack.interface" openstack_interface: Interface = "internal" as "INTERFACE";
+    "openstack.interface" "INTERFACE" => openstack.interface;
     /// What keeps others off the hosts of a lease: `blazar-filter`, `allot-filter`, `tenant` or `traits`
-    "openstack.fence" openstack_fence: FenceChoice = "blazar-filter" as "FENCE";
+    "openstack.fence" "FENCE" => openstack.fence;
     /// Whether servers of anybody may run in the free pool, and hosts are taken on with servers; only with
     /// `allot-filter`
-    "openstack.open_pool" openstack_open_pool: bool = "false" as "BOOL";
+    "openstack.open_pool" "BOOL" => openstack.open_pool;
     /// Flavors, by identifier or name, that each lease of hosts gets copies of to start servers with, separated by commas;
     /// without it, all public ones that are not preemptible; only with `traits`
-    "openstack.lease_flavors" openstack_lease_flavors: Vec<String> = "" as "LIST";
+    "openstack.lease_flavors" "LIST" => openstack.lease_flavors;
     /// Name of the free pool's aggregate, as in blazar-nova's `aggregate_freepool_name`; it is made if there is none
-    "openstack.free_pool" openstack_free_pool: String = "freepool" as "NAME";
+    "openstack.free_pool" "NAME" => openstack.driver.free_pool;
     /// How long Nova's schedulers may go by what they have read before an aggregate changed: so long a host stays
     /// closed after it, and is looked at again
-    "openstack.settle" openstack_settle: Span = "1s" as "DURATION";
+    "openstack.settle" "DURATION" => openstack.driver.settle;
     /// Hooks that switch compute hosts on and off, for `energy.enabled` (TOML; docs/openstack.md has one)
-    "openstack.power_file" openstack_power_file: Option<PathBuf> = "" as "FILE";
+    "openstack.power_file" "FILE" => openstack.power_file;
     /// How long a compute service has to be down, while most others are up, before its host counts as failed and its leases
     /// get another one; `0s` for at once
-    "openstack.failed_after" openstack_failed_after: Span = "1m" as "DURATION";
+    "openstack.failed_after" "DURATION" => openstack.driver.failed_after;
     /// How long a live migration that the service has asked for may take before it is aborted and its server stays where it
     /// is; `0s` for as long as Nova lets it
-    "openstack.migration_time" openstack_migration_time: Span = "1h" as "DURATION";
+    "openstack.migration_time" "DURATION" => openstack.driver.migration_time;
     /// How long it may take to make images of the servers on one host before they are deleted with their lease, if that is
     /// its end action or the one before its end; tried three times, then the lease goes on without those that are missing
-    "openstack.image_time" openstack_image_time: Span = "1h" as "DURATION";
+    "openstack.image_time" "DURATION" => openstack.driver.image_time;
     /// How long a request of the service waits for Nova or Placement; a page of 1000 servers may take some seconds
-    "openstack.timeout" openstack_timeout: Span = "60s" as "DURATION";
+    "openstack.timeout" "DURATION" => openstack.login.timeout in 's';
 
     /// Certificate and those that vouch for it (PEM); with it, HTTPS is spoken
-    "tls.certificate" tls_certificate: Option<PathBuf> = "" as "FILE";
+    "tls.certificate" "FILE" => tls.certificate;
     /// Private key of the certificate (PEM)
-    "tls.key" tls_key: Option<PathBuf> = "" as "FILE";
+    "tls.key" "FILE" => tls.key;
     /// Authorities (PEM) of which clients have to have a certificate; without it, they need none
-    "tls.client_ca" tls_client_ca: Option<PathBuf> = "" as "FILE";
+    "tls.client_ca" "FILE" => tls.client_ca;
 
     /// Racks of machines
-    "simulated.racks" simulated_racks: u32 = "2" as "N";
+    "simulated.racks" "N" => simulated.racks;
     /// Machines in each rack
-    "simulated.hosts_per_rack" simulated_hosts_per_rack: u32 = "4" as "N";
+    "simulated.hosts_per_rack" "N" => simulated.hosts_per_rack;
     /// What chance is drawn from
-    "simulated.seed" simulated_seed: u64 = "1" as "N";
+    "simulated.seed" "N" => simulated.seed;
     /// How long things take on the machines: lifelike, or immediate, for measurements of the service alone
-    "simulated.timing" simulated_timing: TimingChoice = "lifelike" as "TIMING";
+    "simulated.timing" "TIMING" => simulated.timing;
     /// Whether guests come and go, so that hosts have something to be emptied of
-    "simulated.background_load" simulated_background_load: bool = "false" as "BOOL";
+    "simulated.background_load" "BOOL" => simulated.background_load;
     /// Where it is kept what is on the machines; without it, in a file beside the database
-    "simulated.state_file" simulated_state_file: Option<PathBuf> = "" as "FILE";
+    "simulated.state_file" "FILE" => simulated.state_file;
 
     /// How long a host must be free before and after a lease of the whole host
-    "leases.cleaning_time" cleaning_time: Span = "0s" as "DURATION";
+    "leases.cleaning_time" "DURATION" => service.cleaning_time;
     /// How long guests of others have to shut down before they are deleted from a host that is handed over
-    "leases.grace" grace: Span = "1m" as "DURATION";
+    "leases.grace" "DURATION" => service.plan_rules.grace;
     /// How long before its end a lease is warned, and the action before the end is taken; 0s for never
-    "leases.before_end_lead" before_end_lead: Span = "60m" as "DURATION";
+    "leases.before_end_lead" "DURATION" => service.rules.before_end_lead as ZeroForNone in 'm';
     /// What is done before the end where a lease does not say: nothing or snapshot
-    "leases.before_end_action" before_end_action: BeforeEndAction = "nothing" as "ACTION";
+    "leases.before_end_action" "ACTION" => service.plan_rules.before_end;
     /// What becomes of guests at the end where neither a lease nor the free pool of its hosts says: delete, keep,
     /// snapshot or migrate. Blazar deletes them
-    "leases.end_action" end_action: EndAction = "delete" as "ACTION";
+    "leases.end_action" "ACTION" => service.end_action;
     /// How far ahead failed hosts are replaced; 0s for all the time to come
-    "leases.healing_interval" healing_interval: Span = "1h" as "DURATION";
+    "leases.healing_interval" "DURATION" => service.healing_interval.0 as ZeroForNone;
     /// How long a lease that is to start at once may take to; longer than leases.grace, or it does not start where
     /// preemptible guests are
-    "leases.immediate_wait" immediate_wait: Span = "90s" as "DURATION";
+    "leases.immediate_wait" "DURATION" => service.rules.deadlines.immediate;
     /// How long a lease that is to start as soon as possible may wait for its start where it does not say
-    "leases.best_effort_timeout" best_effort_timeout: Span = "1h" as "DURATION";
+    "leases.best_effort_timeout" "DURATION" => service.rules.deadlines.best_effort;
     /// The longest that it may say
-    "leases.best_effort_max_timeout" best_effort_max_timeout: Span = "7d" as "DURATION";
+    "leases.best_effort_max_timeout" "DURATION" => service.rules.deadlines.longest;
     /// Whether guests of others may be moved to other hosts for leases that are to start as soon as possible
-    "leases.hunts" hunts: bool = "true" as "BOOL";
+    "leases.hunts" "BOOL" => service.rules.hunting.enabled;
     /// Whether that leaves room for the guests of any one host that is lost
-    "leases.hunt_n_plus_one" hunt_n_plus_one: bool = "true" as "BOOL";
+    "leases.hunt_n_plus_one" "BOOL" => service.rules.hunting.n_plus_one;
     /// The longest that it may take to clear hosts for one lease
-    "leases.hunt_longest" hunt_longest: Span = "1h" as "DURATION";
+    "leases.hunt_longest" "DURATION" => service.rules.hunting.longest;
     /// How fast guests are copied to other hosts, MiB per second, to say how long it takes
-    "leases.hunt_speed" hunt_speed: u32 = "1000" as "N";
+    "leases.hunt_speed" "N" => service.rules.hunting.mib_per_second as AtLeast<1>;
     /// How many guests are moved at once for one lease
-    "leases.moves_at_once" moves_at_once: usize = "2" as "N";
+    "leases.moves_at_once" "N" => service.plan_rules.moves_at_once as AtLeast<1>;
     /// How long what is offered instead of what was refused is kept free for who wants it held; 0s for not at all
-    "leases.offer_hold" offer_hold: Span = "1m" as "DURATION";
+    "leases.offer_hold" "DURATION" => service.offer_hold;
     /// Refusals whose offers are held for one project at once; those of further ones are said and not held
-    "leases.offers_at_once" offers_at_once: usize = "5" as "N";
+    "leases.offers_at_once" "N" => service.offer_limits.at_once;
     /// Refusals whose offers are held for one project in an hour; those of further ones are said and not held
-    "leases.offers_hourly" offers_hourly: usize = "60" as "N";
+    "leases.offers_hourly" "N" => service.offer_limits.hourly;
     /// How far ahead a later start is looked for, to offer it
-    "leases.offers_ahead" offers_ahead: Span = "90d" as "DURATION";
+    "leases.offers_ahead" "DURATION" => service.offers_ahead;
     /// Leases that start sooner than this keep their hosts; later ones may get others, to make room
-    "leases.replan_notice" replan_notice: Span = "10m" as "DURATION";
+    "leases.replan_notice" "DURATION" => service.replan_notice;
     /// How many requests of a project may be on the waitlist
-    "leases.waitlist_limit" waitlist_limit: usize = "100" as "N";
+    "leases.waitlist_limit" "N" => service.waitlist_limit;
     /// Longest lease; without it, there is no limit
-    "leases.max_duration" max_duration: Option<Span> = "" as "DURATION";
+    "leases.max_duration" "DURATION" => service.rules.enforcement.max_lease_duration;
     /// How long before its end a lease may be extended, by up to the longest duration again; without it, at any
     /// time, and its whole length is limited
-    "leases.extension_window" extension_window: Option<Span> = "" as "DURATION";
+    "leases.extension_window" "DURATION" => service.rules.enforcement.extension_window;
     /// How long leases of a project on hosts of one free pool may last together, one after another or at the same time;
     /// without it, there is no limit
-    "leases.max_stack" max_stack: Option<Span> = "" as "DURATION";
+    "leases.max_stack" "DURATION" => service.rules.enforcement.max_stack;
     /// Projects without limits on the length of leases and without quotas of leases, separated by commas
-    "leases.exempt_projects" exempt_projects: Vec<String> = "" as "LIST";
+    "leases.exempt_projects" "LIST" => service.rules.enforcement.exempt_projects;
     /// How long leases are kept after they have ended; then they are gone as if they were deleted, and what they used
     /// stays in usage and billing. `forever` keeps them
-    "leases.keep" keep_leases: Kept = "90d" as "DURATION";
+    "leases.keep" "DURATION" => service.keep_leases as Forever;
 
     /// How long after its start a lease without any instance is warned of; without it, never
-    "housekeeping.unused_warning" unused_warning: Option<Span> = "" as "DURATION";
+    "housekeeping.unused_warning" "DURATION" => service.housekeeping.unused_warning;
     /// How long after its start such a lease ends, warned of before; without it, never
-    "housekeeping.unused_reclaim" unused_reclaim: Option<Span> = "" as "DURATION";
+    "housekeeping.unused_reclaim" "DURATION" => service.housekeeping.unused_reclaim;
     /// How long before the start and the end of a lease its owner is reminded; without it, never
-    "housekeeping.reminders" reminders: Option<Span> = "" as "DURATION";
+    "housekeeping.reminders" "DURATION" => service.housekeeping.reminder as ZeroOrNothing;
     /// How many hosts of a lease its owner may have exchanged
-    "housekeeping.swaps" swaps: u32 = "0" as "N";
+    "housekeeping.swaps" "N" => service.housekeeping.swaps;
     /// What hosts are like that are given to who asks for nothing in particular, unless there are none:
     /// `["!=", "$gpu", "yes"]`
-    "housekeeping.default_properties" default_properties: Option<Properties> = "" as "JSON";
+    "housekeeping.default_properties" "JSON" => service.housekeeping.default_properties;
     /// Project that maintenance of hosts is booked for; without it, none is
-    "housekeeping.maintenance_project" maintenance_project: Option<String> = "" as "PROJECT";
+    "housekeeping.maintenance_project" "PROJECT" => service.housekeeping.maintenance_project;
 
     /// How many leases that are not over a project may have; without it, there is no limit
-    "quota.leases" quota_leases: Option<u64> = "" as "N";
+    "quota.leases" "N" => service.rules.enforcement.quota.leases;
     /// How many whole hosts these may have at any one time
-    "quota.hosts" quota_hosts: Option<u64> = "" as "N";
+    "quota.hosts" "N" => service.rules.enforcement.quota.hosts;
     /// How many host-hours these may have: hosts times the hours from start to end
-    "quota.host_hours" quota_host_hours: Option<u64> = "" as "N";
+    "quota.host_hours" "N" => service.rules.enforcement.quota.host_hours;
     /// For how many instances these may have room at any one time
-    "quota.instances" quota_instances: Option<u64> = "" as "N";
+    "quota.instances" "N" => service.rules.enforcement.quota.instances;
 
     /// How many instances a project may have beside leases; without it, as many as there is room for. Preemptible ones
     /// are counted apart
-    "instances.quota" instance_quota: Option<u64> = "" as "N";
+    "instances.quota" "N" => service.quotas.regular.instances;
     /// How many virtual CPUs these may have together
-    "instances.quota_vcpus" instance_quota_vcpus: Option<u64> = "" as "N";
+    "instances.quota_vcpus" "N" => service.quotas.regular.vcpus;
     /// How much memory these may have together
-    "instances.quota_memory_gib" instance_quota_memory: Option<u64> = "" as "GIB";
+    "instances.quota_memory_gib" "GIB" => service.quotas.regular.memory_mib as Gib;
 
     /// Whether instances may be preemptible: they run on hosts of the free pool until the next lease of their host
-    "preemptible.enabled" preemptible: bool = "false" as "BOOL";
+    "preemptible.enabled" "BOOL" => service.preemption.allowed;
     /// Projects whose instances are preemptible unless a request says otherwise, separated by commas; `*` stands for
     /// anything, `?` for any character. In a cloud only with the fence `tenant`, and then by their identifiers
-    "preemptible.projects" preemptible_projects: Vec<String> = "" as "LIST";
+    "preemptible.projects" "LIST" => service.preemption.projects;
     /// What of a request may say that its instance is preemptible, separated by commas: its scheduler `hint`, or the
     /// property blazar:preemptible of its `flavor`, its `image` or a `volume`
-    "preemptible.marks" preemptible_marks: BTreeSet<Mark> = "hint,flavor,image,volume" as "LIST";
+    "preemptible.marks" "LIST" => service.preemption.marks;
     /// How long a preemptible instance is to have its place at least
-    "preemptible.least_lifetime" least_lifetime: Span = "10m" as "DURATION";
+    "preemptible.least_lifetime" "DURATION" => service.preemption.least_lifetime;
     /// How long before a lease starts its hosts are to be empty of preemptible instances; they are asked to leave
     /// leases.grace before that
-    "preemptible.margin" preemptible_margin: Span = "30s" as "DURATION";
+    "preemptible.margin" "DURATION" => preemptible.margin;
     /// How long before that preemptible instances are moved to another gap, if there is one that is long enough; 0 for
     /// not at all
-    "preemptible.moving_time" preemptible_moving_time: Span = "5m" as "DURATION";
+    "preemptible.moving_time" "DURATION" => service.plan_rules.moving_time;
     /// Whether they may run on hosts of leases that do not use them, if whoever has the lease allows it
-    "preemptible.backfill" preemptible_backfill: bool = "false" as "BOOL";
+    "preemptible.backfill" "BOOL" => service.plan_rules.backfill;
     /// Classes of preemptible instances, with how long each has to shut down before it is deleted, separated by commas:
     /// `batch=10m:stop,spot=30s`; with `:stop` it is kept then, to be started again; those of no class have
     /// leases.grace
-    "preemptible.classes" preemptible_classes: Vec<Class> = "" as "LIST";
+    "preemptible.classes" "LIST" => service.preemption.classes;
     /// How many preemptible instances a project may have; without it, as many as there is room for
-    "preemptible.quota" preemptible_quota: Option<u64> = "" as "N";
+    "preemptible.quota" "N" => service.quotas.preemptible.instances;
     /// How many virtual CPUs these may have together
-    "preemptible.quota_vcpus" preemptible_quota_vcpus: Option<u64> = "" as "N";
+    "preemptible.quota_vcpus" "N" => service.quotas.preemptible.vcpus;
     /// How much memory these may have together
-    "preemptible.quota_memory_gib" preemptible_quota_memory: Option<u64> = "" as "GIB";
+    "preemptible.quota_memory_gib" "GIB" => service.quotas.preemptible.memory_mib as Gib;
     /// How many core-hours preemptible instances of a project may use within the window; then it may start no more of
     /// them for a while. Without it, as many as there are
-    "preemptible.usage_limit" preemptible_usage_limit: Option<u64> = "" as "N";
+    "preemptible.usage_limit" "N" => preemptible.usage_limit;
     /// How far back that is counted
-    "preemptible.usage_window" preemptible_usage_window: Span = "24h" as "DURATION";
+    "preemptible.usage_window" "DURATION" => preemptible.usage_window in 'h';
 
     /// How long usage that is over is kept, and what happened
-    "usage.keep" keep_usage: Kept = "forever" as "DURATION";
+    "usage.keep" "DURATION" => service.keep_usage as Forever;
     /// What prices are in, as it is to be shown
-    "usage.currency" currency: String = "" as "NAME";
+    "usage.currency" "NAME" => service.prices.currency;
     /// Price of a lease, once, when it starts
-    "usage.price_lease" price_lease: Decimal = "0" as "PRICE";
+    "usage.price_lease" "PRICE" => service.prices.lease;
     /// Price of a whole host for an hour
-    "usage.price_host_hour" price_host_hour: Decimal = "0" as "PRICE";
+    "usage.price_host_hour" "PRICE" => service.prices.host_hour;
     /// Price of a CPU of room for instances for an hour
-    "usage.price_core_hour" price_core_hour: Decimal = "0" as "PRICE";
+    "usage.price_core_hour" "PRICE" => service.prices.core_hour;
     /// Price of a GiB of memory of room for instances for an hour
-    "usage.price_gib_hour" price_gib_hour: Decimal = "0" as "PRICE";
+    "usage.price_gib_hour" "PRICE" => service.prices.gib_hour;
     /// Price of an address for an hour
-    "usage.price_address_hour" price_address_hour: Decimal = "0" as "PRICE";
+    "usage.price_address_hour" "PRICE" => service.prices.address_hour;
     /// Price of an instance in a lease for an hour, beside what the lease costs
-    "usage.price_instance_hour" price_instance_hour: Decimal = "0" as "PRICE";
+    "usage.price_instance_hour" "PRICE" => service.prices.instance_hour;
 
     /// Whether hosts that nobody needs are switched off, and on again in time; the fleet has to be able to
-    "energy.enabled" energy: bool = "false" as "BOOL";
+    "energy.enabled" "BOOL" => energy.enabled;
     /// Whether it is only planned, and no host is switched off
-    "energy.dry_run" energy_dry_run: bool = "false" as "BOOL";
+    "energy.dry_run" "BOOL" => energy.dry_run;
     /// How many hosts of each free pool stay on although nobody needs them
-    "energy.spare_hosts" energy_spare_hosts: u32 = "1" as "N";
+    "energy.spare_hosts" "N" => service.energy.rules.spare_hosts;
     /// How long hosts count as booting at least, whatever was measured, and those that were never measured
-    "energy.boot_time" energy_boot_time: Span = "5m" as "DURATION";
+    "energy.boot_time" "DURATION" => service.energy.rules.shortest_boot;
     /// How much earlier than it must be a host is there; half of it is for doing without one that does not come up
-    "energy.margin" energy_margin: Span = "2m" as "DURATION";
+    "energy.margin" "DURATION" => service.energy.rules.margin;
     /// A host is switched off only if it can stay off for so long
-    "energy.shortest_rest" energy_shortest_rest: Span = "1h" as "DURATION";
+    "energy.shortest_rest" "DURATION" => service.energy.rules.shortest_rest;
     /// How often a host is switched off within a day at most
-    "energy.rests_a_day" energy_rests_a_day: u32 = "3" as "N";
+    "energy.rests_a_day" "N" => service.energy.rules.rests_a_day;
     /// How many hosts boot at the same time at most
-    "energy.boots_at_once" energy_boots_at_once: u32 = "10" as "N";
+    "energy.boots_at_once" "N" => service.energy.rules.boots_at_once as AtLeast<1>;
     /// Whether leases that have not started are given other hosts if these draw less, once a day at most; not within
     /// `leases.replan_notice` of their start
-    "energy.repack" energy_repack: bool = "false" as "BOOL";
+    "energy.repack" "BOOL" => energy.repack;
     /// How many watt-hours that has to save
-    "energy.repack_watt_hours" energy_repack_watt_hours: u32 = "100" as "N";
+    "energy.repack_watt_hours" "N" => energy.repack_watt_hours;
     /// How far ahead is planned
-    "energy.horizon" energy_horizon: Span = "7d" as "DURATION";
+    "energy.horizon" "DURATION" => service.energy.rules.horizon as AtLeast<3600>;
 
     /// Those that are applied, by Nova's names, separated by commas; what a lease asks for that none of them looks
     /// at is refused
-    "filters.enabled" filters: BTreeSet<Filter> = "AllHostsFilter,ComputeFilter,IsolatedHostsFilter,\
-    AggregateMultiTenancyIsolation,AvailabilityZoneFilter,CoreFilter,RamFilter,DiskFilter,JsonFilter,\
-    ComputeCapabilitiesFilter,AggregateInstanceExtraSpecsFilter,PlacementFilter,TrustedFilter,\
-    NUMATopologyFilter,PciPassthroughFilter,ImagePropertiesFilter,AggregateImagePropertiesIsolation,HomogeneousHostsFilter" as "LIST";
+    "filters.enabled" "LIST" => service.rules.filters.enabled;
     /// Names of hosts that `IsolatedHostsFilter` keeps from all leases, separated by commas
-    "filters.isolated_hosts" isolated_hosts: Vec<String> = "" as "LIST";
+    "filters.isolated_hosts" "LIST" => service.rules.filters.isolated_hosts;
     /// Filters of your own, separated by commas, each a name and what hosts must be like:
     /// `LiveHosts=["==", "$stage", "live"]`
-    "filters.custom" custom_filters: Vec<CustomFilter> = "" as "LIST";
+    "filters.custom" "LIST" => service.rules.filters.custom;
 
     /// Scheduler hints that leases may give, separated by commas
-    "hints.enabled" hints: BTreeSet<Hint> = "query,host,same_host,different_host,location,group" as "LIST";
+    "hints.enabled" "LIST" => service.rules.hints.enabled;
     /// Property of hosts that says where they are, for the hint `location`
-    "hints.location" hint_location: String = "rack" as "NAME";
+    "hints.location" "NAME" => service.rules.hints.location;
     /// So many hosts have to match the hints of a lease, free or not; hints that fewer match are too strict
-    "hints.least_hosts" least_hosts: u32 = "0" as "N";
+    "hints.least_hosts" "N" => service.rules.hints.least_hosts;
     /// Whether a lease may name a single host
-    "hints.single_host" single_host: bool = "true" as "BOOL";
+    "hints.single_host" "BOOL" => service.rules.hints.single_host;
 
     /// Its address, which check-create, check-update and on-end are joined to as links are; without it, nobody
     /// is asked
-    "enforcement.url" enforcement_url: Option<String> = "" as "URL";
+    "enforcement.url" "URL" => external_service.base_endpoint;
     /// Where to ask about new leases, if not there
-    "enforcement.check_create_url" check_create_url: Option<String> = "" as "URL";
+    "enforcement.check_create_url" "URL" => external_service.check_create_endpoint;
     /// Where to ask about changes, if not there
-    "enforcement.check_update_url" check_update_url: Option<String> = "" as "URL";
+    "enforcement.check_update_url" "URL" => external_service.check_update_endpoint;
     /// Where to tell of ends, if not there
-    "enforcement.on_end_url" on_end_url: Option<String> = "" as "URL";
+    "enforcement.on_end_url" "URL" => external_service.on_end_endpoint;
     /// File with the token to show it
-    "enforcement.token_file" enforcement_token_file: Option<PathBuf> = "" as "FILE";
+    "enforcement.token_file" "FILE" => external_service_token_file;
     /// How long it may take to answer; then it counts as a refusal
-    "enforcement.timeout" enforcement_timeout: Span = "10s" as "DURATION";
+    "enforcement.timeout" "DURATION" => external_service.timeout;
     /// The `auth_url` that it is told
-    "enforcement.auth_url" enforcement_auth_url: Option<String> = "" as "URL";
+    "enforcement.auth_url" "URL" => external_service.auth_url;
     /// The `region_name` that it is told
-    "enforcement.region_name" enforcement_region_name: Option<String> = "" as "NAME";
+    "enforcement.region_name" "NAME" => external_service.region_name;
 
     /// Address that notifications are pushed to, one by one in their order; without it, they can only be asked for
-    "notifications.url" notifications_url: Option<String> = "" as "URL";
+    "notifications.url" "URL" => webhook.url;
     /// File with the secret that they are signed with (HMAC-SHA256); without it, they are not
-    "notifications.secret_file" notifications_secret_file: Option<PathBuf> = "" as "FILE";
+    "notifications.secret_file" "FILE" => webhook_secret_file;
     /// How long the listener may take to answer, a minute at most; then it is told again
-    "notifications.timeout" notifications_timeout: Span = "10s" as "DURATION";
+    "notifications.timeout" "DURATION" => webhook.timeout_seconds as Seconds;
     /// How long notifications are kept for a listener that does not take them
-    "notifications.keep" keep_undelivered: Span = "90d" as "DURATION";
+    "notifications.keep" "DURATION" => service.keep_undelivered;
 
     /// File with the address of the cloud's message bus, as `transport_url` of OpenStack's services:
     /// `rabbit://USER:PASSWORD@HOST:PORT,USER:PASSWORD@HOST:PORT/VIRTUAL_HOST`; notifications are published there as
     /// Blazar's are
-    "message_bus.url_file" message_bus_url_file: Option<PathBuf> = "" as "FILE";
+    "message_bus.url_file" "FILE" => message_bus_url_file;
     /// Whether TLS is spoken, if the address does not say so with `?ssl=1`
-    "message_bus.tls" message_bus_tls: bool = "false" as "BOOL";
+    "message_bus.tls" "BOOL" => message_bus.tls;
     /// Authorities (PEM) that the brokers' certificates are of; without it, those of the system
-    "message_bus.ca_file" message_bus_ca_file: Option<PathBuf> = "" as "FILE";
+    "message_bus.ca_file" "FILE" => message_bus.ca_file;
     /// Exchange that messages are published on
-    "message_bus.exchange" message_bus_exchange: String = "openstack" as "NAME";
+    "message_bus.exchange" "NAME" => message_bus.exchange;
     /// Topics that each message is published to, separated by commas; their queues are called `TOPIC.info`. Without any,
     /// nothing is published
-    "message_bus.topics" message_bus_topics: Vec<String> = "notifications" as "LIST";
+    "message_bus.topics" "LIST" => message_bus.topics;
     /// Who messages are said to be of
-    "message_bus.publisher_id" message_bus_publisher_id: String = "blazar.lease" as "NAME";
+    "message_bus.publisher_id" "NAME" => message_bus.publisher_id;
     /// Whether queues that do not exist yet are made to outlive a restart of their broker
-    "message_bus.durable_queues" message_bus_durable_queues: bool = "false" as "BOOL";
+    "message_bus.durable_queues" "BOOL" => message_bus.durable_queues;
     /// Whether queues that do not exist yet are made as quorum queues, which several brokers have
-    "message_bus.quorum_queues" message_bus_quorum_queues: bool = "false" as "BOOL";
+    "message_bus.quorum_queues" "BOOL" => message_bus.quorum_queues;
     /// Exchange on which Nova publishes notifications
-    "message_bus.nova_exchange" message_bus_nova_exchange: String = "nova" as "NAME";
+    "message_bus.nova_exchange" "NAME" => message_bus.nova_exchange;
     /// Topics of Nova's versioned notifications, separated by commas, as `versioned_notifications`: hosts that something
     /// is said of are looked at at once. Without any, nothing is heard
-    "message_bus.nova_topics" message_bus_nova_topics: Vec<String> = "" as "LIST";
+    "message_bus.nova_topics" "LIST" => message_bus.nova_topics;
     /// How long a broker may take to let the service in and to confirm a message, a minute at most; then the next one, or
     /// it again, is told
-    "message_bus.timeout" message_bus_timeout: Span = "10s" as "DURATION";
+    "message_bus.timeout" "DURATION" => message_bus.timeout_seconds as Seconds;
 
     /// Longest body of a request
-    "limits.body_bytes" body_bytes: usize = "1048576" as "BYTES";
+    "limits.body_bytes" "BYTES" => server.limits.body_bytes;
     /// Most characters of an expression on properties of hosts, or of the hint `query`
-    "limits.expression_length" expression_length: usize = "16384" as "N";
+    "limits.expression_length" "N" => server.limits.parts.expression_length;
     /// Most characters of any other text in a request, and of an option in its address
-    "limits.value_length" value_length: usize = "255" as "N";
+    "limits.value_length" "N" => server.limits.parts.value_length;
     /// Most entries of a list in a request, and fields of an object
-    "limits.entries" entries: usize = "500" as "N";
+    "limits.entries" "N" => server.limits.parts.entries;
     /// Most hosts that a question which hosts may have an instance, or their maintenance, may name
-    "limits.hosts" hosts_named: usize = "10000" as "N";
+    "limits.hosts" "N" => server.limits.parts.hosts;
     /// Most reservations of a lease
-    "limits.reservations" reservations: usize = "50" as "N";
+    "limits.reservations" "N" => server.limits.parts.reservations;
     /// Most leases that recur together
-    "limits.series" series: u32 = "200" as "N";
+    "limits.series" "N" => server.limits.parts.series;
     /// Largest number of hosts, instances or addresses that a reservation may ask for
-    "limits.amount" amount: u32 = "1000000" as "N";
+    "limits.amount" "N" => server.limits.parts.amount;
     /// How far in the future a date may be; 36525d are a hundred years
-    "limits.dates_ahead" dates_ahead: Span = "36525d" as "DURATION";
+    "limits.dates_ahead" "DURATION" => server.limits.parts.dates_ahead;
     /// How long a client may take to send a request, or to take any of an answer
-    "limits.read_time" read_time: Span = "30s" as "DURATION";
+    "limits.read_time" "DURATION" => server.limits.read_seconds as Seconds;
     /// How often a user may ask, and whoever fails to log in from an address; 0 for no limit
-    "limits.requests_per_second" requests_per_second: u32 = "0" as "N";
+    "limits.requests_per_second" "N" => server.limits.rate.per_second;
     /// How many requests of a client are answered at once after a silence, where their number is limited
-    "limits.requests_burst" requests_burst: u32 = "100" as "N";
+    "limits.requests_burst" "N" => server.limits.rate.burst;
     /// How many requests of a user may be under way at once; more are refused
-    "limits.requests_at_once" requests_at_once: usize = "256" as "N";
+    "limits.requests_at_once" "N" => server.limits.requests_at_once as AtLeast<1>;
     /// How many streams of changes of the calendar there may be; more are refused
-    "limits.streams" streams: usize = "512" as "N";
+    "limits.streams" "N" => server.limits.streams;
     /// How many of them a user may have, in a project
-    "limits.streams_per_user" streams_per_user: usize = "8" as "N";
+    "limits.streams_per_user" "N" => server.limits.streams_per_user;
     /// How long such a stream lasts; its client asks again then, and has to be somebody still
-    "limits.stream_time" stream_time: Span = "10m" as "DURATION";
+    "limits.stream_time" "DURATION" => server.limits.stream_seconds as Seconds;
     /// How much work one decision may cost: looks at hosts, bookings and values of expressions. What would cost more is
     /// refused; 30 million take about 0.3 s
-    "limits.decision_work" decision_work: u64 = "30000000" as "UNITS";
+    "limits.decision_work" "UNITS" => service.decision_work as AtLeast<1>;
     /// How many decisions and long readings that change nothing are made at once, beside the one that changes
     /// something; without it, one less than there are processors, since leases start and end meanwhile. More wait, and
     /// clients share by the work that they ask for
-    "limits.decisions_at_once" decisions_at_once: Option<usize> = "" as "N";
+    "limits.decisions_at_once" "N" => decisions_at_once;
     /// How many connections there may be; more are closed at once
-    "limits.connections" connections: usize = "4096" as "N";
+    "limits.connections" "N" => server.limits.connections as AtLeast<1>;
     /// How many of them from one address; more than that for a proxy that many clients are behind
-    "limits.connections_per_address" connections_per_address: usize = "1024" as "N";
+    "limits.connections_per_address" "N" => server.limits.connections_per_address as AtLeast<1>;
     /// How many passwords of a user may be wrong at once from one address, before it is one every ten seconds; ten
     /// times as many of all users from one address; 0 for no limit
-    "limits.failed_logins" failed_logins: u32 = "10" as "N";
+    "limits.failed_logins" "N" => server.limits.failed_logins;
     /// Longest list that is answered at once, if a client asks for a limited one
-    "limits.page" page: u32 = "1000" as "N";
+    "limits.page" "N" => server.limits.page;
     /// How long a client may wait for notifications
-    "limits.notification_wait" notification_wait: Span = "60s" as "DURATION";
+    "limits.notification_wait" "DURATION" => server.limits.wait_seconds as Seconds in 's';
     /// How long a deletion waits for hosts to be taken back before it is answered
-    "limits.delete_wait" delete_wait: Span = "5s" as "DURATION";
+    "limits.delete_wait" "DURATION" => service.delete_wait;
     /// How long running requests may take when the service stops
-    "limits.stop_time" stop_time: Span = "30s" as "DURATION";
+    "limits.stop_time" "DURATION" => server.limits.stop_seconds as Seconds;
     /// How long a step of a hand-over may take before it is tried again
-    "limits.step_time" step_time: Span = "2m" as "DURATION";
+    "limits.step_time" "DURATION" => service.claim_time;
     /// How many steps are carried out at once; without it, 256 by hooks, which may be a process each, and 1024
     /// simulated
-    "limits.steps_at_once" steps_at_once: Option<usize> = "" as "N";
+    "limits.steps_at_once" "N" => steps_at_once;
     /// How often the whole fleet is looked at when nothing else is to be done
-    "limits.observe_interval" observe_interval: Span = "30s" as "DURATION";
+    "limits.observe_interval" "DURATION" => service.observe_interval as AtLeast<1>;
     /// After how long without an observation the health of hosts counts as unknown
-    "limits.unknown_after" unknown_after: Span = "3m" as "DURATION";
+    "limits.unknown_after" "DURATION" => service.unknown_after;
     /// How far the clock may be from the database's; a service whose clock is further off changes nothing
-    "limits.longest_clock_skew" longest_clock_skew: Span = "5s" as "DURATION";
+    "limits.longest_clock_skew" "DURATION" => service.longest_clock_skew;
     /// How old the newest record of a SQLite database may be at the start; if it is older, the clock may be wrong, and
     /// nothing is changed before `allot doctor --accept clock`
-    "limits.longest_absence" longest_absence: Span = "400d" as "DURATION";
+    "limits.longest_absence" "DURATION" => service.longest_absence;
     /// How long notifications, audit records and keys of requests are kept
-    "limits.keep_records" keep_records: Span = "30d" as "DURATION";
+    "limits.keep_records" "DURATION" => service.keep_records;
 
     /// Clusters that may be asked about by name: `NAME=file:PATH`, `NAME=rapi:ADDRESS` or `NAME=luxi:SOCKET`, separated
     /// by commas
-    "placement.clusters" clusters: Clusters = "" as "NAME=SOURCE,...";
+    "placement.clusters" "NAME=SOURCE,..." => server.placement.clusters as Clusters;
     /// Longest body of a question that has a cluster in it, in bytes
-    "placement.cluster_bytes" cluster_bytes: usize = "8388608" as "N";
+    "placement.cluster_bytes" "N" => server.placement.cluster_bytes;
     /// How much time of a processor a question may take
-    "placement.compute_time" compute_time: Span = "20s" as "DURATION";
+    "placement.compute_time" "DURATION" => server.placement.compute_seconds as Seconds;
     /// How much memory a question may take, in MiB
-    "placement.memory" placement_memory: u32 = "1024" as "N";
+    "placement.memory" "N" => server.placement.memory_mib;
     /// How many questions are computed at once; eight times as many are taken on, one of each user
-    "placement.at_once" placements_at_once: usize = "1" as "N";
+    "placement.at_once" "N" => server.placement.at_once;
 
     /// What is logged: error, warn, info, debug or trace, or by module, as info,service=debug
-    "log.level" log_level: String = "info" as "LEVEL";
+    "log.level" "LEVEL" => log.level;
     /// How: text or json
-    "log.format" log_format: LogFormat = "text" as "FORMAT";
+    "log.format" "FORMAT" => log.format;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Configuration;
+    use super::*;
+
+    fn texts(configuration: &Configuration) -> Vec<String> {
+        TABLE.iter().map(|setting| setting.text(configuration)).collect()
+    }
+
+    #[test]
+    fn every_default_as_it_is_shown_is_read_as_what_it_is() {
+        let defaults = format!("{:?}", Configuration::default());
+        for setting in TABLE {
+            let mut read = Configuration::default();
+            let text = setting.text(&read);
+            assert_eq!((setting.read)(&mut read, &text), Ok(()), "{}", setting.key);
+            assert_eq!(format!("{read:?}"), defaults, "{} = {text}", setting.key);
+        }
+    }
+
+    #[test]
+    fn every_setting_has_a_place_of_its_own() {
+        // One of these is something else than the default of any setting, and may stand there.
+        const OTHERS: [&str; 22] = [
+            "5h",
+            "37s",
+            "37",
+            "true",
+            "false",
+            "[::1]:37",
+            "409",
+            "memory",
+            "keystone",
+            "admin",
+            "traits",
+            "immediate",
+            "snapshot",
+            "json",
+            "[\"==\",\"$a\",\"b\"]",
+            "a=[\"==\",\"$a\",\"b\"]",
+            "a=37s:stop",
+            "a=file:/a",
+            "host",
+            "hint",
+            "openstack",
+            "RamFilter",
+        ];
+        let before = texts(&Configuration::default());
+        for (number, setting) in TABLE.iter().enumerate() {
+            let read = OTHERS.iter().find_map(|text| {
+                let mut read = Configuration::default();
+                (setting.read)(&mut read, text).ok()?;
+                (setting.text(&read) == *text && *text != before[number]).then_some((read, *text))
+            });
+            let (read, text) = read.expect(setting.key);
+            let mut wanted = before.clone();
+            wanted[number] = text.to_owned();
+            assert_eq!(texts(&read), wanted, "{} = {text}", setting.key);
+        }
+    }
 }

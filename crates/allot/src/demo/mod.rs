@@ -23,7 +23,7 @@ use store::StoreError;
 use store_sqlite::SqliteStore;
 use thiserror::Error;
 
-use crate::config::{Configuration, LogFormat, Span};
+use crate::config::{Configuration, LogFormat};
 use crate::serve::{self, Assembly, Machines, ServeError};
 
 const RACKS: u32 = 3;
@@ -153,10 +153,10 @@ impl Drop for Place {
 
 /// Everything as it is by default but for these.
 fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuration, DemoError> {
-    let standard = Configuration::given([]).map_err(ServeError::from)?;
+    let standard = Configuration::default().service;
     // The machine does not run faster: what takes it real time needs more of a fast clock's.
-    let at_least = |usual: Span, real_seconds: i64| {
-        let seconds = usual.0.as_secs().max(real_seconds * i64::from(arguments.speed));
+    let at_least = |usual: SignedDuration, real_seconds: i64| {
+        let seconds = usual.as_secs().max(real_seconds * i64::from(arguments.speed));
         format!("{seconds}s")
     };
     let database = directory.join(DATABASE);
@@ -167,7 +167,7 @@ fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuratio
     let settings = [
         ("limits.observe_interval", at_least(standard.observe_interval, 1)),
         ("limits.unknown_after", at_least(standard.unknown_after, 20)),
-        ("limits.step_time", at_least(standard.step_time, 10)),
+        ("limits.step_time", at_least(standard.claim_time, 10)),
         ("listen", arguments.listen.to_string()),
         ("database", format!("sqlite://{database}")),
         ("simulated.seed", SEED.to_string()),
@@ -279,9 +279,9 @@ mod tests {
     fn the_settings_of_the_demonstration_are_those_of_the_service() {
         let line = Line::try_parse_from(["demo", "--speed", "300"]).expect("a command line");
         let configuration = configuration(&line.arguments, Path::new("/d")).expect("settings");
-        assert_eq!(configuration.simulated_seed, SEED);
-        assert_eq!(configuration.step_time, Span(SignedDuration::from_secs(3000)));
-        let chosen = configuration.shown.iter().filter(|setting| setting.source == "flag").count();
+        assert_eq!(configuration.simulated.seed, SEED);
+        assert_eq!(configuration.service.claim_time, SignedDuration::from_secs(3000));
+        let chosen = configuration.server.settings.iter().filter(|setting| setting.source == "flag").count();
         assert_eq!(chosen, 13, "each of them has a key of the table");
     }
 

@@ -172,7 +172,7 @@ fn value_of(given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Refus
         other => other.to_string(),
     };
     let setting = TABLE.iter().find(|setting| setting.key == key);
-    let checked = setting.map_or(Ok(()), |setting| (setting.check)(&text));
+    let checked = setting.map_or(Ok(()), |setting| setting.check(&text));
     checked.map(|()| Some(value)).map_err(|reason| wrong(given, format!("as {key} it will not do: {reason}")))
 }
 
@@ -552,7 +552,7 @@ memcached_servers = 10.0.0.9:11211
             ("keystone.secret_file", "/etc/allot/keystone.password"),
         ];
         assert_eq!(settings, wanted.map(|(key, value)| (key, value.to_owned())).into());
-        assert_eq!(configuration(CONF).openstack_free_pool, "free");
+        assert_eq!(configuration(CONF).openstack.driver.free_pool, "free");
     }
 
     #[test]
@@ -591,8 +591,9 @@ memcached_servers = 10.0.0.9:11211
         assert!(!printed.contains("hidden"), "{printed}");
         let read = configuration(text);
         assert_eq!(read.message_bus_url_file.as_deref(), Some(Path::new("/etc/allot/message-bus.url")));
-        assert_eq!((read.message_bus_exchange.as_str(), read.message_bus_topics.len()), ("blazar", 2));
-        assert!(read.message_bus_tls && read.message_bus_quorum_queues && !read.message_bus_durable_queues);
+        let bus = &read.message_bus;
+        assert_eq!((bus.exchange.as_str(), bus.topics.len()), ("blazar", 2));
+        assert!(bus.tls && bus.quorum_queues && !bus.durable_queues);
         let silent = text.replace("driver = messagingv2", "driver = noop");
         let translation = translate(&silent).expect("a blazar.conf");
         assert!(!translation.toml().contains("url_file"), "{}", translation.toml());
@@ -605,11 +606,11 @@ memcached_servers = 10.0.0.9:11211
                     [oslo_messaging_rabbit]\nssl = True\n[physical:host]\nenable_notification_monitor = True\n\
                     notification_topics = notifications,versioned\n";
         let read = configuration(text);
-        assert!(read.message_bus_url_file.is_some() && read.message_bus_tls);
-        assert_eq!(read.message_bus_topics, [""; 0], "nothing was published");
-        assert_eq!(read.message_bus_nova_topics, ["notifications", "versioned"]);
+        assert!(read.message_bus_url_file.is_some() && read.message_bus.tls);
+        assert_eq!(read.message_bus.topics, [""; 0], "nothing was published");
+        assert_eq!(read.message_bus.nova_topics, ["notifications", "versioned"]);
         let read = configuration(text.split_once("notification_topics").expect("it is there").0);
-        assert_eq!(read.message_bus_nova_topics, ["versioned_notifications"]);
+        assert_eq!(read.message_bus.nova_topics, ["versioned_notifications"]);
         let translation =
             translate(&text.replace("monitor = True", "monitor = False")).expect("a blazar.conf");
         assert!(!translation.toml().contains("message_bus"), "{}", translation.toml());

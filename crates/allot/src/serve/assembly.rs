@@ -1,6 +1,5 @@
 //! The parts of the service, made as the configuration says.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,24 +7,10 @@ use std::sync::Arc;
 use ambient::{Clock, RandomIds};
 use fleet::simulated::{BackgroundLoad, Layout, Timing};
 use jiff::SignedDuration;
-use leases::admission::{HealingInterval, Rules};
-use leases::energy::PowerRules;
-use leases::filters::Filters;
-use leases::hints::{Hint, HintRules};
-use leases::housekeeping::HousekeepingRules;
-use leases::hunt::Hunting;
-use leases::lease_type::Deadlines;
-use leases::plan::PlanRules;
-use leases::preemption::{Class, PreemptionRules};
-use leases::project::ProjectId;
-use leases::quota::{LeaseQuota, Quota, Quotas, UsageLimit};
-use leases::requirement::Requirement;
-use leases::usage::Prices;
-use secrecy::SecretString;
-use server::{
-    App, AuthConfig, AuthMethod, EnforcementConfig, ExternalService, ExternalServiceConfig, PlacementConfig,
-    RateLimit, TlsConfig,
-};
+use leases::hints::Hint;
+use leases::preemption::Class;
+use leases::quota::{LeaseQuota, UsageLimit};
+use server::{App, AuthConfig, AuthMethod, ExternalService, TlsConfig};
 use service::{EnergyMode, EnergySettings, Enforcer, Parts, Service, Settings};
 use store::memory::MemoryStore;
 use store::{Holder, Store};
@@ -33,12 +18,12 @@ use store_postgres::PostgresStore;
 use store_sqlite::SqliteStore;
 use tokio::sync::watch;
 
-use super::error::{AssemblyError, ServeError, read};
+use super::error::{AssemblyError, ServeError};
 use super::files::Connections;
 use super::fleet::{Machines, fleet};
 use super::keystone;
 use super::listeners;
-use crate::config::{AuthChoice, Configuration, DatabaseChoice, FleetChoice, Span, TimingChoice};
+use crate::config::{AuthChoice, Configuration, DatabaseChoice, Energy, FleetChoice, TimingChoice, Tls};
 
 /// The service with all that it needs.
 pub(crate) struct Assembly {
@@ -58,13 +43,14 @@ impl Assembly {
         configuration: &Configuration,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ServeError> {
+        let simulated = &configuration.simulated;
         let machines = Machines {
-            layout: Layout::varied(configuration.simulated_racks, configuration.simulated_hosts_per_rack),
-            timing: match configuration.simulated_timing {
+            layout: Layout::varied(simulated.racks, simulated.hosts_per_rack),
+            timing: match simulated.timing {
                 TimingChoice::Lifelike => Timing::LIFELIKE,
                 TimingChoice::Immediate => Timing::IMMEDIATE,
             },
-            background_load: if configuration.simulated_background_load {
+            background_load: if simulated.background_load {
                 BackgroundLoad::LIVELY
             } else {
                 BackgroundLoad::SILENCE
@@ -80,12 +66,13 @@ impl Assembly {
         machines: &Machines,
     ) -> Result<Self, ServeError> {
         let config = server_config(configuration)?;
-        let enforcer = config.enforcement.external_service.as_ref().map(ExternalService::new).transpose();
+        let external_service = listeners::external_service(configuration)?;
+        let enforcer = external_service.as_ref().map(ExternalService::new).transpose();
         let enforcer =
             enforcer.map_err(AssemblyError::from)?.map(|asked| Arc::new(asked) as Arc<dyn Enforcer>);
         let (store, database) = store(&configuration.database).await?;
         let fleet = fleet(configuration, &clock, machines)?;
-        if configuration.energy && !fleet.switches_hosts() {
+        if configuration.energy.enabled && !fleet.switches_hosts() {
             return Err(AssemblyError::Contradiction(
                 "energy.enabled: the fleet cannot switch hosts; one of hooks needs on_power_on and on_power_off, OpenStack \
                  needs openstack.power_file",
@@ -104,7 +91,7 @@ impl Assembly {
             tracing::warn!(hint, "no quotas set");
         }
         let ids = Arc::new(RandomIds);
-        let settings = settings(configuration, &config);
+        let settings = settings(configuration);
         let parts = Parts { store, fleet, clock, ids: ids.clone(), enforcer };
         let service = Service::open(parts, settings).await.map_err(AssemblyError::from)?;
         let encrypted = config.tls.is_some();
@@ -211,165 +198,46 @@ fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Rules of leasing.
-pub(super) fn settings(configuration: &Configuration, server: &server::Config) -> Settings {
-    let some = |span: Span| (!span.0.is_zero()).then_some(span.0);
-    let in_cloud = matches!(configuration.fleet, FleetChoice::OpenStack);
-    Settings {
-        holder: Holder(configuration.name.clone().unwrap_or_else(machine)),
-        rules: Rules {
-            before_end_lead: some(configuration.before_end_lead),
-            enforcement: server.enforcement.rules(),
-            deadlines: Deadlines {
-                immediate: configuration.immediate_wait.0,
-                best_effort: configuration.best_effort_timeout.0,
-                longest: configuration.best_effort_max_timeout.0,
-            },
-            hunting: hunting(configuration),
-            region: configuration.region.clone(),
-            filters: Filters {
-                enabled: configuration.filters.clone(),
-                isolated_hosts: configuration.isolated_hosts.iter().cloned().collect(),
-                custom: configuration.custom_filters.clone(),
-            },
-            hints: HintRules {
-                enabled: hints(configuration, in_cloud),
-                location: configuration.hint_location.clone(),
-                least_hosts: configuration.least_hosts,
-                single_host: configuration.single_host,
-            },
-        },
-        plan_rules: plan_rules(configuration),
-        offer_hold: configuration.offer_hold.0,
-        offer_limits: service::OfferLimits {
-            at_once: configuration.offers_at_once,
-            hourly: configuration.offers_hourly,
-        },
-        offers_ahead: configuration.offers_ahead.0,
-        replan_notice: configuration.replan_notice.0,
-        waitlist_limit: configuration.waitlist_limit,
-        housekeeping: HousekeepingRules {
-            unused_warning: configuration.unused_warning.map(|span| span.0),
-            unused_reclaim: configuration.unused_reclaim.map(|span| span.0),
-            reminder: configuration.reminders.and_then(some),
-            swaps: configuration.swaps,
-            default_properties: configuration
-                .default_properties
-                .as_ref()
-                .map_or(Requirement::NONE, |properties| properties.0.clone()),
-            maintenance_project: configuration.maintenance_project.clone().map(ProjectId),
-        },
-        end_action: configuration.end_action,
-        cleaning_time: configuration.cleaning_time.0,
-        healing_interval: HealingInterval(some(configuration.healing_interval)),
-        observe_interval: configuration.observe_interval.0.max(SignedDuration::from_secs(1)),
-        unknown_after: configuration.unknown_after.0,
-        claim_time: configuration.step_time.0,
-        steps_at_once: steps_at_once(configuration).max(1),
-        decision_work: configuration.decision_work.max(1),
-        decisions_at_once: decisions_at_once(configuration),
-        delete_wait: configuration.delete_wait.unsigned(),
-        enforcer_timeout: configuration.enforcement_timeout.unsigned(),
-        longest_clock_skew: configuration.longest_clock_skew.0,
-        longest_absence: configuration.longest_absence.0,
-        keep_records: configuration.keep_records.0,
-        keep_undelivered: configuration.keep_undelivered.0,
-        keep_leases: configuration.keep_leases.0,
-        keep_usage: configuration.keep_usage.0,
-        prices: Prices {
-            currency: configuration.currency.clone(),
-            lease: configuration.price_lease,
-            host_hour: configuration.price_host_hour,
-            core_hour: configuration.price_core_hour,
-            gib_hour: configuration.price_gib_hour,
-            address_hour: configuration.price_address_hour,
-            instance_hour: configuration.price_instance_hour,
-        },
-        energy: energy(configuration),
-        preemption: PreemptionRules {
-            allowed: configuration.preemptible,
-            projects: configuration.preemptible_projects.iter().flat_map(|project| project.parse()).collect(),
-            marks: configuration.preemptible_marks.clone(),
-            least_lifetime: configuration.least_lifetime.0,
-            classes: configuration.preemptible_classes.clone(),
-        },
-        quotas: Quotas {
-            regular: quota(
-                configuration.instance_quota,
-                configuration.instance_quota_vcpus,
-                configuration.instance_quota_memory,
-            ),
-            preemptible: quota(
-                configuration.preemptible_quota,
-                configuration.preemptible_quota_vcpus,
-                configuration.preemptible_quota_memory,
-            ),
-            preemptible_usage: configuration.preemptible_usage_limit.map(|core_hours| UsageLimit {
-                core_hours,
-                window: configuration.preemptible_usage_window.0,
-            }),
-        },
-        open_pool: !in_cloud || configuration.openstack_open_pool,
-        preemptible_by_project: !in_cloud,
+/// Settings of the service.
+pub(super) fn settings(configuration: &Configuration) -> Settings {
+    let mut settings = configuration.service.clone();
+    settings.holder = Holder(configuration.name.clone().unwrap_or_else(machine));
+    settings.steps_at_once = steps_at_once(configuration).max(1);
+    settings.decisions_at_once = decisions_at_once(configuration);
+    settings.enforcer_timeout = configuration.external_service.timeout;
+    plan_rules(&mut settings, configuration.preemptible.margin);
+    energy(&mut settings.energy, &configuration.energy);
+    let window = configuration.preemptible.usage_window;
+    let usage_limit = |core_hours| UsageLimit { core_hours, window };
+    settings.quotas.preemptible_usage = configuration.preemptible.usage_limit.map(usage_limit);
+    if matches!(configuration.fleet, FleetChoice::OpenStack) {
+        // Servers are started past this service, which cannot spread them.
+        settings.rules.hints.enabled.remove(&Hint::Group);
+        settings.open_pool = configuration.openstack.open_pool;
+        settings.preemptible_by_project = false;
     }
+    settings
 }
 
-/// The hints that leases may give. In a cloud servers are started past this service, which cannot spread them.
-fn hints(configuration: &Configuration, in_cloud: bool) -> BTreeSet<Hint> {
-    configuration.hints.iter().copied().filter(|hint| !in_cloud || *hint != Hint::Group).collect()
+/// What of the rules of hand-over follows from others.
+fn plan_rules(settings: &mut Settings, margin: SignedDuration) {
+    let (rules, preemption) = (&mut settings.plan_rules, &settings.preemption);
+    let notices = preemption.classes.iter().map(Class::notice);
+    rules.longest_notice = notices.max().unwrap_or_default().max(rules.grace);
+    let ahead = [margin, rules.moving_time, settings.longest_clock_skew];
+    let ahead = ahead.into_iter().fold(rules.longest_notice, SignedDuration::saturating_add);
+    rules.clear_ahead = preemption.allowed.then_some(ahead);
+    rules.backfill &= preemption.allowed;
+    rules.longest_departure = settings.rules.hunting.longest;
 }
 
-fn hunting(configuration: &Configuration) -> Hunting {
-    Hunting {
-        enabled: configuration.hunts,
-        n_plus_one: configuration.hunt_n_plus_one,
-        mib_per_second: configuration.hunt_speed.max(1),
-        longest: configuration.hunt_longest.0,
-        ..Hunting::default()
-    }
-}
-
-fn plan_rules(configuration: &Configuration) -> PlanRules {
-    let notices = configuration.preemptible_classes.iter().map(Class::notice);
-    let longest_notice = notices.max().unwrap_or_default().max(configuration.grace.0);
-    let moving_time = configuration.preemptible_moving_time.0;
-    let ahead = [configuration.preemptible_margin.0, moving_time, configuration.longest_clock_skew.0];
-    let ahead = ahead.into_iter().fold(longest_notice, SignedDuration::saturating_add);
-    PlanRules {
-        grace: configuration.grace.0,
-        longest_notice,
-        clear_ahead: configuration.preemptible.then_some(ahead),
-        moving_time,
-        backfill: configuration.preemptible && configuration.preemptible_backfill,
-        before_end: configuration.before_end_action,
-        longest_departure: configuration.hunt_longest.0,
-        moves_at_once: configuration.moves_at_once.max(1),
-        ..PlanRules::default()
-    }
-}
-
-fn quota(instances: Option<u64>, vcpus: Option<u64>, memory_gib: Option<u64>) -> Quota {
-    Quota { instances, vcpus, memory_mib: memory_gib.map(|gib| gib.saturating_mul(1024)) }
-}
-
-fn energy(configuration: &Configuration) -> EnergySettings {
-    let mode = match (configuration.energy, configuration.energy_dry_run) {
+fn energy(settings: &mut EnergySettings, energy: &Energy) {
+    settings.mode = match (energy.enabled, energy.dry_run) {
         (false, _) => EnergyMode::Off,
         (true, true) => EnergyMode::DryRun,
         (true, false) => EnergyMode::On,
     };
-    let rules = PowerRules {
-        shortest_boot: configuration.energy_boot_time.0,
-        margin: configuration.energy_margin.0,
-        spare_hosts: configuration.energy_spare_hosts,
-        shortest_rest: configuration.energy_shortest_rest.0,
-        rests_a_day: configuration.energy_rests_a_day,
-        boots_at_once: configuration.energy_boots_at_once.max(1),
-        horizon: configuration.energy_horizon.0.max(SignedDuration::from_hours(1)),
-        ..PowerRules::default()
-    };
-    let repack_watt_hours = configuration.energy_repack.then_some(configuration.energy_repack_watt_hours);
-    EnergySettings { mode, rules, repack_watt_hours }
+    settings.repack_watt_hours = energy.repack.then_some(energy.repack_watt_hours);
 }
 
 /// One less than there are processors, unless it is configured: the loop and the write lock need one.
@@ -388,124 +256,56 @@ fn steps_at_once(configuration: &Configuration) -> usize {
     })
 }
 
+/// Settings of the server.
 pub(super) fn server_config(configuration: &Configuration) -> Result<server::Config, AssemblyError> {
-    let tls = match (&configuration.tls_certificate, &configuration.tls_key) {
-        (Some(certificate), Some(key)) => {
-            let client_ca = configuration.tls_client_ca.clone();
-            Some(TlsConfig { certificate: certificate.clone(), key: key.clone(), client_ca })
-        }
-        (None, None) if configuration.tls_client_ca.is_none() => None,
-        _ => {
-            return Err(AssemblyError::Contradiction(
-                "tls.certificate and tls.key belong together: set both, also where tls.client_ca is set",
-            ));
-        }
-    };
-    let connections = Connections {
-        most: configuration.connections.max(1),
-        per_address: configuration.connections_per_address.max(1),
-    };
-    let connections = connections.that_fit();
-    Ok(server::Config {
-        listen: configuration.listen,
-        public_url: configuration.public_url.clone(),
-        tls,
-        auth: auth(configuration)?,
-        policy_file: configuration.policy_file.clone(),
-        enforcement: EnforcementConfig {
-            max_lease_duration_seconds: configuration.max_duration.map(Span::seconds),
-            exempt_projects: configuration.exempt_projects.iter().cloned().collect(),
-            reservation_extension_window_seconds: configuration.extension_window.map(Span::seconds),
-            max_stack_seconds: configuration.max_stack.map(Span::seconds),
-            quota: LeaseQuota {
-                leases: configuration.quota_leases,
-                hosts: configuration.quota_hosts,
-                host_hours: configuration.quota_host_hours,
-                instances: configuration.quota_instances,
-            },
-            external_service: external_service(configuration)?,
-        },
-        limits: server::Limits {
-            body_bytes: configuration.body_bytes,
-            read_seconds: configuration.read_time.seconds(),
-            page: configuration.page,
-            wait_seconds: configuration.notification_wait.seconds(),
-            stop_seconds: configuration.stop_time.seconds(),
-            rate: RateLimit {
-                per_second: configuration.requests_per_second,
-                burst: configuration.requests_burst,
-            },
-            requests_at_once: configuration.requests_at_once.max(1),
-            streams: configuration.streams,
-            streams_per_user: configuration.streams_per_user,
-            stream_seconds: configuration.stream_time.seconds(),
-            connections: connections.most,
-            connections_per_address: connections.per_address,
-            parts: parts(configuration),
-            failed_logins: configuration.failed_logins,
-            ..server::Limits::default()
-        },
-        webhook: listeners::webhook(configuration)?,
-        message_bus: listeners::message_bus(configuration)?.map(Box::new),
-        placement: placement(configuration),
-        shortage_status: configuration.shortage_status,
-        settings: configuration.shown.clone(),
-    })
+    let mut config = configuration.server.clone();
+    config.tls = tls(&configuration.tls)?;
+    authentication(&mut config.auth, configuration)?;
+    let Connections { most, per_address } =
+        Connections { most: config.limits.connections, per_address: config.limits.connections_per_address }
+            .that_fit();
+    (config.limits.connections, config.limits.connections_per_address) = (most, per_address);
+    config.webhook = listeners::webhook(configuration)?;
+    config.message_bus = listeners::message_bus(configuration)?.map(Box::new);
+    config.placement.program = program();
+    Ok(config)
 }
 
-/// Questions about clusters, which this program answers in processes of its own.
-fn placement(configuration: &Configuration) -> PlacementConfig {
+fn tls(tls: &Tls) -> Result<Option<TlsConfig>, AssemblyError> {
+    match (&tls.certificate, &tls.key) {
+        (Some(certificate), Some(key)) => {
+            let client_ca = tls.client_ca.clone();
+            Ok(Some(TlsConfig { certificate: certificate.clone(), key: key.clone(), client_ca }))
+        }
+        (None, None) if tls.client_ca.is_none() => Ok(None),
+        _ => Err(AssemblyError::Contradiction(
+            "tls.certificate and tls.key belong together: set both, also where tls.client_ca is set",
+        )),
+    }
+}
+
+/// The program that answers questions about clusters, in processes of its own: this one.
+fn program() -> Option<PathBuf> {
     // Where there is such a link, it stands for the program that runs even if another is in its place by now.
     let link = PathBuf::from("/proc/self/exe");
-    let program = if link.exists() { Some(link) } else { std::env::current_exe().ok() };
-    PlacementConfig {
-        program,
-        clusters: configuration.clusters.0.clone(),
-        cluster_bytes: configuration.cluster_bytes,
-        compute_seconds: configuration.compute_time.seconds(),
-        memory_mib: configuration.placement_memory,
-        at_once: configuration.placements_at_once,
-    }
+    if link.exists() { Some(link) } else { std::env::current_exe().ok() }
 }
 
 /// Whether others may come in, and nothing limits what they may have.
 fn quotas_are_missing(configuration: &Configuration) -> bool {
     let open = configuration.auth.iter().all(|choice| matches!(choice, AuthChoice::None));
-    let quotas = [
-        configuration.quota_leases,
-        configuration.quota_hosts,
-        configuration.quota_host_hours,
-        configuration.quota_instances,
-        configuration.instance_quota,
-        configuration.preemptible_quota,
-    ];
-    !open && quotas.iter().all(Option::is_none) && configuration.enforcement_url.is_none()
+    let Settings { rules, quotas, .. } = &configuration.service;
+    let LeaseQuota { leases, hosts, host_hours, instances } = rules.enforcement.quota;
+    let quotas =
+        [leases, hosts, host_hours, instances, quotas.regular.instances, quotas.preemptible.instances];
+    let asked = !configuration.external_service.base_endpoint.is_empty();
+    !open && quotas.iter().all(Option::is_none) && !asked
 }
 
-/// How large the parts of a request may be.
-fn parts(configuration: &Configuration) -> api::v1::Limits {
-    api::v1::Limits {
-        expression_length: configuration.expression_length,
-        value_length: configuration.value_length,
-        entries: configuration.entries,
-        hosts: configuration.hosts_named,
-        reservations: configuration.reservations,
-        series: configuration.series,
-        amount: configuration.amount,
-        dates_ahead: configuration.dates_ahead.0,
-    }
-}
-
-fn auth(configuration: &Configuration) -> Result<AuthConfig, AssemblyError> {
-    let mut config = AuthConfig {
-        methods: Vec::new(),
-        tokens_file: None,
-        users_file: None,
-        token_lifetime_seconds: configuration.token_lifetime.seconds(),
-        token_key_file: configuration.token_key_file.clone(),
-        keystone: keystone::of(configuration)?,
-        session_lifetime_seconds: configuration.session_lifetime.seconds(),
-    };
+/// The methods that were chosen, and the files that they need.
+fn authentication(config: &mut AuthConfig, configuration: &Configuration) -> Result<(), AssemblyError> {
+    config.keystone = keystone::of(configuration)?;
+    config.methods.clear();
     for choice in &configuration.auth {
         let (method, file) = match choice {
             AuthChoice::None => (AuthMethod::None, None),
@@ -526,20 +326,5 @@ fn auth(configuration: &Configuration) -> Result<AuthConfig, AssemblyError> {
         }
         config.methods.push(method);
     }
-    Ok(config)
-}
-
-fn external_service(configuration: &Configuration) -> Result<Option<ExternalServiceConfig>, AssemblyError> {
-    let Some(url) = &configuration.enforcement_url else { return Ok(None) };
-    let token = configuration.enforcement_token_file.as_deref().map(read).transpose()?;
-    Ok(Some(ExternalServiceConfig {
-        base_endpoint: url.clone(),
-        check_create_endpoint: configuration.check_create_url.clone(),
-        check_update_endpoint: configuration.check_update_url.clone(),
-        on_end_endpoint: configuration.on_end_url.clone(),
-        token: token.map(|token| SecretString::from(token.trim())),
-        timeout_seconds: configuration.enforcement_timeout.seconds(),
-        auth_url: configuration.enforcement_auth_url.clone(),
-        region_name: configuration.enforcement_region_name.clone(),
-    }))
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where nothing is said, the settings mean what the crates that use them have by default.
+//! Where nothing is said, the settings are what the crates that use them have by default, but for what is computed.
 #![cfg(test)]
 
 use std::fmt::Debug;
@@ -13,6 +13,13 @@ fn unsaid() -> Configuration {
     Configuration::given([]).expect("defaults")
 }
 
+#[test]
+fn an_empty_file_is_the_default() {
+    let mut read = unsaid();
+    assert!(!std::mem::take(&mut read.server.settings).is_empty());
+    same(&read, &Configuration::default());
+}
+
 /// That both are the same in every part; the lines that are not are named.
 fn same(read: &impl Debug, usual: &impl Debug) {
     let (read, usual) = (format!("{read:#?}"), format!("{usual:#?}"));
@@ -23,7 +30,7 @@ fn same(read: &impl Debug, usual: &impl Debug) {
 }
 
 #[test]
-fn the_server_has_the_defaults_of_the_table() {
+fn the_server_has_its_own_defaults() {
     let usual = server::Config::default();
     let mut read = server_config(&unsaid()).expect("defaults");
     assert!(!read.settings.is_empty() && read.placement.program.is_some());
@@ -37,9 +44,9 @@ fn the_server_has_the_defaults_of_the_table() {
 }
 
 #[test]
-fn the_service_has_the_defaults_of_the_table() {
+fn the_service_has_its_own_defaults() {
     let usual = Settings::default();
-    let mut read = settings(&unsaid(), &server::Config::default());
+    let mut read = settings(&unsaid());
     // These are up to the machine and to the fleet.
     read.holder = usual.holder.clone();
     (read.steps_at_once, read.decisions_at_once) = (usual.steps_at_once, usual.decisions_at_once);

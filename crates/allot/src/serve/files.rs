@@ -25,11 +25,11 @@ enum Exposure<'a> {
 }
 
 fn exposures(configuration: &Configuration) -> Vec<Exposure<'_>> {
-    let keystone = configuration.keystone_auth_url.as_deref().filter(|url| in_the_clear(url));
-    let local = configuration.listen.ip().to_canonical().is_loopback();
-    let links = !local && configuration.public_url.is_none();
+    let keystone = configuration.keystone.login.auth_url.as_deref().filter(|url| in_the_clear(url));
+    let local = configuration.server.listen.ip().to_canonical().is_loopback();
+    let links = !local && configuration.server.public_url.is_none();
     let secrets = configuration.auth != [AuthChoice::None];
-    let connections = !local && secrets && configuration.tls_certificate.is_none();
+    let connections = !local && secrets && configuration.tls.certificate.is_none();
     let found = [
         keystone.map(Exposure::Keystone),
         links.then_some(Exposure::Links),
@@ -40,7 +40,7 @@ fn exposures(configuration: &Configuration) -> Vec<Exposure<'_>> {
 
 /// Warns of what whoever is between clients and the service could read or change.
 pub(super) fn warn_of_exposure(configuration: &Configuration) {
-    let listen = configuration.listen;
+    let listen = configuration.server.listen;
     for exposure in exposures(configuration) {
         match exposure {
             Exposure::Keystone(auth_url) => {
@@ -74,7 +74,7 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
         AuthChoice::None | AuthChoice::Keystone => None,
         AuthChoice::Tokens(path) | AuthChoice::Basic(path) | AuthChoice::LocalKeystone(path) => Some(path),
     });
-    let power = configuration.openstack_power_file.as_deref();
+    let power = configuration.openstack.power_file.as_deref();
     let (hooks, headers) = match &configuration.fleet {
         FleetChoice::Hooks(path) => secrets_of_hooks(path.as_ref(), |config: HooksConfig| config.hooks),
         FleetChoice::OpenStack => power.map_or_else(Default::default, |path| {
@@ -83,13 +83,13 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
         FleetChoice::Simulated => (None, Vec::new()),
     };
     let others = [
-        configuration.token_key_file.as_ref(),
-        configuration.keystone_secret_file.as_ref(),
-        configuration.openstack_secret_file.as_ref(),
-        configuration.tls_key.as_ref(),
-        configuration.notifications_secret_file.as_ref(),
+        configuration.server.auth.token_key_file.as_ref(),
+        configuration.keystone.login.secret_file.as_ref(),
+        configuration.openstack.login.secret_file.as_ref(),
+        configuration.tls.key.as_ref(),
+        configuration.webhook_secret_file.as_ref(),
         configuration.message_bus_url_file.as_ref(),
-        configuration.enforcement_token_file.as_ref(),
+        configuration.external_service_token_file.as_ref(),
     ];
     let paths = auth.chain(others.into_iter().flatten()).map(AsRef::as_ref);
     let hooks = hooks.iter().chain(&headers).map(AsRef::as_ref);

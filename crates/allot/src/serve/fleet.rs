@@ -9,7 +9,7 @@ use fleet::Fleet;
 use fleet::hooks::{HooksConfig, HooksFleet, PowerConfig, PowerHooks};
 use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
 use fleet_openstack::{Fence, OpenStackFleet};
-use leases::preemption::Mark;
+use leases::preemption::{Mark, PreemptionRules};
 use openstack::Session;
 use serde::de::DeserializeOwned;
 
@@ -45,17 +45,17 @@ pub(super) fn fleet(
         }
         FleetChoice::OpenStack => {
             let fleet = cloud(configuration, clock)?;
-            let Some(path) = &configuration.openstack_power_file else { return Ok(Arc::new(fleet)) };
+            let Some(path) = &configuration.openstack.power_file else { return Ok(Arc::new(fleet)) };
             let config: PowerConfig = hooks(path, "docs/openstack.md")?;
             Ok(Arc::new(fleet.with_power(PowerHooks::new(&config)?)))
         }
         FleetChoice::Simulated => {
-            let seed = configuration.simulated_seed;
+            let seed = configuration.simulated.seed;
             let fleet = match state_file(configuration) {
                 Some(path) => SimulatedFleet::persistent(&path, clock, seed, &machines.layout)?,
                 None => SimulatedFleet::new(clock, seed, &machines.layout),
             };
-            let fleet = fleet.with_timing(machines.timing).with_grace(configuration.grace.0);
+            let fleet = fleet.with_timing(machines.timing).with_grace(configuration.service.plan_rules.grace);
             Ok(Arc::new(fleet.with_background_load(machines.background_load)))
         }
     }
@@ -78,44 +78,39 @@ pub(crate) fn cloud(
     let session = Session::new(keystone::nova(configuration)?, Arc::new(RandomIds))?;
     let fence = fence(configuration)?;
     let hints = fence.marks().contains(&Mark::Hint);
+    let preemption = &configuration.service.preemption;
     let settings = fleet_openstack::Settings {
         fence,
-        hints: hints && configuration.preemptible && configuration.preemptible_marks.contains(&Mark::Hint),
-        free_pool: configuration.openstack_free_pool.clone(),
-        settle: configuration.openstack_settle.unsigned(),
-        failed_after: configuration.openstack_failed_after.0,
-        migration_time: configuration.openstack_migration_time.0,
-        image_time: configuration.openstack_image_time.0,
+        hints: hints && preemption.allowed && preemption.marks.contains(&Mark::Hint),
+        ..configuration.openstack.driver.clone()
     };
     Ok(OpenStackFleet::new(Arc::new(session), settings, clock))
 }
 
 /// What keeps others off the hosts of a lease in a cloud. What it cannot see is refused here, where it is asked for.
 fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
-    let (fence, name) = match configuration.openstack_fence {
+    let Configuration { openstack, .. } = configuration;
+    let PreemptionRules { marks, projects, .. } = &configuration.service.preemption;
+    let (fence, name) = match openstack.fence {
         FenceChoice::BlazarFilter => (Fence::BlazarFilter, "blazar-filter"),
-        FenceChoice::AllotFilter => {
-            (Fence::AllotFilter { open_pool: configuration.openstack_open_pool }, "allot-filter")
-        }
+        FenceChoice::AllotFilter => (Fence::AllotFilter { open_pool: openstack.open_pool }, "allot-filter"),
         FenceChoice::Tenant => (Fence::Tenant { preemptible: preemptible_tenants(configuration)? }, "tenant"),
-        FenceChoice::Traits => {
-            (Fence::Traits { flavors: configuration.openstack_lease_flavors.clone() }, "traits")
-        }
+        FenceChoice::Traits => (Fence::Traits { flavors: openstack.lease_flavors.clone() }, "traits"),
     };
-    if configuration.openstack_open_pool && !matches!(fence, Fence::AllotFilter { .. }) {
+    if openstack.open_pool && !matches!(fence, Fence::AllotFilter { .. }) {
         return Err(AssemblyError::Missing(format!(
             "openstack.open_pool needs openstack.fence = allot-filter: the fence {name} lets only preemptible servers on hosts \
              of the free pool"
         )));
     }
-    if !configuration.openstack_lease_flavors.is_empty() && !matches!(fence, Fence::Traits { .. }) {
+    if !openstack.lease_flavors.is_empty() && !matches!(fence, Fence::Traits { .. }) {
         return Err(AssemblyError::Missing(format!(
             "openstack.lease_flavors needs openstack.fence = traits: with the fence {name} hosts of leases take servers of any flavor"
         )));
     }
-    let unseen = configuration.preemptible_marks.iter().find(|mark| !fence.marks().contains(mark));
+    let unseen = marks.iter().find(|mark| !fence.marks().contains(mark));
     // By default all are meant that the fence can see.
-    let chosen = configuration.preemptible_marks.len() < Mark::ALL.len();
+    let chosen = marks.len() < Mark::ALL.len();
     if let Some(mark) = unseen.filter(|_| chosen) {
         let seen: Vec<&str> = fence.marks().iter().map(|mark| mark.name()).collect();
         let seen =
@@ -124,7 +119,7 @@ fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
             "preemptible.marks has {mark}, which the fence {name} cannot see: it sees {seen}"
         )));
     }
-    if !configuration.preemptible_projects.is_empty() && !matches!(fence, Fence::Tenant { .. }) {
+    if !projects.is_empty() && !matches!(fence, Fence::Tenant { .. }) {
         return Err(AssemblyError::Missing(format!(
             "preemptible.projects cannot be used with the fence {name}, which cannot tell projects apart: servers are \
              preemptible by what marks them"
@@ -135,8 +130,9 @@ fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
 
 /// The projects whose servers are preemptible where the fence goes by projects. They are written into the cloud one by one.
 fn preemptible_tenants(configuration: &Configuration) -> Result<BTreeSet<String>, AssemblyError> {
-    let projects: BTreeSet<String> = configuration.preemptible_projects.iter().cloned().collect();
-    if configuration.preemptible && projects.is_empty() {
+    let preemption = &configuration.service.preemption;
+    let projects: BTreeSet<String> = preemption.projects.iter().map(ToString::to_string).collect();
+    if preemption.allowed && projects.is_empty() {
         return Err(AssemblyError::Contradiction(
             "preemptible.enabled needs preemptible.projects with the fence tenant, which cannot see what else marks servers",
         ));
@@ -156,7 +152,7 @@ fn preemptible_tenants(configuration: &Configuration) -> Result<BTreeSet<String>
             "preemptible.projects has {project}: with the fence tenant write the identifiers of projects, without * and ?"
         )));
     }
-    Ok(if configuration.preemptible { projects } else { BTreeSet::new() })
+    Ok(if preemption.allowed { projects } else { BTreeSet::new() })
 }
 
 /// Where a simulated fleet is kept: as long as the leases are.
@@ -166,7 +162,7 @@ fn state_file(configuration: &Configuration) -> Option<PathBuf> {
         // Machines that several services share cannot be simulated in the memory of each.
         DatabaseChoice::Postgres(_) | DatabaseChoice::Memory => None,
     };
-    configuration.simulated_state_file.clone().or_else(beside)
+    configuration.simulated.state_file.clone().or_else(beside)
 }
 
 /// The file beside a database.

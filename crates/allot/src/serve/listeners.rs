@@ -1,36 +1,36 @@
-//! Who is told of everything that happens, as the settings say.
+//! Who is told of everything that happens, and who may refuse leases, as the settings say.
 
 use secrecy::SecretString;
-use server::{MessageBusConfig, WebhookConfig};
+use server::{ExternalServiceConfig, MessageBusConfig, WebhookConfig};
 
 use super::error::{AssemblyError, read};
 use crate::config::Configuration;
 
 /// The web hook, if there is one.
 pub(super) fn webhook(configuration: &Configuration) -> Result<Option<WebhookConfig>, AssemblyError> {
-    let Some(url) = &configuration.notifications_url else { return Ok(None) };
-    let secret = configuration.notifications_secret_file.as_deref().map(read).transpose()?;
-    Ok(Some(WebhookConfig {
-        secret: secret.map(|secret| SecretString::from(secret.trim())),
-        timeout_seconds: configuration.notifications_timeout.seconds(),
-        ..WebhookConfig::new(url.clone())
-    }))
+    if configuration.webhook.url.is_empty() {
+        return Ok(None);
+    }
+    let secret = configuration.webhook_secret_file.as_deref().map(read).transpose()?;
+    let secret = secret.map(|secret| SecretString::from(secret.trim()));
+    Ok(Some(WebhookConfig { secret, ..configuration.webhook.clone() }))
 }
 
 /// The message bus, if there is one.
 pub(super) fn message_bus(configuration: &Configuration) -> Result<Option<MessageBusConfig>, AssemblyError> {
     let Some(path) = &configuration.message_bus_url_file else { return Ok(None) };
-    Ok(Some(MessageBusConfig {
-        tls: configuration.message_bus_tls,
-        ca_file: configuration.message_bus_ca_file.clone(),
-        exchange: configuration.message_bus_exchange.clone(),
-        topics: configuration.message_bus_topics.clone(),
-        publisher_id: configuration.message_bus_publisher_id.clone(),
-        durable_queues: configuration.message_bus_durable_queues,
-        quorum_queues: configuration.message_bus_quorum_queues,
-        nova_exchange: configuration.message_bus_nova_exchange.clone(),
-        nova_topics: configuration.message_bus_nova_topics.clone(),
-        timeout_seconds: configuration.message_bus_timeout.seconds(),
-        ..MessageBusConfig::new(SecretString::from(read(path)?.trim()))
-    }))
+    let url = SecretString::from(read(path)?.trim());
+    Ok(Some(MessageBusConfig { url, ..configuration.message_bus.clone() }))
+}
+
+/// The service that may refuse leases, if there is one.
+pub(super) fn external_service(
+    configuration: &Configuration,
+) -> Result<Option<ExternalServiceConfig>, AssemblyError> {
+    if configuration.external_service.base_endpoint.is_empty() {
+        return Ok(None);
+    }
+    let token = configuration.external_service_token_file.as_deref().map(read).transpose()?;
+    let token = token.map(|token| SecretString::from(token.trim()));
+    Ok(Some(ExternalServiceConfig { token, ..configuration.external_service.clone() }))
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
 
 fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
     let configuration = &Configuration::of(&values)?;
-    start_log(&configuration.log_level, configuration.log_format)?;
+    start_log(&configuration.log.level, configuration.log.format)?;
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in config::unknown_variables(names) {
         tracing::warn!("environment variable {name} is no setting; `allot serve --help` has them all");

@@ -1,11 +1,14 @@
 //! Limits on leases, and the external service that may refuse them (API-enforcement).
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
-use server::{Config, EnforcementConfig, ExternalService, ExternalServiceConfig};
+use server::{Config, ExternalService, ExternalServiceConfig};
+use service::Settings;
 
 use crate::site::{Site, hosts_lease};
 
@@ -126,7 +129,7 @@ async fn w27_an_external_service_that_does_not_answer_in_time_allows_nothing() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let mut config = external(&format!("http://{address}"));
-    config.timeout_seconds = 0;
+    config.timeout = Duration::ZERO;
     let enforcer = ExternalService::new(&config).expect("settings");
     let site = Site::with(Config::default(), Some(Arc::new(enforcer))).await;
     site.add_hosts(1).await;
@@ -137,9 +140,9 @@ async fn w27_an_external_service_that_does_not_answer_in_time_allows_nothing() {
 
 #[tokio::test]
 async fn a_lease_that_is_too_long_is_forbidden_and_an_extension_refused() {
-    let enforcement =
-        EnforcementConfig { max_lease_duration_seconds: Some(86_400), ..EnforcementConfig::default() };
-    let site = Site::with(Config { enforcement, ..Config::default() }, None).await;
+    let mut settings = Settings::default();
+    settings.rules.enforcement.max_lease_duration = Some(SignedDuration::from_hours(24));
+    let site = Site::of_settings(settings).await;
     let text = "Lease duration of 104400 seconds must be less than or equal to the maximum lease duration of \
                 86400 seconds.";
     let lease = |end: &str| json!({"name": "l", "start_date": "2030-01-02 10:00", "end_date": end});

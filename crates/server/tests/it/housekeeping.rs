@@ -5,7 +5,6 @@ use jiff::SignedDuration;
 use leases::housekeeping::HousekeepingRules;
 use leases::project::ProjectId;
 use serde_json::{Value, json};
-use server::{Config, EnforcementConfig};
 use service::Settings;
 
 use crate::site::{Site, hosts_lease};
@@ -49,9 +48,9 @@ async fn hk_a_a_lease_that_nobody_uses_ends_with_a_reason() {
 
 #[tokio::test]
 async fn hk_b_a_lease_that_would_stack_too_high_is_forbidden() {
-    let enforcement =
-        EnforcementConfig { max_stack_seconds: Some(2 * 24 * 3600), ..EnforcementConfig::default() };
-    let site = Site::with(Config { enforcement, ..Config::default() }, None).await;
+    let mut settings = Settings::default();
+    settings.rules.enforcement.max_stack = Some(SignedDuration::from_hours(2 * 24));
+    let site = Site::of_settings(settings).await;
     site.add_hosts(2).await;
     let first = site.lease(&hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-03 10:00")).await;
     let refused = site.post("/v1/leases", &hosts_lease(1, 1, "2030-01-03 10:00", "2030-01-05 10:00")).await;

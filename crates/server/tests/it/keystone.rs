@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, User};
 use serde_json::{Value, json};
-use server::{App, AuthConfig, AuthMethod, Config, ConfigError, KeystoneConfig};
+use server::{App, AuthConfig, AuthMethod, Config, ConfigError, KeystoneConfig, TokenValidation};
 
 use crate::site::{Answer, Site, TempFile, hosts_lease, tokens_file};
 
@@ -145,10 +145,12 @@ fn settings(url: &str) -> KeystoneConfig {
             retry: Retry { attempts: 1, ..Retry::default() },
         },
         www_authenticate_uri: URI.to_owned(),
-        cache_time: Duration::from_hours(1),
-        cached_tokens: 1000,
-        outage_time: Duration::from_hours(1),
-        validations_at_once: 4,
+        validation: TokenValidation {
+            cache_time: Duration::from_hours(1),
+            cached_tokens: 1000,
+            outage_time: Duration::from_hours(1),
+            validations_at_once: 4,
+        },
     }
 }
 
@@ -252,7 +254,7 @@ async fn keystone_is_asked_once_about_a_token_however_many_requests_have_it() {
 
 #[tokio::test]
 async fn a_token_that_is_revoked_is_refused_after_the_time_that_is_set() {
-    let (site, keystone) = site(|settings| settings.cache_time = Duration::ZERO).await;
+    let (site, keystone) = site(|settings| settings.validation.cache_time = Duration::ZERO).await;
     assert_eq!(leases(&site, "ann").await.status, 200);
     keystone.revoke("ann");
     assert_eq!(leases(&site, "ann").await.status, 401);
@@ -263,7 +265,7 @@ async fn a_token_that_is_revoked_is_refused_after_the_time_that_is_set() {
 #[tokio::test]
 async fn while_keystone_is_away_valid_tokens_go_on_and_others_wait() {
     for status in [500, 502, 503, 403] {
-        let (site, keystone) = site(|settings| settings.cache_time = Duration::ZERO).await;
+        let (site, keystone) = site(|settings| settings.validation.cache_time = Duration::ZERO).await;
         assert_eq!(leases(&site, "ann").await.status, 200);
         keystone.break_with(Some(status));
         for _ in 0..3 {
@@ -283,8 +285,8 @@ async fn while_keystone_is_away_valid_tokens_go_on_and_others_wait() {
 #[tokio::test]
 async fn a_token_goes_on_no_longer_than_is_set_and_a_service_comes_up_without_keystone() {
     let (site, keystone) = site(|settings| {
-        settings.cache_time = Duration::ZERO;
-        settings.outage_time = Duration::ZERO;
+        settings.validation.cache_time = Duration::ZERO;
+        settings.validation.outage_time = Duration::ZERO;
     })
     .await;
     assert_eq!(leases(&site, "ann").await.status, 200);
@@ -316,7 +318,7 @@ async fn keystone_that_comes_back_is_asked_again_by_one_request() {
 
 #[tokio::test]
 async fn a_flood_of_wrong_tokens_asks_keystone_few_at_once_and_keeps_nobody_out() {
-    let (site, keystone) = site(|settings| settings.cached_tokens = 10).await;
+    let (site, keystone) = site(|settings| settings.validation.cached_tokens = 10).await;
     assert_eq!(leases(&site, "ann").await.status, 200);
     let tokens: Vec<String> = (0..200).map(|number| format!("wrong-{number}")).collect();
     let answers = futures::future::join_all(tokens.iter().map(|token| leases(&site, token))).await;
@@ -358,7 +360,7 @@ async fn an_application_credential_is_good_for_what_its_access_rules_allow() {
 
 #[tokio::test]
 async fn a_session_of_the_console_lasts_as_long_as_the_token_that_it_was_begun_with() {
-    let (site, keystone) = site(|settings| settings.cache_time = Duration::ZERO).await;
+    let (site, keystone) = site(|settings| settings.validation.cache_time = Duration::ZERO).await;
     let send = async |method: Method, path: &str, cookie: &str, body: &Value| {
         let builder = Request::builder().method(method).uri(path).header("x-allot-console", "1");
         let builder = builder.header("content-type", "application/json").header("cookie", cookie);
@@ -390,7 +392,7 @@ async fn a_session_of_the_console_lasts_as_long_as_the_token_that_it_was_begun_w
 
 #[tokio::test]
 async fn names_are_logged_beside_identifiers_and_tokens_never() {
-    let (site, keystone) = site(|settings| settings.cache_time = Duration::ZERO).await;
+    let (site, keystone) = site(|settings| settings.validation.cache_time = Duration::ZERO).await;
     keystone.issue("t0ken-0ne", &["reader"], &Value::Null);
     let log = Log::default();
     let writer = log.clone();

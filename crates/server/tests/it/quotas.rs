@@ -2,13 +2,14 @@
 
 use leases::quota::LeaseQuota;
 use serde_json::{Value, json};
-use server::{Config, EnforcementConfig};
+use service::Settings;
 
 use crate::site::{Answer, Site, hosts_lease};
 
 async fn site(quota: LeaseQuota) -> Site {
-    let enforcement = EnforcementConfig { quota, ..EnforcementConfig::default() };
-    let site = Site::guarded_with(Config { enforcement, ..Config::default() }).await;
+    let mut settings = Settings::default();
+    settings.rules.enforcement.quota = quota;
+    let site = Site::guarded_of_settings(settings).await;
     site.add_hosts_as("admin", 4).await;
     site
 }

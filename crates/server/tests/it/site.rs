@@ -77,8 +77,18 @@ impl Site {
 
     /// Where everybody is the administrator, and the service has these settings.
     pub async fn of_settings(settings: Settings) -> Self {
+        Self::of(Config::default(), settings).await
+    }
+
+    /// With tokens as [`Self::guarded`] has them, where the service has these settings.
+    pub async fn guarded_of_settings(settings: Settings) -> Self {
+        let file = tokens_file();
+        Self::of(Config { auth: by_tokens(&file), ..Config::default() }, settings).await
+    }
+
+    async fn of(config: Config, settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let (site, stopped) = Self::build(Config::default(), None, store, at(NOW), settings).await;
+        let (site, stopped) = Self::build(config, None, store, at(NOW), settings).await;
         tokio::spawn(Arc::clone(&site.service).run(stopped));
         site
     }
@@ -111,7 +121,7 @@ impl Site {
         enforcer: Option<Arc<dyn Enforcer>>,
         store: Arc<dyn Store>,
         now: Timestamp,
-        mut settings: Settings,
+        settings: Settings,
     ) -> (Self, watch::Receiver<bool>) {
         let clock = Arc::new(ManualClock::new(now));
         let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
@@ -125,7 +135,6 @@ impl Site {
             ids: Arc::<SeededIds>::clone(&ids),
             enforcer,
         };
-        settings.rules.enforcement = config.enforcement.rules();
         let service = Service::open(parts, settings).await.expect("an empty store opens");
         let (stop, stopped) = watch::channel(false);
         let app = App::new(Arc::clone(&service), ids, config).expect("the settings are sound");

@@ -132,7 +132,7 @@ pub(super) fn run(arguments: BlazarArguments, settings: &ArgMatches) -> Result<T
         if !matches!(configuration.fleet, FleetChoice::OpenStack) {
             return Err(BlazarError::NoCloud);
         }
-        if matches!(configuration.openstack_fence, FenceChoice::Tenant | FenceChoice::Traits) {
+        if matches!(configuration.openstack.fence, FenceChoice::Tenant | FenceChoice::Traits) {
             return Err(BlazarError::OtherFence);
         }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);

@@ -30,7 +30,7 @@ use super::credentials::Asked;
 use super::credentials::Credentials;
 use super::failures::shown;
 use super::identity::{Authenticator, Denial, Identity, Names, Roles};
-use crate::config::KeystoneConfig;
+use crate::config::{KeystoneConfig, TokenValidation};
 use crate::config_error::ConfigError;
 use crate::metrics::TokenChecks;
 use crate::rate::Client;
@@ -98,8 +98,9 @@ impl Keystone {
         let challenge = HeaderValue::try_from(challenge)
             .map_err(|_| wrong("www_authenticate_uri cannot be sent in a header".to_owned()))?;
         let random = [ids.uuid(), ids.uuid()].map(u128::to_be_bytes).concat();
-        let rules =
-            CacheRules { fresh: config.cache_time, stale: config.outage_time, most: config.cached_tokens };
+        let TokenValidation { cache_time, cached_tokens, outage_time, validations_at_once } =
+            config.validation;
+        let rules = CacheRules { fresh: cache_time, stale: outage_time, most: cached_tokens };
         let inner = Inner {
             session: Session::new(config.cloud.clone(), ids).map_err(|error| wrong(error.to_string()))?,
             patience: config.cloud.timeout,
@@ -113,7 +114,7 @@ impl Keystone {
         Ok(Self {
             inner: Arc::new(inner),
             challenge,
-            asking: Asking::new(config.validations_at_once),
+            asking: Asking::new(validations_at_once),
             waiting: Unanswered::new(OF_ONE_ADDRESS),
         })
     }

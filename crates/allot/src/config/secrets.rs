@@ -1,0 +1,74 @@
+//! Settings as they are logged, and as administrators see them: without secrets.
+
+use super::choice::DatabaseChoice;
+use super::setting::Setting;
+use super::value::Value;
+
+/// The same text without the passwords in its addresses: what stands between a colon and the last `@` before the
+/// path. For errors, which are logged.
+pub(super) fn without_passwords(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        shown.push_str(before);
+        shown.push_str("://");
+        let end = after.find(['/', '?', '#']).unwrap_or(after.len());
+        let user = after[..end].rfind('@').map_or("", |at| &after[..at]);
+        shown.push_str(user.split_once(':').map_or(user, |(name, _)| name));
+        rest = &after[user.len()..];
+    }
+    shown.push_str(rest);
+    match shown.find("password=") {
+        Some(at) => format!("{}password=...", &shown[..at]),
+        None => shown,
+    }
+}
+
+/// The same for administrators, who may see settings and no secrets: of addresses the scheme, the host and the port,
+/// since the path of a web hook is often a secret; of databases their names as well.
+pub(super) fn without_secrets(setting: &Setting, text: &str) -> String {
+    match setting.value_name {
+        "DATABASE" => {
+            DatabaseChoice::parse(text).map_or_else(|_| "...".to_owned(), |database| database.show())
+        }
+        "NAME=SOURCE,..." => text.split(',').map(without_login).collect::<Vec<_>>().join(","),
+        "URL" if !text.is_empty() => origin(text),
+        _ if text.contains("://") => origin(text),
+        _ => text.to_owned(),
+    }
+}
+
+/// A cluster that is asked about; without its place if that may have a password in it.
+fn without_login(cluster: &str) -> String {
+    match cluster.split_once(':') {
+        Some((kind, place)) if place.contains('@') => format!("{kind}:..."),
+        _ => cluster.to_owned(),
+    }
+}
+
+/// The scheme, the host and the port of an address.
+fn origin(address: &str) -> String {
+    let Ok(url) = reqwest::Url::parse(address) else { return "...".to_owned() };
+    let Some(host) = url.host_str() else { return "...".to_owned() };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let more = if url.path().len() > 1 || url.query().is_some() { "/..." } else { "" };
+    format!("{}://{host}{port}{more}", url.scheme())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_addresses_are_not_shown() {
+        for (text, shown) in [
+            ("postgres://u:secret@h1,h2/db", "postgres://u@h1,h2/db"),
+            ("postgres://u:se:c@ret@h:x/db,postgres://v:secret@h", "postgres://u@h:x/db,postgres://v@h"),
+            ("postgres://h/db?user=u&password=secret", "postgres://h/db?user=u&password=..."),
+            ("sqlite://a:b@c", "sqlite://a@c"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(without_passwords(text), shown);
+        }
+    }
+}
