@@ -90,7 +90,7 @@ impl ExternalService {
         }
     }
 
-    /// A service that does not answer allows nothing: a limit that fails open is none.
+    /// The verdict of the external service; a denial if it does not answer, so that nobody escapes a limit by an outage.
     async fn verdict(&self, url: &Url, body: &Value) -> EnforcerVerdict {
         self.ask(url, body).await.unwrap_or_else(|error| {
             tracing::warn!(%url, error = %error.without_url(), "external service unreachable");

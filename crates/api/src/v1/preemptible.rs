@@ -40,7 +40,7 @@ pub struct PreemptibleProject {
 }
 
 impl PreemptibleProject {
-    /// Projects that have been listed since then, or are by the settings.
+    /// A pattern of the list: entered at that time, or, without one, given by the settings.
     pub fn of(pattern: &ProjectPattern, since: Option<Timestamp>) -> Self {
         Self { pattern: pattern.to_string(), created_at: since.map(created_at) }
     }

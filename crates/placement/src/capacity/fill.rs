@@ -225,7 +225,7 @@ impl<'a> Filler<'a> {
         self.known.all_evacuable == Some(true)
     }
 
-    /// Whether some node cannot be emptied, and could not even if more were placed.
+    /// Whether some node cannot be emptied, however many more instances are placed.
     fn surely_stuck(&mut self) -> bool {
         let counted = self.slots().standing();
         counted == Count::Stuck
@@ -234,8 +234,8 @@ impl<'a> Filler<'a> {
                 .is_some()
     }
 
-    /// Whether some node cannot be emptied once one more instance is where it goes without a look at redundancy, and
-    /// could not even if more were placed.
+    /// Whether one more instance, placed where it fits best without regard to redundancy, leaves some node that cannot be
+    /// emptied, however many more are placed.
     fn lost_with_one(&mut self, shape: &Shape) -> bool {
         let instance = shape.instance("");
         let trials = self.best_or_reasons(shape, &instance, false);

@@ -100,11 +100,11 @@ rules! {
     InstancesFilter "blazar:instances:filter" ADMIN;
     /// Asking, as Nova does, what a server may know of itself.
     VendordataPost "blazar:vendordata:post" ADMIN;
-    /// Seeing whose instances are preemptible.
+    /// Reading the list of projects whose instances are preemptible.
     PreemptibleProjectsGet "blazar:preemptible_projects:get" ADMIN;
-    /// Listing projects whose instances are.
+    /// Adding a project to that list.
     PreemptibleProjectsPut "blazar:preemptible_projects:put" ADMIN;
-    /// Taking them off the list.
+    /// Removing a project from that list.
     PreemptibleProjectsDelete "blazar:preemptible_projects:delete" ADMIN;
     /// Seeing notifications.
     NotificationsGet "blazar:notifications:get" READER;

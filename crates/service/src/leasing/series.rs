@@ -42,7 +42,7 @@ pub struct Series {
     pub skipped: Vec<(Window, Refusal)>,
 }
 
-/// The leases as they would be, those that are left out, and what is written first.
+/// The leases to be made; the windows that are left out, and why; and changes that are committed before the leases.
 type ProposedSeries = (Vec<Arc<LeaseRecord>>, Vec<(Window, Refusal)>, Vec<Write>);
 
 /// One that cannot be had, where all were wanted.
