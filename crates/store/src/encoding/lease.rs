@@ -149,5 +149,8 @@ impl<'a> LeaseRow<'a> {
 }
 
 pub(super) fn instant(us: i64) -> Result<Timestamp, Unreadable> {
-    Timestamp::from_microsecond(us).map_err(|error| Unreadable::new("time", us, error))
+    // In two parts, since the last second there is has no microseconds for the other constructor.
+    let (second, rest_us) = (us.div_euclid(1_000_000), us.rem_euclid(1_000_000));
+    let nanos = i32::try_from(rest_us * 1000).unwrap_or(0);
+    Timestamp::new(second, nanos).map_err(|error| Unreadable::new("time", us, error))
 }

@@ -4,6 +4,7 @@
 //! Names of statuses are in [`leases::status`].
 
 mod action;
+pub mod column;
 mod extras;
 mod free_pool;
 mod hunt;
