@@ -1,10 +1,8 @@
 //! What has changed since a revision.
 
-use std::collections::BTreeSet;
-
 use sqlx::PgConnection;
-use store::encoding::record_key_from_text;
-use store::{Changes, Delta, Revision, StoreError};
+use store::encoding::record_keys;
+use store::{Changes, Delta, Revision};
 
 use crate::columns::plain;
 use crate::error::Trouble;
@@ -18,10 +16,7 @@ pub(crate) async fn since(db: &mut PgConnection, revision: Revision) -> Result<C
     if rows.next().map(|row| row.mark.as_u128()) != Some(revision.mark) {
         return Ok(Changes::Reload);
     }
-    let mut changed = BTreeSet::new();
-    for key in rows.flat_map(|row| row.keys) {
-        changed.insert(record_key_from_text(&plain(key)).map_err(StoreError::from)?);
-    }
+    let changed = record_keys(rows.flat_map(|row| row.keys).map(plain))?;
     let snapshot = load::snapshot(db, Wanted::only(&changed)).await?;
     Ok(Changes::Delta(Box::new(Delta::of(changed, snapshot))))
 }

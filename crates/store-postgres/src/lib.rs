@@ -15,6 +15,7 @@ mod attempt;
 mod changes;
 mod columns;
 mod commit;
+mod documents;
 mod error;
 mod feed;
 mod hints;

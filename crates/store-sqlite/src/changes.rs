@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use sqlx::SqliteConnection;
-use store::encoding::{from_json, record_key_from_text};
+use store::encoding::{from_json, record_keys};
 use store::{Changes, Delta, Revision, StoreError};
 
 use crate::columns::uuid;
@@ -25,9 +25,7 @@ pub(crate) async fn since(db: &mut SqliteConnection, revision: Revision) -> Resu
     }
     let mut changed = BTreeSet::new();
     for row in rows {
-        for key in from_json::<Vec<String>>("keys of records", &row.keys)? {
-            changed.insert(record_key_from_text(&key)?);
-        }
+        changed.extend(record_keys(from_json::<Vec<String>>("keys of records", &row.keys)?)?);
     }
     if changed.is_empty() {
         let revision = last(db).await?;

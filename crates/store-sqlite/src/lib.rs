@@ -14,6 +14,7 @@ mod backup;
 mod changes;
 mod columns;
 mod commit;
+mod documents;
 mod error;
 mod feed;
 mod file;

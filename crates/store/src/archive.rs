@@ -65,17 +65,7 @@ impl From<CommitError> for ImportError {
 impl Archive {
     /// A commit that enters all records, with the audit log and usage.
     pub fn commit(&self) -> Commit {
-        let Snapshot {
-            free_pools,
-            hosts,
-            floating_ips,
-            flavors,
-            properties,
-            preemptible_projects,
-            leases,
-            instances,
-            ..
-        } = &self.snapshot;
+        let Snapshot { free_pools, hosts, floating_ips, leases, instances, .. } = &self.snapshot;
         let mut writes = Vec::with_capacity(hosts.len() + leases.len());
         writes.extend(
             free_pools
@@ -86,9 +76,7 @@ impl Archive {
             hosts.iter().map(|record| Write::Host { record: Box::new(record.clone()), expected: None }),
         );
         writes.extend(floating_ips.iter().cloned().map(Write::AddFloatingIp));
-        writes.extend(flavors.iter().cloned().map(Write::Flavor));
-        writes.extend(properties.iter().cloned().map(Write::Property));
-        writes.extend(preemptible_projects.iter().cloned().map(Write::PreemptibleProject));
+        writes.extend(self.snapshot.documents().map(Write::from));
         writes.extend(
             leases.iter().map(|record| Write::Lease { record: Box::new(record.clone()), expected: None }),
         );

@@ -7,8 +7,8 @@ use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, Failures, History};
 
 use crate::{
-    Commit, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, InstanceRecord, LeaseRecord,
-    PreemptibleProjectRecord, PropertyRecord, Snapshot, Write,
+    Commit, Document, DocumentKey, DocumentKind, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord,
+    InstanceRecord, LeaseRecord, PreemptibleProjectRecord, PropertyRecord, Snapshot, Write,
 };
 
 /// How far back changes are known at least, in revisions. Who is further behind loads everything, which is
@@ -48,12 +48,8 @@ pub enum RecordKey {
     Host(HostId),
     /// A floating IP.
     FloatingIp(FloatingIpId),
-    /// A flavor, by its identifier.
-    Flavor(String),
-    /// A property, by its name.
-    Property(String),
-    /// Projects whose instances are preemptible, by pattern.
-    PreemptibleProject(String),
+    /// A plain record.
+    Document(DocumentKey),
     /// An instance.
     Instance(GuestId),
     /// A free pool.
@@ -124,11 +120,13 @@ impl Write {
             Self::RemoveHost { id, .. } => RecordKey::Host(*id),
             Self::AddFloatingIp(record) => RecordKey::FloatingIp(record.floating_ip.id),
             Self::RemoveFloatingIp(id) => RecordKey::FloatingIp(*id),
-            Self::Flavor(record) => RecordKey::Flavor(record.id.clone()),
-            Self::RemoveFlavor(id) => RecordKey::Flavor(id.clone()),
-            Self::Property(record) => RecordKey::Property(record.name.clone()),
-            Self::PreemptibleProject(record) => RecordKey::PreemptibleProject(record.pattern.to_string()),
-            Self::RemovePreemptibleProject(pattern) => RecordKey::PreemptibleProject(pattern.to_string()),
+            Self::Flavor(record) => RecordKey::Document(DocumentKind::Flavor.key(&record.id)),
+            Self::RemoveFlavor(id) => RecordKey::Document(DocumentKind::Flavor.key(id)),
+            Self::Property(record) => RecordKey::Document(DocumentKind::Property.key(&record.name)),
+            Self::PreemptibleProject(PreemptibleProjectRecord { pattern, .. })
+            | Self::RemovePreemptibleProject(pattern) => {
+                RecordKey::Document(DocumentKind::PreemptibleProject.key(pattern.to_string()))
+            }
             Self::Instance { record, .. } => RecordKey::Instance(record.instance.id),
             Self::ForgetInstance { id, .. } => RecordKey::Instance(*id),
             Self::FreePool { record, .. } => RecordKey::FreePool(record.pool.id),
@@ -148,6 +146,7 @@ impl Delta {
     /// What these records are in a snapshot that has all of them that there are.
     pub fn of(keys: impl IntoIterator<Item = RecordKey>, snapshot: Snapshot) -> Self {
         let mut delta = Self { revision: snapshot.revision, ..Self::default() };
+        let mut documents = BTreeMap::new();
         for key in keys {
             match key {
                 RecordKey::Lease(id) => {
@@ -159,14 +158,8 @@ impl Delta {
                 RecordKey::FloatingIp(id) => {
                     delta.floating_ips.insert(id, None);
                 }
-                RecordKey::Flavor(id) => {
-                    delta.flavors.insert(id, None);
-                }
-                RecordKey::Property(name) => {
-                    delta.properties.insert(name, None);
-                }
-                RecordKey::PreemptibleProject(pattern) => {
-                    delta.preemptible_projects.insert(pattern, None);
+                RecordKey::Document(key) => {
+                    documents.insert(key, None);
                 }
                 RecordKey::Instance(id) => {
                     delta.instances.insert(id, None);
@@ -179,22 +172,41 @@ impl Delta {
                 }
             }
         }
+        fill(&mut documents, snapshot.documents(), Document::key);
+        for (key, document) in documents {
+            delta.set_document(key, document);
+        }
         fill(&mut delta.leases, snapshot.leases, |record| record.lease.id);
         fill(&mut delta.hosts, snapshot.hosts, |record| record.host.id);
         fill(&mut delta.floating_ips, snapshot.floating_ips, |record| record.floating_ip.id);
-        fill(&mut delta.flavors, snapshot.flavors, |record| record.id.clone());
         fill(&mut delta.instances, snapshot.instances, |record| record.instance.id);
         fill(&mut delta.free_pools, snapshot.free_pools, |record| record.pool.id);
-        fill(&mut delta.properties, snapshot.properties, |record| record.name.clone());
-        fill(&mut delta.preemptible_projects, snapshot.preemptible_projects, |record| {
-            record.pattern.to_string()
-        });
         delta
+    }
+
+    /// Says what a plain record is now: nothing if it is gone.
+    pub(crate) fn set_document(&mut self, DocumentKey { kind, id }: DocumentKey, document: Option<Document>) {
+        match document {
+            Some(Document::Flavor(record)) => drop(self.flavors.insert(id, Some(record))),
+            Some(Document::Property(record)) => drop(self.properties.insert(id, Some(record))),
+            Some(Document::PreemptibleProject(record)) => {
+                drop(self.preemptible_projects.insert(id, Some(record)));
+            }
+            None => match kind {
+                DocumentKind::Flavor => drop(self.flavors.insert(id, None)),
+                DocumentKind::Property => drop(self.properties.insert(id, None)),
+                DocumentKind::PreemptibleProject => drop(self.preemptible_projects.insert(id, None)),
+            },
+        }
     }
 }
 
 /// Enters records where they are asked for.
-fn fill<K: Ord, R>(wanted: &mut BTreeMap<K, Option<R>>, records: Vec<R>, key: impl Fn(&R) -> K) {
+fn fill<K: Ord, R>(
+    wanted: &mut BTreeMap<K, Option<R>>,
+    records: impl IntoIterator<Item = R>,
+    key: impl Fn(&R) -> K,
+) {
     for record in records {
         if let Some(place) = wanted.get_mut(&key(&record)) {
             *place = Some(record);

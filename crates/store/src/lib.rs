@@ -22,6 +22,7 @@
 pub mod archive;
 pub mod booking;
 pub mod conformance;
+mod document;
 pub mod encoding;
 mod feed;
 pub mod memory;
@@ -46,6 +47,7 @@ use thiserror::Error;
 
 use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
+pub use crate::document::{Document, DocumentChange, DocumentKey, DocumentKind};
 pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
 pub use crate::record::{
     AuditFilter, AuditRecord, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, IdempotencyRecord,
@@ -279,16 +281,6 @@ impl CommitError {
     /// Another free pool has that name.
     pub fn free_pool_exists(name: &str) -> Self {
         Self::Exists { what: format!("a free pool named {name}") }
-    }
-
-    /// A pattern of projects is gone.
-    pub fn stale_preemptible_project(pattern: &ProjectPattern) -> Self {
-        Self::Stale { what: format!("pattern {pattern} of projects") }
-    }
-
-    /// A flavor is gone.
-    pub fn stale_flavor(id: &str) -> Self {
-        Self::Stale { what: format!("flavor {id}") }
     }
 
     /// A host or an address is gone.

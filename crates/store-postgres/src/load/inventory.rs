@@ -1,4 +1,4 @@
-//! Hosts, floating IPs, flavors, properties, and projects of preemptible instances.
+//! Hosts and floating IPs.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,9 @@ use ::leases::free_pool::FreePool;
 use ::leases::host::{FloatingIp, Host, NetworkId};
 use ::leases::ids::{FloatingIpId, FreePoolId, HostId};
 use ::leases::resources::Resources;
-use ::leases::terms::{FlavorSize, InstanceSize};
 use sqlx::PgConnection;
 use store::encoding::{from_json, health_from_name, named, power_from_json};
-use store::{
-    FlavorRecord, FloatingIpRecord, HostRecord, PreemptibleProjectRecord, PropertyRecord, StoreError, Version,
-};
+use store::{FloatingIpRecord, HostRecord, Version};
 
 use super::Wanted;
 use crate::columns::{instant, maybe_instant, number, plain};
@@ -96,69 +93,6 @@ pub(super) async fn floating_ips(
             },
             subnet: plain(row.subnet),
             created_at: instant(row.created_at_us)?,
-        })
-    });
-    read.collect()
-}
-
-pub(super) async fn flavors(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<FlavorRecord>, Trouble> {
-    let rows = sqlx::query!(
-        "SELECT id, name, vcpus, memory_mib, disk_gib, ephemeral_gib, swap_mib, public,
-             extra_specs, created_at_us
-         FROM flavor WHERE $1::text[] IS NULL OR id = ANY($1) ORDER BY id COLLATE \"C\"",
-        wanted.flavors.as_deref(),
-    );
-    let rows = rows.fetch_all(db).await?;
-    let read = rows.into_iter().map(|row| {
-        let instance = InstanceSize::new(number(row.vcpus)?, number(row.memory_mib)?, number(row.disk_gib)?)
-            .map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        Ok(FlavorRecord {
-            id: plain(row.id),
-            name: plain(row.name),
-            size: FlavorSize { instance, ephemeral_gib: number(row.ephemeral_gib)? },
-            swap_mib: number(row.swap_mib)?,
-            public: row.public,
-            extra_specs: from_json("extra specs", &row.extra_specs)?,
-            created_at: instant(row.created_at_us)?,
-        })
-    });
-    read.collect()
-}
-
-pub(super) async fn preemptible_projects(
-    db: &mut PgConnection,
-    wanted: &Wanted,
-) -> Result<Vec<PreemptibleProjectRecord>, Trouble> {
-    let rows = sqlx::query!(
-        "SELECT pattern, created_at_us FROM preemptible_project
-         WHERE $1::text[] IS NULL OR pattern = ANY($1) ORDER BY pattern COLLATE \"C\"",
-        wanted.preemptible_projects.as_deref(),
-    );
-    let rows = rows.fetch_all(db).await?;
-    let read = rows.into_iter().map(|row| {
-        let Ok(pattern) = plain(row.pattern).parse();
-        Ok(PreemptibleProjectRecord { pattern, created_at: instant(row.created_at_us)? })
-    });
-    read.collect()
-}
-
-pub(super) async fn properties(
-    db: &mut PgConnection,
-    wanted: &Wanted,
-) -> Result<Vec<PropertyRecord>, Trouble> {
-    let rows = sqlx::query!(
-        "SELECT name, id, private, created_at_us, updated_at_us
-         FROM property WHERE $1::text[] IS NULL OR name = ANY($1) ORDER BY name COLLATE \"C\"",
-        wanted.properties.as_deref(),
-    );
-    let rows = rows.fetch_all(db).await?;
-    let read = rows.into_iter().map(|row| {
-        Ok(PropertyRecord {
-            id: row.id.as_u128(),
-            name: plain(row.name),
-            private: row.private,
-            created_at: instant(row.created_at_us)?,
-            updated_at: maybe_instant(row.updated_at_us)?,
         })
     });
     read.collect()

@@ -14,9 +14,9 @@ use store::encoding::{action_from_key, action_key};
 use store::{RecordKey, Snapshot};
 use uuid::Uuid;
 
-use crate::columns::{instant, number, plain, text, uuid};
+use crate::columns::{instant, number, plain, uuid};
 use crate::error::Trouble;
-use crate::feed;
+use crate::{documents, feed};
 
 /// Which records are read. None of a kind stands for all of it, an empty list for nothing.
 #[derive(Debug, Default)]
@@ -25,9 +25,7 @@ pub(crate) struct Wanted {
     free_pools: Option<Vec<Uuid>>,
     hosts: Option<Vec<i64>>,
     floating_ips: Option<Vec<Uuid>>,
-    flavors: Option<Vec<String>>,
-    properties: Option<Vec<String>>,
-    preemptible_projects: Option<Vec<String>>,
+    documents: documents::Wanted,
     instances: Option<Vec<Uuid>>,
     steps: Option<Vec<String>>,
 }
@@ -39,9 +37,7 @@ impl Wanted {
         free_pools: None,
         hosts: None,
         floating_ips: None,
-        flavors: None,
-        properties: None,
-        preemptible_projects: None,
+        documents: None,
         instances: None,
         steps: None,
     };
@@ -52,9 +48,7 @@ impl Wanted {
         let mut free_pools = Vec::new();
         let mut hosts = Vec::new();
         let mut floating_ips = Vec::new();
-        let mut flavors = Vec::new();
-        let mut properties = Vec::new();
-        let mut preemptible_projects = Vec::new();
+        let mut documents = Vec::new();
         let mut instances = Vec::new();
         let mut steps = Vec::new();
         for key in keys {
@@ -63,11 +57,7 @@ impl Wanted {
                 RecordKey::FreePool(id) => free_pools.push(uuid(id.0)),
                 RecordKey::Host(id) => hosts.push(id.0.cast_signed()),
                 RecordKey::FloatingIp(id) => floating_ips.push(uuid(id.0)),
-                RecordKey::Flavor(id) => flavors.push(text(id).into_owned()),
-                RecordKey::Property(name) => properties.push(text(name).into_owned()),
-                RecordKey::PreemptibleProject(pattern) => {
-                    preemptible_projects.push(text(pattern).into_owned());
-                }
+                RecordKey::Document(key) => documents.push(key),
                 RecordKey::Instance(id) => instances.push(uuid(id.0)),
                 RecordKey::Step(action) => steps.push(action_key(*action)),
             }
@@ -77,9 +67,7 @@ impl Wanted {
             free_pools: Some(free_pools),
             hosts: Some(hosts),
             floating_ips: Some(floating_ips),
-            flavors: Some(flavors),
-            properties: Some(properties),
-            preemptible_projects: Some(preemptible_projects),
+            documents: documents::wanted(&documents),
             instances: Some(instances),
             steps: Some(steps),
         }
@@ -98,14 +86,8 @@ pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Sn
     if is_any(wanted.floating_ips.as_ref()) {
         snapshot.floating_ips = inventory::floating_ips(db, &wanted).await?;
     }
-    if is_any(wanted.flavors.as_ref()) {
-        snapshot.flavors = inventory::flavors(db, &wanted).await?;
-    }
-    if is_any(wanted.properties.as_ref()) {
-        snapshot.properties = inventory::properties(db, &wanted).await?;
-    }
-    if is_any(wanted.preemptible_projects.as_ref()) {
-        snapshot.preemptible_projects = inventory::preemptible_projects(db, &wanted).await?;
+    if is_any(wanted.documents.as_ref().map(|(kinds, _)| kinds)) {
+        documents::read(db, &wanted.documents, &mut snapshot).await?;
     }
     if is_any(wanted.leases.as_ref()) {
         snapshot.leases = leases::read(db, &wanted).await?;

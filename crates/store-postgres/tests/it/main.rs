@@ -1,6 +1,7 @@
 //! The store in PostgreSQL on a real server, which is started for these tests.
 
 mod connections;
+mod documents;
 mod promises;
 mod schema;
 mod sharing;

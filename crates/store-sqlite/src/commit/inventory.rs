@@ -1,37 +1,33 @@
-//! Hosts, floating IPs, flavors, properties, and projects of preemptible instances.
+//! Hosts and floating IPs, and where each other record is written.
 
 use ::leases::host::Host;
 use ::leases::ids::{FloatingIpId, HostId};
-use ::leases::preemption::ProjectPattern;
 use sqlx::SqliteConnection;
 use store::booking::Subject;
 use store::encoding::{amounts, health_name, json, power_json};
-use store::{
-    CommitError, FlavorRecord, FloatingIpRecord, HostRecord, PreemptibleProjectRecord, PropertyRecord,
-    Version, Write,
-};
+use store::{CommitError, FloatingIpRecord, HostRecord, Version, Write};
 
 use super::{free_pools, instances};
 use crate::columns::{capacity, us};
+use crate::documents;
 use crate::error::{Refusal, exists, failed, refers, refusal};
 
 /// Writes what is not a lease.
 pub(super) async fn write(db: &mut SqliteConnection, write: &Write) -> Result<(), CommitError> {
+    if let Some(change) = write.document() {
+        return documents::write(db, &change).await;
+    }
     match write {
-        Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
         Write::FreePool { record, expected } => free_pools::write(db, record, *expected).await,
         Write::RemoveFreePool { id, expected } => free_pools::remove(db, *id, *expected).await,
         Write::Host { record, expected } => write_host(db, record, *expected).await,
         Write::RemoveHost { id, expected } => remove_host(db, *id, *expected).await,
         Write::AddFloatingIp(record) => add_floating_ip(db, record).await,
         Write::RemoveFloatingIp(id) => remove_floating_ip(db, *id).await,
-        Write::Flavor(record) => write_flavor(db, record).await.map_err(failed),
-        Write::RemoveFlavor(id) => remove_flavor(db, id).await,
-        Write::Property(record) => write_property(db, record).await.map_err(failed),
-        Write::PreemptibleProject(record) => list_project(db, record).await.map_err(failed),
-        Write::RemovePreemptibleProject(pattern) => unlist_project(db, pattern).await,
         Write::Instance { record, expected } => instances::write(db, record, *expected).await,
         Write::ForgetInstance { id, expected } => instances::forget(db, *id, *expected).await,
+        // Leases are written before, plain records above.
+        _ => Ok(()),
     }
 }
 
@@ -158,80 +154,4 @@ async fn remove_floating_ip(db: &mut SqliteConnection, id: FloatingIpId) -> Resu
     let row = row.as_slice();
     let deletion = sqlx::query!("DELETE FROM floating_ip WHERE id = ?", row);
     removed(deletion.execute(db).await, Subject::FloatingIp(id))
-}
-
-async fn write_flavor(db: &mut SqliteConnection, record: &FlavorRecord) -> Result<(), sqlx::Error> {
-    let (size, extra_specs) = (record.size, json(&record.extra_specs));
-    let (vcpus, memory_mib, disk_gib) =
-        (size.instance.vcpus(), size.instance.memory_mib(), size.instance.disk_gib());
-    let created_at_us = us(record.created_at);
-    let write = sqlx::query!(
-        "INSERT INTO flavor (
-             id, name, vcpus, memory_mib, disk_gib, ephemeral_gib, swap_mib, public, extra_specs, created_at_us
-         ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-         ON CONFLICT (id) DO UPDATE SET
-             name = ?2, vcpus = ?3, memory_mib = ?4, disk_gib = ?5, ephemeral_gib = ?6, swap_mib = ?7,
-             public = ?8, extra_specs = ?9, created_at_us = ?10",
-        record.id,
-        record.name,
-        vcpus,
-        memory_mib,
-        disk_gib,
-        size.ephemeral_gib,
-        record.swap_mib,
-        record.public,
-        extra_specs,
-        created_at_us,
-    );
-    write.execute(db).await?;
-    Ok(())
-}
-
-async fn remove_flavor(db: &mut SqliteConnection, id: &str) -> Result<(), CommitError> {
-    let deletion = sqlx::query!("DELETE FROM flavor WHERE id = ?", id);
-    match deletion.execute(db).await.map_err(failed)?.rows_affected() {
-        0 => Err(CommitError::stale_flavor(id)),
-        _ => Ok(()),
-    }
-}
-
-async fn list_project(
-    db: &mut SqliteConnection,
-    record: &PreemptibleProjectRecord,
-) -> Result<(), sqlx::Error> {
-    let (pattern, created_at_us) = (record.pattern.to_string(), us(record.created_at));
-    let write = sqlx::query!(
-        "INSERT INTO preemptible_project (pattern, created_at_us) VALUES (?1, ?2)
-         ON CONFLICT (pattern) DO UPDATE SET created_at_us = ?2",
-        pattern,
-        created_at_us,
-    );
-    write.execute(db).await?;
-    Ok(())
-}
-
-async fn unlist_project(db: &mut SqliteConnection, pattern: &ProjectPattern) -> Result<(), CommitError> {
-    let row = pattern.to_string();
-    let deletion = sqlx::query!("DELETE FROM preemptible_project WHERE pattern = ?", row);
-    match deletion.execute(db).await.map_err(failed)?.rows_affected() {
-        0 => Err(CommitError::stale_preemptible_project(pattern)),
-        _ => Ok(()),
-    }
-}
-
-async fn write_property(db: &mut SqliteConnection, record: &PropertyRecord) -> Result<(), sqlx::Error> {
-    let id = record.id.to_be_bytes();
-    let id = id.as_slice();
-    let (created_at_us, updated_at_us) = (us(record.created_at), record.updated_at.map(us));
-    let write = sqlx::query!(
-        "INSERT INTO property (name, id, private, created_at_us, updated_at_us) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (name) DO UPDATE SET id = ?2, private = ?3, created_at_us = ?4, updated_at_us = ?5",
-        record.name,
-        id,
-        record.private,
-        created_at_us,
-        updated_at_us,
-    );
-    write.execute(db).await?;
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Hosts, floating IPs, flavors, properties, and projects of preemptible instances.
+//! Hosts and floating IPs.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,9 @@ use ::leases::free_pool::FreePool;
 use ::leases::host::{FloatingIp, Host, NetworkId};
 use ::leases::ids::{FloatingIpId, FreePoolId, HostId};
 use ::leases::resources::Resources;
-use ::leases::terms::{FlavorSize, InstanceSize};
 use sqlx::SqliteConnection;
 use store::encoding::{from_json, health_from_name, named, power_from_json};
-use store::{
-    FlavorRecord, FloatingIpRecord, HostRecord, PreemptibleProjectRecord, PropertyRecord, StoreError, Version,
-};
+use store::{FloatingIpRecord, HostRecord, StoreError, Version};
 
 use crate::columns::{instant, maybe_instant, number, uuid};
 use crate::error::unavailable;
@@ -87,59 +84,6 @@ pub(super) async fn floating_ips(db: &mut SqliteConnection) -> Result<Vec<Floati
             },
             subnet: row.subnet,
             created_at: instant(row.created_at_us)?,
-        })
-    });
-    read.collect()
-}
-
-pub(super) async fn flavors(db: &mut SqliteConnection) -> Result<Vec<FlavorRecord>, StoreError> {
-    let rows = sqlx::query!(
-        r#"SELECT id, name, vcpus, memory_mib, disk_gib, ephemeral_gib, swap_mib, public AS "public: bool",
-             extra_specs, created_at_us
-         FROM flavor ORDER BY id"#
-    );
-    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
-    let read = rows.into_iter().map(|row| {
-        let instance = InstanceSize::new(number(row.vcpus)?, number(row.memory_mib)?, number(row.disk_gib)?)
-            .map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        Ok(FlavorRecord {
-            id: row.id,
-            name: row.name,
-            size: FlavorSize { instance, ephemeral_gib: number(row.ephemeral_gib)? },
-            swap_mib: number(row.swap_mib)?,
-            public: row.public,
-            extra_specs: from_json("extra specs", &row.extra_specs)?,
-            created_at: instant(row.created_at_us)?,
-        })
-    });
-    read.collect()
-}
-
-pub(super) async fn preemptible_projects(
-    db: &mut SqliteConnection,
-) -> Result<Vec<PreemptibleProjectRecord>, StoreError> {
-    let rows = sqlx::query!("SELECT pattern, created_at_us FROM preemptible_project ORDER BY pattern");
-    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
-    let read = rows.into_iter().map(|row| {
-        let Ok(pattern) = row.pattern.parse();
-        Ok(PreemptibleProjectRecord { pattern, created_at: instant(row.created_at_us)? })
-    });
-    read.collect()
-}
-
-pub(super) async fn properties(db: &mut SqliteConnection) -> Result<Vec<PropertyRecord>, StoreError> {
-    let rows = sqlx::query!(
-        r#"SELECT name, id, private AS "private: bool", created_at_us, updated_at_us
-         FROM property ORDER BY name"#
-    );
-    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
-    let read = rows.into_iter().map(|row| {
-        Ok(PropertyRecord {
-            id: uuid(&row.id)?,
-            name: row.name,
-            private: row.private,
-            created_at: instant(row.created_at_us)?,
-            updated_at: maybe_instant(row.updated_at_us)?,
         })
     });
     read.collect()

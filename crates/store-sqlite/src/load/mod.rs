@@ -12,22 +12,22 @@ use store::{Snapshot, StoreError};
 
 use crate::columns::{instant, number};
 use crate::error::unavailable;
-use crate::feed;
+use crate::{documents, feed};
 
 /// Reads everything in one transaction, and so as of one instant.
 pub(crate) async fn snapshot(db: &mut SqliteConnection) -> Result<Snapshot, StoreError> {
-    Ok(Snapshot {
+    let mut snapshot = Snapshot {
         revision: feed::last(db).await?,
         free_pools: free_pools::read(db).await?,
         hosts: inventory::hosts(db).await?,
         floating_ips: inventory::floating_ips(db).await?,
-        flavors: inventory::flavors(db).await?,
-        properties: inventory::properties(db).await?,
-        preemptible_projects: inventory::preemptible_projects(db).await?,
         leases: leases::read(db).await?,
         instances: instances::read(db).await?,
         history: history(db).await?,
-    })
+        ..Snapshot::default()
+    };
+    documents::read(db, &mut snapshot).await?;
+    Ok(snapshot)
 }
 
 async fn history(db: &mut SqliteConnection) -> Result<History, StoreError> {

@@ -9,12 +9,12 @@ use super::records::{accept, everything, loaded};
 use super::sample::*;
 use crate::archive::{Archive, ImportError};
 use crate::memory::MemoryStore;
-use crate::{Commit, Finished, Holder, Store, TokenKey};
+use crate::{Commit, Finished, Holder, Store, TokenKey, Write};
 
 /// Something of everything that an archive has.
 async fn fill(store: &Arc<dyn Store>) {
     let rich = Commit {
-        writes: everything(),
+        writes: everything().into_iter().chain(documents().into_iter().map(Write::from)).collect(),
         audit: vec![audit("a"), audit("b")],
         notifications: vec![notification("a"), of_no_lease("b")],
         idempotency: Some(request("key", at(0))),

@@ -22,6 +22,7 @@
 mod archives;
 mod bookings;
 mod changes;
+mod documents;
 mod forgetting;
 mod power;
 mod races;
@@ -37,6 +38,7 @@ use std::sync::Arc;
 pub use archives::*;
 pub use bookings::*;
 pub use changes::*;
+pub use documents::*;
 pub use forgetting::*;
 pub use power::*;
 pub use races::*;
@@ -55,6 +57,7 @@ macro_rules! promises {
         $then! {
             a_new_store_is_empty
             everything_is_loaded_as_it_was_committed
+            plain_records_are_entered_replaced_and_removed
             free_pools_are_written_by_their_versions
             a_free_pool_stays_while_hosts_are_in_it
             instances_are_written_by_their_versions

@@ -31,9 +31,9 @@ use leases::terms::{
 use leases::window::Window;
 
 use crate::{
-    AuditRecord, Commit, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, IdempotencyRecord,
-    InstanceRecord, LeaseRecord, NewNotification, PreemptibleProjectRecord, PropertyRecord, Version, Wording,
-    Write,
+    AuditRecord, Commit, Document, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord,
+    IdempotencyRecord, InstanceRecord, LeaseRecord, NewNotification, PreemptibleProjectRecord,
+    PropertyRecord, Version, Wording, Write,
 };
 
 /// That many minutes after the beginning of 2030.
@@ -113,6 +113,84 @@ pub fn preemptible_project(pattern: &str) -> PreemptibleProjectRecord {
 pub fn property(name: &str) -> PropertyRecord {
     let name = name.to_owned();
     PropertyRecord { id: 77, name, private: true, created_at: at(-9), updated_at: Some(at(-8)) }
+}
+
+/// Text that is awkward in SQL, in JSON, in patterns, or in the way in which stores write it.
+const AWKWARD: [&str; 10] = [
+    "",
+    "a/b c",
+    "'; --",
+    "\"{}\"",
+    "\\",
+    "\\u0000\\\\u001a0",
+    "\0\0",
+    "\u{1a}\u{1a}0\u{1a}1\0\\\0",
+    "\u{1f600}e\u{301}\u{7f}\n\u{2028}.",
+    "%_*?",
+];
+
+/// Plain records of every kind, with such text and with the largest and the smallest numbers; by kind and identifier.
+pub fn documents() -> Vec<Document> {
+    let (first, last) =
+        (Timestamp::MIN, at(1).checked_add(SignedDuration::from_micros(1)).expect("in range"));
+    let size = |amount| FlavorSize {
+        instance: InstanceSize::new(amount, amount, amount - 1).expect("a size"),
+        ephemeral_gib: amount - 1,
+    };
+    let mut documents = Vec::new();
+    for (text, number) in AWKWARD.into_iter().zip(0_u8..) {
+        let even = number.is_multiple_of(2);
+        documents.push(Document::Flavor(FlavorRecord {
+            name: text.to_owned(),
+            size: size(if even { u32::MAX } else { 1 }),
+            swap_mib: if even { u32::MAX } else { 0 },
+            public: even,
+            extra_specs: AWKWARD[usize::from(number)..]
+                .iter()
+                .map(|key| ((*key).to_owned(), text.to_owned()))
+                .collect(),
+            created_at: if even { first } else { last },
+            ..flavor(text)
+        }));
+        documents.push(Document::Property(PropertyRecord {
+            id: if even { u128::MAX } else { u128::from(number) },
+            private: even,
+            created_at: if even { last } else { first },
+            updated_at: (!even).then_some(last),
+            ..property(text)
+        }));
+        let created_at = if even { first } else { last };
+        documents.push(Document::PreemptibleProject(PreemptibleProjectRecord {
+            created_at,
+            ..preemptible_project(text)
+        }));
+    }
+    documents.sort_by_key(Document::key);
+    documents
+}
+
+/// The same records with other contents.
+pub fn with_other_contents(documents: &[Document]) -> Vec<Document> {
+    let other = |document: &Document| match document.clone() {
+        Document::Flavor(record) => Document::Flavor(FlavorRecord { id: record.id, ..flavor("g") }),
+        Document::Property(record) => {
+            Document::Property(PropertyRecord { name: record.name, ..property("size") })
+        }
+        Document::PreemptibleProject(record) => Document::PreemptibleProject(PreemptibleProjectRecord {
+            pattern: record.pattern,
+            ..preemptible_project("other")
+        }),
+    };
+    documents.iter().map(other).collect()
+}
+
+/// The end of a plain record, if its kind can be removed.
+pub fn removal(document: &Document) -> Option<Write> {
+    match document {
+        Document::Flavor(record) => Some(Write::RemoveFlavor(record.id.clone())),
+        Document::Property(_) => None,
+        Document::PreemptibleProject(record) => Some(Write::RemovePreemptibleProject(record.pattern.clone())),
+    }
 }
 
 /// A free pool with something in every field.

@@ -5,6 +5,7 @@
 
 mod action;
 pub mod column;
+mod document;
 mod extras;
 mod free_pool;
 mod hunt;
@@ -30,6 +31,10 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use self::action::{action_from_key, action_key};
+pub use self::document::{
+    flavor_from_json, flavor_json, preemptible_project_from_json, preemptible_project_json,
+    property_from_json, property_json,
+};
 pub use self::extras::{Extras, extras_from_json, extras_json};
 pub use self::free_pool::{free_pool_from_json, free_pool_json};
 pub use self::hunt::{hunt_from_json, hunt_json};
@@ -37,7 +42,7 @@ pub use self::instance::{instance_from_json, instance_json};
 pub use self::lease::LeaseRow;
 pub use self::outcome::Outcomes;
 pub use self::power::{power_from_json, power_json};
-pub use self::record::{record_key_from_text, record_key_text};
+pub use self::record::{record_key_from_text, record_key_text, record_keys};
 pub use self::requirement::{requirement_from_json, requirement_json};
 pub use self::standing::{standing_from_json, standing_json};
 pub use self::terms::{terms_from_json, terms_json};

@@ -1,10 +1,18 @@
 //! Keys of records: a word, and what the record is known by, with a slash between.
 
+use std::collections::BTreeSet;
+
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 
 use super::action::uuid;
 use super::{Unreadable, action_from_key, action_key};
-use crate::RecordKey;
+use crate::{DocumentKind, RecordKey};
+
+/// The word for plain records. Their kind comes next, so that services that do not know it can leave them alone.
+const DOCUMENT: &str = "document";
+
+/// Kinds of plain records that are words by themselves: services of the version before documents know them so.
+const WORDS: [&str; 3] = ["flavor", "property", "preemptible-project"];
 
 /// The key as text, the same for the same record always.
 pub fn record_key_text(key: &RecordKey) -> String {
@@ -12,29 +20,68 @@ pub fn record_key_text(key: &RecordKey) -> String {
         RecordKey::Lease(id) => format!("lease/{id}"),
         RecordKey::Host(id) => format!("host/{id}"),
         RecordKey::FloatingIp(id) => format!("floating-ip/{id}"),
-        RecordKey::Flavor(id) => format!("flavor/{id}"),
-        RecordKey::Property(name) => format!("property/{name}"),
-        RecordKey::PreemptibleProject(pattern) => format!("preemptible-project/{pattern}"),
+        RecordKey::Document(key) => document_text(key.kind.name(), &key.id),
         RecordKey::Instance(id) => format!("instance/{id}"),
         RecordKey::FreePool(id) => format!("free-pool/{id}"),
         RecordKey::Step(action) => format!("step/{}", action_key(*action)),
     }
 }
 
+fn document_text(kind: &str, id: &str) -> String {
+    if WORDS.contains(&kind) { format!("{kind}/{id}") } else { format!("{DOCUMENT}/{kind}/{id}") }
+}
+
 /// The key of that text.
 pub fn record_key_from_text(text: &str) -> Result<RecordKey, Unreadable> {
-    let unreadable = || Unreadable::new("record", text, "it is not the key of a record");
-    let (kind, name) = text.split_once('/').ok_or_else(unreadable)?;
-    Ok(match kind {
+    read(text)?.ok_or_else(|| unreadable(text))
+}
+
+/// The keys of these texts, without those of plain records of kinds that this version does not know.
+pub fn record_keys<T: AsRef<str>>(
+    texts: impl IntoIterator<Item = T>,
+) -> Result<BTreeSet<RecordKey>, Unreadable> {
+    texts.into_iter().filter_map(|text| read(text.as_ref()).transpose()).collect()
+}
+
+fn unreadable(text: &str) -> Unreadable {
+    Unreadable::new("record", text, "it is not the key of a record")
+}
+
+/// The key; nothing of a plain record whose kind is not known.
+fn read(text: &str) -> Result<Option<RecordKey>, Unreadable> {
+    let unreadable = || unreadable(text);
+    let (word, name) = text.split_once('/').ok_or_else(unreadable)?;
+    Ok(Some(match word {
         "lease" => RecordKey::Lease(LeaseId(uuid(name).ok_or_else(unreadable)?)),
         "host" => RecordKey::Host(HostId(name.parse().map_err(|_| unreadable())?)),
         "floating-ip" => RecordKey::FloatingIp(FloatingIpId(uuid(name).ok_or_else(unreadable)?)),
-        "flavor" => RecordKey::Flavor(name.to_owned()),
-        "property" => RecordKey::Property(name.to_owned()),
-        "preemptible-project" => RecordKey::PreemptibleProject(name.to_owned()),
         "instance" => RecordKey::Instance(GuestId(uuid(name).ok_or_else(unreadable)?)),
         "free-pool" => RecordKey::FreePool(FreePoolId(uuid(name).ok_or_else(unreadable)?)),
         "step" => RecordKey::Step(action_from_key(name)?),
+        DOCUMENT => {
+            let (kind, id) = name.split_once('/').ok_or_else(unreadable)?;
+            return Ok(DocumentKind::from_name(kind).map(|kind| RecordKey::Document(kind.key(id))));
+        }
+        word if WORDS.contains(&word) => {
+            RecordKey::Document(DocumentKind::from_name(word).ok_or_else(unreadable)?.key(name))
+        }
         _ => return Err(unreadable()),
-    })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_of_before_know_the_kinds_that_they_know_and_others_are_skipped() {
+        let known = ["flavor/a/b", "host/7", "property/", "preemptible-project/*"];
+        let texts = known.map(str::to_owned).into_iter().chain([document_text("quota", "a/b")]);
+        assert_eq!(document_text("quota", "a/b"), "document/quota/a/b");
+        let keys = record_keys(texts).expect("all can be read");
+        let again: BTreeSet<String> = keys.iter().map(record_key_text).collect();
+        assert_eq!(again, known.map(str::to_owned).into());
+        assert!(record_keys(["flavor/a", "quota/a"]).is_err(), "it may be a kind that matters");
+        assert!(record_keys(["document/quota"]).is_err());
+    }
 }

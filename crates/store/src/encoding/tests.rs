@@ -19,7 +19,7 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 
 use super::*;
-use crate::RecordKey;
+use crate::{DocumentKind, RecordKey};
 
 const OPERATORS: [Operator; 6] = [
     Operator::Equal,
@@ -238,10 +238,10 @@ fn keys_of_records_are_read_as_they_were_written() {
         RecordKey::Lease(LeaseId(u128::MAX)),
         RecordKey::Host(HostId(7)),
         RecordKey::FloatingIp(FloatingIpId(8)),
-        RecordKey::Flavor("a/b".into()),
+        RecordKey::Document(DocumentKind::Flavor.key("a/b")),
         RecordKey::FreePool(FreePoolId(u128::MAX - 3)),
-        RecordKey::Property(String::new()),
-        RecordKey::PreemptibleProject("a/*?".into()),
+        RecordKey::Document(DocumentKind::Property.key("")),
+        RecordKey::Document(DocumentKind::PreemptibleProject.key("a/*?")),
         RecordKey::Step(Action::Fence(HostId(9))),
     ];
     for key in keys {

@@ -13,8 +13,8 @@ use super::State;
 use super::page::{Obstacle, Page};
 use crate::booking::{Booking, BookingKey, Subject, bookings, changes, same_bookings};
 use crate::{
-    Commit, CommitError, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, InstanceRecord,
-    LeaseRecord, PreemptibleProjectRecord, PropertyRecord, Version, Write,
+    Commit, CommitError, Document, DocumentChange, DocumentKey, FloatingIpRecord, FreePoolRecord, HostRecord,
+    InstanceRecord, LeaseRecord, Version, Write,
 };
 
 /// A map with changes that are not made yet.
@@ -66,9 +66,7 @@ pub(super) struct Changed {
     pub(super) host_names: BTreeMap<String, Option<HostId>>,
     pub(super) floating_ips: BTreeMap<FloatingIpId, Option<FloatingIpRecord>>,
     pub(super) addresses: BTreeMap<(NetworkId, IpAddr), Option<FloatingIpId>>,
-    pub(super) flavors: BTreeMap<String, Option<FlavorRecord>>,
-    pub(super) properties: BTreeMap<String, Option<PropertyRecord>>,
-    pub(super) preemptible_projects: BTreeMap<String, Option<PreemptibleProjectRecord>>,
+    pub(super) documents: BTreeMap<DocumentKey, Option<Document>>,
     pub(super) instances: BTreeMap<GuestId, Option<InstanceRecord>>,
     pub(super) free_pools: BTreeMap<FreePoolId, Option<FreePoolRecord>>,
     pub(super) pages: BTreeMap<Subject, Option<Page>>,
@@ -81,9 +79,7 @@ struct Draft<'a> {
     host_names: Overlay<'a, String, HostId>,
     floating_ips: Overlay<'a, FloatingIpId, FloatingIpRecord>,
     addresses: Overlay<'a, (NetworkId, IpAddr), FloatingIpId>,
-    flavors: Overlay<'a, String, FlavorRecord>,
-    properties: Overlay<'a, String, PropertyRecord>,
-    preemptible_projects: Overlay<'a, String, PreemptibleProjectRecord>,
+    documents: Overlay<'a, DocumentKey, Document>,
     instances: Overlay<'a, GuestId, InstanceRecord>,
     free_pools: Overlay<'a, FreePoolId, FreePoolRecord>,
     pages: Overlay<'a, Subject, Page>,
@@ -97,9 +93,7 @@ pub(super) fn work_out(state: &State, commit: &Commit) -> Result<Changed, Commit
         host_names: Overlay::new(&state.host_names),
         floating_ips: Overlay::new(&state.floating_ips),
         addresses: Overlay::new(&state.addresses),
-        flavors: Overlay::new(&state.flavors),
-        properties: Overlay::new(&state.properties),
-        preemptible_projects: Overlay::new(&state.preemptible_projects),
+        documents: Overlay::new(&state.documents),
         instances: Overlay::new(&state.instances),
         free_pools: Overlay::new(&state.free_pools),
         pages: Overlay::new(&state.pages),
@@ -120,9 +114,7 @@ pub(super) fn work_out(state: &State, commit: &Commit) -> Result<Changed, Commit
         host_names: draft.host_names.changed,
         floating_ips: draft.floating_ips.changed,
         addresses: draft.addresses.changed,
-        flavors: draft.flavors.changed,
-        properties: draft.properties.changed,
-        preemptible_projects: draft.preemptible_projects.changed,
+        documents: draft.documents.changed,
         instances: draft.instances.changed,
         free_pools: draft.free_pools.changed,
         pages: draft.pages.changed,
@@ -197,41 +189,16 @@ impl Draft<'_> {
     }
 
     fn write_inventory(&mut self, write: &Write) -> Result<(), CommitError> {
+        if let Some(change) = write.document() {
+            return self.write_document(change);
+        }
         match write {
-            Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
             Write::FreePool { record, expected } => self.write_free_pool(record, *expected),
             Write::RemoveFreePool { id, expected } => self.remove_free_pool(*id, *expected),
             Write::Host { record, expected } => self.write_host(record, *expected),
             Write::RemoveHost { id, expected } => self.remove_host(*id, *expected),
             Write::AddFloatingIp(record) => self.add_floating_ip(record),
             Write::RemoveFloatingIp(id) => self.remove_floating_ip(*id),
-            Write::Flavor(record) => {
-                self.flavors.put(record.id.clone(), record.clone());
-                Ok(())
-            }
-            Write::RemoveFlavor(id) => {
-                if self.flavors.get(id).is_none() {
-                    return Err(CommitError::stale_flavor(id));
-                }
-                self.flavors.remove(id.clone());
-                Ok(())
-            }
-            Write::Property(record) => {
-                self.properties.put(record.name.clone(), record.clone());
-                Ok(())
-            }
-            Write::PreemptibleProject(record) => {
-                self.preemptible_projects.put(record.pattern.to_string(), record.clone());
-                Ok(())
-            }
-            Write::RemovePreemptibleProject(pattern) => {
-                let name = pattern.to_string();
-                if self.preemptible_projects.get(&name).is_none() {
-                    return Err(CommitError::stale_preemptible_project(pattern));
-                }
-                self.preemptible_projects.remove(name);
-                Ok(())
-            }
             Write::Instance { record, expected } => {
                 let id = record.instance.id;
                 self.check_instance(id, *expected)?;
@@ -243,7 +210,20 @@ impl Draft<'_> {
                 self.instances.remove(*id);
                 Ok(())
             }
+            // Leases are written before, plain records above.
+            _ => Ok(()),
         }
+    }
+
+    fn write_document(&mut self, change: DocumentChange) -> Result<(), CommitError> {
+        match change {
+            DocumentChange::Put(document) => self.documents.put(document.key(), document),
+            DocumentChange::Remove(key) if self.documents.get(&key).is_none() => {
+                return Err(CommitError::stale_document(&key));
+            }
+            DocumentChange::Remove(key) => self.documents.remove(key),
+        }
+        Ok(())
     }
 
     fn check_instance(&self, id: GuestId, expected: Option<Version>) -> Result<(), CommitError> {

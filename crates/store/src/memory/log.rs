@@ -48,7 +48,7 @@ mod tests {
         }
         assert_eq!(log.since(first), Some(BTreeSet::new()));
         let second = Revision { number: 1, ..first };
-        log.enter([RecordKey::Property("p".into())].into());
+        log.enter([RecordKey::Document(crate::DocumentKind::Property.key("p"))].into());
         assert_eq!(log.since(first), None);
         assert_eq!(log.since(second).map(|keys| keys.len()), Some(1));
     }

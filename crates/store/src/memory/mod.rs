@@ -28,10 +28,10 @@ use self::page::Page;
 use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
 use crate::{
-    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, FlavorRecord,
-    FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord, LeaseRecord,
-    Notification, Origin, PreemptibleProjectRecord, PropertyRecord, RecordKey, Revision, Revocation, Sizes,
-    Snapshot, StepHistory, Store, StoreError, TokenKey, TokenState, UsageFilter,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Document, DocumentKey,
+    Finished, FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord,
+    LeaseRecord, Notification, Origin, RecordKey, Revision, Revocation, Sizes, Snapshot, StepHistory, Store,
+    StoreError, TokenKey, TokenState, UsageFilter,
 };
 
 /// A store in memory.
@@ -49,10 +49,7 @@ struct State {
     host_names: BTreeMap<String, HostId>,
     floating_ips: BTreeMap<FloatingIpId, FloatingIpRecord>,
     addresses: BTreeMap<(NetworkId, IpAddr), FloatingIpId>,
-    flavors: BTreeMap<String, FlavorRecord>,
-    /// By name.
-    properties: BTreeMap<String, PropertyRecord>,
-    preemptible_projects: BTreeMap<String, PreemptibleProjectRecord>,
+    documents: BTreeMap<DocumentKey, Document>,
     instances: BTreeMap<GuestId, InstanceRecord>,
     free_pools: BTreeMap<FreePoolId, FreePoolRecord>,
     /// What leases keep from others.
@@ -112,18 +109,20 @@ impl MemoryStore {
 
 impl State {
     fn snapshot(&self) -> Snapshot {
-        Snapshot {
+        let mut snapshot = Snapshot {
             revision: self.log.revision(),
             hosts: self.hosts.values().cloned().collect(),
             floating_ips: self.floating_ips.values().cloned().collect(),
-            flavors: self.flavors.values().cloned().collect(),
-            properties: self.properties.values().cloned().collect(),
-            preemptible_projects: self.preemptible_projects.values().cloned().collect(),
             leases: self.leases.values().map(|record| LeaseRecord::clone(record)).collect(),
             instances: self.instances.values().cloned().collect(),
             free_pools: self.free_pools.values().cloned().collect(),
             history: self.history.clone(),
+            ..Snapshot::default()
+        };
+        for document in self.documents.values() {
+            snapshot.add_document(document.clone());
         }
+        snapshot
     }
 
     fn export(&self) -> Archive {
@@ -172,9 +171,7 @@ impl State {
         apply(&mut self.host_names, changed.host_names);
         apply(&mut self.floating_ips, changed.floating_ips);
         apply(&mut self.addresses, changed.addresses);
-        apply(&mut self.flavors, changed.flavors);
-        apply(&mut self.properties, changed.properties);
-        apply(&mut self.preemptible_projects, changed.preemptible_projects);
+        apply(&mut self.documents, changed.documents);
         apply(&mut self.instances, changed.instances);
         apply(&mut self.free_pools, changed.free_pools);
         apply(&mut self.pages, changed.pages);
@@ -262,17 +259,9 @@ impl State {
                 RecordKey::FloatingIp(id) => {
                     delta.floating_ips.insert(id, self.floating_ips.get(&id).cloned());
                 }
-                RecordKey::Flavor(id) => {
-                    let record = self.flavors.get(&id).cloned();
-                    delta.flavors.insert(id, record);
-                }
-                RecordKey::PreemptibleProject(pattern) => {
-                    let record = self.preemptible_projects.get(&pattern).cloned();
-                    delta.preemptible_projects.insert(pattern, record);
-                }
-                RecordKey::Property(name) => {
-                    let record = self.properties.get(&name).cloned();
-                    delta.properties.insert(name, record);
+                RecordKey::Document(key) => {
+                    let document = self.documents.get(&key).cloned();
+                    delta.set_document(key, document);
                 }
                 RecordKey::Instance(id) => {
                     delta.instances.insert(id, self.instances.get(&id).cloned());

@@ -1,0 +1,65 @@
+//! Plain records, of whatever kinds there are.
+
+use sqlx::PgConnection;
+use store::{CommitError, Document, DocumentChange, DocumentKey, Snapshot};
+
+use crate::columns::{plain, text};
+use crate::error::Trouble;
+
+/// Which of them are read, by kinds and identifiers that belong together. None stands for all of them.
+pub(crate) type Wanted = Option<(Vec<String>, Vec<String>)>;
+
+/// These.
+pub(crate) fn wanted(keys: &[&DocumentKey]) -> Wanted {
+    Some(keys.iter().map(|key| (key.kind.name().to_owned(), text(&key.id).into_owned())).unzip())
+}
+
+/// Reads those that are wanted into a snapshot that has none yet.
+pub(crate) async fn read(
+    db: &mut PgConnection,
+    wanted: &Wanted,
+    snapshot: &mut Snapshot,
+) -> Result<(), Trouble> {
+    let (kinds, ids) = wanted.as_ref().map(|(kinds, ids)| (kinds.as_slice(), ids.as_slice())).unzip();
+    let rows = sqlx::query!(
+        "SELECT kind, id, body FROM document
+         WHERE $1::text[] IS NULL OR (kind, id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+         ORDER BY kind, id COLLATE \"C\"",
+        kinds,
+        ids,
+    );
+    for row in rows.fetch_all(db).await? {
+        if let Some(document) = Document::read(&row.kind, plain(row.id), &row.body)? {
+            snapshot.add_document(document);
+        }
+    }
+    Ok(())
+}
+
+/// Enters one in the place of what is there, or removes it.
+pub(crate) async fn write(db: &mut PgConnection, change: &DocumentChange) -> Result<(), Trouble> {
+    match change {
+        DocumentChange::Put(document) => {
+            let key = document.key();
+            let write = sqlx::query!(
+                "INSERT INTO document (kind, id, body) VALUES ($1, $2, $3)
+                 ON CONFLICT (kind, id) DO UPDATE SET body = $3",
+                key.kind.name(),
+                &text(&key.id),
+                document.body(),
+            );
+            write.execute(db).await?;
+        }
+        DocumentChange::Remove(key) => {
+            let deletion = sqlx::query!(
+                "DELETE FROM document WHERE kind = $1 AND id = $2",
+                key.kind.name(),
+                &text(&key.id),
+            );
+            if deletion.execute(db).await?.rows_affected() == 0 {
+                return Err(CommitError::stale_document(key).into());
+            }
+        }
+    }
+    Ok(())
+}
