@@ -6,21 +6,21 @@ use store::{CommitError, Document, DocumentChange, DocumentKey, Snapshot};
 use crate::columns::{plain, text};
 use crate::error::Trouble;
 
-/// Which of them are read, by kinds and identifiers that belong together. None stands for all of them.
-pub(crate) type Wanted = Option<(Vec<String>, Vec<String>)>;
+/// Which of them are read, by kinds and identifiers that belong together.
+pub(crate) type Keys = (Vec<String>, Vec<String>);
 
-/// These.
-pub(crate) fn wanted(keys: &[&DocumentKey]) -> Wanted {
-    Some(keys.iter().map(|key| (key.kind.name().to_owned(), text(&key.id).into_owned())).unzip())
+/// Kinds and identifiers as columns have them.
+pub(crate) fn columns(keys: &[&DocumentKey]) -> Keys {
+    keys.iter().map(|key| (key.kind.name().to_owned(), text(&key.id).into_owned())).unzip()
 }
 
-/// Reads those that are wanted into a snapshot that has none yet.
+/// Reads those that are wanted, or all, into a snapshot that has none yet.
 pub(crate) async fn read(
     db: &mut PgConnection,
-    wanted: &Wanted,
+    wanted: Option<&Keys>,
     snapshot: &mut Snapshot,
 ) -> Result<(), Trouble> {
-    let (kinds, ids) = wanted.as_ref().map(|(kinds, ids)| (kinds.as_slice(), ids.as_slice())).unzip();
+    let (kinds, ids) = wanted.map(|(kinds, ids)| (kinds.as_slice(), ids.as_slice())).unzip();
     let rows = sqlx::query!(
         "SELECT kind, id, body FROM document
          WHERE $1::text[] IS NULL OR (kind, id) IN (SELECT * FROM unnest($1::text[], $2::text[]))

@@ -106,6 +106,8 @@ async fn old_removal(db: &mut SqliteConnection, key: &DocumentKey) {
 }
 
 type FlavorRow = (String, String, u32, u32, u32, u32, u32, bool, String, i64);
+/// A row of properties, with the identifier as bytes.
+type PropertyRow = (String, Vec<u8>, bool, i64, Option<i64>);
 
 /// Reads all records as the version before does.
 async fn old_read(db: &mut SqliteConnection) -> Vec<Document> {
@@ -134,8 +136,7 @@ async fn old_read(db: &mut SqliteConnection) -> Vec<Document> {
         Document::Flavor(FlavorRecord { id, name, size, swap_mib, public, extra_specs, created_at })
     });
     let properties = "SELECT name, id, private, created_at_us, updated_at_us FROM property ORDER BY name";
-    let properties: Vec<(String, Vec<u8>, bool, i64, Option<i64>)> =
-        sqlx::query_as(properties).fetch_all(&mut *db).await.expect("read");
+    let properties: Vec<PropertyRow> = sqlx::query_as(properties).fetch_all(&mut *db).await.expect("read");
     let properties = properties.into_iter().map(|(name, id, private, created_at_us, updated_at_us)| {
         let id = u128::from_be_bytes(id.try_into().expect("16 bytes"));
         let (created_at, updated_at) = (at(created_at_us), updated_at_us.map(at));

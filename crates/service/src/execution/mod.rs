@@ -165,7 +165,9 @@ async fn cycles_in_a_row(service: &Service, tasks: &mut Tasks) -> Cycle {
     let mut in_a_row = 1;
     loop {
         let mut cycle = execution.cycle_with(writer.as_ref()).await;
-        std::mem::take(&mut cycle.tasks).into_iter().for_each(|task| tasks.begin(task));
+        for task in std::mem::take(&mut cycle.tasks) {
+            tasks.begin(task);
+        }
         if cycle.failed || cycle.wake_at > service.now() || in_a_row == MOST_IN_A_ROW {
             return cycle;
         }

@@ -25,7 +25,7 @@ pub(crate) struct Wanted {
     free_pools: Option<Vec<Uuid>>,
     hosts: Option<Vec<i64>>,
     floating_ips: Option<Vec<Uuid>>,
-    documents: documents::Wanted,
+    documents: Option<documents::Keys>,
     instances: Option<Vec<Uuid>>,
     steps: Option<Vec<String>>,
 }
@@ -67,7 +67,7 @@ impl Wanted {
             free_pools: Some(free_pools),
             hosts: Some(hosts),
             floating_ips: Some(floating_ips),
-            documents: documents::wanted(&documents),
+            documents: Some(documents::columns(&documents)),
             instances: Some(instances),
             steps: Some(steps),
         }
@@ -87,7 +87,7 @@ pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Sn
         snapshot.floating_ips = inventory::floating_ips(db, &wanted).await?;
     }
     if is_any(wanted.documents.as_ref().map(|(kinds, _)| kinds)) {
-        documents::read(db, &wanted.documents, &mut snapshot).await?;
+        documents::read(db, wanted.documents.as_ref(), &mut snapshot).await?;
     }
     if is_any(wanted.leases.as_ref()) {
         snapshot.leases = leases::read(db, &wanted).await?;

@@ -219,7 +219,7 @@ async fn of_a_record_that_both_versions_write_at_once_the_later_one_stays_in_bot
             // That version, too, tries again if each has what the other waits for.
             while let Err(error) = old_write(&mut old, document).await {
                 assert_eq!(
-                    error.as_database_error().and_then(|e| e.code()).as_deref(),
+                    error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref(),
                     Some("40P01"),
                     "{error}"
                 );
