@@ -15,7 +15,7 @@ use crate::entries::Effect;
 use crate::leasing::Leases;
 use crate::service::Service;
 
-/// Has it follow.
+/// Carries out what follows from a change that is committed.
 pub(crate) fn carry_out(effect: Effect, service: &Service) {
     match effect {
         Effect::Lease { before, after: Some(after), at } => lease_changed(service, &before, &after, at),

@@ -214,7 +214,7 @@ async fn news(service: &Service) {
     tokio::time::sleep(GATHER).await;
 }
 
-/// Tasks that are under way.
+/// Tasks that were begun and have not been noted.
 struct Tasks {
     service: Arc<Service>,
     steps: JoinSet<Done>,
