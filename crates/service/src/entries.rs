@@ -10,7 +10,7 @@ use leases::lease::Lease;
 use store::{Commit, HostRecord, LeaseRecord, RecordKey};
 
 /// One change, which is committed whole or not at all.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Entry {
     pub commit: Commit,
     /// What follows once it is committed; none if nothing does.
@@ -30,7 +30,7 @@ impl Entry {
 }
 
 /// What follows from a change once it is committed: what the log says of it, what is counted, and who else is told.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Effect {
     /// A lease becomes that; none if it is forgotten.
     Lease { before: Arc<LeaseRecord>, after: Option<Box<Lease>>, at: Timestamp },
@@ -51,7 +51,7 @@ pub(crate) enum Effect {
 }
 
 /// Changes, by the pass that has decided them.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub of_passes: Vec<Vec<Entry>>,
 }

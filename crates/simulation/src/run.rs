@@ -34,7 +34,7 @@ const BEGIN_SECOND: i64 = 1_893_499_200;
 
 /// If more than that happens in a second, the service goes round in circles.
 const MOST_AT_ONCE: u32 = 10_000;
-/// In one of so many runs each cycle is decided again, and pass by pass, to see whether that comes to the same.
+/// In one of so many runs each cycle is decided again, and pass by pass, and the results are compared.
 const REHEARSED: u64 = 20;
 
 /// What a simulation came to.

@@ -96,10 +96,9 @@ impl<'a> Execution<'a> {
         let mut changed = committed.any;
         if !committed.all {
             // Somebody else was faster. Steps are for what is committed only.
-            let Decision { mut passes, .. } = decision;
+            let passes = decision.passes;
             decision = self.service.decider.go_through(Draft::new(self.service.snapshot(), now), &PLANNING);
-            passes.append(&mut decision.passes);
-            decision.passes = passes;
+            decision.passes.splice(0..0, passes);
             changed |= self.commit_decision(writer, &mut decision, now).await?.any;
         }
         let Decision { steps, wake_at, passes, .. } = decision;

@@ -16,7 +16,6 @@ use crate::entries::{Entries, Entry};
 use crate::state::State;
 
 /// What was decided so far.
-#[derive(Clone)]
 pub(crate) struct Draft {
     /// When the cycle began.
     pub now: Timestamp,
@@ -31,7 +30,7 @@ pub(crate) struct Draft {
 }
 
 /// What was decided.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Decision {
     /// What is to be committed.
     pub entries: Entries,
@@ -132,16 +131,16 @@ impl Draft {
     pub fn go_through(&mut self, pass: &'static str, decider: &Decider, decide: fn(&Decider, &mut Self)) {
         let (changes, steps) = (self.decision.changes(), self.decision.steps.len());
         let earlier = self.decision.wake_at.take();
-        let unfinished = std::mem::take(&mut decider.progress().unfinished);
+        let unfinished_before = std::mem::take(&mut decider.progress().unfinished);
         decide(decider, self);
         let report = PassReport {
             pass,
             changes: self.decision.changes() - changes,
             steps: self.decision.steps.len() - steps,
-            unfinished: std::mem::replace(&mut decider.progress().unfinished, false),
+            unfinished: decider.progress().unfinished,
             wakes_at: self.decision.wake_at,
         };
-        decider.progress().unfinished = unfinished || report.unfinished;
+        decider.progress().unfinished |= unfinished_before;
         self.wake_at(earlier);
         self.decision.passes.push(report);
     }

@@ -1,5 +1,5 @@
 //! Whether what a cycle decides follows from what it is given, for simulations: the next one is decided twice, and once
-//! more with a commit after each pass, and all of it has to come to the same.
+//! more with a commit after each pass, and the results have to be equal.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use super::Execution;
 use super::decide::{FIRST, PLANNING, Pass};
 use super::draft::{Decision, Draft};
 use crate::decider::Decider;
-use crate::entries::Entry;
 use crate::state::State;
 
 impl Execution<'_> {
@@ -61,21 +60,21 @@ fn one_by_one(decider: &Decider, draft: &Draft, passes: &[&Pass]) -> Decision {
 
 /// An error if they differ.
 fn alike(one: &Decision, other: &Decision) -> Result<(), String> {
-    let changes = |decision: &Decision| -> Vec<Entry> {
-        decision.entries.of_passes.iter().flatten().cloned().collect()
-    };
-    all_alike("changes", &changes(one), &changes(other))?;
-    all_alike("steps", &one.steps, &other.steps)?;
-    all_alike("passes", &one.passes, &other.passes)?;
-    let recorded = |decision: &Decision| decision.recorded.iter().copied().collect::<Vec<_>>();
-    all_alike("recorded hosts", &recorded(one), &recorded(other))
+    let entries = |decision: &Decision| texts(decision.entries.of_passes.iter().flatten());
+    all_alike("changes", &entries(one), &entries(other))?;
+    all_alike("steps", &texts(&one.steps), &texts(&other.steps))?;
+    all_alike("passes", &texts(&one.passes), &texts(&other.passes))?;
+    all_alike("recorded hosts", &texts(&one.recorded), &texts(&other.recorded))
 }
 
-fn all_alike<T: Debug>(what: &str, some: &[T], others: &[T]) -> Result<(), String> {
-    let text = |value: Option<&T>| value.map(|value| format!("{value:?}"));
-    let pairs = (0..some.len().max(others.len())).map(|at| (text(some.get(at)), text(others.get(at))));
-    match pairs.into_iter().find(|(one, other)| one != other) {
-        Some((one, other)) => Err(format!("{what} differ: {one:?} and {other:?}")),
-        None => Ok(()),
+fn texts(values: impl IntoIterator<Item = impl Debug>) -> Vec<String> {
+    values.into_iter().map(|value| format!("{value:?}")).collect()
+}
+
+fn all_alike(what: &str, some: &[String], others: &[String]) -> Result<(), String> {
+    if some == others {
+        return Ok(());
     }
+    let first = some.iter().zip(others).take_while(|(one, other)| one == other).count();
+    Err(format!("{what} differ: {:?} and {:?}", some.get(first), others.get(first)))
 }
