@@ -31,6 +31,8 @@ pub fn cargo() -> Command {
     command.current_dir(root());
     if unattended() {
         command.env("CARGO_TERM_COLOR", "never").env("CARGO_NET_RETRY", "5");
+        // Nothing is built twice there, and to prepare for that costs a tenth of the time.
+        command.env("CARGO_INCREMENTAL", "0");
     }
     command
 }
@@ -41,12 +43,11 @@ pub fn shared() -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// What makes programs of the workspace be built with the features that its tests have, so that no dependency is built
-/// once for a program and again for the tests. Cargo chooses features by the packages that it is told to build: without a
-/// `--package` those are all of the workspace, of which `--bin` then builds a part. Only development dependencies are left
-/// out, and of their features only this one is missing: that of tokio, which hyper, sqlx and all that stands on them would
-/// be built twice for.
-const AS_IN_TESTS: [&str; 2] = ["--features", "tokio/test-util"];
+/// What makes programs of the workspace be built with the features that its tests have, so that nothing is built once for a
+/// program and again for the tests. Cargo chooses features by the packages that it is told to build: without a `--package`
+/// those are all of the workspace, of which `--bin` then builds a part. What development dependencies ask for counts only
+/// if a test is built as well, so the smallest one is.
+const AS_IN_TESTS: [&str; 2] = ["--test", "independence"];
 
 /// Builds programs of the workspace as developers have them.
 pub fn build(programs: &[&str]) -> Result<()> {
