@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-pub(crate) use store::encoding::column::{capacity, instant, maybe_instant, number, us, used, window};
+pub(crate) use store::encoding::column::{capacity, instant, maybe_instant, number, us, window};
 use uuid::Uuid;
 
 /// Stands before `0` for a zero, which PostgreSQL's text cannot have, and before `1` for itself.

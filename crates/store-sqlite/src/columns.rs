@@ -1,7 +1,7 @@
 //! Values that columns hold in another form.
 
 use store::StoreError;
-pub(crate) use store::encoding::column::{capacity, instant, maybe_instant, number, us, used, window};
+pub(crate) use store::encoding::column::{capacity, instant, maybe_instant, number, us, window};
 
 /// A UUID of these bytes.
 pub(crate) fn uuid(bytes: &[u8]) -> Result<u128, StoreError> {

@@ -1,22 +1,19 @@
 //! Bookings: what is held, given up, and made smaller.
 
-use std::collections::BTreeMap;
-
 use ::leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use sqlx::PgConnection;
-use store::booking::{Booking, BookingChanges, BookingKey, Bookings, Share, Subject};
+use store::booking::{BookingChanges, Bookings, Subject};
+use store::encoding::booking::{HeldLeases, RowChange, SlotsRow, Span, UseChange, row_changes};
 use uuid::Uuid;
 
-use super::held::Held;
-use super::slots::{self, SlotsPlace};
-use crate::columns::{us, uuid, window};
+use crate::columns::{plain, text, uuid};
 use crate::error::Trouble;
 
 /// Reads the bookings of these leases.
 pub(super) async fn held(
     db: &mut PgConnection,
     leases: &[Uuid],
-    held: &mut BTreeMap<LeaseId, Held>,
+    held: &mut HeldLeases,
 ) -> Result<(), Trouble> {
     let rows = sqlx::query!(
         "SELECT lease, reservation, host, starts_us, ends_us, kept FROM host_allocation
@@ -25,10 +22,8 @@ pub(super) async fn held(
     );
     for row in rows.fetch_all(&mut *db).await? {
         let subject = Subject::Host(HostId(row.host.cast_unsigned()));
-        let key = BookingKey { subject, reservation: ReservationId(row.reservation.as_u128()) };
-        let window = window(row.starts_us, row.ends_us)?;
-        let booking = Booking { share: Share::Whole, window, kept: row.kept };
-        held.entry(LeaseId(row.lease.as_u128())).or_default().bookings.insert(key, booking);
+        let span = Span { starts_us: row.starts_us, ends_us: row.ends_us, kept: row.kept };
+        held.whole(row.lease.as_u128(), row.reservation.as_u128(), subject, span)?;
     }
     let rows = sqlx::query!(
         "SELECT lease, reservation, floating_ip, starts_us, ends_us, kept
@@ -37,12 +32,28 @@ pub(super) async fn held(
     );
     for row in rows.fetch_all(&mut *db).await? {
         let subject = Subject::FloatingIp(FloatingIpId(row.floating_ip.as_u128()));
-        let key = BookingKey { subject, reservation: ReservationId(row.reservation.as_u128()) };
-        let window = window(row.starts_us, row.ends_us)?;
-        let booking = Booking { share: Share::Whole, window, kept: row.kept };
-        held.entry(LeaseId(row.lease.as_u128())).or_default().bookings.insert(key, booking);
+        let span = Span { starts_us: row.starts_us, ends_us: row.ends_us, kept: row.kept };
+        held.whole(row.lease.as_u128(), row.reservation.as_u128(), subject, span)?;
     }
-    slots::held(db, leases, held).await
+    let rows = sqlx::query!(
+        "SELECT a.lease, a.reservation, a.host, slots, class, amount, starts_us, ends_us, kept
+         FROM slot_allocation AS a JOIN slot_use AS u
+             ON u.lease = a.lease AND u.reservation = a.reservation AND u.host = a.host
+         WHERE a.lease = ANY($1)",
+        leases,
+    );
+    for row in rows.fetch_all(&mut *db).await? {
+        held.slots(SlotsRow {
+            lease: row.lease.as_u128(),
+            reservation: row.reservation.as_u128(),
+            host: row.host,
+            count: row.slots,
+            class: &plain(row.class),
+            amount: row.amount,
+            span: Span { starts_us: row.starts_us, ends_us: row.ends_us, kept: row.kept },
+        })?;
+    }
+    Ok(())
 }
 
 /// Removes what a lease gives up, and makes smaller what it has less of.
@@ -52,94 +63,139 @@ pub(super) async fn give_up(
     held: &Bookings,
     changes: &BookingChanges,
 ) -> Result<(), Trouble> {
-    let lease = uuid(lease.0);
-    for key in &changes.given_up {
-        if let Some(booking) = held.get(key) {
-            remove(db, lease, key, &booking.share).await?;
-        }
-    }
-    for (key, booking) in &changes.settled {
-        shrink(db, lease, key, booking).await?;
+    for (reservation, change) in row_changes(held, changes) {
+        write(db, lease, reservation, change).await?;
     }
     Ok(())
 }
 
-async fn remove(
+async fn write(
     db: &mut PgConnection,
-    lease: Uuid,
-    key: &BookingKey,
-    share: &Share,
+    lease: LeaseId,
+    reservation: ReservationId,
+    change: RowChange<'_>,
 ) -> Result<(), sqlx::Error> {
-    let reservation = uuid(key.reservation.0);
-    match (key.subject, share) {
-        (Subject::Host(host), Share::Whole) => {
-            let host = host.0.cast_signed();
-            let deletion = sqlx::query!(
+    let (lease, reservation) = (uuid(lease.0), uuid(reservation.0));
+    let written = match change {
+        RowChange::RemoveHost(host) => {
+            let statement = sqlx::query!(
                 "DELETE FROM host_allocation WHERE lease = $1 AND reservation = $2 AND host = $3",
                 lease,
                 reservation,
                 host,
             );
-            deletion.execute(db).await?;
+            statement.execute(db).await
         }
-        (Subject::Host(host), Share::Slots { .. }) => {
-            SlotsPlace { lease, reservation, host: host.0.cast_signed() }.remove(db).await?;
-        }
-        (Subject::FloatingIp(ip), _) => {
-            let ip = uuid(ip.0);
-            let deletion = sqlx::query!(
+        RowChange::RemoveFloatingIp(ip) => {
+            let ip = uuid(ip);
+            let statement = sqlx::query!(
                 "DELETE FROM floating_ip_allocation WHERE lease = $1 AND reservation = $2 AND floating_ip = $3",
                 lease,
                 reservation,
                 ip,
             );
-            deletion.execute(db).await?;
+            statement.execute(db).await
         }
-    }
-    Ok(())
-}
-
-async fn shrink(
-    db: &mut PgConnection,
-    lease: Uuid,
-    key: &BookingKey,
-    booking: &Booking,
-) -> Result<(), sqlx::Error> {
-    let reservation = uuid(key.reservation.0);
-    let (starts_us, ends_us) = (us(booking.window.start()), us(booking.window.end()));
-    match (key.subject, &booking.share) {
-        (Subject::Host(host), Share::Whole) => {
-            let host = host.0.cast_signed();
-            let change = sqlx::query!(
-                "UPDATE host_allocation SET starts_us = $1, ends_us = $2, kept = $3
-                 WHERE lease = $4 AND reservation = $5 AND host = $6",
-                starts_us,
-                ends_us,
-                booking.kept,
+        RowChange::RemoveSlots(host) => {
+            let statement = sqlx::query!(
+                "DELETE FROM slot_allocation WHERE lease = $1 AND reservation = $2 AND host = $3",
                 lease,
                 reservation,
                 host,
             );
-            change.execute(db).await?;
+            statement.execute(db).await
         }
-        (Subject::Host(host), Share::Slots { count, used }) => {
-            let place = SlotsPlace { lease, reservation, host: host.0.cast_signed() };
-            place.shrink(db, *count, used, booking).await?;
+        RowChange::Host(host, Span { starts_us, ends_us, kept }) => {
+            let statement = sqlx::query!(
+                "UPDATE host_allocation SET starts_us = $1, ends_us = $2, kept = $3
+                 WHERE lease = $4 AND reservation = $5 AND host = $6",
+                starts_us,
+                ends_us,
+                kept,
+                lease,
+                reservation,
+                host,
+            );
+            statement.execute(db).await
         }
-        (Subject::FloatingIp(ip), _) => {
-            let ip = uuid(ip.0);
-            let change = sqlx::query!(
+        RowChange::FloatingIp(ip, Span { starts_us, ends_us, kept }) => {
+            let ip = uuid(ip);
+            let statement = sqlx::query!(
                 "UPDATE floating_ip_allocation SET starts_us = $1, ends_us = $2, kept = $3
                  WHERE lease = $4 AND reservation = $5 AND floating_ip = $6",
                 starts_us,
                 ends_us,
-                booking.kept,
+                kept,
                 lease,
                 reservation,
                 ip,
             );
-            change.execute(db).await?;
+            statement.execute(db).await
         }
-    }
-    Ok(())
+        RowChange::Slots { host, count } => {
+            let statement = sqlx::query!(
+                "UPDATE slot_allocation SET slots = $1 WHERE lease = $2 AND reservation = $3 AND host = $4",
+                i64::from(count),
+                lease,
+                reservation,
+                host,
+            );
+            statement.execute(db).await
+        }
+        RowChange::Use { host, class, change } => {
+            return write_use(db, (lease, reservation, host), class, change).await;
+        }
+    };
+    written.map(drop)
+}
+
+async fn write_use(
+    db: &mut PgConnection,
+    (lease, reservation, host): (Uuid, Uuid, i64),
+    class: &str,
+    change: UseChange,
+) -> Result<(), sqlx::Error> {
+    let written = match change {
+        UseChange::New(amount, Span { starts_us, ends_us, kept }) => {
+            let statement = sqlx::query!(
+                "INSERT INTO slot_use (lease, reservation, host, class, amount, starts_us, ends_us, kept)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                lease,
+                reservation,
+                host,
+                &text(class),
+                amount,
+                starts_us,
+                ends_us,
+                kept,
+            );
+            statement.execute(db).await
+        }
+        UseChange::Becomes(amount, Span { starts_us, ends_us, kept }) => {
+            let statement = sqlx::query!(
+                "UPDATE slot_use SET amount = $1, starts_us = $2, ends_us = $3, kept = $4
+                 WHERE lease = $5 AND reservation = $6 AND host = $7 AND class = $8",
+                amount,
+                starts_us,
+                ends_us,
+                kept,
+                lease,
+                reservation,
+                host,
+                &text(class),
+            );
+            statement.execute(db).await
+        }
+        UseChange::Removed => {
+            let statement = sqlx::query!(
+                "DELETE FROM slot_use WHERE lease = $1 AND reservation = $2 AND host = $3 AND class = $4",
+                lease,
+                reservation,
+                host,
+                &text(class),
+            );
+            statement.execute(db).await
+        }
+    };
+    written.map(drop)
 }

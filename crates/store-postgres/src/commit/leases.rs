@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ::leases::ids::{LeaseId, ReservationId};
+use ::leases::ids::LeaseId;
 use ::leases::lease::Reservation;
 use sqlx::PgConnection;
 use store::booking::{BookingChanges, Bookings, Subject, bookings as bookings_of, changes};
+use store::encoding::booking::{Held, HeldLeases};
 use store::encoding::{LeaseRow, json, terms_json};
 use store::{CommitError, LeaseRecord, Version, Wording, Write};
 use uuid::Uuid;
 
 use super::bookings;
-use super::held::Held;
 use super::take::Taken;
 use crate::columns::{maybe_text, text, uuid};
 use crate::error::Trouble;
@@ -24,7 +24,7 @@ pub(super) struct Rewriting<'a> {
     writes: &'a [Write],
     /// How each is in the end; none if it is forgotten.
     last: BTreeMap<LeaseId, Option<&'a LeaseRecord>>,
-    held: BTreeMap<LeaseId, Held>,
+    held: HeldLeases,
     /// What each gives up and takes.
     changes: BTreeMap<LeaseId, BookingChanges>,
 }
@@ -34,13 +34,13 @@ impl<'a> Rewriting<'a> {
     pub(super) async fn begin(db: &mut PgConnection, writes: &'a [Write]) -> Result<Self, Trouble> {
         let last = store::leases_after(writes);
         let ids: Vec<Uuid> = last.keys().map(|id| uuid(id.0)).collect();
-        let held = if ids.is_empty() { BTreeMap::new() } else { held(db, &ids).await? };
+        let held = if ids.is_empty() { HeldLeases::default() } else { held(db, &ids).await? };
         let forgotten: BTreeSet<LeaseId> = writes.iter().filter_map(forgotten).collect();
         let nothing = Bookings::default();
         let mut of_leases: BTreeMap<LeaseId, BookingChanges> = BTreeMap::new();
         for (id, record) in &last {
             let new = record.map(|record| bookings_of(&record.lease)).unwrap_or_default();
-            let old = held.get(id).map_or(&nothing, |held| &held.bookings);
+            let old = held.get(*id).map_or(&nothing, |held| &held.bookings);
             // One that is forgotten, and made again, newly takes everything.
             let changes = if forgotten.contains(id) {
                 let given_up = old.keys().copied().collect();
@@ -76,7 +76,7 @@ impl<'a> Rewriting<'a> {
                 }
                 Write::ForgetLease { id, expected } => {
                     forget(db, *id, *expected).await?;
-                    self.held.remove(id);
+                    self.held.take(*id);
                 }
                 _ => {}
             }
@@ -85,7 +85,7 @@ impl<'a> Rewriting<'a> {
         let mut taken = Vec::new();
         for (&id, record) in &self.last {
             let Some(record) = record else { continue };
-            let held = self.held.remove(&id).unwrap_or_default();
+            let held = self.held.take(id);
             let changes = self.changes.remove(&id).unwrap_or_default();
             bookings::give_up(db, id, &held.bookings, &changes).await?;
             remove_reservations(db, record, &held).await?;
@@ -108,8 +108,8 @@ fn forgotten(write: &Write) -> Option<LeaseId> {
 }
 
 /// Locks these leases in order and reads what there is of them.
-async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<BTreeMap<LeaseId, Held>, Trouble> {
-    let mut held: BTreeMap<LeaseId, Held> = BTreeMap::new();
+async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<HeldLeases, Trouble> {
+    let mut held = HeldLeases::default();
     let lock = sqlx::query_scalar!("SELECT id FROM lease WHERE id = ANY($1) ORDER BY id FOR UPDATE", leases);
     let known = lock.fetch_all(&mut *db).await?;
     if known.is_empty() {
@@ -118,8 +118,7 @@ async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<BTreeMap<LeaseId
     }
     let rows = sqlx::query!("SELECT lease, id FROM reservation WHERE lease = ANY($1)", &known);
     for row in rows.fetch_all(&mut *db).await? {
-        let of_lease = held.entry(LeaseId(row.lease.as_u128())).or_default();
-        of_lease.reservations.insert(ReservationId(row.id.as_u128()));
+        held.reservation(row.lease.as_u128(), row.id.as_u128());
     }
     bookings::held(db, &known, &mut held).await?;
     Ok(held)

@@ -6,11 +6,9 @@
 
 mod bookings;
 mod free_pools;
-mod held;
 mod instances;
 mod inventory;
 mod leases;
-mod slots;
 mod take;
 
 use std::collections::BTreeSet;

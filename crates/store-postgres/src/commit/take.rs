@@ -4,10 +4,10 @@ use ::leases::ids::LeaseId;
 use sqlx::PgConnection;
 use store::CommitError;
 use store::booking::{Booking, BookingKey, Share, Subject};
-use store::encoding::amounts;
+use store::encoding::booking::uses;
 use uuid::Uuid;
 
-use crate::columns::{text, us, used as used_column, uuid};
+use crate::columns::{text, us, uuid};
 use crate::error::{Refusal, Trouble, refusal};
 
 /// A booking that is new to a lease.
@@ -104,10 +104,10 @@ impl Rows {
                 let host = host.0.cast_signed();
                 self.slots.push(*lease, key, host, booking);
                 self.counts.push(i64::from(*count));
-                for (class, amount) in amounts(used).filter(|(_, amount)| *amount > 0) {
+                for (class, amount) in uses(used) {
                     self.uses.push(*lease, key, host, booking);
                     self.classes.push(text(class).into_owned());
-                    self.amounts.push(used_column(amount));
+                    self.amounts.push(amount);
                 }
             }
             (Subject::FloatingIp(ip), _) => self.floating_ips.push(*lease, key, uuid(ip.0), booking),

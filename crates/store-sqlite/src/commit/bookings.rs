@@ -1,22 +1,19 @@
 //! Bookings: what is held, given up, and made smaller.
 
-use std::collections::BTreeMap;
-
 use ::leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use sqlx::SqliteConnection;
-use store::booking::{Booking, BookingChanges, BookingKey, Bookings, Share, Subject};
+use store::booking::{BookingChanges, Bookings, Subject};
+use store::encoding::booking::{HeldLeases, RowChange, SlotsRow, Span, UseChange, row_changes};
 use store::{CommitError, StoreError};
 
-use super::held::Held;
-use super::slots::{self, SlotsPlace};
-use crate::columns::{us, uuid, window};
+use crate::columns::uuid;
 use crate::error::{failed, unavailable};
 
 /// Reads the bookings of these leases.
 pub(super) async fn held(
     db: &mut SqliteConnection,
     leases: &str,
-    held: &mut BTreeMap<LeaseId, Held>,
+    held: &mut HeldLeases,
 ) -> Result<(), StoreError> {
     let rows = sqlx::query!(
         r#"SELECT lease, reservation, host, starts_us, ends_us, kept AS "kept: bool" FROM host_allocation
@@ -25,10 +22,8 @@ pub(super) async fn held(
     );
     for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
         let subject = Subject::Host(HostId(row.host.cast_unsigned()));
-        let key = BookingKey { subject, reservation: ReservationId(uuid(&row.reservation)?) };
-        let window = window(row.starts_us, row.ends_us)?;
-        let booking = Booking { share: Share::Whole, window, kept: row.kept };
-        held.entry(LeaseId(uuid(&row.lease)?)).or_default().bookings.insert(key, booking);
+        let span = Span { starts_us: row.starts_us, ends_us: row.ends_us, kept: row.kept };
+        held.whole(uuid(&row.lease)?, uuid(&row.reservation)?, subject, span)?;
     }
     let rows = sqlx::query!(
         r#"SELECT lease, reservation, floating_ip, starts_us, ends_us, kept AS "kept: bool"
@@ -37,12 +32,28 @@ pub(super) async fn held(
     );
     for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
         let subject = Subject::FloatingIp(FloatingIpId(uuid(&row.floating_ip)?));
-        let key = BookingKey { subject, reservation: ReservationId(uuid(&row.reservation)?) };
-        let window = window(row.starts_us, row.ends_us)?;
-        let booking = Booking { share: Share::Whole, window, kept: row.kept };
-        held.entry(LeaseId(uuid(&row.lease)?)).or_default().bookings.insert(key, booking);
+        let span = Span { starts_us: row.starts_us, ends_us: row.ends_us, kept: row.kept };
+        held.whole(uuid(&row.lease)?, uuid(&row.reservation)?, subject, span)?;
     }
-    slots::held(db, leases, held).await
+    let rows = sqlx::query!(
+        r#"SELECT a.lease, a.reservation, a.host, slots, class, amount, starts_us, ends_us, kept AS "kept: bool"
+         FROM slot_allocation AS a JOIN slot_use AS u
+             ON u.lease = a.lease AND u.reservation = a.reservation AND u.host = a.host
+         WHERE a.lease IN (SELECT unhex(value) FROM json_each(?))"#,
+        leases,
+    );
+    for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
+        held.slots(SlotsRow {
+            lease: uuid(&row.lease)?,
+            reservation: uuid(&row.reservation)?,
+            host: row.host,
+            count: row.slots,
+            class: &row.class,
+            amount: row.amount,
+            span: Span { starts_us: row.starts_us, ends_us: row.ends_us, kept: row.kept },
+        })?;
+    }
+    Ok(())
 }
 
 /// Removes what a lease gives up, and makes smaller what it has less of.
@@ -52,98 +63,142 @@ pub(super) async fn give_up(
     held: &Bookings,
     changes: &BookingChanges,
 ) -> Result<(), CommitError> {
-    let lease = lease.0.to_be_bytes();
-    for key in &changes.given_up {
-        if let Some(booking) = held.get(key) {
-            remove(db, &lease, key, &booking.share).await.map_err(failed)?;
-        }
-    }
-    for (key, booking) in &changes.settled {
-        shrink(db, &lease, key, booking).await.map_err(failed)?;
+    for (reservation, change) in row_changes(held, changes) {
+        write(db, lease, reservation, change).await.map_err(failed)?;
     }
     Ok(())
 }
 
-async fn remove(
+async fn write(
     db: &mut SqliteConnection,
-    lease: &[u8],
-    key: &BookingKey,
-    share: &Share,
+    lease: LeaseId,
+    reservation: ReservationId,
+    change: RowChange<'_>,
 ) -> Result<(), sqlx::Error> {
-    let reservation = key.reservation.0.to_be_bytes();
-    let reservation = reservation.as_slice();
-    match (key.subject, share) {
-        (Subject::Host(host), Share::Whole) => {
-            let host = host.0.cast_signed();
-            let deletion = sqlx::query!(
+    let (lease, reservation) = (lease.0.to_be_bytes(), reservation.0.to_be_bytes());
+    let (lease, reservation) = (lease.as_slice(), reservation.as_slice());
+    let written = match change {
+        RowChange::RemoveHost(host) => {
+            let statement = sqlx::query!(
                 "DELETE FROM host_allocation WHERE lease = ? AND reservation = ? AND host = ?",
                 lease,
                 reservation,
                 host,
             );
-            deletion.execute(db).await?;
+            statement.execute(db).await
         }
-        (Subject::Host(host), Share::Slots { .. }) => {
-            SlotsPlace { lease, reservation, host: host.0.cast_signed() }.remove(db).await?;
-        }
-        (Subject::FloatingIp(ip), _) => {
-            let ip = ip.0.to_be_bytes();
+        RowChange::RemoveFloatingIp(ip) => {
+            let ip = ip.to_be_bytes();
             let ip = ip.as_slice();
-            let deletion = sqlx::query!(
+            let statement = sqlx::query!(
                 "DELETE FROM floating_ip_allocation WHERE lease = ? AND reservation = ? AND floating_ip = ?",
                 lease,
                 reservation,
                 ip,
             );
-            deletion.execute(db).await?;
+            statement.execute(db).await
         }
-    }
-    Ok(())
-}
-
-async fn shrink(
-    db: &mut SqliteConnection,
-    lease: &[u8],
-    key: &BookingKey,
-    booking: &Booking,
-) -> Result<(), sqlx::Error> {
-    let reservation = key.reservation.0.to_be_bytes();
-    let reservation = reservation.as_slice();
-    let (starts_us, ends_us) = (us(booking.window.start()), us(booking.window.end()));
-    match (key.subject, &booking.share) {
-        (Subject::Host(host), Share::Whole) => {
-            let host = host.0.cast_signed();
-            let change = sqlx::query!(
-                "UPDATE host_allocation SET starts_us = ?, ends_us = ?, kept = ?
-                 WHERE lease = ? AND reservation = ? AND host = ?",
-                starts_us,
-                ends_us,
-                booking.kept,
+        RowChange::RemoveSlots(host) => {
+            let statement = sqlx::query!(
+                "DELETE FROM slot_allocation WHERE lease = ? AND reservation = ? AND host = ?",
                 lease,
                 reservation,
                 host,
             );
-            change.execute(db).await?;
+            statement.execute(db).await
         }
-        (Subject::Host(host), Share::Slots { count, used }) => {
-            let place = SlotsPlace { lease, reservation, host: host.0.cast_signed() };
-            place.shrink(db, *count, used, booking).await?;
+        RowChange::Host(host, Span { starts_us, ends_us, kept }) => {
+            let statement = sqlx::query!(
+                "UPDATE host_allocation SET starts_us = ?, ends_us = ?, kept = ?
+                 WHERE lease = ? AND reservation = ? AND host = ?",
+                starts_us,
+                ends_us,
+                kept,
+                lease,
+                reservation,
+                host,
+            );
+            statement.execute(db).await
         }
-        (Subject::FloatingIp(ip), _) => {
-            let ip = ip.0.to_be_bytes();
+        RowChange::FloatingIp(ip, Span { starts_us, ends_us, kept }) => {
+            let ip = ip.to_be_bytes();
             let ip = ip.as_slice();
-            let change = sqlx::query!(
+            let statement = sqlx::query!(
                 "UPDATE floating_ip_allocation SET starts_us = ?, ends_us = ?, kept = ?
                  WHERE lease = ? AND reservation = ? AND floating_ip = ?",
                 starts_us,
                 ends_us,
-                booking.kept,
+                kept,
                 lease,
                 reservation,
                 ip,
             );
-            change.execute(db).await?;
+            statement.execute(db).await
         }
-    }
-    Ok(())
+        RowChange::Slots { host, count } => {
+            let statement = sqlx::query!(
+                "UPDATE slot_allocation SET slots = ? WHERE lease = ? AND reservation = ? AND host = ?",
+                count,
+                lease,
+                reservation,
+                host,
+            );
+            statement.execute(db).await
+        }
+        RowChange::Use { host, class, change } => {
+            return write_use(db, (lease, reservation, host), class, change).await;
+        }
+    };
+    written.map(drop)
+}
+
+async fn write_use(
+    db: &mut SqliteConnection,
+    (lease, reservation, host): (&[u8], &[u8], i64),
+    class: &str,
+    change: UseChange,
+) -> Result<(), sqlx::Error> {
+    let written = match change {
+        UseChange::New(amount, Span { starts_us, ends_us, kept }) => {
+            let statement = sqlx::query!(
+                "INSERT INTO slot_use (lease, reservation, host, class, amount, starts_us, ends_us, kept)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                lease,
+                reservation,
+                host,
+                class,
+                amount,
+                starts_us,
+                ends_us,
+                kept,
+            );
+            statement.execute(db).await
+        }
+        UseChange::Becomes(amount, Span { starts_us, ends_us, kept }) => {
+            let statement = sqlx::query!(
+                "UPDATE slot_use SET amount = ?, starts_us = ?, ends_us = ?, kept = ?
+                 WHERE lease = ? AND reservation = ? AND host = ? AND class = ?",
+                amount,
+                starts_us,
+                ends_us,
+                kept,
+                lease,
+                reservation,
+                host,
+                class,
+            );
+            statement.execute(db).await
+        }
+        UseChange::Removed => {
+            let statement = sqlx::query!(
+                "DELETE FROM slot_use WHERE lease = ? AND reservation = ? AND host = ? AND class = ?",
+                lease,
+                reservation,
+                host,
+                class,
+            );
+            statement.execute(db).await
+        }
+    };
+    written.map(drop)
 }

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use ::leases::ids::{LeaseId, ReservationId};
+use ::leases::ids::LeaseId;
 use ::leases::lease::Reservation;
 use serde::Serialize;
 use sqlx::SqliteConnection;
 use store::booking::{bookings as bookings_of, changes};
+use store::encoding::booking::{Held, HeldLeases};
 use store::encoding::{LeaseRow, hex, json, terms_json};
 use store::{CommitError, LeaseRecord, StoreError, Version, Write};
 
 use super::bookings;
-use super::held::Held;
 use super::take::Taken;
 use crate::columns::uuid;
 use crate::error::{failed, unavailable};
@@ -39,7 +39,7 @@ pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result
             }
             Write::ForgetLease { id, expected } => {
                 forget(db, *id, *expected).await?;
-                held.remove(id);
+                held.take(*id);
             }
             _ => {}
         }
@@ -48,7 +48,7 @@ pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result
     let mut taken = Vec::new();
     for (&id, record) in &last {
         let Some(record) = record else { continue };
-        let held = held.remove(&id).unwrap_or_default();
+        let held = held.take(id);
         let changes = changes(&held.bookings, bookings_of(&record.lease));
         bookings::give_up(db, id, &held.bookings, &changes).await?;
         remove_reservations(db, record, &held).await?;
@@ -60,8 +60,8 @@ pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result
 }
 
 /// What there is of the leases that are changed.
-async fn held(db: &mut SqliteConnection, writes: &[Write]) -> Result<BTreeMap<LeaseId, Held>, StoreError> {
-    let mut held: BTreeMap<LeaseId, Held> = BTreeMap::new();
+async fn held(db: &mut SqliteConnection, writes: &[Write]) -> Result<HeldLeases, StoreError> {
+    let mut held = HeldLeases::default();
     let known = writes.iter().filter_map(|write| match write {
         Write::Lease { record, expected: Some(_) } => Some(hex(record.lease.id.0)),
         Write::ForgetLease { id, .. } => Some(hex(id.0)),
@@ -77,8 +77,7 @@ async fn held(db: &mut SqliteConnection, writes: &[Write]) -> Result<BTreeMap<Le
         leases,
     );
     for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
-        let of_lease = held.entry(LeaseId(uuid(&row.lease)?)).or_default();
-        of_lease.reservations.insert(ReservationId(uuid(&row.id)?));
+        held.reservation(uuid(&row.lease)?, uuid(&row.id)?);
     }
     bookings::held(db, &leases, &mut held).await?;
     Ok(held)

@@ -4,9 +4,10 @@ use ::leases::ids::LeaseId;
 use sqlx::{Connection, SqliteConnection};
 use store::CommitError;
 use store::booking::{Booking, BookingKey, Share, Subject};
-use store::encoding::{amounts, hex, json};
+use store::encoding::booking::uses;
+use store::encoding::{hex, json};
 
-use crate::columns::{us, used as used_column};
+use crate::columns::us;
 use crate::error::{Refusal, failed, refusal};
 
 /// A booking that is new to a lease.
@@ -66,9 +67,8 @@ impl Rows {
             (Subject::Host(host), Share::Slots { count, used }) => {
                 let host = host.0.cast_signed();
                 self.slots.push((lease.clone(), reservation.clone(), host, *count));
-                for (class, amount) in amounts(used).filter(|(_, amount)| *amount > 0) {
+                for (class, amount) in uses(used) {
                     let (lease, reservation, class) = (lease.clone(), reservation.clone(), class.to_owned());
-                    let amount = used_column(amount);
                     self.uses.push((lease, reservation, host, class, amount, starts_us, ends_us, kept));
                 }
             }

@@ -4,6 +4,7 @@
 //! Names of statuses are in [`leases::status`].
 
 mod action;
+pub mod booking;
 pub mod column;
 mod document;
 mod extras;
