@@ -23,6 +23,8 @@ pub(crate) fn carry_out(effect: Effect, service: &Service) {
             tracing::info!(lease = %before.lease.id, "deleted lease removed");
         }
         Effect::LeaseRepacked(lease) => tracing::info!(%lease, "lease repacked"),
+        Effect::HuntReplanned(lease) => tracing::info!(%lease, "hunt replanned"),
+        Effect::MovesWithdrawn(lease) => tracing::info!(%lease, "moves to leased hosts withdrawn"),
         Effect::Instance { record, preempted } => {
             tracing::info!(?record, "instance status changed");
             service.progress().preempted += u64::from(preempted);

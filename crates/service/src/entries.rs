@@ -13,19 +13,25 @@ use store::{Commit, HostRecord, LeaseRecord, RecordKey};
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub commit: Commit,
-    /// What follows once it is committed; none if nothing does.
-    pub effect: Option<Effect>,
+    /// What follows once it is committed, in order.
+    pub effects: Vec<Effect>,
 }
 
 impl Entry {
     /// A change from which something follows once it is committed.
     pub fn new(commit: Commit, effect: Effect) -> Self {
-        Self { commit, effect: Some(effect) }
+        Self { commit, effects: vec![effect] }
+    }
+
+    /// The same change, from which this follows as well.
+    pub fn and(mut self, effect: Effect) -> Self {
+        self.effects.push(effect);
+        self
     }
 
     /// A change from which nothing else follows.
     pub fn quiet(commit: Commit) -> Self {
-        Self { commit, effect: None }
+        Self { commit, effects: Vec::new() }
     }
 }
 
@@ -36,6 +42,10 @@ pub(crate) enum Effect {
     Lease { before: Arc<LeaseRecord>, after: Option<Box<Lease>>, at: Timestamp },
     /// A lease has hosts that draw less.
     LeaseRepacked(LeaseId),
+    /// Guests leave hosts of a lease in another order, or for other hosts.
+    HuntReplanned(LeaseId),
+    /// Guests are not moved any more to hosts that leases have been given.
+    MovesWithdrawn(LeaseId),
     /// An instance changes hands or ends.
     Instance { record: RecordKey, preempted: bool },
     /// An instance is preempted at another time, or not any more.

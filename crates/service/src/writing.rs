@@ -299,7 +299,7 @@ impl Writer<'_> {
         let several = passes.len() > 1;
         if several && self.accepted(together(passes.iter().flatten(), now)).await? {
             for entry in passes.into_iter().flatten() {
-                self.follow_up(entry.effect);
+                self.follow_up(entry.effects);
             }
             return Ok(Committed { any: true, all: true });
         }
@@ -307,7 +307,7 @@ impl Writer<'_> {
         for entries in passes {
             if self.accepted(together(&entries, now)).await? {
                 for entry in entries {
-                    self.follow_up(entry.effect);
+                    self.follow_up(entry.effects);
                 }
                 committed.any = true;
                 continue;
@@ -316,7 +316,7 @@ impl Writer<'_> {
             let alone = entries.len() == 1;
             for entry in entries.into_iter().filter(|_| !alone) {
                 if self.accepted(entry.commit).await? {
-                    self.follow_up(entry.effect);
+                    self.follow_up(entry.effects);
                     committed.any = true;
                 }
             }
@@ -324,8 +324,8 @@ impl Writer<'_> {
         Ok(committed)
     }
 
-    fn follow_up(&self, effect: Option<Effect>) {
-        if let Some(effect) = effect {
+    fn follow_up(&self, effects: Vec<Effect>) {
+        for effect in effects {
             effects::carry_out(effect, self.service);
         }
     }

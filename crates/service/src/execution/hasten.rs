@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::ids::HostId;
+use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
 use leases::status::LeaseStatus;
 use leases::work::Budget;
@@ -17,7 +17,7 @@ use super::pause::Pause;
 use super::plan::Change;
 use super::tour::{ANYTHING, Found, Known, Tour};
 use crate::decider::Decider;
-use crate::entries::Entries;
+use crate::entries::{Effect, Entries};
 use crate::state::State;
 
 /// If no hunt could be planned again, none is tried before that.
@@ -94,7 +94,7 @@ impl Decider {
     pub(super) fn replan_hunt(&self, draft: &mut Draft) {
         let budget = Budget::new(self.settings.decision_work);
         let change = self.replanned_hunt(&draft.state(), draft.now, &budget);
-        self.enter_changes(draft, change.into_iter().collect());
+        self.enter_changes_of_hunts(draft, change, Effect::HuntReplanned);
     }
 
     fn replanned_hunt(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Change> {
@@ -122,16 +122,28 @@ impl Decider {
         let failed = matches!(found, Found::Nothing)
             && hunters.iter().any(|record| admission.obstructed(&record.lease));
         self.progress().memos.hunts_not_replanned = failed.then(|| Pause::of(now, HUNT_AGAIN_AFTER));
-        let planned = self.found(found)?;
-        tracing::info!(lease = %planned.before.lease.id, "hunt replanned");
-        Some(planned)
+        self.found(found)
+    }
+
+    fn enter_changes_of_hunts(
+        &self,
+        draft: &mut Draft,
+        changes: impl IntoIterator<Item = Change>,
+        effect: impl Fn(LeaseId) -> Effect,
+    ) {
+        let now = draft.now;
+        let entry = |change: Change| {
+            let id = change.before.lease.id;
+            change.entry(now).and(effect(id))
+        };
+        draft.enter(self, changes.into_iter().map(entry).collect());
     }
 
     /// Withdraws all moves to hosts that leases have been given, of every lease, whether its moves can be planned again
     /// by now or not: nobody is moved to where a lease is.
     pub(super) fn withdraw_moves(&self, draft: &mut Draft) {
         let changes = self.moves_withdrawn(&draft.state(), draft.now);
-        self.enter_changes(draft, changes);
+        self.enter_changes_of_hunts(draft, changes, Effect::MovesWithdrawn);
     }
 
     fn moves_withdrawn(&self, state: &State, now: Timestamp) -> Vec<Change> {
@@ -140,7 +152,6 @@ impl Decider {
         let admission = self.admission_at(state, &facts, now);
         let withdrawn = |before: &Arc<LeaseRecord>| {
             let after = admission.without_lost_destinations(&before.lease, &observed)?;
-            tracing::info!(lease = %after.id, "moves to leased hosts withdrawn");
             Some(Change { before: Arc::clone(before), after: Some(after) })
         };
         state.leases.hunters().filter_map(withdrawn).collect()
