@@ -72,8 +72,8 @@ impl App {
     pub fn new(service: Arc<Service>, ids: Arc<dyn Ids>, config: Config) -> Result<Self, ConfigError> {
         // Clients compare the end of a token with the time of their own machine.
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let lifetime = config.auth.token_lifetime_seconds;
-        let longest = lifetime.max(config.auth.session_lifetime_seconds);
+        let lifetime = config.auth.token_lifetime;
+        let longest = lifetime.max(config.auth.session_lifetime);
         let keyring = Keyring::new(Arc::clone(&service), Arc::clone(&ids), clock, lifetime, longest);
         let keyring = Arc::new(keyring);
         let failures = Arc::new(Failures::new(config.limits.failed_logins));

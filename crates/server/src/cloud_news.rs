@@ -9,7 +9,7 @@ use std::time::Duration;
 use service::Service;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::config::MessageBusConfig;
+use crate::config::{LEAST_PAUSE, MessageBusConfig};
 use crate::config_error::ConfigError;
 use crate::message_bus::{MessageBus, check_names};
 use crate::metrics::Metrics;
@@ -48,7 +48,7 @@ impl CloudNews {
             exchange: config.nova_exchange.clone(),
             keys,
             patience: config.patience(),
-            first_pause: config.first_pause(),
+            first_pause: config.first_pause.max(LEAST_PAUSE),
         }))
     }
 

@@ -6,11 +6,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use jiff::SignedDuration;
 use secrecy::SecretString;
 use service::Settings;
 
 /// The longest time that a listener, or a broker of a message bus, is given to answer.
 pub(crate) const LONGEST_ANSWER: Duration = Duration::from_mins(1);
+/// How long a listener may take to answer, if nothing else is set.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a listener is left alone after a first failure, if nothing else is set.
+const USUAL_PAUSE: Duration = Duration::from_secs(1);
+/// The shortest time that one is left alone.
+pub(crate) const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Settings of the server.
 #[derive(Clone, Debug)]
@@ -109,12 +116,12 @@ pub struct AuthConfig {
     /// Users, for the methods `basic` and `local-keystone`: TOML or YAML.
     pub users_file: Option<PathBuf>,
     /// How long a token of the method `local-keystone` is valid.
-    pub token_lifetime_seconds: u32,
+    pub token_lifetime: SignedDuration,
     /// Keys that these tokens are signed with, a line each, instead of those that the store holds. The first signs, all
     /// are accepted.
     pub token_key_file: Option<PathBuf>,
     /// How long a session of the console lasts.
-    pub session_lifetime_seconds: u32,
+    pub session_lifetime: SignedDuration,
     /// A cloud's Keystone, for the method `keystone`.
     pub keystone: Option<KeystoneConfig>,
 }
@@ -160,10 +167,10 @@ impl Default for AuthConfig {
             methods: vec![AuthMethod::None],
             tokens_file: None,
             users_file: None,
-            token_lifetime_seconds: 3600,
+            token_lifetime: SignedDuration::from_secs(3600),
             token_key_file: None,
             keystone: None,
-            session_lifetime_seconds: 12 * 3600,
+            session_lifetime: SignedDuration::from_secs(12 * 3600),
         }
     }
 }
@@ -229,15 +236,15 @@ pub struct WebhookConfig {
     /// The secret that requests are signed with; without one they are not. After `whsec_` it is base64.
     pub secret: Option<SecretString>,
     /// How long it may take to answer; then it is told again.
-    pub timeout_seconds: u32,
+    pub timeout: Duration,
     /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
-    pub retry_milliseconds: u32,
+    pub first_pause: Duration,
 }
 
 impl WebhookConfig {
     /// A listener that is told without signature.
     pub fn new(url: String) -> Self {
-        Self { url, secret: None, timeout_seconds: ten(), retry_milliseconds: a_second() }
+        Self { url, secret: None, timeout: USUAL_TIMEOUT, first_pause: USUAL_PAUSE }
     }
 }
 
@@ -265,9 +272,9 @@ pub struct MessageBusConfig {
     /// Topics of theirs that are heard; none if it is empty.
     pub nova_topics: Vec<String>,
     /// How long a broker may take, from connecting to its confirmation; then it, or the next, is told again.
-    pub timeout_seconds: u32,
+    pub timeout: Duration,
     /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
-    pub retry_milliseconds: u32,
+    pub first_pause: Duration,
 }
 
 impl MessageBusConfig {
@@ -284,28 +291,15 @@ impl MessageBusConfig {
             quorum_queues: false,
             nova_exchange: "nova".to_owned(),
             nova_topics: Vec::new(),
-            timeout_seconds: ten(),
-            retry_milliseconds: a_second(),
+            timeout: USUAL_TIMEOUT,
+            first_pause: USUAL_PAUSE,
         }
     }
 
     /// How long a broker may take for a message, and to let us in.
     pub(crate) fn patience(&self) -> Duration {
-        Duration::from_secs(self.timeout_seconds.into()).min(LONGEST_ANSWER)
+        self.timeout.min(LONGEST_ANSWER)
     }
-
-    /// How long a broker is left alone after a first failure.
-    pub(crate) fn first_pause(&self) -> Duration {
-        Duration::from_millis(self.retry_milliseconds.max(1).into())
-    }
-}
-
-fn ten() -> u32 {
-    10
-}
-
-fn a_second() -> u32 {
-    1000
 }
 
 /// Questions about clusters: what is allowed, and which clusters have names.
@@ -317,8 +311,8 @@ pub struct PlacementConfig {
     pub clusters: BTreeMap<String, String>,
     /// The longest body with a cluster.
     pub cluster_bytes: usize,
-    /// Processor time of a question.
-    pub compute_seconds: u32,
+    /// Processor time of a question, in full seconds.
+    pub compute_time: Duration,
     /// Memory of a question.
     pub memory_mib: u32,
     /// How many questions are computed at once.
@@ -331,7 +325,7 @@ impl Default for PlacementConfig {
             program: None,
             clusters: BTreeMap::new(),
             cluster_bytes: 8 << 20,
-            compute_seconds: 20,
+            compute_time: Duration::from_secs(20),
             memory_mib: 1024,
             at_once: 1,
         }
@@ -345,15 +339,15 @@ pub struct Limits {
     pub body_bytes: usize,
     /// How long a client may take to send a request. How long the answer takes is not limited: a change that
     /// was begun is brought to its end, and its client is told.
-    pub read_seconds: u32,
+    pub read_time: Duration,
     /// The longest list that is answered at once, if a client asks for a limited one.
     pub page: u32,
     /// How long a client may wait for notifications.
-    pub wait_seconds: u32,
+    pub wait: Duration,
     /// How long running requests may take when the server stops.
-    pub stop_seconds: u32,
+    pub stop_time: Duration,
     /// How long a client may go on sending a request when the server stops.
-    pub stop_read_seconds: u32,
+    pub stop_read_time: Duration,
     /// How often a client may ask.
     pub rate: RateLimit,
     /// How many requests of a client may be under way at once.
@@ -363,7 +357,7 @@ pub struct Limits {
     /// How many of them of one user.
     pub streams_per_user: usize,
     /// How long one lasts.
-    pub stream_seconds: u32,
+    pub stream_time: Duration,
     /// How many connections there may be.
     pub connections: usize,
     /// How many of them from one address.
@@ -397,16 +391,16 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 1 << 20,
-            read_seconds: 30,
+            read_time: Duration::from_secs(30),
             page: 1000,
-            wait_seconds: 60,
-            stop_seconds: 30,
-            stop_read_seconds: 1,
+            wait: Duration::from_mins(1),
+            stop_time: Duration::from_secs(30),
+            stop_read_time: Duration::from_secs(1),
             rate: RateLimit::default(),
             requests_at_once: 256,
             streams: 512,
             streams_per_user: 8,
-            stream_seconds: 600,
+            stream_time: Duration::from_mins(10),
             connections: 4096,
             connections_per_address: 1024,
             parts: api::v1::Limits::default(),

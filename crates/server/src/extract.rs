@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::time::Duration;
 
 use api::v1::RequestError;
 use api::v1::limits::LARGEST;
@@ -92,13 +91,12 @@ impl Body {
     pub async fn read(request: Request, app: &App, longest: usize) -> Result<Self, ApiError> {
         let limits = app.inner.config.limits;
         let read = bytes(request.into_body(), longest);
-        let time = |seconds: u32| Duration::from_secs(seconds.into());
         // Who does not finish a request keeps the server from ending no longer than that.
         let stopping = async {
             app.stopping().await;
-            tokio::time::sleep(time(limits.stop_read_seconds)).await;
+            tokio::time::sleep(limits.stop_read_time).await;
         };
-        let read = tokio::time::timeout(time(limits.read_seconds), read);
+        let read = tokio::time::timeout(limits.read_time, read);
         let read = tokio::select! {
             read = read => read.map_err(drop),
             () = stopping => Err(()),

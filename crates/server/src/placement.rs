@@ -124,7 +124,7 @@ impl Placement {
             ApiError::internal()
         })?;
         self.limit(&child)?;
-        let time = Duration::from_secs(self.config.compute_seconds.into()) * 4 + PATIENCE;
+        let time = self.config.compute_time * 4 + PATIENCE;
         let ended = tokio::time::timeout(time, listen(child)).await;
         let ended = ended.unwrap_or_else(|_| Ok(Ended::of_signal(Signal::XCPU))).map_err(|error| {
             tracing::error!(%error, "a question about a cluster broke off");
@@ -139,7 +139,7 @@ impl Placement {
         // One that has ended already needs none.
         let Some(process) = process else { return Ok(()) };
         let both = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
-        let seconds = u64::from(self.config.compute_seconds.max(1));
+        let seconds = self.config.compute_time.as_secs().max(1);
         let time = Rlimit { current: Some(seconds), maximum: Some(seconds + 1) };
         let memory = both(u64::from(self.config.memory_mib.max(16)) << 20);
         let limits = [
@@ -176,7 +176,7 @@ impl Placement {
         };
         if let Some(signal) = ended.signal {
             if signal == Signal::XCPU.as_raw() || signal == Signal::KILL.as_raw() {
-                let seconds = self.config.compute_seconds;
+                let seconds = self.config.compute_time.as_secs();
                 let message = format!(
                     "The question takes more than {seconds} s of computing: ask about fewer nodes or instances, or for \
                      fewer moves"

@@ -54,14 +54,14 @@ pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>)
     listener.set_nonblocking(true)?;
     let limits = app.inner.config.limits;
     let handle = Handle::new();
-    let grace = Duration::from_secs(limits.stop_seconds.into());
+    let grace = limits.stop_time;
     tokio::spawn(stop_later(stop, app.clone(), handle.clone(), grace));
     let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?.map(|tls| {
         let certificates = app.inner.certificates.get_or_init(|| Certificates::new(&tls));
         Certificates::replace(certificates, tls);
         certificates.config().clone()
     });
-    let patience = Duration::from_secs(limits.read_seconds.into());
+    let patience = limits.read_time;
     let seat = Seat { places: Arc::clone(&app.inner.places), patience };
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
     let mut server = axum_server::from_tcp(listener)?.handle(handle);

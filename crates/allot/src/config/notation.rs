@@ -2,6 +2,7 @@
 //! the unit is another one.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::SignedDuration;
 
@@ -73,16 +74,31 @@ impl Notation<Option<SignedDuration>> for Forever {
     }
 }
 
-/// A duration, in full seconds, as far as the type goes.
+/// A duration of full seconds, up to some 136 years, so that no instant from now on is out of range.
 pub(super) struct Seconds;
 
-impl Notation<u32> for Seconds {
-    fn parse(text: &str) -> Result<u32, String> {
-        Ok(u32::try_from(SignedDuration::parse(text)?.as_secs()).unwrap_or(u32::MAX))
+/// The longest.
+const MOST_SECONDS: u32 = u32::MAX;
+
+impl Notation<Duration> for Seconds {
+    fn parse(text: &str) -> Result<Duration, String> {
+        let seconds = u32::try_from(SignedDuration::parse(text)?.as_secs());
+        Ok(Duration::from_secs(seconds.unwrap_or(MOST_SECONDS).into()))
     }
 
-    fn show(value: &u32) -> String {
-        SignedDuration::from_secs((*value).into()).show()
+    fn show(value: &Duration) -> String {
+        SignedDuration::try_from(*value).unwrap_or(SignedDuration::MAX).show()
+    }
+}
+
+impl Notation<SignedDuration> for Seconds {
+    fn parse(text: &str) -> Result<SignedDuration, String> {
+        let seconds = u32::try_from(SignedDuration::parse(text)?.as_secs());
+        Ok(SignedDuration::from_secs(seconds.unwrap_or(MOST_SECONDS).into()))
+    }
+
+    fn show(value: &SignedDuration) -> String {
+        value.show()
     }
 }
 
@@ -202,8 +218,9 @@ mod tests {
         assert_eq!(AtLeast::<1>::parse("0"), Ok(1_u32));
         assert_eq!(AtLeast::<3600>::parse("1m"), Ok(SignedDuration::from_hours(1)));
         assert_eq!(AtLeast::<3600>::parse("2h"), Ok(SignedDuration::from_hours(2)));
-        assert_eq!(Seconds::parse("5000w"), Ok(3_024_000_000));
-        assert_eq!(Seconds::parse("10000w"), Ok(u32::MAX));
+        assert_eq!(Seconds::parse("5000w"), Ok(Duration::from_hours(840_000)));
+        assert_eq!(Seconds::parse("10000w"), Ok(Duration::from_secs(u32::MAX.into())));
+        assert_eq!(Seconds::parse("10000w"), Ok(SignedDuration::from_secs(u32::MAX.into())));
         assert_eq!((Gib::parse("2"), Gib::show(&Some(2048))), (Ok(Some(2048)), "2".to_owned()));
     }
 }

@@ -66,12 +66,12 @@ settings! {
     /// itself), or several of these with commas between them
     "auth" "METHOD" => auth;
     /// How long a token that local-keystone issues is valid
-    "token_lifetime" "DURATION" => server.auth.token_lifetime_seconds as Seconds;
+    "token_lifetime" "DURATION" => server.auth.token_lifetime as Seconds;
     /// File with keys that these tokens are signed with, one a line, of which the first signs and all are accepted;
     /// without it, the service makes keys and keeps them in the database
     "token_key_file" "FILE" => server.auth.token_key_file;
     /// How long a session of the console lasts; one that was begun with a token ends no later than the token
-    "session_lifetime" "DURATION" => server.auth.session_lifetime_seconds as Seconds;
+    "session_lifetime" "DURATION" => server.auth.session_lifetime as Seconds;
     /// Rules of access that differ from the default, as oslo.policy writes them (YAML)
     "policy_file" "FILE" => server.policy_file;
     /// Name of this service among those that share a database; without it, that of the machine
@@ -380,7 +380,7 @@ settings! {
     /// File with the secret that they are signed with (HMAC-SHA256); without it, they are not
     "notifications.secret_file" "FILE" => webhook_secret_file;
     /// How long the listener may take to answer, a minute at most; then it is told again
-    "notifications.timeout" "DURATION" => webhook.timeout_seconds as Seconds;
+    "notifications.timeout" "DURATION" => webhook.timeout as Seconds;
     /// How long notifications are kept for a listener that does not take them
     "notifications.keep" "DURATION" => service.keep_undelivered;
 
@@ -410,7 +410,7 @@ settings! {
     "message_bus.nova_topics" "LIST" => message_bus.nova_topics;
     /// How long a broker may take to let the service in and to confirm a message, a minute at most; then the next one, or
     /// it again, is told
-    "message_bus.timeout" "DURATION" => message_bus.timeout_seconds as Seconds;
+    "message_bus.timeout" "DURATION" => message_bus.timeout as Seconds;
 
     /// Longest body of a request
     "limits.body_bytes" "BYTES" => server.limits.body_bytes;
@@ -431,7 +431,7 @@ settings! {
     /// How far in the future a date may be; 36525d are a hundred years
     "limits.dates_ahead" "DURATION" => server.limits.parts.dates_ahead;
     /// How long a client may take to send a request, or to take any of an answer
-    "limits.read_time" "DURATION" => server.limits.read_seconds as Seconds;
+    "limits.read_time" "DURATION" => server.limits.read_time as Seconds;
     /// How often a user may ask, and whoever fails to log in from an address; 0 for no limit
     "limits.requests_per_second" "N" => server.limits.rate.per_second;
     /// How many requests of a client are answered at once after a silence, where their number is limited
@@ -443,7 +443,7 @@ settings! {
     /// How many of them a user may have, in a project
     "limits.streams_per_user" "N" => server.limits.streams_per_user;
     /// How long such a stream lasts; its client asks again then, and has to be somebody still
-    "limits.stream_time" "DURATION" => server.limits.stream_seconds as Seconds;
+    "limits.stream_time" "DURATION" => server.limits.stream_time as Seconds;
     /// How much work one decision may cost: looks at hosts, bookings and values of expressions. What would cost more is
     /// refused; 30 million take about 0.3 s
     "limits.decision_work" "UNITS" => service.decision_work as AtLeast<1>;
@@ -461,11 +461,11 @@ settings! {
     /// Longest list that is answered at once, if a client asks for a limited one
     "limits.page" "N" => server.limits.page;
     /// How long a client may wait for notifications
-    "limits.notification_wait" "DURATION" => server.limits.wait_seconds as Seconds in 's';
+    "limits.notification_wait" "DURATION" => server.limits.wait as Seconds in 's';
     /// How long a deletion waits for hosts to be taken back before it is answered
     "limits.delete_wait" "DURATION" => service.delete_wait;
     /// How long running requests may take when the service stops
-    "limits.stop_time" "DURATION" => server.limits.stop_seconds as Seconds;
+    "limits.stop_time" "DURATION" => server.limits.stop_time as Seconds;
     /// How long a step of a hand-over may take before it is tried again
     "limits.step_time" "DURATION" => service.claim_time;
     /// How many steps are carried out at once; without it, 256 by hooks, which may be a process each, and 1024
@@ -489,7 +489,7 @@ settings! {
     /// Longest body of a question that has a cluster in it, in bytes
     "placement.cluster_bytes" "N" => server.placement.cluster_bytes;
     /// How much time of a processor a question may take
-    "placement.compute_time" "DURATION" => server.placement.compute_seconds as Seconds;
+    "placement.compute_time" "DURATION" => server.placement.compute_time as Seconds;
     /// How much memory a question may take, in MiB
     "placement.memory" "N" => server.placement.memory_mib;
     /// How many questions are computed at once; eight times as many are taken on, one of each user
@@ -508,6 +508,18 @@ mod tests {
 
     fn texts(configuration: &Configuration) -> Vec<String> {
         TABLE.iter().map(|setting| setting.text(configuration)).collect()
+    }
+
+    #[test]
+    fn every_section_has_a_heading() {
+        for setting in TABLE {
+            assert_ne!(
+                setting.heading(),
+                "Others",
+                "of {}: add it to HEADINGS in setting.rs",
+                setting.section()
+            );
+        }
     }
 
     #[test]

@@ -65,16 +65,15 @@ impl Known {
 }
 
 impl Keyring {
-    /// That of a service's store, for tokens of that lifetime, and for what is valid as long as `longest_seconds`.
+    /// That of a service's store, for tokens of that lifetime, and for what is valid as long as `longest`.
     pub fn new(
         service: Arc<Service>,
         ids: Arc<dyn Ids>,
         clock: Arc<dyn Clock>,
-        lifetime_seconds: u32,
-        longest_seconds: u32,
+        lifetime: SignedDuration,
+        longest: SignedDuration,
     ) -> Self {
-        let lifetime = SignedDuration::from_secs(lifetime_seconds.into());
-        let longest = SignedDuration::from_secs(longest_seconds.into()).max(lifetime);
+        let longest = longest.max(lifetime);
         Self {
             service,
             ids,

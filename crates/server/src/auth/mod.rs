@@ -73,7 +73,7 @@ impl Authentication {
     pub fn new(config: &AuthConfig, permanent: &Permanent) -> Result<Self, ConfigError> {
         let file_keys = config.token_key_file.as_deref().map(key_file::read).transpose()?.unwrap_or_default();
         let keyring = Arc::clone(&permanent.keyring);
-        let sessions = Sessions::new(keyring, file_keys.clone(), config.session_lifetime_seconds);
+        let sessions = Sessions::new(keyring, file_keys.clone(), config.session_lifetime);
         let mut this = Self {
             authenticators: Vec::new(),
             local_keystone: None,

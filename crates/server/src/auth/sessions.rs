@@ -113,8 +113,8 @@ struct Content {
 
 impl Sessions {
     /// With the store's keys, or those of a file if there are any.
-    pub fn new(keyring: Arc<Keyring>, file_keys: Vec<FileKey>, lifetime_seconds: u32) -> Self {
-        Self { keyring, file_keys, lifetime: SignedDuration::from_secs(lifetime_seconds.into()) }
+    pub fn new(keyring: Arc<Keyring>, file_keys: Vec<FileKey>, lifetime: SignedDuration) -> Self {
+        Self { keyring, file_keys, lifetime }
     }
 
     /// How long a session lasts.

@@ -15,7 +15,7 @@ use store::Notification;
 use tokio::sync::Mutex;
 
 use super::listener::{Listener, TellError};
-use crate::config::MessageBusConfig;
+use crate::config::{LEAST_PAUSE, MessageBusConfig};
 use crate::config_error::ConfigError;
 use crate::message_bus::{MessageBus, Publishing, Queues, Route, check_names, wrong};
 
@@ -69,7 +69,7 @@ impl Publisher {
             made: Queues { durable: config.durable_queues, quorum: config.quorum_queues },
             said_by: config.publisher_id.clone(),
             timeout: config.patience(),
-            first_pause: config.first_pause(),
+            first_pause: config.first_pause.max(LEAST_PAUSE),
             state: Mutex::default(),
         }))
     }

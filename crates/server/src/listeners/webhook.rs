@@ -18,7 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use store::Notification;
 
 use super::listener::{Listener, TellError};
-use crate::config::{LONGEST_ANSWER, WebhookConfig};
+use crate::config::{LEAST_PAUSE, LONGEST_ANSWER, WebhookConfig};
 use crate::config_error::ConfigError;
 
 /// Its name.
@@ -55,14 +55,14 @@ impl Webhook {
         let key = config.secret.as_ref().map(key).transpose()?;
         // Fails only if some part of the process has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let timeout = Duration::from_secs(config.timeout_seconds.into()).min(LONGEST_ANSWER);
+        let timeout = config.timeout.min(LONGEST_ANSWER);
         // Who redirects is not who was configured.
         let client = Client::builder().timeout(timeout).redirect(reqwest::redirect::Policy::none()).build();
         Ok(Self {
             client: client.map_err(|error| wrong(&error))?,
             url,
             key,
-            first_pause: Duration::from_millis(config.retry_milliseconds.max(1).into()),
+            first_pause: config.first_pause.max(LEAST_PAUSE),
             clock: Arc::new(SystemClock),
         })
     }

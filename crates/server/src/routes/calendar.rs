@@ -262,7 +262,7 @@ pub(crate) async fn changes(
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, message)
     })?;
     let known = headers.get(LAST_EVENT).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let lasts = Duration::from_secs(app.inner.config.limits.stream_seconds.into());
+    let lasts = app.inner.config.limits.stream_time;
     let until = Instant::now() + lasts;
     let following = Following { app, known, told_at: None, until, _place: place };
     let events = Sse::new(events(following)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));

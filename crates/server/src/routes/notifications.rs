@@ -40,7 +40,7 @@ pub(crate) async fn list(
     let limit = options.limit()?;
     let limit = limit.unwrap_or(USUAL).min(MOST);
     let wait: u32 = options.parsed("wait", |text| text.parse().ok())?.unwrap_or(0);
-    let wait = Duration::from_secs(wait.min(app.inner.config.limits.wait_seconds).into());
+    let wait = Duration::from_secs(wait.into()).min(app.inner.config.limits.wait);
     // The time is up at one instant, however often others' notifications wake us.
     let time_up = tokio::time::sleep(wait);
     tokio::pin!(time_up);

@@ -279,7 +279,12 @@ async fn changes_are_told_as_they_happen_and_a_client_goes_on_where_it_was() {
 
 #[tokio::test]
 async fn a_user_has_a_limited_number_of_streams_and_each_ends() {
-    let limits = Limits { streams_per_user: 2, streams: 3, stream_seconds: 1, ..Limits::default() };
+    let limits = Limits {
+        streams_per_user: 2,
+        streams: 3,
+        stream_time: std::time::Duration::from_secs(1),
+        ..Limits::default()
+    };
     let site = Site::guarded_with(Config { limits, ..Config::default() }).await;
     let one = Events::follow(&site, "member", "").await.expect("there is room");
     let mut two = Events::follow(&site, "member", "").await.expect("there is room");

@@ -28,7 +28,7 @@ struct Served {
 
 /// Impatient, so that tests need not be patient.
 fn limits() -> Limits {
-    Limits { read_seconds: 1, ..Limits::default() }
+    Limits { read_time: Duration::from_secs(1), ..Limits::default() }
 }
 
 impl Served {
@@ -222,7 +222,12 @@ async fn what_is_no_http_is_refused() {
 
 #[tokio::test]
 async fn an_address_has_so_many_connections_and_others_have_the_rest() {
-    let limits = Limits { connections: 60, connections_per_address: 40, read_seconds: 5, ..limits() };
+    let limits = Limits {
+        connections: 60,
+        connections_per_address: 40,
+        read_time: Duration::from_secs(5),
+        ..limits()
+    };
     let served = Served::start(limits).await;
     let mut all = Vec::new();
     for _ in 0..200 {
@@ -299,7 +304,7 @@ async fn hear(stream: &mut TcpStream, words: &str) -> String {
 
 #[tokio::test]
 async fn what_is_under_way_is_answered_when_the_server_ends_and_nothing_new_is_begun() {
-    let served = Served::start(Limits { stop_read_seconds: 600, ..Limits::default() }).await;
+    let served = Served::start(Limits { stop_read_time: Duration::from_mins(10), ..Limits::default() }).await;
     served.site.add_hosts(1).await;
     let lease = hosts_lease(1, 1, "2030-01-01 20:00", "2030-01-01 21:00").to_string();
     let head = post(&format!("expect: 100-continue\r\ncontent-length: {}", lease.len()));
@@ -337,8 +342,8 @@ async fn who_waits_for_notifications_is_answered_when_the_server_ends() {
 /// With limits of hours but that one: if another counted, the test would not end.
 #[tokio::test]
 async fn who_does_not_finish_a_request_does_not_keep_the_server_from_ending() {
-    let hours = 36_000;
-    let limits = Limits { read_seconds: hours, stop_seconds: hours, ..Limits::default() };
+    let hours = Duration::from_hours(10);
+    let limits = Limits { read_time: hours, stop_time: hours, ..Limits::default() };
     let served = Served::start(limits).await;
     let mut unfinished = Vec::new();
     for words in [

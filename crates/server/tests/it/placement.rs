@@ -118,7 +118,7 @@ async fn what_a_named_cluster_complains_of_is_for_the_operator() {
 #[tokio::test]
 async fn a_question_that_computes_for_too_long_ends() {
     let (config, _script) = answering("while :; do :; done");
-    let site = site(PlacementConfig { compute_seconds: 1, ..config }).await;
+    let site = site(PlacementConfig { compute_time: std::time::Duration::from_secs(1), ..config }).await;
     let body = json!({"text": "", "nodes": ["n1"]});
     let answer = site.send_as("member", Method::POST, PATH, Some(&body)).await;
     let (status, message) = answer.error();

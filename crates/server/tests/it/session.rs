@@ -246,7 +246,7 @@ async fn a_cookie_that_was_made_up_altered_or_is_too_old_is_nobodys() {
     assert_eq!(status(&site, &good).await, 200);
     let files = Files::new();
     let mut config = files.config(&[AuthMethod::Tokens]);
-    config.auth.session_lifetime_seconds = 0;
+    config.auth.session_lifetime = jiff::SignedDuration::ZERO;
     let short = Site::with(config, None).await;
     assert_eq!(status(&short, &cookie(&log_in(&short, &json!({"token": "admin"})).await)).await, 401);
 }

@@ -108,7 +108,7 @@ impl Site {
     /// The same at some other instant.
     pub async fn still_at(store: Arc<dyn Store>, now: Timestamp) -> Self {
         let file = tokens_file();
-        let limits = Limits { wait_seconds: 0, ..Limits::default() };
+        let limits = Limits { wait: Duration::ZERO, ..Limits::default() };
         let config = Config { auth: by_tokens(&file), limits, ..Config::default() };
         // A store may go by the time of its machine, which is not that of the test.
         let longest_clock_skew = SignedDuration::from_hours(24 * 365 * 100);

@@ -202,7 +202,7 @@ async fn a_token_ends_with_its_lifetime() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let users = users_file();
     let mut config = config(&users);
-    config.auth.token_lifetime_seconds = 0;
+    config.auth.token_lifetime = SignedDuration::ZERO;
     let server = Server::new(store, config, 1).await;
     let token = server.log_in("alice").await;
     assert_eq!(server.status(&token).await, 401);

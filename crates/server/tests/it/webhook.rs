@@ -76,8 +76,8 @@ impl Listener {
     async fn site(&self) -> Site {
         let webhook = WebhookConfig {
             secret: Some("hush".into()),
-            timeout_seconds: 1,
-            retry_milliseconds: 1,
+            timeout: Duration::from_secs(1),
+            first_pause: Duration::from_millis(1),
             ..WebhookConfig::new(self.url.clone())
         };
         Site::with(Config { webhook: Some(webhook), ..Config::default() }, None).await
