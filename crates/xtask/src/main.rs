@@ -87,6 +87,7 @@ Measurements
   bench leases [--json]         the leasing service under load, beside what is wanted
       --hosts N --leases N        (default 1,000 and 10,000; start-up with 100,000:
       --many N --samples N        --many)
+      --only PART                 service, preemptible, start-up, usage or core
   bench calendar [--json]       how long the calendar and what is free take, with 2,000 hosts and 20,000
       --hosts N --leases N        leases; with --console also how long a browser takes to draw them
       --samples N --ours PATH

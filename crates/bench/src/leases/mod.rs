@@ -1,7 +1,7 @@
 //! `cargo xtask bench leases`: what the leasing service costs, through its front door.
 //!
 //! The service and what asks it share the machine. Rows say what is wanted of them. With `--throughput`: instead,
-//! changes in a second by many clients, and sums of usage, on both databases.
+//! changes in a second by many clients, and sums of usage, on both databases. With `--only`: a part of it.
 
 pub mod cloud;
 mod latency;
@@ -15,7 +15,7 @@ mod usage;
 use std::fs;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use chores::arguments::Arguments;
 use chores::places::{self, cargo};
 use chores::run::{Executable, output_of};
@@ -33,6 +33,9 @@ struct Sizes {
     samples: usize,
 }
 
+/// What can be measured alone.
+const PARTS: [&str; 5] = ["service", "preemptible", "start-up", "usage", "core"];
+
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let sizes = Sizes {
@@ -43,19 +46,34 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     };
     let json = arguments.switch("--json");
     let throughput = arguments.switch("--throughput");
+    let only = arguments.text("--only")?;
     let ours = arguments.text("--ours")?.map(Executable::new);
     arguments.finish()?;
+    if let Some(only) = only.as_deref().filter(|only| !PARTS.contains(only)) {
+        bail!("no part is called '{only}': {}", PARTS.join(", "));
+    }
+    let wanted = |part| only.as_deref().is_none_or(|only| only == part);
     let ours = ours.map_or_else(places::released, Ok)?;
     let mut report = Report::default();
     if throughput {
         let Sizes { hosts, many, samples, .. } = sizes;
         throughput::run(&ours, throughput::Sizes { hosts, leases: many, samples }, &mut report)?;
     } else {
-        service(&ours, sizes, &mut report)?;
-        preemptible::run(&ours, sizes.hosts, sizes.samples, &mut report)?;
-        start_up(&ours, sizes, &mut report)?;
-        usage::run(&ours, None, &mut report)?;
-        core(&mut report)?;
+        if wanted("service") {
+            service(&ours, sizes, &mut report)?;
+        }
+        if wanted("preemptible") {
+            preemptible::run(&ours, sizes.hosts, sizes.samples, &mut report)?;
+        }
+        if wanted("start-up") {
+            start_up(&ours, sizes, &mut report)?;
+        }
+        if wanted("usage") {
+            usage::run(&ours, None, &mut report)?;
+        }
+        if wanted("core") {
+            core(&mut report)?;
+        }
     }
     report.print(json);
     report.conclude()
