@@ -199,6 +199,34 @@ impl Lease {
         self.before_end.filter(|_| ahead).unwrap_or_else(|| self.window.end())
     }
 
+    /// The same with all that an owner may change at any time and that decides nothing of what the lease is given or when,
+    /// as that one has it.
+    #[must_use]
+    pub(crate) fn with_preferences_of(self, other: &Self) -> Self {
+        Self { name: other.name.clone(), end_action: other.end_action, backfill: other.backfill, ..self }
+    }
+
+    /// What it asks for, as long as it waits.
+    pub fn asked_terms(&self) -> Option<Terms> {
+        let reservations = self.reservations.iter().map(|reservation| reservation.terms.clone()).collect();
+        // One that is due at the start was not asked for: it is what the operator's distance from the end comes to.
+        let before_end = self.before_end.filter(|at| *at > self.window.start());
+        let checked = Terms::new(self.window, before_end, reservations).ok()?;
+        let terms = Terms {
+            window: checked.window,
+            before_end: checked.before_end,
+            lease_type: self.lease_type,
+            within: None,
+            reservations: checked.reservations,
+            hints: self.hints.clone(),
+            backfill: self.backfill,
+        };
+        match self.standing {
+            Standing::Waiting { within: Some(within), .. } => terms.anywhere_in(within).ok(),
+            _ => Some(terms),
+        }
+    }
+
     /// A lease of these terms that was given `allocations`, one per reservation.
     ///
     /// `before_end_lead` is how long before the end the before-end action is due unless the terms say when;

@@ -29,13 +29,13 @@ use crate::window::{Window, later};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// From when to when; not empty.
-    window: Window,
+    pub(crate) window: Window,
     /// When the before-end action is due, if not at the usual distance from the end.
-    before_end: Option<Timestamp>,
+    pub(crate) before_end: Option<Timestamp>,
     /// When it is to start: at the window's start, or, with [`LeaseType::BestEffort`], not before that.
     pub lease_type: LeaseType,
     /// If it has no dates of its own: in which time it may lie, with the length of its window. Of scheduled leases only.
-    within: Option<Window>,
+    pub(crate) within: Option<Window>,
     /// What is to be reserved; may be empty, as in Blazar.
     pub reservations: Vec<ReservationTerms>,
     /// Where its hosts are to be, and how its instances are spread.

@@ -33,6 +33,7 @@ use leases::plan::Prepared;
 use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
 use leases::usage::{Held, Span};
+use serde_json::Value;
 use store::{Commit, InstanceRecord, LeaseRecord, NewNotification, Write};
 
 use crate::state::State;
@@ -65,16 +66,25 @@ pub(crate) fn notice(event_type: &str, record: &LeaseRecord) -> NewNotification 
 
 /// The notification that a host does not come up.
 pub(crate) fn boot_failed(host: &Host) -> NewNotification {
-    let payload = serde_json::json!({
+    let power = host.power.state.name();
+    let since = host.power.state.since().map(|since| since.to_string());
+    let more = [("power", power.into()), ("switched_on_at", since.into())];
+    of_host(BOOT_FAILED, host, more)
+}
+
+/// The notification of an event of a host, which is nobody's, and what more is to be said.
+fn of_host<const N: usize>(event_type: &str, host: &Host, more: [(&str, Value); N]) -> NewNotification {
+    let mut payload = serde_json::json!({
         "host_id": host.id.to_string(),
         "hypervisor_hostname": host.name,
-        "power": host.power.state.name(),
-        "switched_on_at": host.power.state.since().map(|since| since.to_string()),
     });
+    for (name, value) in more {
+        payload[name] = value;
+    }
     NewNotification {
         lease: None,
         project: ProjectId(String::new()),
-        event_type: BOOT_FAILED.to_owned(),
+        event_type: event_type.to_owned(),
         payload: payload.to_string(),
     }
 }

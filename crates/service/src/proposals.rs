@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::ids::{LeaseId, OffersId};
-use leases::lease::Lease;
 use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
-use leases::terms::Terms;
 use store::{LeaseRecord, Write};
 
 /// All of them, with indexes.
@@ -110,17 +108,4 @@ impl Proposals {
 /// Forgets it.
 pub(crate) fn forget(record: &LeaseRecord) -> Write {
     Write::ForgetLease { id: record.lease.id, expected: record.version }
-}
-
-/// What a request that waits asks for.
-pub(crate) fn asked_by(lease: &Lease) -> Option<Terms> {
-    let asked = lease.reservations.iter().map(|reservation| reservation.terms.clone()).collect();
-    // One that is due at the start was not asked for: it is what the operator's distance from the end comes to.
-    let before_end = lease.before_end.filter(|at| *at > lease.window.start());
-    let terms = Terms::new(lease.window, before_end, asked).ok()?;
-    let terms = terms.of_type(lease.lease_type).hinting((*lease.hints).clone()).backfilled(lease.backfill);
-    match lease.standing {
-        Standing::Waiting { within: Some(within), .. } => terms.anywhere_in(within).ok(),
-        _ => Some(terms),
-    }
 }

@@ -20,7 +20,7 @@ use crate::execution::tour::Known;
 use crate::free_pools::end_action;
 use crate::leasing::proposed::Proposed;
 use crate::notices::{self, notice};
-use crate::proposals::{asked_by, forget};
+use crate::proposals::forget;
 use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
@@ -140,7 +140,7 @@ impl<'a> Waitlist<'a> {
         let waiting: Vec<_> = state.proposals.waiting().collect();
         let serve = |record: &Arc<LeaseRecord>| {
             let lease = &record.lease;
-            let terms = asked_by(lease)?;
+            let terms = lease.asked_terms()?;
             let rules = &self.service.decider.settings.housekeeping;
             let grant = admission.grant_usual(&lease.owner.project, &terms, rules).ok()?;
             let identity = Identity {

@@ -210,11 +210,14 @@ pub(super) fn settings(configuration: &Configuration) -> Settings {
     let window = configuration.preemptible.usage_window;
     let usage_limit = |core_hours| UsageLimit { core_hours, window };
     settings.quotas.preemptible_usage = configuration.preemptible.usage_limit.map(usage_limit);
-    if matches!(configuration.fleet, FleetChoice::OpenStack) {
-        // Servers are started past this service, which cannot spread them.
-        settings.rules.hints.enabled.remove(&Hint::Group);
-        settings.open_pool = configuration.openstack.open_pool;
-        settings.preemptible_by_project = false;
+    match configuration.fleet {
+        FleetChoice::OpenStack => {
+            // Servers are started past this service, which cannot spread them.
+            settings.rules.hints.enabled.remove(&Hint::Group);
+            settings.open_pool = configuration.openstack.open_pool;
+            settings.preemptible_by_project = false;
+        }
+        FleetChoice::Hooks(_) | FleetChoice::Simulated => {}
     }
     settings
 }

@@ -193,8 +193,8 @@ impl Admission<'_> {
         ];
         let offered =
             found.into_iter().filter_map(|(kind, lease)| Some(OfferedChange { kind, lease: lease? }));
-        // To leave everything as it is needs no offer.
-        offered.filter(|offer| Lease { name: lease.name.clone(), ..offer.lease.clone() } != *lease).collect()
+        // To leave what it is given as it is needs no offer: what else was asked for can be had without.
+        offered.filter(|offer| offer.lease.clone().with_preferences_of(lease) != *lease).collect()
     }
 
     fn updated(&self, lease: &Lease, changes: &Changes) -> Option<Lease> {

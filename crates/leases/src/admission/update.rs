@@ -42,6 +42,14 @@ pub struct Changes {
     pub reservations: Vec<(ReservationId, TermsChange)>,
 }
 
+impl Changes {
+    /// Whether they have nothing to do with what the lease is given, nor with when.
+    fn leave_what_is_given(&self) -> bool {
+        let Self { name: _, backfill: _, end_action: _, start, end, before_end, reservations } = self;
+        start.is_none() && end.is_none() && before_end.is_none() && reservations.is_empty()
+    }
+}
+
 /// New terms of a reservation; what is absent stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TermsChange {
@@ -126,9 +134,7 @@ impl Admission<'_> {
             // Its guests may be deleted or moved by now.
             self.new_window(lease, &Changes::default())?;
         }
-        // None of them has to do with what it is given.
-        if (Changes { name: None, backfill: None, end_action: None, ..changes.clone() }) == Changes::default()
-        {
+        if changes.leave_what_is_given() {
             return match lease.status {
                 LeaseStatus::Deleting => Err(Refusal::Busy),
                 _ => Ok(Updated { lease: updated, before_end_rearmed: false }),
@@ -154,13 +160,7 @@ impl Admission<'_> {
         if terms(lease) != terms(offered) {
             return Err(Refusal::Busy);
         }
-        let mut updated = Lease {
-            window,
-            name: offered.name.clone(),
-            backfill: offered.backfill,
-            end_action: offered.end_action,
-            ..lease.clone()
-        };
+        let mut updated = Lease { window, ..lease.clone() }.with_preferences_of(offered);
         let rearmed = self.arm_before_end(&mut updated, lease, offered.before_end);
         for (reservation, offered) in updated.reservations.iter_mut().zip(&offered.reservations) {
             reservation.terms = offered.terms.clone();

@@ -100,15 +100,27 @@ fn allowed(cluster: &Cluster, rules: &Rules<'_>, step: &Step) -> bool {
     };
     let moves_primary = step.from.0 != step.to.0;
     let on_offline = offline(step.from.0) || step.from.1.is_some_and(offline);
-    let options = rules.options;
-    let cautious = !options.restricted_migration
+    // All are named, so that a new option is not forgotten here, where plans are judged.
+    let BalanceOptions {
+        disk_moves,
+        instance_moves,
+        restricted_migration,
+        evacuate_only,
+        readable_only: _,
+        ignore_soft_errors: _,
+        min_gain_limit: _,
+        min_gain: _,
+        min_score: _,
+        max_moves: _,
+    } = *rules.options;
+    let cautious = !restricted_migration
         || matches!(step.mov, Move::ReplaceSecondary(_) | Move::Failover | Move::FailoverTo(_))
         || (offline(step.from.0) && !matches!(step.mov, Move::ReplacePrimary(_)));
     let target = step.mov.target();
     kind && rules.free.binary_search(&step.instance).is_ok()
-        && (options.disk_moves || !copies(step.mov) || instance.template.mirror() == MirrorClass::External)
-        && (options.instance_moves || !moves_primary)
-        && (!options.evacuate_only || on_offline)
+        && (disk_moves || !copies(step.mov) || instance.template.mirror() == MirrorClass::External)
+        && (instance_moves || !moves_primary)
+        && (!evacuate_only || on_offline)
         && cautious
         && target.is_none_or(|t| !offline(t) && rules.nodes.contains(&t))
         && runs_on(step).windows(2).all(|hop| cluster.migration_allowed(hop[0], hop[1]))

@@ -62,7 +62,8 @@ pub(crate) struct Ground<'a> {
 }
 
 impl Change {
-    /// Nothing but the name is different: nobody is asked or told.
+    /// Nothing but the name is different: nobody is asked or told. Any other change is asked about, also one that decides
+    /// nothing.
     fn renames_only(&self) -> bool {
         let renamed = Lease { name: self.after.lease.name.clone(), ..self.before.lease.clone() };
         renamed == self.after.lease && self.before.wording == self.after.wording

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::free_pool::POOL_PROPERTY;
+use crate::lease::EndAction;
 use crate::offer::OfferKind;
 
 fn terms(window: Window, asked: Vec<ReservationTerms>) -> Terms {
@@ -142,6 +143,15 @@ fn cls_10_c_a_running_lease_is_offered_no_other_start_and_nothing_that_it_has() 
     lease.reservations[0].status = ReservationStatus::Active;
     let longer = Changes { end: Some(at(100)), ..Changes::default() };
     assert_eq!(cloud.offers_of_change(&lease, &longer), []);
+    // What else is asked for can be had without an offer.
+    let and_more = Changes {
+        name: Some("other".to_owned()),
+        backfill: Some(!lease.backfill),
+        end_action: Some(EndAction::KeepGuests),
+        ..longer
+    };
+    assert_ne!(lease.end_action, EndAction::KeepGuests);
+    assert_eq!(cloud.offers_of_change(&lease, &and_more), []);
 }
 
 #[test]
