@@ -343,6 +343,13 @@ pub enum StoreError {
     Corrupt(String),
 }
 
+impl StoreError {
+    /// A store has no place for the record of that change, which must not be lost without a word.
+    pub fn no_place_for(write: &Write) -> Self {
+        Self::Unavailable(format!("it has no place for {:?}", write.key()))
+    }
+}
+
 /// What the clock of a machine showed when it was right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockMark {

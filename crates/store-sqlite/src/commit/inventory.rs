@@ -5,7 +5,7 @@ use ::leases::ids::{FloatingIpId, HostId};
 use sqlx::SqliteConnection;
 use store::booking::Subject;
 use store::encoding::{amounts, health_name, json, power_json};
-use store::{CommitError, FloatingIpRecord, HostRecord, Version, Write};
+use store::{CommitError, FloatingIpRecord, HostRecord, StoreError, Version, Write};
 
 use super::{free_pools, instances};
 use crate::columns::{capacity, us};
@@ -26,8 +26,9 @@ pub(super) async fn write(db: &mut SqliteConnection, write: &Write) -> Result<()
         Write::RemoveFloatingIp(id) => remove_floating_ip(db, *id).await,
         Write::Instance { record, expected } => instances::write(db, record, *expected).await,
         Write::ForgetInstance { id, expected } => instances::forget(db, *id, *expected).await,
-        // Leases are written before, plain records above.
-        _ => Ok(()),
+        // They are written before.
+        Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
+        other => Err(StoreError::no_place_for(other).into()),
     }
 }
 

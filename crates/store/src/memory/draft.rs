@@ -14,7 +14,7 @@ use super::page::{Obstacle, Page};
 use crate::booking::{Booking, BookingKey, Subject, bookings, changes, same_bookings};
 use crate::{
     Commit, CommitError, Document, DocumentChange, DocumentKey, FloatingIpRecord, FreePoolRecord, HostRecord,
-    InstanceRecord, LeaseRecord, Version, Write,
+    InstanceRecord, LeaseRecord, StoreError, Version, Write,
 };
 
 /// A map with changes that are not made yet.
@@ -210,8 +210,9 @@ impl Draft<'_> {
                 self.instances.remove(*id);
                 Ok(())
             }
-            // Leases are written before, plain records above.
-            _ => Ok(()),
+            // They are written before.
+            Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
+            other => Err(StoreError::no_place_for(other).into()),
         }
     }
 
