@@ -25,10 +25,20 @@ pub fn unattended() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
-/// `cargo`, in the checkout.
+/// Variables by which cargo tells a program that it runs of the program's package begin like this.
+const OF_THIS_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+
+/// `cargo`, in the checkout, as it would be called by hand.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    // What cargo tells this program of its own package. Scripts that build dependencies look whether that is different,
+    // as that of ring does, and half of the dependencies would be built again after each `cargo build` of a developer.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| OF_THIS_PACKAGE.iter().any(|prefix| name.starts_with(prefix))) {
+            command.env_remove(name);
+        }
+    }
     if unattended() {
         command.env("CARGO_TERM_COLOR", "never").env("CARGO_NET_RETRY", "5");
         // Nothing is built twice there, and to prepare for that costs a tenth of the time.
@@ -180,4 +190,19 @@ fn install(packages: &[&str], what: &str) -> Result<()> {
     // The index may be too old or absent; the first attempt then fails.
     let arguments = [&["install", "-qq", "-y", "--no-install-recommends"], packages].concat();
     if apt(&arguments) || (apt(&["update", "-qq"]) && apt(&arguments)) { Ok(()) } else { bail!(hint) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn cargo_is_called_as_it_would_be_by_hand() {
+        // Cargo, which runs this test, has set it.
+        let name = OsStr::new("CARGO_MANIFEST_DIR");
+        assert!(std::env::var_os(name).is_some());
+        assert!(cargo().get_envs().any(|(removed, value)| removed == name && value.is_none()));
+    }
 }
