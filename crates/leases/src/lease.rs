@@ -209,7 +209,7 @@ impl Lease {
     /// What it asks for, as long as it waits.
     pub fn asked_terms(&self) -> Option<Terms> {
         let reservations = self.reservations.iter().map(|reservation| reservation.terms.clone()).collect();
-        // One that is due at the start was not asked for: it is what the operator's distance from the end comes to.
+        // One that is due at the start was not asked for: it results from the operator's distance from the end.
         let before_end = self.before_end.filter(|at| *at > self.window.start());
         let checked = Terms::new(self.window, before_end, reservations).ok()?;
         let terms = Terms {

@@ -77,13 +77,10 @@ impl Notation<Option<SignedDuration>> for Forever {
 /// A duration of full seconds, up to some 136 years, so that no instant from now on is out of range.
 pub(super) struct Seconds;
 
-/// The longest.
-const MOST_SECONDS: u32 = u32::MAX;
-
 impl Notation<Duration> for Seconds {
     fn parse(text: &str) -> Result<Duration, String> {
-        let seconds = u32::try_from(SignedDuration::parse(text)?.as_secs());
-        Ok(Duration::from_secs(seconds.unwrap_or(MOST_SECONDS).into()))
+        let seconds: SignedDuration = Self::parse(text)?;
+        Ok(seconds.unsigned_abs())
     }
 
     fn show(value: &Duration) -> String {
@@ -94,7 +91,7 @@ impl Notation<Duration> for Seconds {
 impl Notation<SignedDuration> for Seconds {
     fn parse(text: &str) -> Result<SignedDuration, String> {
         let seconds = u32::try_from(SignedDuration::parse(text)?.as_secs());
-        Ok(SignedDuration::from_secs(seconds.unwrap_or(MOST_SECONDS).into()))
+        Ok(SignedDuration::from_secs(seconds.unwrap_or(u32::MAX).into()))
     }
 
     fn show(value: &SignedDuration) -> String {

@@ -68,9 +68,12 @@ fn attempt(scene: &Scene<'_>, mut line: Line, targets: &[Pair], urgent: &[bool])
             urgent[b.instance.at()].cmp(&urgent[a.instance.at()]).then(a.bound.total_cmp(&b.bound))
         });
         chances.truncate(waiting.len().div_ceil(BATCH));
-        // Moves of the same batch may be in the way of one, which then waits for the next. The first has none before it.
-        let made = chances.into_iter().filter_map(|chance| line.make(scene, chance.instance, chance.mov));
-        if made.count() == 0 {
+        let mut any = false;
+        for chance in chances {
+            // Moves of the same batch may be in its way; then it waits for the next. The first has none before it.
+            any |= line.make(scene, chance.instance, chance.mov).is_some();
+        }
+        if !any {
             return line;
         }
         waiting.retain(|i| line.pair(*i) != targets[i.at()]);
