@@ -130,7 +130,8 @@ impl Execution<'_> {
                 }
                 progress.in_flight.remove(&claim.action);
             }
-            progress.outcomes.retain(|outcome| !outcomes.contains(outcome));
+            // Meanwhile more were noted, behind these.
+            progress.outcomes.drain(..outcomes.len());
         });
         if let Some(advance) = advance {
             writer.advanced(&memory, advance).await;
@@ -155,7 +156,9 @@ impl Execution<'_> {
             return Ok(steps);
         }
         self.give_up_unheard_claims().await?;
-        let actions: Vec<_> = due.iter().map(|step| step.action).collect();
+        let leases: BTreeMap<Action, Option<LeaseId>> =
+            due.iter().map(|step| (step.action, step.lease)).collect();
+        let actions: Vec<Action> = due.iter().map(|step| step.action).collect();
         self.service.progress().unheard_claims = true;
         let claims = self
             .service
@@ -166,7 +169,7 @@ impl Execution<'_> {
         let mut progress = self.service.progress();
         progress.unheard_claims = false;
         for claim in claims {
-            let lease = due.iter().find(|step| step.action == claim.action).and_then(|step| step.lease);
+            let lease = leases.get(&claim.action).copied().flatten();
             let in_flight = InFlight { claim: claim.clone(), lease, until, ask_again_at: None };
             progress.in_flight.insert(claim.action, in_flight);
             steps.push(ClaimedStep { claim, lease, until });
