@@ -15,7 +15,7 @@ mod usage;
 use std::fs;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use chores::arguments::Arguments;
 use chores::places::{self, cargo};
 use chores::run::{Executable, output_of};
@@ -52,6 +52,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     if let Some(only) = only.as_deref().filter(|only| !PARTS.contains(only)) {
         bail!("no part is called '{only}': {}", PARTS.join(", "));
     }
+    ensure!(!throughput || only.is_none(), "--only names a part of what is measured without --throughput");
     let wanted = |part| only.as_deref().is_none_or(|only| only == part);
     let ours = ours.map_or_else(places::released, Ok)?;
     let mut report = Report::default();
