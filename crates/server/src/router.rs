@@ -1,6 +1,8 @@
 //! All addresses, and the document that describes them: both come from one router, so that neither has what the
 //! other lacks.
 
+use std::sync::{Arc, LazyLock};
+
 use api::v1::Limits;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
@@ -101,15 +103,20 @@ fn routes() -> OpenApiRouter<App> {
 
 /// The document that describes the routes of a service with the default limits.
 pub fn openapi() -> Value {
-    document::complete(routes().split_for_parts().1, &Limits::default())
+    described(&Limits::default())
+}
+
+fn described(limits: &Limits) -> Value {
+    document::complete(routes().split_for_parts().1, limits)
 }
 
 /// The server as a service of requests.
 pub fn router(app: App) -> axum::Router {
-    let (router, document) = routes().split_for_parts();
-    // Written once; what is sent of it to many is the same piece of memory.
-    let document = Bytes::from(document::complete(document, &app.inner.config.limits.parts).to_string());
-    let serve_document = async move || ([(CONTENT_TYPE, "application/json")], document.clone());
+    let limits = app.inner.config.limits.parts;
+    // Written once, when it is first asked for; what is sent of it to many is the same piece of memory.
+    let document = Arc::new(LazyLock::new(move || Bytes::from(described(&limits).to_string())));
+    let serve_document = async move || ([(CONTENT_TYPE, "application/json")], Bytes::clone(&document));
+    let (router, _) = routes().split_for_parts();
     let inner = router
         .route("/openapi.json", axum::routing::get(serve_document))
         .route(&format!("{}{{file}}", console::ASSETS), axum::routing::get(console::asset))
