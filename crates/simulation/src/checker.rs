@@ -55,6 +55,8 @@ pub(crate) struct Checker {
     known: BTreeMap<LeaseId, Known>,
     /// The leases as they were at the last check.
     before: BTreeMap<LeaseId, LeaseRecord>,
+    /// The lease that each of their reservations is of.
+    holders: BTreeMap<ReservationId, LeaseId>,
     /// What was claimed to be released: calls that come late may do so again.
     released: BTreeSet<(HostId, ReservationId)>,
     /// Calls may have their effect long after their callers have given them up, so that what was taken back is
@@ -93,6 +95,7 @@ impl Checker {
             cleaning_time,
             known: BTreeMap::new(),
             before: BTreeMap::new(),
+            holders: BTreeMap::new(),
             released: BTreeSet::new(),
             late_calls,
             immediate,
@@ -207,6 +210,11 @@ impl Checker {
         self.relocated.extend(instances().filter_map(|instance| Some((instance.id, instance.moves_to()?))));
         self.backfill.follow(contents)?;
         self.closed.follow(contents, self.several, now)?;
+        let lease_of = |record: &LeaseRecord| {
+            let lease = record.lease.id;
+            record.lease.reservations.iter().map(|own| (own.id, lease)).collect::<Vec<_>>()
+        };
+        self.holders = leases.values().flat_map(lease_of).collect();
         self.before = leases;
         self.check_machines(contents, fleet, now)
     }
@@ -272,17 +280,13 @@ impl Checker {
         if let Some(violation) = fleet.violations().first() {
             return Err(violation.to_string());
         }
-        let mut holders: BTreeMap<ReservationId, LeaseId> = BTreeMap::new();
-        for record in self.before.values() {
-            holders.extend(record.lease.reservations.iter().map(|own| (own.id, record.lease.id)));
-        }
         for record in &contents.hosts {
             let host = record.host.id;
             let Some(seen) = fleet.look(host) else { continue };
             check_guests(contents, fleet, &seen)?;
             self.elsewhere.follow(fleet, (host, &seen), now);
             let Place::Held(holder) = seen.place else { continue };
-            let Some(lease) = holders.get(&holder) else {
+            let Some(lease) = self.holders.get(&holder) else {
                 if self.late_calls {
                     continue;
                 }
