@@ -90,9 +90,14 @@ fn npm(arguments: &[&str]) -> Command {
     command
 }
 
+/// The browser of the tests; installs it if missing.
+pub fn need_browser() -> Result<()> {
+    need_program("chromium", "chromium")
+}
+
 /// Sees to it that what the tests need is there.
 pub fn prepare() -> Result<()> {
-    need_program("chromium", "chromium")?;
+    need_browser()?;
     build()
 }
 

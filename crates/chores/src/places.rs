@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
@@ -173,6 +174,8 @@ pub fn need_root() -> Result<()> {
     bail!("the lab makes network namespaces and installs packages: run it as root")
 }
 
+static INSTALLING: Mutex<()> = Mutex::new(());
+
 /// Installs Debian packages, or fails with one line that says what to install.
 fn install(packages: &[&str], what: &str) -> Result<()> {
     let wanted = packages.join(" ");
@@ -181,6 +184,8 @@ fn install(packages: &[&str], what: &str) -> Result<()> {
     if !is_root() || !has_program("apt-get") {
         bail!(hint);
     }
+    // Only one at a time may change what is installed.
+    let _others_wait = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     eprintln!("installing {wanted}");
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");

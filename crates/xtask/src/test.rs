@@ -3,7 +3,7 @@
 //! First what is built and tested most often, so that its failures come early and end the run. Then three lanes side by
 //! side, on machines with few processors: stages that mostly wait for a service or for time, and meanwhile stages
 //! that compute, and the longest of all, which keeps one processor busy. Each of those is a process of its own, whose
-//! output is shown when it has ended. The comparisons come last, and use all processors.
+//! output is shown when it has ended.
 //!
 //! Most stages are of other crates, whose [programs](crate::programs) run them: this one, which is built before the first
 //! of them, has to know nothing of theirs but the names.
@@ -11,7 +11,10 @@
 mod lanes;
 mod stage;
 
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 use chores::arguments::Arguments;
@@ -48,8 +51,8 @@ const FIRST: [Stage; 6] = [
     command("unit tests", || must_run(&mut unit_tests())),
 ];
 
-/// Stages that compute, beside those that wait.
-const COMPUTING: [Stage; 5] = [
+/// Stages that compute, beside those that wait; last those that use all processors, when fewer of the others are left.
+const COMPUTING: [Stage; 10] = [
     command("lints", || {
         must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     }),
@@ -57,6 +60,11 @@ const COMPUTING: [Stage; 5] = [
     command("filter for Nova", || python_tests("contrib/nova/tests")),
     command("plugin for Tempest", || python_tests("contrib/tempest/tests")),
     checks("package", |ours| package::check(ours).map(Outcome::Counted)),
+    of(Program::Differential, "differential"),
+    of(Program::Differential, "feasibility"),
+    of(Program::Differential, "recorded jobs"),
+    of(Program::Differential, "vectors"),
+    of(Program::Differential, "captures"),
 ];
 
 /// Runs the tests in a directory, which need nothing but Python.
@@ -80,18 +88,9 @@ const WAITING: [Stage; 8] = [
 /// The one that takes as long as all others together.
 const LONGEST: [Stage; 1] = [of(Program::E2e, "schemathesis")];
 
-/// One after the other, on all processors.
-const LAST: [Stage; 5] = [
-    of(Program::Differential, "differential"),
-    of(Program::Differential, "feasibility"),
-    of(Program::Differential, "recorded jobs"),
-    of(Program::Differential, "vectors"),
-    of(Program::Differential, "captures"),
-];
-
 /// All stages.
 fn stages() -> Vec<Stage> {
-    [&FIRST[..], &WAITING, &LONGEST, &COMPUTING, &LAST].concat()
+    [&FIRST[..], &WAITING, &LONGEST, &COMPUTING].concat()
 }
 
 /// Runs the chore.
@@ -128,16 +127,22 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     run.conclude(ended)
 }
 
-/// What is missing is found out before minutes are spent.
+/// What is missing is found out before minutes are spent. Registries are waited for side by side.
 fn prepare() -> Result<()> {
-    places::reference()?;
-    places::need_program("valgrind", "valgrind")?;
-    places::need_postgres()?;
-    Python::ready()?;
-    places::need_program("rabbitmq-server", "rabbitmq-server")?;
-    Python::for_message_bus()?;
+    let packages = || {
+        places::reference()?;
+        places::need_program("valgrind", "valgrind")?;
+        places::need_postgres()?;
+        places::need_program("rabbitmq-server", "rabbitmq-server")?;
+        chores::console::need_browser()
+    };
+    let python = || Python::ready().and_then(|_| Python::for_message_bus()).map(drop);
     // Before anything is built: the program has the console in it.
-    chores::console::prepare()
+    let all: [&(dyn Fn() -> Result<()> + Sync); 3] = [&packages, &python, &chores::console::build];
+    thread::scope(|scope| {
+        let started = all.map(|one| scope.spawn(one));
+        started.into_iter().try_for_each(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 fn everything(run: &mut Run, programs: &Programs) -> Result<()> {
@@ -151,11 +156,7 @@ fn everything(run: &mut Run, programs: &Programs) -> Result<()> {
         );
     }
     let lanes: [&[Stage]; 3] = [&WAITING, &LONGEST, &COMPUTING];
-    lanes::side_by_side(&lanes, programs, |ended| run.take_over(ended))?;
-    for stage in LAST {
-        one(run, stage, programs)?;
-    }
-    Ok(())
+    lanes::side_by_side(&lanes, programs, |ended| run.take_over(ended))
 }
 
 /// Runs a stage by itself.
@@ -177,8 +178,14 @@ fn has_nextest() -> bool {
 
 fn unit_tests() -> Command {
     let mut command = cargo();
-    let arguments: &[&str] = if has_nextest() { &["nextest", "run"] } else { &["test", "--all-targets"] };
-    command.args(arguments).arg("--workspace");
+    if has_nextest() {
+        // One more than there are processors: some wait.
+        let at_once = thread::available_parallelism().map_or(1, NonZero::get) + 1;
+        command.args(["nextest", "run", "--test-threads", &at_once.to_string()]);
+    } else {
+        command.args(["test", "--all-targets"]);
+    }
+    command.arg("--workspace");
     command
 }
 
