@@ -55,8 +55,6 @@ pub(crate) struct Checker {
     known: BTreeMap<LeaseId, Known>,
     /// The leases as they were at the last check.
     before: BTreeMap<LeaseId, LeaseRecord>,
-    /// The lease that each of their reservations is of.
-    holders: BTreeMap<ReservationId, LeaseId>,
     /// What was claimed to be released: calls that come late may do so again.
     released: BTreeSet<(HostId, ReservationId)>,
     /// Calls may have their effect long after their callers have given them up, so that what was taken back is
@@ -95,7 +93,6 @@ impl Checker {
             cleaning_time,
             known: BTreeMap::new(),
             before: BTreeMap::new(),
-            holders: BTreeMap::new(),
             released: BTreeSet::new(),
             late_calls,
             immediate,
@@ -210,11 +207,6 @@ impl Checker {
         self.relocated.extend(instances().filter_map(|instance| Some((instance.id, instance.moves_to()?))));
         self.backfill.follow(contents)?;
         self.closed.follow(contents, self.several, now)?;
-        let lease_of = |record: &LeaseRecord| {
-            let lease = record.lease.id;
-            record.lease.reservations.iter().map(|own| (own.id, lease)).collect::<Vec<_>>()
-        };
-        self.holders = leases.values().flat_map(lease_of).collect();
         self.before = leases;
         self.check_machines(contents, fleet, now)
     }
@@ -286,13 +278,14 @@ impl Checker {
             check_guests(contents, fleet, &seen)?;
             self.elsewhere.follow(fleet, (host, &seen), now);
             let Place::Held(holder) = seen.place else { continue };
-            let Some(lease) = self.holders.get(&holder) else {
+            let holds = |record: &&LeaseRecord| record.lease.reservation(holder).is_some();
+            let Some(record) = self.before.values().find(holds) else {
                 if self.late_calls {
                     continue;
                 }
                 return Err(format!("host {host} is held for reservation {holder}, which nobody knows"));
             };
-            self.backfill.check(contents, (host, &seen), *lease, self.before.get(lease), now)?;
+            self.backfill.check(contents, (host, &seen), &record.lease, now)?;
         }
         Ok(())
     }

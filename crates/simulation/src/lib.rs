@@ -11,12 +11,15 @@
 //!
 //! There may be several services on one store, with clocks that differ, cut off from the store one by one.
 //!
+//! [`interleavings`] plays one short scene of two services in all orders.
+//!
 //! In a [`workload`] nothing goes wrong: jobs that a real machine had are replayed, to see how the service does.
 //!
 //! The same seed gives the same run: `cargo run -p simulation -- --seeds 17..18 [--several]`.
 
 mod checker;
 mod faulty_store;
+pub mod interleavings;
 mod pools;
 mod power;
 mod run;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::process::Command;
 
-/// A tenth of what simulations cost is memory that threads take and give back; glibc's allocator takes twice as long.
+/// With glibc's allocator a tenth of what simulations cost is to take and give back memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

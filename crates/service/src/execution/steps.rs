@@ -147,7 +147,9 @@ impl Execution<'_> {
         now: Timestamp,
     ) -> Result<Vec<ClaimedStep>, StoreError> {
         let until = now + self.service.decider.settings.claim_time;
-        let mut steps = self.ask_again(planned, now);
+        let leases: BTreeMap<Action, Option<LeaseId>> =
+            planned.iter().map(|step| (step.action, step.lease)).collect();
+        let mut steps = self.ask_again(&leases, now);
         let due = self.due(planned, now);
         let room =
             self.service.decider.settings.steps_at_once.saturating_sub(self.service.progress().running());
@@ -156,9 +158,7 @@ impl Execution<'_> {
             return Ok(steps);
         }
         self.give_up_unheard_claims().await?;
-        let leases: BTreeMap<Action, Option<LeaseId>> =
-            due.iter().map(|step| (step.action, step.lease)).collect();
-        let actions: Vec<Action> = due.iter().map(|step| step.action).collect();
+        let actions: Vec<_> = due.iter().map(|step| step.action).collect();
         self.service.progress().unheard_claims = true;
         let claims = self
             .service
@@ -194,10 +194,8 @@ impl Execution<'_> {
     /// Steps that the fleet is at and is to be asked about again, for whom they are wanted now. Claims that are over are
     /// given up: the step is planned again if it is still wanted. So are those of steps that are not wanted any more: to
     /// ask about a guest that is moving would be to have it moved, although it may be meant to go elsewhere by now.
-    fn ask_again(self, planned: &[Step], now: Timestamp) -> Vec<ClaimedStep> {
+    fn ask_again(self, planned: &BTreeMap<Action, Option<LeaseId>>, now: Timestamp) -> Vec<ClaimedStep> {
         let mut progress = self.service.progress();
-        let planned: BTreeMap<Action, Option<LeaseId>> =
-            planned.iter().map(|step| (step.action, step.lease)).collect();
         let wanted = |own: &mut InFlight| {
             if own.ask_again_at.is_none() {
                 return true;

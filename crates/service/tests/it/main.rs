@@ -18,7 +18,6 @@ mod hosts;
 mod housekeeping;
 mod hunts;
 mod instances;
-mod interleavings;
 mod negotiating;
 mod preemptible;
 mod recurring;

@@ -10,7 +10,7 @@ use leases::instance::{Cause, InstanceStatus};
 use leases::lease::Lease;
 use leases::plan::{GuestOwner, ObservedHost};
 use leases::status::LeaseStatus;
-use store::{LeaseRecord, Snapshot};
+use store::Snapshot;
 
 use crate::verdict::Verdict;
 
@@ -76,13 +76,13 @@ impl BackfillWatch {
         &mut self,
         contents: &Snapshot,
         (host, seen): (HostId, &ObservedHost),
-        lease: LeaseId,
-        record: Option<&LeaseRecord>,
+        holder: &Lease,
         now: Timestamp,
     ) -> Verdict {
         if seen.health == Health::Failed {
             return Ok(());
         }
+        let lease = holder.id;
         let mut in_use = contents.instances.iter().any(|record| {
             let instance = &record.instance;
             instance.kind.lease() == Some(lease) && instance.host == host && instance.needs_place()
@@ -91,9 +91,8 @@ impl BackfillWatch {
             self.used.insert((host, lease));
             in_use = true;
         }
-        let active = |lease: &Lease| lease.status == LeaseStatus::Active && now < lease.window.end();
-        let lease_record = record.map(|record| &record.lease).filter(|lease| active(lease));
-        let unwelcome = lease_record.is_some_and(|lease| in_use || !lease.backfill);
+        let active = holder.status == LeaseStatus::Active && now < holder.window.end();
+        let unwelcome = active && (in_use || !holder.backfill);
         for guest in seen.guests.iter().filter(|guest| guest.owner != GuestOwner::Lease(lease)) {
             let known = contents.instances.iter().find(|record| record.instance.id == guest.id);
             let by_consent = known.is_some_and(|record| record.instance.backfills == Some(lease))
