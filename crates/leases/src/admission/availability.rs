@@ -154,7 +154,8 @@ impl Admission<'_> {
     /// The hosts that suit, whoever has them when.
     fn suitable(&self, asked: &HostsTerms) -> (Vec<&Host>, FilterReport) {
         let screening = self.screening(asked.properties.extra_specs.iter().count());
-        let objection = |host: &Host| self.barred(host).or_else(|| self.unsuited(host, asked));
+        let unsuited = self.unsuited(asked);
+        let objection = |host: &Host| self.barred(host).or_else(|| unsuited(host));
         screen(self.inventory.hosts(), screening, &objection, &[])
     }
 

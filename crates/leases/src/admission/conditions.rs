@@ -77,6 +77,31 @@ fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)>
     Some((format!("the extra spec {key}"), of_judge(*judge)))
 }
 
+/// Whether the filter looks at anything that is asked for: one that does not lets all hosts pass.
+fn concerns(filter: Filter, asked: &HostsTerms) -> bool {
+    let wanted = &asked.properties;
+    match filter {
+        Filter::Json => asked.hypervisor != Requirement::NONE || asked.resource != Requirement::NONE,
+        Filter::AvailabilityZone => wanted.availability_zone.is_some(),
+        Filter::Core => wanted.vcpus.is_some(),
+        Filter::Ram => wanted.memory_mib.is_some(),
+        Filter::Disk => wanted.disk_gib.is_some(),
+        Filter::ComputeCapabilities
+        | Filter::AggregateExtraSpecs
+        | Filter::Placement
+        | Filter::Trusted
+        | Filter::NumaTopology
+        | Filter::PciPassthrough => wanted.extra_specs.iter().next().is_some(),
+        Filter::ImageProperties | Filter::AggregateImageProperties => wanted.image.iter().next().is_some(),
+        // The first are about any host, the last is about all of a reservation together.
+        Filter::AllHosts
+        | Filter::Compute
+        | Filter::IsolatedHosts
+        | Filter::MultiTenancy
+        | Filter::Homogeneous => false,
+    }
+}
+
 fn of_judge(judge: Judge) -> Filter {
     match judge {
         Judge::Capabilities => Filter::ComputeCapabilities,
@@ -166,29 +191,39 @@ impl<'a> Admission<'a> {
     }
 
     fn welcome_on(&self, host: &Host) -> bool {
+        let restricted = |host: &&Host| host.capabilities.contains_key(TENANTS);
+        let find = || self.inventory.hosts().filter(restricted).map(|host| host.id).collect();
+        if self.memory.is_some_and(|memory| !memory.restricted(host.id, find)) {
+            return true;
+        }
         let tenants = host.capabilities.get(TENANTS).map_or("", |tenants| tenants.trim());
         tenants.is_empty()
             || self.project.is_some_and(|own| tenants.split(',').any(|tenant| tenant.trim() == own.0))
     }
 
-    /// What keeps the host from being one of those that are asked for.
-    pub(super) fn unsuited(&self, host: &Host, asked: &HostsTerms) -> Option<HostFilter> {
-        self.rules.filters.enabled.iter().find_map(|filter| match filter {
-            // Which expression is said as well.
-            Filter::Json if !self.meets(&asked.hypervisor, host) => Some(HostFilter::HypervisorProperties),
-            Filter::Json if !self.meets(&asked.resource, host) => Some(HostFilter::ResourceProperties),
-            filter if !self.passes(*filter, host, asked) => Some((*filter).into()),
-            _ => None,
-        })
+    /// What keeps a host from being one of those that are asked for.
+    pub(super) fn unsuited(&self, asked: &HostsTerms) -> impl Fn(&Host) -> Option<HostFilter> {
+        let enabled = self.rules.filters.enabled.iter().copied();
+        let filters: Vec<Filter> = enabled.filter(|filter| concerns(*filter, asked)).collect();
+        move |host| {
+            filters.iter().find_map(|filter| match filter {
+                // Which expression is said as well.
+                Filter::Json if !self.meets(&asked.hypervisor, host) => {
+                    Some(HostFilter::HypervisorProperties)
+                }
+                Filter::Json if !self.meets(&asked.resource, host) => Some(HostFilter::ResourceProperties),
+                filter if !self.passes(*filter, host, asked) => Some((*filter).into()),
+                _ => None,
+            })
+        }
     }
 
     fn passes(&self, filter: Filter, host: &Host, asked: &HostsTerms) -> bool {
         let wanted = &asked.properties;
-        let used = self.used(host.id);
         let at_least = |least: Option<u32>, capacity, ratio, amount: fn(&Resources) -> u64| {
             least.is_none_or(|least| {
                 let own = overcommitted(capacity, host.capabilities.get(ratio));
-                own.saturating_sub(used.map_or(0, amount)) >= least.into()
+                own.saturating_sub(self.used(host.id).map_or(0, amount)) >= least.into()
             })
         };
         match filter {
@@ -204,7 +239,7 @@ impl<'a> Admission<'a> {
                 let needed = wanted.extra_specs.resources();
                 let enough = || {
                     let mut room = host.capacity();
-                    if let Some(used) = used {
+                    if let Some(used) = self.used(host.id) {
                         room.subtract(1, used);
                     }
                     needed.fits_into(&room)

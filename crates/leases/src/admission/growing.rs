@@ -46,13 +46,13 @@ impl Admission<'_> {
             search.take(&reservation.terms, &reservation.allocation);
         }
         let (mut free, mut report) = search.free_hosts(terms);
+        let unsuited = self.unsuited(&wanted);
         free.retain(|fit| {
-            let host = self.inventory.host(fit.host);
-            let unsuited = host.and_then(|host| self.unsuited(host, &wanted));
-            if let Some(filter) = &unsuited {
+            let against = self.inventory.host(fit.host).and_then(&unsuited);
+            if let Some(filter) = &against {
                 *report.removed.entry(filter.clone()).or_insert(0) += 1;
             }
-            unsuited.is_none()
+            against.is_none()
         });
         let all = free.len();
         let free = search.like(free, terms, held);

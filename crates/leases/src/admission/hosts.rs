@@ -63,15 +63,16 @@ impl Search<'_> {
         hosts: impl IntoIterator<Item = &'a Host>,
         asked: &HostsTerms,
     ) -> (Vec<&'a Host>, FilterReport) {
+        let admission = &self.admission;
+        let unsuited = admission.unsuited(asked);
         screen(
             hosts,
-            self.admission.screening(asked.properties.extra_specs.iter().count()),
+            admission.screening(asked.properties.extra_specs.iter().count()),
             &|host| {
-                let admission = &self.admission;
                 let barred = admission.barred(host).or_else(|| admission.against_hints(host));
-                barred.or_else(|| admission.unsuited(host, asked))
+                barred.or_else(|| unsuited(host))
             },
-            &[(HostFilter::Guests, &|host| !self.admission.occupied(host.id))],
+            &[(HostFilter::Guests, &|host| !admission.occupied(host.id))],
         )
     }
 

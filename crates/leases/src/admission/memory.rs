@@ -1,16 +1,21 @@
-//! Which hosts meet which expressions, for as long as one decision takes: it asks each host once, however many starts,
-//! numbers or pools it tries.
+//! What hosts are like, for as long as one decision takes: it asks each host once, however many starts, numbers or pools it
+//! tries.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::host::Host;
 use crate::ids::HostId;
 use crate::requirement::Requirement;
 
-/// What hosts said. Copies of an expression are the same one.
+/// What hosts said.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<HashMap<usize, Answers>>);
+pub(super) struct Memory {
+    /// Which of them meet an expression. Copies of an expression are the same one.
+    expressions: Mutex<HashMap<usize, Answers>>,
+    /// Those that are for some projects only.
+    restricted: OnceLock<BTreeSet<HostId>>,
+}
 
 #[derive(Debug)]
 struct Answers {
@@ -27,9 +32,14 @@ impl Memory {
         host: &Host,
         ask: impl FnOnce() -> bool,
     ) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.expressions.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || Answers { _asked: requirement.clone(), of_hosts: HashMap::new() };
         let answers = known.entry(place).or_insert_with(new);
         *answers.of_hosts.entry(host.id).or_insert_with(ask)
+    }
+
+    /// Whether the host is for some projects only. `find` finds all hosts that are.
+    pub(super) fn restricted(&self, host: HostId, find: impl FnOnce() -> BTreeSet<HostId>) -> bool {
+        self.restricted.get_or_init(find).contains(&host)
     }
 }

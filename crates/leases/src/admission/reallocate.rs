@@ -169,10 +169,11 @@ impl Search<'_> {
         case: Case,
     ) -> Result<BTreeSet<HostId>, Refusal> {
         let unlike = self.unlike(held, terms);
+        let unsuited = self.admission.unsuited(terms);
         let keeps = |host: &HostId| {
             let matches = || {
                 let found = self.admission.inventory.host(*host);
-                let suits = found.is_some_and(|host| self.admission.unsuited(host, terms).is_none());
+                let suits = found.is_some_and(|host| unsuited(host).is_none());
                 suits && !unlike.contains(host)
             };
             self.host_free(*host) && (!case.changed || matches())

@@ -53,7 +53,9 @@ impl Admission<'_> {
         if !self.budget.spend(work) || self.too_few_hosts(&others, settled, window, lack) {
             return None;
         }
-        self.settled_or_none(self.replan_without(others, settled, decide, lease))
+        self.remembering(|admission| {
+            admission.settled_or_none(admission.replan_without(others, settled, decide, lease))
+        })
     }
 
     /// Whether all hosts that there are would not do at some instant, whoever had which. That takes no time to find out,
