@@ -48,13 +48,13 @@ impl Rules {
     }
 }
 
-/// Something that is asked for and that no filter looks at, since the operator has left it out; and that filter.
-fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)> {
+/// Whether each of these is asked for, what it is called, and the filter that looks at it. Extra specs are not among them.
+fn asked_for(asked: &HostsTerms) -> [(bool, &'static str, Filter); 9] {
     let properties = &asked.properties;
     let image = |of_hosts: bool| {
         properties.image.iter().any(|(name, _)| ImageProperties::OF_HOSTS.contains(&name) == of_hosts)
     };
-    let needed = [
+    [
         (asked.hypervisor != Requirement::NONE, "hypervisor_properties", Filter::Json),
         (asked.resource != Requirement::NONE, "resource_properties", Filter::Json),
         (properties.availability_zone.is_some(), "availability_zone", Filter::AvailabilityZone),
@@ -64,14 +64,18 @@ fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)>
         (properties.homogeneous, "homogeneous", Filter::Homogeneous),
         (image(true), "image_properties", Filter::ImageProperties),
         (image(false), "image_properties", Filter::AggregateImageProperties),
-    ];
-    let plain = needed.into_iter().find(|(asked, _, filter)| *asked && !filters.applies(*filter));
+    ]
+}
+
+/// Something that is asked for and that no filter looks at, since the operator has left it out; and that filter.
+fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)> {
+    let plain = asked_for(asked).into_iter().find(|(asked, _, filter)| *asked && !filters.applies(*filter));
     if let Some((_, property, filter)) = plain {
         return Some((property.to_owned(), filter));
     }
     let applied: Vec<Judge> =
         Judge::ALL.into_iter().filter(|judge| filters.applies(of_judge(*judge))).collect();
-    let specs = &properties.extra_specs;
+    let specs = &asked.properties.extra_specs;
     let key = specs.unjudged(&applied).next()?;
     let judge = specs.judges(key).first()?;
     Some((format!("the extra spec {key}"), of_judge(*judge)))
@@ -79,27 +83,14 @@ fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)>
 
 /// Whether the filter looks at anything that is asked for: one that does not lets all hosts pass.
 fn concerns(filter: Filter, asked: &HostsTerms) -> bool {
-    let wanted = &asked.properties;
-    match filter {
-        Filter::Json => asked.hypervisor != Requirement::NONE || asked.resource != Requirement::NONE,
-        Filter::AvailabilityZone => wanted.availability_zone.is_some(),
-        Filter::Core => wanted.vcpus.is_some(),
-        Filter::Ram => wanted.memory_mib.is_some(),
-        Filter::Disk => wanted.disk_gib.is_some(),
-        Filter::ComputeCapabilities
-        | Filter::AggregateExtraSpecs
-        | Filter::Placement
-        | Filter::Trusted
-        | Filter::NumaTopology
-        | Filter::PciPassthrough => wanted.extra_specs.iter().next().is_some(),
-        Filter::ImageProperties | Filter::AggregateImageProperties => wanted.image.iter().next().is_some(),
-        // The first are about any host, the last is about all of a reservation together.
-        Filter::AllHosts
-        | Filter::Compute
-        | Filter::IsolatedHosts
-        | Filter::MultiTenancy
-        | Filter::Homogeneous => false,
+    // It looks at all properties of an image, also at those that another filter is there for.
+    if filter == Filter::AggregateImageProperties {
+        return !asked.properties.image.is_empty();
     }
+    if Judge::ALL.into_iter().any(|judge| of_judge(judge) == filter) {
+        return !asked.properties.extra_specs.is_empty();
+    }
+    asked_for(asked).into_iter().any(|(asked, _, by)| asked && by == filter)
 }
 
 fn of_judge(judge: Judge) -> Filter {
@@ -191,6 +182,7 @@ impl<'a> Admission<'a> {
     }
 
     fn welcome_on(&self, host: &Host) -> bool {
+        // Most hosts are for all projects, and to look each time whether a host has that capability takes long.
         let restricted = |host: &&Host| host.capabilities.contains_key(TENANTS);
         let find = || self.inventory.hosts().filter(restricted).map(|host| host.id).collect();
         if self.memory.is_some_and(|memory| !memory.restricted(host.id, find)) {
