@@ -1,8 +1,11 @@
-//! How requests of the console are told from those of others.
+//! How requests of the console are told from those of others, and those of one user from those of the next.
 
 use axum::http::header::COOKIE;
 use axum::http::{HeaderMap, HeaderName};
+use percent_encoding::percent_decode;
 use secrecy::SecretString;
+
+use crate::auth::Identity;
 
 /// The name of the session's cookie.
 pub(crate) const NAME: &str = "allot_session";
@@ -15,6 +18,18 @@ pub(crate) fn is_of_console(headers: &HeaderMap) -> bool {
     headers.contains_key(CONSOLE)
 }
 
+/// The headers that name the user and the project a request is made for, percent-encoded.
+const USER: HeaderName = HeaderName::from_static("x-allot-user");
+const PROJECT: HeaderName = HeaderName::from_static("x-allot-project");
+
+/// Whether the request is made for this user and project, as far as it says. All tabs of a browser share one cookie, so
+/// a tab that was opened as one user sends the cookie of another who signed in since.
+pub(crate) fn is_meant_for(headers: &HeaderMap, identity: &Identity) -> bool {
+    [(USER, &identity.user.0), (PROJECT, &identity.project.0)].into_iter().all(|(name, id)| {
+        headers.get_all(name).into_iter().all(|value| percent_decode(value.as_bytes()).eq(id.bytes()))
+    })
+}
+
 /// The value of the session's cookie, if there is one.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<SecretString> {
     let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
@@ -24,9 +39,33 @@ pub(crate) fn cookie(headers: &HeaderMap) -> Option<SecretString> {
 
 #[cfg(test)]
 mod tests {
+    use leases::project::{ProjectId, UserId};
     use secrecy::ExposeSecret;
 
     use super::*;
+    use crate::auth::{Names, Roles};
+
+    #[test]
+    fn a_request_is_meant_for_the_user_and_project_it_names_and_for_anyone_if_it_names_none() {
+        let identity = Identity {
+            user: UserId("zoë/1".to_owned()),
+            project: ProjectId("p".to_owned()),
+            roles: Roles::new(["member"]),
+            names: Names::default(),
+        };
+        let meant = |headers: &[(HeaderName, &str)]| {
+            let headers = headers.iter().map(|(name, value)| (name.clone(), value.parse().expect("a value")));
+            is_meant_for(&headers.collect(), &identity)
+        };
+        assert!(meant(&[]));
+        assert!(meant(&[(USER, "zo%C3%AB%2F1"), (PROJECT, "p")]));
+        assert!(meant(&[(PROJECT, "p")]));
+        for wrong in ["", "zoe", "zo%C3%AB%2f1%", "zo%C3%AB", "zo%EB/1", "p"] {
+            assert!(!meant(&[(USER, wrong), (PROJECT, "p")]), "{wrong}");
+        }
+        assert!(!meant(&[(USER, "zo%C3%AB%2F1"), (PROJECT, "q")]));
+        assert!(!meant(&[(USER, "zo%C3%AB%2F1"), (USER, "carl")]), "every value counts");
+    }
 
     #[test]
     fn the_cookie_is_found_among_others_and_in_several_headers() {

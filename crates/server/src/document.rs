@@ -99,6 +99,7 @@ fn complete_operation(operation: &mut Operation) {
     add(operation, "401", "No or wrong credentials", AuthErrorBody::schema());
     add(operation, "403", "The caller may not do that", error_schema());
     add(operation, "406", "There is no such version of the API", FrameworkErrorBody::schema());
+    add(operation, "412", "X-Allot-User or X-Allot-Project names another caller", error_schema());
     add_of_body(operation);
     add(operation, "429", "The client asks too often", error_schema());
     add(operation, "500", "A fault of the service", error_schema());

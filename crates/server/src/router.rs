@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
-use axum::middleware::{from_fn, from_fn_with_state, map_response, map_response_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_response_with_state};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -128,7 +128,7 @@ pub fn router(app: App) -> axum::Router {
         .layer(from_fn_with_state(app.clone(), authenticate::authenticate))
         .layer(CatchPanicLayer::custom(|_| ApiError::internal().into_response()))
         .layer(from_fn_with_state(app.clone(), context::context))
-        .layer(map_response(security::harden))
+        .layer(from_fn(security::harden))
         .layer(compression::layer())
         .with_state(app);
     // Around the router, because the address has to be rewritten before its route is looked for.

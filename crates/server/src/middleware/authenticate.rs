@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, LoginFailure, Session};
 use crate::auth::{self, Authentication, Credentials, Denial, Identity, Names};
-use crate::console_session::{cookie, is_of_console};
+use crate::console_session::{cookie, is_meant_for, is_of_console};
 use crate::error::ApiError;
 use crate::public::{SESSION, limited, public};
 use crate::rate::Client;
@@ -171,6 +171,11 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     let client = Client::User(identity.user.clone(), identity.project.clone());
     if let Err(wait) = spend(&app, Some(client.clone())) {
         return ApiError::too_many(wait).into_response();
+    }
+    if !is_meant_for(request.headers(), &identity) {
+        let message =
+            "The request was made for another user or project than the one signed in now; it had no effect";
+        return ApiError::new(StatusCode::PRECONDITION_FAILED, message).into_response();
     }
     let Some(asked) = app.inner.unanswered.ask(client) else {
         return ApiError::too_many_at_once().into_response();

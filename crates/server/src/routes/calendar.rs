@@ -9,7 +9,7 @@ use api::v1::body::CalendarBody;
 use api::v1::{Calendar, CalendarBar, CalendarChange, CalendarHost, CalendarLease, host_id};
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, ETAG};
+use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -117,11 +117,9 @@ pub(crate) async fn show(
         let asked = format!("{sees_pools} {question:?}");
         format!("W/\"{}\"", &fingerprint(&[revision_text(&app, revision).as_bytes(), asked.as_bytes()])[..32])
     };
-    // What is kept is asked about each time, by whoever has kept it and nobody else.
-    let about = |tag: String| [(ETAG, tag), (CACHE_CONTROL, "private, no-cache".to_owned())];
     let current = tag(app.service().calendar().revision());
     if knows(&headers, &current) {
-        return Ok((StatusCode::NOT_MODIFIED, about(current)).into_response());
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, current)]).into_response());
     }
     let (service, asked) = (Arc::clone(app.service()), question.clone());
     let page = session.consider(async move { service.calendar().page(&asked).await }).await??;
@@ -151,7 +149,7 @@ pub(crate) async fn show(
         next: page.next.map(|host| host.to_string()),
         ..Calendar::new(&question.within, page.now, revision_text(&app, page.revision))
     };
-    Ok((about(tag(page.revision)), Json(CalendarBody { calendar })).into_response())
+    Ok(([(ETAG, tag(page.revision))], Json(CalendarBody { calendar })).into_response())
 }
 
 /// The time that is asked about.
@@ -267,8 +265,7 @@ pub(crate) async fn changes(
     let following = Following { app, known, told_at: None, until, _place: place };
     let events = Sse::new(events(following)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
     // A proxy that collects what is sent would keep it for good.
-    Ok(([(CACHE_CONTROL, "no-store"), (HeaderName::from_static("x-accel-buffering"), "no")], events)
-        .into_response())
+    Ok(([(HeaderName::from_static("x-accel-buffering"), "no")], events).into_response())
 }
 
 /// A client that follows changes.

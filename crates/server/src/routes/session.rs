@@ -6,8 +6,8 @@ use api::v1::body::SessionBody;
 use api::v1::{RequestError, SessionOf};
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::{CACHE_CONTROL, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use leases::text::quoted;
@@ -24,6 +24,12 @@ use crate::error::ApiError;
 use crate::extract::{Body, Origin};
 use crate::middleware::authenticate::{refuse, unauthorized_session};
 use crate::policy::{Rule, Target};
+
+const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
+
+/// What a browser removes at the end of a session: whatever an earlier version let it cache. `"cookies"` would end sessions
+/// of other services on the host, and `"storage"` is everything that the origin keeps, of which the console removes its own.
+const KEPT: HeaderValue = HeaderValue::from_static("\"cache\"");
 
 /// What is sent to log in: one of three forms.
 #[derive(Deserialize)]
@@ -108,7 +114,7 @@ pub(crate) async fn begin(
     if authentication.open {
         let nobody = Credentials::default();
         let identity = authentication.authenticate(&nobody).await.map_err(|_| ApiError::internal())?;
-        return Ok(unkept((StatusCode::CREATED, Json(shown(&access, &identity, "none", None)))));
+        return Ok((StatusCode::CREATED, Json(shown(&access, &identity, "none", None))).into_response());
     }
     let body: LoginBody =
         serde_json::from_value(body.passing()?).map_err(|error| RequestError::Json(error.to_string()))?;
@@ -130,7 +136,7 @@ pub(crate) async fn begin(
         })?;
     tracing::info!(user = identity.user.0, project = identity.project.0, "session started");
     let mut response =
-        unkept((StatusCode::CREATED, Json(shown(&access, &identity, login.name(), Some(until)))));
+        (StatusCode::CREATED, Json(shown(&access, &identity, login.name(), Some(until)))).into_response();
     let lasts = authentication.sessions.lifetime().as_secs();
     response.headers_mut().insert(SET_COOKIE, set_cookie(&app, value.expose_secret(), lasts)?);
     Ok(response)
@@ -141,7 +147,7 @@ pub(crate) async fn begin(
     get, path = "/v1/session", tag = "session", operation_id = "show_session",
     responses((status = 200, body = SessionBody))
 )]
-pub(crate) async fn show(session: Session, headers: HeaderMap) -> Response {
+pub(crate) async fn show(session: Session, headers: HeaderMap) -> Json<SessionBody> {
     let authentication = &session.access.authentication;
     let opened = match cookie(&headers).filter(|_| Credentials::of(&headers, None).is_empty()) {
         Some(cookie) if !authentication.open => authentication.sessions.open(&cookie).await,
@@ -154,7 +160,7 @@ pub(crate) async fn show(session: Session, headers: HeaderMap) -> Response {
         None => "password",
     };
     let until = opened.map(|opened| opened.until);
-    unkept(Json(shown(&session.access, &session.identity, how, until)))
+    Json(shown(&session.access, &session.identity, how, until))
 }
 
 /// Logs out: the cookie is of no use any more, at no service on the store.
@@ -178,14 +184,8 @@ pub(crate) async fn end(
         ended.await.map_err(|_| ApiError::internal())??;
         tracing::info!("session ended");
     }
-    let mut response = unkept(StatusCode::NO_CONTENT);
-    response.headers_mut().insert(SET_COOKIE, set_cookie(&app, "", 0)?);
-    Ok(response)
-}
-
-/// An answer that nobody is to keep, and that is not compressed.
-fn unkept(answer: impl IntoResponse) -> Response {
-    ([(CACHE_CONTROL, "no-store")], answer).into_response()
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, set_cookie(&app, "", 0)?), (CLEAR_SITE_DATA, KEPT)])
+        .into_response())
 }
 
 /// The header that sets the cookie for so long.

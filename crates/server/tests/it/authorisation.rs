@@ -114,7 +114,7 @@ const MATRIX: [(&str, &str, &str); 99] = [
 const CALLERS: [&str; 5] = ["foreign", "other", "reader", "member", "admin"];
 
 /// All endpoints of the document.
-fn endpoints() -> Vec<(String, String)> {
+pub fn endpoints() -> Vec<(String, String)> {
     let document = serde_json::to_value(server::openapi()).expect("JSON");
     let paths = document["paths"].as_object().expect("paths").clone();
     let of = |(path, item): (String, Value)| {
@@ -128,7 +128,7 @@ fn endpoints() -> Vec<(String, String)> {
 }
 
 /// A site with something of everything, and how its things are named in paths.
-async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
+pub async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     let site = Site::guarded().await;
     let post = async |path: &str, token: &str, body: Value| {
         site.send_as(token, Method::POST, path, Some(&body)).await.ok(201)

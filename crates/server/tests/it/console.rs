@@ -151,6 +151,40 @@ async fn a_long_list_is_compressed_as_the_client_prefers_and_is_the_same_list() 
 }
 
 #[tokio::test]
+async fn lists_and_calendars_are_compressed_and_answers_about_logins_are_not() {
+    let site = Site::guarded().await;
+    site.add_hosts_as("admin", 4).await;
+    let lease =
+        json!({"name": "x".repeat(80), "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 11:00"});
+    for _ in 0..12 {
+        site.send_as("admin", Method::POST, "/v1/leases", Some(&lease)).await.ok(201);
+    }
+    let encoding = async |path: &str| {
+        let headers = [("x-auth-token", "admin"), ("accept-encoding", "gzip")];
+        let (status, headers, body) = get(&site, path, &headers).await;
+        assert_eq!(
+            (status.as_u16(), &headers["cache-control"]),
+            (200, &"private, no-store".parse().expect(""))
+        );
+        let encoded = headers.contains_key("content-encoding");
+        let plain = if encoded { unzipped(&body) } else { body };
+        assert!(plain.len() > 1024, "{path}: {} bytes", plain.len());
+        encoded
+    };
+    for path in [
+        "/v1/leases",
+        "/v1/leases.json",
+        "/v1/os-hosts",
+        "/v1/calendar?start=2030-01-02&end=2030-01-16&bucket=60",
+    ] {
+        assert!(encoding(path).await, "{path}");
+    }
+    for path in ["/v1/session", "/v1/session.json"] {
+        assert!(!encoding(path).await, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_short_and_what_changes_something_is_sent_as_it_is() {
     let site = Site::open().await;
     let gzip = [("accept-encoding", "gzip")];

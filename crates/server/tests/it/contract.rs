@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use axum::http::HeaderMap;
 use serde_json::{Map, Value};
 
 /// The document.
@@ -32,6 +33,23 @@ pub fn check(method: &str, path: &str, status: u16, body: &str) {
         serde_json::from_str(body).unwrap_or_else(|_| panic!("{method} {path}: no JSON: {body}"));
     if let Err(error) = validate(&media["schema"], &value, "$") {
         panic!("{method} {path} answers {status}, but {error}: {body}");
+    }
+}
+
+/// Fails unless an answer below `/v1` is stored nowhere and depends on all that says who asks.
+#[track_caller]
+pub fn check_headers(path: &str, headers: &HeaderMap) {
+    if path != "/v1" && !path.starts_with("/v1/") {
+        return;
+    }
+    let all = |name: &str| {
+        let values = headers.get_all(name).into_iter().map(|value| value.to_str().expect("text"));
+        values.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(all("cache-control"), "private, no-store", "{path}");
+    let vary = all("vary").to_ascii_lowercase();
+    for name in ["authorization", "cookie", "x-auth-token", "x-project-id", "x-allot-console"] {
+        assert!(vary.split(", ").any(|one| one == name), "{path}: vary: {vary}");
     }
 }
 

@@ -30,6 +30,7 @@ mod operations;
 mod paging;
 mod placement;
 mod preemptible;
+mod privacy;
 mod protocol;
 mod quotas;
 mod recount;

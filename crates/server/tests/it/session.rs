@@ -67,7 +67,7 @@ async fn a_token_begins_a_session_that_says_who_one_is_and_what_one_may_do() {
     let answer = log_in(&site, &json!({"token": "member"})).await;
     assert_eq!(
         (answer.status.as_u16(), &answer.headers["cache-control"]),
-        (201, &"no-store".parse().expect(""))
+        (201, &"private, no-store".parse().expect(""))
     );
     let set = answer.headers["set-cookie"].to_str().expect("text").to_owned();
     for attribute in ["; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age=43200"] {
@@ -132,6 +132,7 @@ async fn who_logs_out_has_no_session_at_any_service_on_the_store() {
     assert_eq!(out.status, 204);
     let set = out.headers["set-cookie"].to_str().expect("text");
     assert!(set.starts_with("allot_session=; ") && set.contains("Max-Age=0"), "{set}");
+    assert_eq!(out.headers["clear-site-data"], "\"cache\"");
     assert_eq!((status(&site, &one).await, status(&site, &two).await), (401, 200));
     // The other service reads what was revoked every two seconds.
     for _ in 0..100 {

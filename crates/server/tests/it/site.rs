@@ -165,6 +165,7 @@ impl Site {
         };
         let text = String::from_utf8(bytes.to_vec()).expect("text");
         crate::contract::check(method.as_str(), &path, parts.status.as_u16(), &text);
+        crate::contract::check_headers(&path, &parts.headers);
         Answer { status: parts.status, headers: parts.headers, text }
     }
 
