@@ -1,13 +1,24 @@
 // The frame: who is signed in, navigation, time zone, theme, and the view that the address names.
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { ApiError, clock, get, onSignedOut, type Session, session as sessions } from "./api/client";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import {
+  actFor,
+  ApiError,
+  clock,
+  get,
+  onSignedOut,
+  onUserChanged,
+  type Session,
+  session as sessions,
+} from "./api/client";
+import { forgetCalendar } from "./calendar/data";
 import { CalendarView } from "./calendar/view";
 import { AdminView } from "./admin";
 import { FleetView } from "./fleet";
 import { emptyDraft, keepDraft, keptDraft } from "./draft";
 import { LeaseForm, useAnswer } from "./form";
+import { forget, keepFor } from "./keep";
 import { InstancesView } from "./instances";
 import { LeaseView } from "./lease";
 import { LeasesView } from "./leases";
@@ -16,6 +27,7 @@ import { PlacementView } from "./placement";
 import { go, href, type Route, useRoute } from "./route";
 import { SignIn } from "./signin";
 import { changes, ContextOf, type KnownNames, may, useLoaded, usePreference } from "./state";
+import { announce, clearAddress, identity, restart, useOtherTabs } from "./tabs";
 import { t } from "./texts";
 import { UsageView } from "./usage";
 
@@ -23,6 +35,8 @@ type Entry =
   | { state: "asking" }
   | { state: "away"; error: ApiError }
   | { state: "out"; over: boolean; logins: string[] }
+  | { state: "changed" }
+  | { state: "kept in"; error: ApiError }
   | { state: "in"; session: Session };
 
 export function App(): JSX.Element {
@@ -32,10 +46,53 @@ export function App(): JSX.Element {
     if (theme === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
   }, [theme]);
+  // Whom this page was opened for. It never serves another user.
+  const who = useRef<string | null>(null);
+  const enter = (session: Session): void => {
+    const now = identity(session);
+    const another = keepFor(now);
+    announce(now);
+    if (another || (who.current !== null && who.current !== now)) {
+      restart();
+      return;
+    }
+    who.current = now;
+    actFor(session);
+    setEntry({ state: "in", session });
+  };
+  const change = (): void => {
+    forget(["sessionStorage"]);
+    clearAddress();
+    setEntry({ state: "changed" });
+  };
+  const leave = (): void => {
+    sessions
+      .end()
+      .catch((error: unknown) => {
+        if (!(error instanceof ApiError)) throw error;
+        // There is no session any more.
+        if (error.status === 401) return;
+        if (error.status !== 412) setEntry({ state: "kept in", error });
+        throw error;
+      })
+      .then(() => {
+        forget();
+        announce(null);
+        restart();
+      })
+      .catch(() => {});
+  };
+  useOtherTabs((now) => {
+    if (now === null) {
+      forget();
+      if (who.current !== null) restart();
+    } else if (who.current !== null && who.current !== now) change();
+    else if (entry.state === "out") ask();
+  });
   const ask = (): void => {
     sessions
       .read()
-      .then((answer) => setEntry({ state: "in", session: answer.session }))
+      .then((answer) => enter(answer.session))
       .catch((error: unknown) => {
         if (!(error instanceof ApiError)) throw error;
         if (error.status === 401) setEntry({ state: "out", over: false, logins: error.logins });
@@ -50,13 +107,17 @@ export function App(): JSX.Element {
     onSignedOut((logins) =>
       setEntry((before) => (before.state === "in" ? { state: "out", over: true, logins } : before)),
     );
+    onUserChanged(change);
     ask();
   }, []);
   const inside = entry.state === "in";
   useEffect(() => {
     if (!inside) return;
     changes.start();
-    return () => changes.stop();
+    return () => {
+      changes.stop();
+      forgetCalendar();
+    };
   }, [inside]);
 
   switch (entry.state) {
@@ -73,21 +134,31 @@ export function App(): JSX.Element {
         </main>
       );
     case "out":
-      return <SignIn over={entry.over} logins={entry.logins} done={(session) => setEntry({ state: "in", session })} />;
-    case "in":
+      return <SignIn over={entry.over} logins={entry.logins} done={enter} />;
+    case "changed":
       return (
-        <Frame
-          session={entry.session}
-          theme={theme}
-          setTheme={setTheme}
-          leave={() => {
-            void sessions
-              .end()
-              .catch(() => {})
-              .then(() => ask());
-          }}
-        />
+        <main class="page">
+          <Empty title={t.userChanged.title}>
+            <p role="alert">{t.userChanged.hint}</p>
+            <button type="button" class="primary" onClick={restart}>
+              {t.userChanged.go}
+            </button>
+          </Empty>
+        </main>
       );
+    case "kept in":
+      return (
+        <main class="page">
+          <Empty title={t.signOutFailed}>
+            <p role="alert">{entry.error.status <= 0 ? t.service.awayTitle : entry.error.message}</p>
+            <button type="button" class="primary" onClick={leave}>
+              {t.retry}
+            </button>
+          </Empty>
+        </main>
+      );
+    case "in":
+      return <Frame session={entry.session} theme={theme} setTheme={setTheme} leave={leave} />;
   }
 }
 

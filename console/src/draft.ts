@@ -3,6 +3,7 @@
 import { clock, type LeaseCreate, type Offer, period } from "./api/client";
 import { HOUR, MINUTE } from "./calendar/geometry";
 import { parse, rfc3339 } from "./calendar/zone";
+import { keep, kept } from "./keep";
 import { t } from "./texts";
 import { onlyHosts, parseLength, WhereError, whereJson } from "./where";
 
@@ -125,26 +126,18 @@ export function withOffer(draft: Draft, offer: Pick<Offer, "lease" | "kind">, no
   return next;
 }
 
-const KEPT = "allot.draft";
-
 /** What was typed, kept while the tab is open. */
 export function keptDraft(): Draft | null {
+  const text = kept("sessionStorage", "draft");
   try {
-    const text = sessionStorage.getItem(KEPT);
     return text ? { ...emptyDraft(clock.now()), ...(JSON.parse(text) as Partial<Draft>) } : null;
   } catch {
     return null;
   }
 }
 
-export function keepDraft(draft: Draft | null): void {
-  try {
-    if (draft) sessionStorage.setItem(KEPT, JSON.stringify(draft));
-    else sessionStorage.removeItem(KEPT);
-  } catch {
-    // Private windows may forbid it.
-  }
-}
+export const keepDraft = (draft: Draft | null): void =>
+  keep("sessionStorage", "draft", draft && JSON.stringify(draft));
 
 /** The same with the name that was typed before. */
 export const keptName = (draft: Draft): Draft => ({ ...draft, name: keptDraft()?.name ?? "" });

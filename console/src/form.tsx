@@ -173,7 +173,11 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
   const names = properties.data?.resource_properties.map((property) => property.property).join(", ") ?? "";
 
   return (
-    <form class={compact ? "lease-form compact" : "lease-form"} onSubmit={(event) => void submit(event)}>
+    <form
+      autocomplete="off"
+      class={compact ? "lease-form compact" : "lease-form"}
+      onSubmit={(event) => void submit(event)}
+    >
       <div class="fields">
         <label class="field">
           <span>{t.form.name}</span>
@@ -181,7 +185,6 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
             required
             maxLength={255}
             value={draft.name}
-            autocomplete="off"
             name="lease-name"
             onInput={(event) => set({ name: event.currentTarget.value })}
           />
@@ -246,7 +249,6 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
               <input
                 value={draft.where}
                 maxLength={4000}
-                autocomplete="off"
                 spellcheck={false}
                 name="where"
                 {...invalid("where")}
@@ -308,7 +310,6 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
               <input
                 value={lengthText}
                 required
-                autocomplete="off"
                 name="length"
                 aria-invalid={parseLength(lengthText) === null && draft.end > draft.start}
                 onInput={(event) => {
@@ -326,7 +327,6 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
                 <input
                   value={draft.timeout}
                   required
-                  autocomplete="off"
                   {...invalid("timeout")}
                   onInput={(event) => set({ timeout: event.currentTarget.value })}
                 />

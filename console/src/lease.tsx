@@ -512,6 +512,7 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
       <h2>{t.lease.actions}</h2>
       {mayChange && (
         <form
+          autocomplete="off"
           onSubmit={(event) => {
             event.preventDefault();
             if (body) void guarded(async () => taken(await changeLease(lease.id, body, false)));

@@ -133,6 +133,7 @@ export function Search(props: { label: string; value: string; change: (text: str
   return (
     <input
       type="search"
+      autocomplete="off"
       aria-label={props.label}
       placeholder={props.label}
       value={props.value}

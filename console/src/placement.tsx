@@ -248,7 +248,6 @@ function Asking({
         value={text(name)}
         name={name}
         required={required}
-        autocomplete="off"
         spellcheck={false}
         onInput={(event) => set(name, event.currentTarget.value)}
       />
@@ -269,6 +268,7 @@ function Asking({
   return (
     <>
       <form
+        autocomplete="off"
         class="question"
         onSubmit={(event) => {
           event.preventDefault();

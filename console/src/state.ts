@@ -3,6 +3,7 @@
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, type Bodies, type Session } from "./api/client";
+import { keep, kept } from "./keep";
 
 /** How long after a change views load again: changes come in bursts. */
 const SETTLE = 400;
@@ -184,25 +185,13 @@ export function useSettled<T>(value: T, milliseconds: number, meanwhile = false)
   return settled;
 }
 
-function remembered(name: string): string | null {
-  try {
-    return localStorage.getItem(`allot.${name}`);
-  } catch {
-    return null;
-  }
-}
-
-/** A preference of this browser. No secret is ever one. */
+/** A preference of the user in this browser. No secret is ever one. */
 export function usePreference<T extends string>(name: string, standard: T): [T, (value: T) => void] {
-  const [value, set] = useState<T>(() => (remembered(name) as T | null) ?? standard);
+  const [value, set] = useState<T>(() => (kept("localStorage", name) as T | null) ?? standard);
   const change = useCallback(
     (next: T) => {
       set(next);
-      try {
-        localStorage.setItem(`allot.${name}`, next);
-      } catch {
-        // Private windows may forbid it; the choice then lasts as long as the page.
-      }
+      keep("localStorage", name, next);
     },
     [name],
   );

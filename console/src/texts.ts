@@ -54,6 +54,13 @@ export const t = {
     missingHint: "It may have been deleted, or belong to another project. Look it up in the list.",
   },
 
+  userChanged: {
+    title: "A different user is signed in",
+    hint: "Another tab of this browser signed in as a different user or for a different project. Unsaved input in this tab was discarded.",
+    go: "Continue as that user",
+  },
+  signOutFailed: "You are still signed in",
+
   signIn: {
     title: "Sign in",
     lead: "With the same user and password, or token, as for the API.",

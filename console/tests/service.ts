@@ -58,12 +58,14 @@ export class Service {
     ]);
   }
 
-  /** A service that asks who somebody is: `root` is an administrator of `ops`, `ann` a member of `physics`. */
+  /** A service that asks who somebody is: `root` is an administrator of `ops`, `ann` a member of `physics`,
+   * `carl` of `chemistry`. */
   static async guarded(): Promise<Service> {
     const hash = await hashed("correct horse battery");
     const users = [
       ["root", "ops", "admin"],
       ["ann", "physics", "member"],
+      ["carl", "chemistry", "member"],
     ] as const;
     return new Service((service) => {
       const file = join(service.directory, "users.toml");

@@ -64,6 +64,24 @@ export function onSignedOut(handler: (logins: string[]) => void): void {
   signedOut = handler;
 }
 
+/** Whom this page acts for. The service refuses requests of the page once another user is signed in. */
+let actsFor: Pick<Session, "user" | "project_id"> | null = null;
+export function actFor(session: Session): void {
+  actsFor = session;
+}
+
+/** Called when the service says that another user is signed in. */
+let userChanged: () => void = () => {};
+export function onUserChanged(handler: () => void): void {
+  userChanged = handler;
+}
+
+/** An answer, and the tag with which the service is asked whether it has changed: browsers store no answers. */
+export interface Tagged {
+  tag: string | null;
+  body: unknown;
+}
+
 export type Query = Record<string, string | number | boolean | null | undefined>;
 
 export interface Options {
@@ -73,19 +91,31 @@ export interface Options {
   signal?: AbortSignal;
   /** 401 is an answer as others: it does not end the session. */
   anonymous?: boolean;
+  /** It is sent whoever is signed in. */
+  anyone?: boolean;
+  /** The answer that is known. */
+  known?: Tagged | undefined;
 }
 
 export function path(...parts: string[]): string {
   return `/v1/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-export async function request<T>(method: string, url: string, options: Options = {}): Promise<T> {
+export const request = async <T>(method: string, url: string, options: Options = {}): Promise<T> =>
+  (await answer(method, url, options)).body as T;
+
+export async function answer(method: string, url: string, options: Options = {}): Promise<Tagged> {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
   }
   // With it a refusal brings up no window of the browser's own, and changes are let through.
   const headers: Record<string, string> = { Accept: "application/json", "X-Allot-Console": "1", ...options.headers };
+  if (actsFor && !options.anyone) {
+    headers["X-Allot-User"] = encodeURIComponent(actsFor.user);
+    headers["X-Allot-Project"] = encodeURIComponent(actsFor.project_id);
+  }
+  if (options.known?.tag) headers["If-None-Match"] = options.known.tag;
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
@@ -101,6 +131,7 @@ export async function request<T>(method: string, url: string, options: Options =
     throw new ApiError(0, "");
   }
   clock.hear(Date.parse(response.headers.get("Date") ?? ""));
+  if (response.status === 304 && options.known) return options.known;
   const text = await response.text().catch(() => "");
   let body: unknown = null;
   try {
@@ -108,9 +139,10 @@ export async function request<T>(method: string, url: string, options: Options =
   } catch {
     body = null;
   }
-  if (response.ok) return body as T;
+  if (response.ok) return { tag: response.headers.get("ETag"), body };
   const error = failure(response, body);
   if (response.status === 401 && !options.anonymous) signedOut(error.logins);
+  if (response.status === 412) userChanged();
   throw error;
 }
 
@@ -145,8 +177,10 @@ export interface Session {
 }
 
 export const session = {
-  read: (): Promise<{ session: Session }> => request("GET", "/v1/session", { anonymous: true }),
-  start: (body: unknown): Promise<{ session: Session }> => request("POST", "/v1/session", { body, anonymous: true }),
+  read: (): Promise<{ session: Session }> =>
+    request("GET", "/v1/session", { anonymous: true, anyone: true }),
+  start: (body: unknown): Promise<{ session: Session }> =>
+    request("POST", "/v1/session", { body, anonymous: true, anyone: true }),
   end: (): Promise<void> => request("DELETE", "/v1/session", { anonymous: true }),
 };
 

@@ -1,6 +1,6 @@
 // What the calendar shows, as the views use it: with times as numbers and an index of the bars of each host.
 
-import { clock, get, type Query } from "../api/client";
+import { answer, clock, type Query, type Tagged } from "../api/client";
 import { type Interval, IntervalIndex, lanes } from "./geometry";
 import { parse, rfc3339 } from "./zone";
 
@@ -133,6 +133,12 @@ export function readCalendar(pages: WireCalendar[]): Calendar | null {
   };
 }
 
+/** The pages that were loaded last, by what was asked. */
+let loaded = new Map<string, Tagged>();
+export function forgetCalendar(): void {
+  loaded = new Map();
+}
+
 export async function loadCalendar(
   window: Interval,
   groupBy: string,
@@ -140,6 +146,7 @@ export async function loadCalendar(
   signal: AbortSignal,
 ): Promise<Calendar | null> {
   const pages: WireCalendar[] = [];
+  const next = new Map<string, Tagged>();
   let hosts = 0;
   let marker: string | null = null;
   do {
@@ -151,15 +158,15 @@ export async function loadCalendar(
       limit: PAGE,
       marker,
     };
-    const { calendar }: { calendar: WireCalendar } = await get<{ calendar: WireCalendar }>(
-      "/v1/calendar",
-      query,
-      signal,
-    );
+    const key = JSON.stringify(query);
+    const page: Tagged = await answer("GET", "/v1/calendar", { query, signal, known: loaded.get(key) });
+    next.set(key, page);
+    const { calendar } = page.body as { calendar: WireCalendar };
     pages.push(calendar);
     hosts += calendar.hosts.length;
     marker = calendar.next;
   } while (marker && hosts < MOST_HOSTS);
+  if (!signal.aborted) loaded = next;
   const calendar = readCalendar(pages);
   if (calendar) clock.hear(calendar.now);
   return calendar;

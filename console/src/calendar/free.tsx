@@ -98,6 +98,7 @@ export function Find({ draft }: { draft: (form: FormDraft) => void }): JSX.Eleme
     <details class="menu find" ref={box}>
       <summary>{t.find.title}</summary>
       <form
+        autocomplete="off"
         onSubmit={(event) => {
           event.preventDefault();
           const minutes = parseLength(lasts);
