@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use store::StoreError;
 
+use crate::log::Log;
 use crate::open_error::OpenError;
 
 /// What SQLite keeps beside a database while it is open, or after whoever had it open was killed.
@@ -187,19 +188,24 @@ fn same(one: &Metadata, other: &Metadata) -> bool {
 #[derive(Debug)]
 pub(crate) struct Opened {
     files: Vec<(PathBuf, u64, u64)>,
+    pub(crate) log: Log,
 }
 
 impl Opened {
     /// The database and its journal as they are now, while it is open and has been written to. Nothing but the end of
     /// the last connection removes the journal.
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
-        let mut files = Vec::new();
         let real = fs::canonicalize(path)?;
-        for path in [path.to_owned(), beside(&real, "-wal"), beside(&real, "-shm")] {
-            let file = fs::metadata(&path)?;
-            files.push((path, file.dev(), file.ino()));
-        }
-        Ok(Self { files })
+        let (log, index) = (beside(&real, "-wal"), beside(&real, "-shm"));
+        let (database, index_file, opened_log) =
+            (fs::metadata(path)?, fs::metadata(&index)?, Log::open(&log)?);
+        let identified = |path: PathBuf, file: &Metadata| (path, file.dev(), file.ino());
+        let files = vec![
+            identified(path.to_owned(), &database),
+            identified(log, &opened_log.metadata()?),
+            identified(index, &index_file),
+        ];
+        Ok(Self { files, log: opened_log })
     }
 
     /// An error if one of them is not there any more, or another one is: what is written now would be lost.

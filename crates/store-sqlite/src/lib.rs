@@ -20,6 +20,7 @@ mod feed;
 mod file;
 mod journal;
 mod load;
+mod log;
 mod open;
 mod open_error;
 mod origin;

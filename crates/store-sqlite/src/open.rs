@@ -81,6 +81,8 @@ impl SqliteStore {
         let probed = store.check().await;
         probed.map_err(|error| unusable(io::Error::other(error)))?;
         let _ = store.opened.set(file::Opened::new(path).map_err(unusable)?);
+        let confirmed = store.writer().await.confirm().await;
+        confirmed.map_err(|error| unusable(io::Error::other(error)))?;
         Ok(store)
     }
 }

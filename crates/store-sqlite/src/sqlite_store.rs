@@ -60,10 +60,26 @@ impl SqliteStore {
     pub async fn close(&self) -> Result<(), StoreError> {
         self.readers.close().await;
         self.doubt();
-        match self.writer.lock().await.take() {
+        match self.take_writer().await? {
             Some(writer) => writer.close().await.map_err(unavailable),
             None => Ok(()),
         }
+    }
+
+    /// The writer's connection, to close it. With a damaged log, it stays open until the process ends: SQLite would
+    /// write what is left of the log into the database.
+    pub(crate) async fn take_writer(&self) -> Result<Option<SqliteConnection>, StoreError> {
+        let mut writer = self.writer.lock().await;
+        let (Some(connection), Some(opened)) = (writer.as_mut(), self.opened.get()) else {
+            return Ok(writer.take());
+        };
+        let checked = opened.log.check(connection).await;
+        let connection = writer.take();
+        if checked.is_err() {
+            std::mem::forget(connection);
+            return checked.map(|()| None);
+        }
+        Ok(connection)
     }
 
     pub(crate) async fn writer(&self) -> Writer<'_> {
@@ -90,22 +106,11 @@ impl SqliteStore {
         });
     }
 
-    /// Ends a transaction that makes a revision, or none. If that is given up half-way, or fails, it may have been
-    /// done all the same.
-    async fn advance(
-        &self,
-        transaction: Transaction<'_, Sqlite>,
-        advance: Option<Advance>,
-    ) -> Result<(), StoreError> {
-        if advance.is_some() {
-            self.doubt();
+    /// Tells of the revision that a commit made, if any.
+    fn announce(&self, advance: Option<Advance>) {
+        if let Some(advance) = advance {
+            self.revision.send_replace(Some(advance.to));
         }
-        transaction.commit().await.map_err(unavailable)?;
-        // It may be in a file that was removed meanwhile.
-        self.opened.get().map_or(Ok(()), file::Opened::check)?;
-        let Some(advance) = advance else { return Ok(()) };
-        self.revision.send_replace(Some(advance.to));
-        Ok(())
     }
 }
 
@@ -117,9 +122,9 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Begins a transaction that has the right to write from the start. It is undone unless it is committed.
+    /// Begins a transaction that has the right to write from the start. It is undone unless it is committed, and it
+    /// counts as committed when it is [confirmed](Self::confirm).
     pub(crate) async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, StoreError> {
-        self.opened.map_or(Ok(()), file::Opened::check)?;
         self.connected().await?.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
     }
 
@@ -136,7 +141,18 @@ impl Writer<'_> {
             // connection would count it as open forever.
             *connection = SqliteConnection::connect_with(self.options).await.map_err(unavailable)?;
         }
+        if let Some(opened) = self.opened {
+            opened.check()?;
+            opened.log.check(connection).await?;
+        }
         Ok(connection)
+    }
+
+    /// Checks that what was just committed is in the files that were opened.
+    pub(crate) async fn confirm(&mut self) -> Result<(), StoreError> {
+        let (Some(connection), Some(opened)) = (self.connection.as_mut(), self.opened) else { return Ok(()) };
+        opened.check()?;
+        opened.log.confirm(connection).await
     }
 }
 
@@ -167,7 +183,10 @@ impl Store for SqliteStore {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         let advance = commit::write(&mut transaction, commit).await?;
-        self.advance(transaction, Some(advance)).await?;
+        self.doubt();
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
+        self.announce(Some(advance));
         Ok(advance)
     }
 
@@ -185,6 +204,7 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         let claims = steps::claim(&mut transaction, actions, holder, now, until).await?;
         transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
         Ok(claims)
     }
 
@@ -196,7 +216,12 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         let changed = steps::finish(&mut transaction, finished, now).await?;
         let advance = feed::enter_some(&mut transaction, &changed).await?;
-        self.advance(transaction, advance).await?;
+        if advance.is_some() {
+            self.doubt();
+        }
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
+        self.announce(advance);
         Ok(advance)
     }
 
@@ -204,7 +229,8 @@ impl Store for SqliteStore {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         steps::release(&mut transaction, holder, known).await?;
-        transaction.commit().await.map_err(unavailable)
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await
     }
 
     async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
@@ -212,7 +238,12 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         let changed = steps::prune(&mut transaction, gone).await?;
         let advance = feed::enter_some(&mut transaction, &changed).await?;
-        self.advance(transaction, advance).await?;
+        if advance.is_some() {
+            self.doubt();
+        }
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
+        self.announce(advance);
         Ok(advance)
     }
 
@@ -227,6 +258,7 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         let leads = steps::lead(&mut transaction, role, holder, now, until).await?;
         transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
         Ok(leads)
     }
 
@@ -242,7 +274,8 @@ impl Store for SqliteStore {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         origin::set_mark(&mut transaction, mark).await?;
-        transaction.commit().await.map_err(unavailable)
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await
     }
 
     async fn origin(&self) -> Result<Option<Origin>, StoreError> {
@@ -254,6 +287,7 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         let fence = steps::take_fences(&mut transaction, 1).await?;
         transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
         Ok(fence.cast_unsigned())
     }
 
@@ -280,7 +314,8 @@ impl Store for SqliteStore {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         journal::set_delivered(&mut transaction, listener, number).await?;
-        transaction.commit().await.map_err(unavailable)
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await
     }
 
     async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
@@ -288,6 +323,7 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         let more = journal::prune(&mut transaction, before, undelivered, limit).await?;
         transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
         Ok(more)
     }
 
@@ -335,12 +371,15 @@ impl Store for SqliteStore {
         let mut more = usage::prune(&mut transaction, before, limit).await?;
         more |= power::prune(&mut transaction, before, limit).await?;
         transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
         Ok(more)
     }
 
     async fn reclaim(&self) -> Result<bool, StoreError> {
         let mut writer = self.writer().await;
-        size::reclaim(writer.connected().await?).await
+        let more = size::reclaim(writer.connected().await?).await?;
+        writer.confirm().await?;
+        Ok(more)
     }
 
     async fn sizes(&self) -> Result<Sizes, StoreError> {
@@ -355,14 +394,16 @@ impl Store for SqliteStore {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         tokens::add_key(&mut transaction, key, oldest).await?;
-        transaction.commit().await.map_err(unavailable)
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await
     }
 
     async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         tokens::revoke(&mut transaction, revocation).await?;
-        transaction.commit().await.map_err(unavailable)
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {
@@ -374,7 +415,8 @@ impl Store for SqliteStore {
         let mut transaction = writer.begin().await?;
         archive::import(&mut transaction, archive).await?;
         self.doubt();
-        Ok(transaction.commit().await.map_err(unavailable)?)
+        transaction.commit().await.map_err(unavailable)?;
+        Ok(writer.confirm().await?)
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -383,6 +425,7 @@ impl Store for SqliteStore {
         let probe = sqlx::query!("UPDATE probe SET writes = writes + 1");
         probe.execute(&mut *transaction).await.map_err(unavailable)?;
         transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
         file::check_room(&self.path)
     }
 }

@@ -21,7 +21,7 @@ impl SqliteStore {
     pub async fn close_whole(&self) -> Result<(), StoreError> {
         self.readers.close().await;
         self.doubt();
-        let Some(mut writer) = self.writer.lock().await.take() else { return Ok(()) };
+        let Some(mut writer) = self.take_writer().await? else { return Ok(()) };
         settle(&mut writer).await.map_err(unavailable)?;
         writer.close().await.map_err(unavailable)
     }

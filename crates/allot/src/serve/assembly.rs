@@ -160,7 +160,7 @@ impl Database {
         match self {
             Self::File(store) => {
                 if let Err(error) = store.close().await {
-                    tracing::warn!(%error, "database not closed, nothing lost");
+                    tracing::warn!(%error, "database not closed");
                 }
             }
             Self::Server(store) => store.close(),

@@ -1,0 +1,173 @@
+//! The write-ahead log, and whether it still holds what was committed.
+//!
+//! SQLite truncates and restarts its log itself, but only after its index (`-shm`) counts no frame any more. So each
+//! frame that the index counts is in the file, with the salts of the file's header. If one isn't, another program
+//! truncated or overwrote the log.
+
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use sqlx::sqlite::SqliteConnection;
+use store::StoreError;
+
+use crate::error::unavailable;
+
+const HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
+/// The first bytes of a log; the last bit is the byte order of its checksums.
+const MAGIC: u32 = 0x377f_0682;
+/// How often the log is compared with the index again. They differ while another program checkpoints.
+const COMPARISONS: usize = 3;
+
+/// The log of an open database. SQLite holds no locks on this file, so closing it releases none.
+#[derive(Debug)]
+pub(crate) struct Log {
+    path: PathBuf,
+    file: File,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    end: Option<End>,
+    /// Whether nothing was written since then.
+    is_current: bool,
+}
+
+/// The end of the log after a commit.
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    frames: u64,
+    header: [u8; HEADER],
+    last: [u8; FRAME_HEADER],
+}
+
+impl Log {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), file: File::open(path)?, state: Mutex::default() })
+    }
+
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        self.file.metadata()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks that the last commit is still there, before another one is added to it.
+    pub(crate) async fn check(&self, db: &mut SqliteConnection) -> Result<(), StoreError> {
+        if !self.ends_as_before()? {
+            let frames = frames(db).await?;
+            if self.is_current_end(frames) {
+                return Err(self.damaged());
+            }
+            self.confirm(db).await?;
+        }
+        self.state().is_current = false;
+        Ok(())
+    }
+
+    /// Checks that all frames of what was just committed are there.
+    pub(crate) async fn confirm(&self, db: &mut SqliteConnection) -> Result<(), StoreError> {
+        let mut before = None;
+        for _ in 0..COMPARISONS {
+            let frames = frames(db).await?;
+            if self.holds(frames)? {
+                return Ok(());
+            }
+            if before == Some(frames) {
+                break;
+            }
+            before = Some(frames);
+        }
+        Err(self.damaged())
+    }
+
+    /// Whether nothing was written since the log had that many frames.
+    fn is_current_end(&self, frames: u64) -> bool {
+        let state = self.state();
+        state.is_current && state.end.as_ref().is_some_and(|end| end.frames == frames)
+    }
+
+    fn ends_as_before(&self) -> Result<bool, StoreError> {
+        let state = self.state();
+        let Some(end) = &state.end else { return Ok(state.is_current) };
+        let there = self.header()? == Some(end.header)
+            && self.frame(page_bytes(&end.header), end.frames)? == Some(end.last);
+        Ok(there)
+    }
+
+    /// Whether the log holds that many frames; then they are its end.
+    fn holds(&self, frames: u64) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        if frames == 0 {
+            *state = State { end: None, is_current: true };
+            return Ok(true);
+        }
+        let Some(header) = self.header()? else { return Ok(false) };
+        if big_endian(&header, 0) & !1 != MAGIC {
+            return Ok(false);
+        }
+        let known = state.end.as_ref().filter(|end| end.header == header && end.frames <= frames);
+        let first = known.map_or(1, |end| end.frames);
+        let mut last = known.map_or([0; FRAME_HEADER], |end| end.last);
+        for number in first..=frames {
+            let Some(frame) = self.frame(page_bytes(&header), number)? else { return Ok(false) };
+            if big_endian(&frame, 0) == 0 || frame[8..16] != header[16..24] {
+                return Ok(false);
+            }
+            last = frame;
+        }
+        *state = State { end: Some(End { frames, header, last }), is_current: true };
+        Ok(true)
+    }
+
+    fn header(&self) -> Result<Option<[u8; HEADER]>, StoreError> {
+        self.read(0)
+    }
+
+    /// Frames are numbered from 1.
+    fn frame(&self, page_bytes: u64, number: u64) -> Result<Option<[u8; FRAME_HEADER]>, StoreError> {
+        self.read(HEADER as u64 + number.saturating_sub(1) * (FRAME_HEADER as u64 + page_bytes))
+    }
+
+    /// Bytes at that offset; `None` behind the end of the file.
+    fn read<const LENGTH: usize>(&self, offset: u64) -> Result<Option<[u8; LENGTH]>, StoreError> {
+        let mut bytes = [0; LENGTH];
+        match self.file.read_exact_at(&mut bytes, offset) {
+            Ok(()) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => {
+                Err(StoreError::Unavailable(format!("cannot read {}: {error}", self.path.display())))
+            }
+        }
+    }
+
+    fn damaged(&self) -> StoreError {
+        StoreError::Unavailable(format!(
+            "{} was truncated or overwritten by another program, so commits that it held are lost: stop the service, \
+             and restore a backup, or start with what is left",
+            self.path.display()
+        ))
+    }
+}
+
+fn page_bytes(header: &[u8; HEADER]) -> u64 {
+    u64::from(big_endian(header, 8))
+}
+
+fn big_endian(bytes: &[u8], at: usize) -> u32 {
+    bytes.iter().skip(at).take(4).fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+/// The number of frames that the index counts. `NOOP` checkpoints nothing and takes no lock.
+async fn frames(db: &mut SqliteConnection) -> Result<u64, StoreError> {
+    // The compiler cannot check pragmas.
+    let counted = sqlx::query_as("PRAGMA wal_checkpoint(NOOP)").fetch_one(db).await;
+    let (_, frames, _): (i64, i64, i64) = counted.map_err(unavailable)?;
+    Ok(frames.max(0).cast_unsigned())
+}

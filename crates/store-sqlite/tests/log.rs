@@ -1,0 +1,114 @@
+//! A write-ahead log that another program truncates or overwrites suspends the service, and SQLite's own checkpoints don't.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sqlx::{Connection as _, SqliteConnection};
+use store::conformance::sample::{add, add_hosts, commit, hosts, lease, window};
+use store::{Store, StoreError};
+use store_sqlite::{SqliteStore, backup};
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    PathBuf::from(format!("{}{end}", path.display()))
+}
+
+async fn opened(directory: &Path) -> SqliteStore {
+    let store = SqliteStore::open(directory.join("allot.db")).await.expect("opens");
+    store.commit(&commit(add_hosts([1, 2]))).await.expect("accepted");
+    let added = store.commit(&commit([add(&lease(1, window(0, 60), vec![hosts(&[1, 2])]))])).await;
+    added.expect("accepted");
+    store
+}
+
+fn says_so(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(why) if why.contains("-wal was truncated or overwritten"))
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_after_the_log_was_damaged() {
+    let damages: [(&str, fn(&File, u64)); 6] = [
+        ("to nothing", |log, _| log.set_len(0).expect("truncated")),
+        ("to its header", |log, _| log.set_len(32).expect("truncated")),
+        ("to half", |log, length| log.set_len(length / 2).expect("truncated")),
+        ("by the last page", |log, length| log.set_len(length - 4096 - 24).expect("truncated")),
+        ("and filled with zeros", |log, length| {
+            log.set_len(0).and_then(|()| log.set_len(length)).expect("truncated");
+        }),
+        ("by an old log", |log, _| log.write_all_at(&[7; 16], 16).expect("written")),
+    ];
+    for (how, damage) in damages {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = opened(directory.path()).await;
+        let (path, log) = (store.path().to_owned(), beside(store.path(), "-wal"));
+        let whole = fs::read(&log).expect("read");
+        damage(&File::options().write(true).open(&log).expect("opened"), whole.len() as u64);
+        let error = store.check().await.expect_err(how);
+        assert!(says_so(&error), "{how}: {error}");
+        assert!(store.commit(&commit(add_hosts([3]))).await.is_err(), "{how}");
+        assert!(store.take_fence().await.is_err() && store.reclaim().await.is_err(), "{how}");
+        // Closing keeps what is left of the log out of the database.
+        let before = fs::read(&path).expect("read");
+        assert!(says_so(&store.close().await.expect_err(how)), "{how}");
+        drop(store);
+        assert!(fs::read(&path).expect("read") == before, "{how}");
+        assert!(beside(&path, "-wal").exists(), "{how}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_is_brought_back_ends_the_suspension() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = opened(directory.path()).await;
+    let log = beside(store.path(), "-wal");
+    let whole = fs::read(&log).expect("read");
+    fs::write(&log, "").expect("truncated");
+    assert!(says_so(&store.check().await.expect_err("truncated")));
+    fs::write(&log, whole).expect("written");
+    store.commit(&commit(add_hosts([3]))).await.expect("accepted");
+    assert_eq!(store.load().await.expect("loads").hosts.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checkpoints_backups_and_other_writers_are_no_damage() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Arc::new(opened(directory.path()).await);
+    let url = format!("sqlite://{}", store.path().display());
+    let mut other = SqliteConnection::connect(&url).await.expect("opens");
+    let statements = [
+        "PRAGMA wal_checkpoint(PASSIVE)",
+        "PRAGMA wal_checkpoint(RESTART)",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "VACUUM",
+        "PRAGMA journal_size_limit = 0",
+        "UPDATE probe SET writes = writes + 1",
+    ];
+    for round in 0..300_u64 {
+        store.set_delivered("listener", round).await.expect("written");
+        let statement = statements[usize::try_from(round).expect("small") % statements.len()];
+        if round % 5 == 0 {
+            sqlx::query(statement).fetch_all(&mut other).await.expect(statement);
+        }
+        if round % 7 == 0 {
+            // One that its caller does not wait for.
+            let abandoned = store.clone();
+            let task = tokio::spawn(async move { abandoned.take_fence().await });
+            tokio::task::yield_now().await;
+            task.abort();
+        }
+        if round % 11 == 0 {
+            // One that is refused, and undone.
+            assert!(store.commit(&commit(add_hosts([1]))).await.is_err());
+        }
+        if round % 100 == 0 {
+            backup(store.path(), &directory.path().join(format!("{round}.db"))).await.expect("copied");
+            store.reclaim().await.expect("works");
+        }
+        store.check().await.expect("no damage");
+    }
+    let leases = (10..400).map(|number| add(&lease(number, window(0, 60), vec![]))).collect::<Vec<_>>();
+    store.commit(&commit(leases)).await.expect("a commit that is longer than all before");
+    store.check().await.expect("no damage");
+    store.close().await.expect("closes");
+}
