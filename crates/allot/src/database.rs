@@ -9,10 +9,11 @@ use htools::io::{FAILURE, Io, SUCCESS, USAGE};
 use store::archive::{Archive, ImportError};
 use store::{Store, StoreError};
 use store_postgres::PostgresStore;
-use store_sqlite::{BackupError, SqliteStore, Staged};
+use store_sqlite::{BackupError, Checked, SqliteStore, Staged};
 use thiserror::Error;
 
 use crate::config::{self, ConfigError, DatabaseChoice};
+use crate::shown;
 
 /// Settings that a backup reads, as `allot serve` does.
 const SETTINGS: [&str; 1] = ["database"];
@@ -33,7 +34,7 @@ enum Command {
         #[arg(env = "ALLOT_DATABASE", hide_env_values = true)]
         database: String,
     },
-    /// Read everything and say how much there is, without changing anything but an old schema of a file
+    /// Read everything, compare the schema, and say how much there is, without changing anything
     Check {
         /// `sqlite://FILE` or `postgres://USER@HOST/DATABASE`
         #[arg(env = "ALLOT_DATABASE", hide_env_values = true)]
@@ -75,6 +76,8 @@ pub(crate) enum DatabaseError {
     #[error(transparent)]
     Sqlite(#[from] store_sqlite::OpenError),
     #[error(transparent)]
+    Check(#[from] store_sqlite::CheckError),
+    #[error(transparent)]
     Postgres(#[from] store_postgres::OpenError),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -108,10 +111,10 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
         })
     });
     Ok(match done {
-        Ok(text) if io.out.write_all(text.as_bytes()).is_ok() => SUCCESS,
+        Ok(text) if io.out.write_all(shown::message(&text).as_bytes()).is_ok() => SUCCESS,
         Ok(_) => FAILURE,
         Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
+            let _ = writeln!(io.err, "Error: {}", shown::message(&error.to_string()));
             let misused = matches!(error, DatabaseError::Config(_) | DatabaseError::NotAFile);
             if misused || matches!(error, DatabaseError::Memory) { USAGE } else { FAILURE }
         }
@@ -193,8 +196,24 @@ async fn migrate(database: &str) -> Result<String, DatabaseError> {
 
 async fn check(database: &str) -> Result<String, DatabaseError> {
     let choice = choice(database)?;
-    let archive = Opened::new(&choice).await?.export().await?;
-    Ok(format!("{} can be read:\n{}", name(&choice), counts(&archive)))
+    let (archive, old) = match &choice {
+        DatabaseChoice::Sqlite(path) if !path.exists() => return Err(DatabaseError::Missing(path.clone())),
+        DatabaseChoice::Sqlite(path) => {
+            let Checked { archive, found, known } = store_sqlite::check(path).await?;
+            (archive, (found < known).then_some((found, known)))
+        }
+        // The transaction is read-only, and the schema must be that of this version.
+        DatabaseChoice::Postgres(servers) => {
+            (PostgresStore::open_as_it_is(servers.clone()).await?.export().await?, None)
+        }
+        DatabaseChoice::Memory => return Err(DatabaseError::Memory),
+    };
+    let old = old.map_or_else(String::new, |(found, known)| {
+        format!(
+            "Its schema is {found}, of an earlier version of allot. A service brings it to {known} when it starts.\n"
+        )
+    });
+    Ok(format!("{} can be read:\n{}{old}", name(&choice), counts(&archive)))
 }
 
 async fn copy(from: &str, to: &str) -> Result<String, DatabaseError> {

@@ -7,9 +7,10 @@ use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use thiserror::Error;
 
-use crate::file::{self, Partial};
-use crate::open::{BUSY_TIMEOUT, options};
+use crate::connection::{BUSY_TIMEOUT, options};
+use crate::file::{self, Lock, Partial};
 use crate::open_error::OpenError;
+use crate::view::{View, refuse_foreign};
 
 /// Why there is no copy.
 #[derive(Debug, Error)]
@@ -64,13 +65,19 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
     let cannot_copy =
         |error| BackupError::Copy { database: database.to_owned(), copy: copy.to_owned(), error };
     let database = file::resolve(database)?;
-    // While no service has it, reading leaves nothing beside it.
-    let alone = file::lock_if_free(&database);
+    if file::is_empty(&database)? {
+        return Err(OpenError::Empty(database).into());
+    }
+    let lock = file::find_lock(&database)?;
+    if !matches!(lock, Lock::Held) {
+        refuse_foreign(&database).await?;
+    }
     let partial = Partial::new(copy).map_err(cannot_write)?;
-    let written = if alone.is_some() {
-        write(&database, partial.path()).await
-    } else {
-        read(&database, partial.path()).await
+    let written = match lock {
+        Lock::Held => read(&database, partial.path()).await,
+        Lock::Free(_) => write(&database, partial.path()).await,
+        // Writing is not safe without it, and SQLite would leave files beside the database by reading it.
+        Lock::Missing => copy_into(&mut View::unused(&database, None).await?.db, partial.path()).await,
     };
     written.map_err(cannot_copy)?;
     let said = check(partial.path()).await.unwrap_or_else(|error| error.to_string());
@@ -93,10 +100,15 @@ async fn read(database: &Path, copy: &Path) -> Result<(), sqlx::Error> {
 
 async fn copy_by(options: &SqliteConnectOptions, copy: &Path) -> Result<(), sqlx::Error> {
     let mut source = SqliteConnection::connect_with(options).await?;
+    copy_into(&mut source, copy).await?;
+    source.close().await
+}
+
+/// Copies what a connection sees.
+pub(crate) async fn copy_into(source: &mut SqliteConnection, copy: &Path) -> Result<(), sqlx::Error> {
     let copy = copy.to_str().ok_or_else(|| sqlx::Error::Configuration("its name is not UTF-8".into()))?;
     // A statement without rows or tables: nothing in it for the compiler to look at.
-    sqlx::query("VACUUM INTO ?").bind(copy).execute(&mut source).await?;
-    source.close().await
+    sqlx::query("VACUUM INTO ?").bind(copy).execute(source).await.map(drop)
 }
 
 async fn check(copy: &Path) -> Result<String, sqlx::Error> {

@@ -3,9 +3,10 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use store::StoreError;
 
 use crate::log::Log;
@@ -26,10 +27,38 @@ pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn private() -> OpenOptions {
+/// Neither follows a symbolic link nor waits for the other end of a pipe.
+const PLAINLY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
+
+fn plainly() -> OpenOptions {
     let mut options = File::options();
-    options.create(true).truncate(false).read(true).write(true).mode(PRIVATE);
+    options.read(true).custom_flags(PLAINLY.bits().cast_signed());
     options
+}
+
+fn private() -> OpenOptions {
+    let mut options = plainly();
+    options.create(true).truncate(false).write(true).mode(PRIVATE);
+    options
+}
+
+/// The kind of a file that isn't a regular one, with its article.
+fn irregular(file: &Metadata) -> Option<&'static str> {
+    let kind = file.file_type();
+    match kind {
+        _ if kind.is_file() => None,
+        _ if kind.is_dir() => Some("a directory"),
+        _ if kind.is_symlink() => Some("a symbolic link"),
+        _ if kind.is_fifo() => Some("a named pipe"),
+        _ if kind.is_socket() => Some("a socket"),
+        _ => Some("a device"),
+    }
+}
+
+/// The same as an error of the operating system, for files of which we choose the name.
+fn require_regular(file: &Metadata, path: &Path) -> io::Result<()> {
+    let refused = |kind| io::Error::other(format!("{} is {kind}: move it away", path.display()));
+    irregular(file).map_or(Ok(()), |kind| Err(refused(kind)))
 }
 
 /// Where the database really is, symbolic links followed, so that it has one name, and one lock, only.
@@ -47,7 +76,11 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
         }
         Err(error) => return Err(unusable(error)),
     };
-    let links = fs::metadata(&real).map_err(unusable)?.nlink();
+    let file = fs::metadata(&real).map_err(unusable)?;
+    if let Some(kind) = irregular(&file) {
+        return Err(OpenError::NotRegular { path: real, kind });
+    }
+    let links = file.nlink();
     if links > 1 { Err(OpenError::Linked { path: real, links }) } else { Ok(real) }
 }
 
@@ -55,42 +88,34 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes the file if there is none, so that SQLite does not make one that others can read. What SQLite keeps beside it
+/// Creates the file if there is none, so that SQLite doesn't create one that others can read. What SQLite keeps beside it
 /// gets its mode.
 pub(crate) fn make(path: &Path) -> Result<(), OpenError> {
-    let unusable = |error| OpenError::File { path: path.to_owned(), error };
+    if !is_empty(path)? {
+        return Ok(());
+    }
+    private().open(path).map(drop).map_err(|error| OpenError::File { path: path.to_owned(), error })
+}
+
+/// Whether there is nothing in the file, or no file. An error if a journal is there without it: SQLite takes that for
+/// the journal of an earlier file, and removes it.
+pub(crate) fn is_empty(path: &Path) -> Result<bool, OpenError> {
     match fs::metadata(path) {
-        Ok(file) if file.len() > 0 => return Ok(()),
+        Ok(file) if file.len() > 0 => return Ok(false),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(unusable(error)),
+        Err(error) => return Err(OpenError::File { path: path.to_owned(), error }),
     }
-    // SQLite takes a journal for that of an earlier file, and throws it away.
-    if let Some(journal) = journals(path).into_iter().find(|journal| !journal.ends_with_shm()) {
-        return Err(OpenError::JournalAlone { path: path.to_owned(), journal: journal.0 });
-    }
-    private().open(path).map(drop).map_err(unusable)
-}
-
-/// Something beside a database.
-pub(crate) struct Journal(PathBuf);
-
-impl Journal {
-    fn ends_with_shm(&self) -> bool {
-        self.0.as_os_str().as_encoded_bytes().ends_with(b"-shm")
+    match journal_of(path) {
+        Some(journal) => Err(OpenError::JournalAlone { path: path.to_owned(), journal }),
+        None => Ok(true),
     }
 }
 
-/// What there is beside a database and holds anything.
-fn journals(path: &Path) -> Vec<Journal> {
-    let there = JOURNALS.iter().map(|end| beside(path, end));
-    let there = there.filter(|journal| fs::metadata(journal).is_ok_and(|file| file.len() > 0));
-    there.map(Journal).collect()
-}
-
-/// Whether a file with that name would be taken together with what is left of another one.
+/// The journal of a file that holds anything. A file of that name would be taken together with it.
 pub(crate) fn journal_of(path: &Path) -> Option<PathBuf> {
-    journals(path).into_iter().next().map(|journal| journal.0)
+    let journals = ["-wal", "-journal"].map(|end| beside(path, end));
+    journals.into_iter().find(|journal| fs::metadata(journal).is_ok_and(|file| file.len() > 0))
 }
 
 /// Removes what SQLite keeps beside a file.
@@ -112,6 +137,7 @@ pub(crate) fn lock(database: &Path) -> Result<File, OpenError> {
     let path = beside(database, ".lock");
     let cannot_lock = |error| OpenError::Lock { path: path.clone(), error };
     let file = private().open(&path).map_err(cannot_lock)?;
+    require_regular(&file.metadata().map_err(cannot_lock)?, &path).map_err(cannot_lock)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse(database.to_owned())),
@@ -119,10 +145,29 @@ pub(crate) fn lock(database: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// The lock, if it is there, nobody has it, and it may be had. None is made.
-pub(crate) fn lock_if_free(database: &Path) -> Option<File> {
-    let file = File::options().write(true).open(beside(database, ".lock")).ok()?;
-    file.try_lock().is_ok().then_some(file)
+/// The lock beside a database, if there is one.
+pub(crate) enum Lock {
+    Missing,
+    /// Another process, or another store of this one, has it.
+    Held,
+    Free(File),
+}
+
+/// Takes the lock if it is there. None is created.
+pub(crate) fn find_lock(database: &Path) -> Result<Lock, OpenError> {
+    let path = beside(database, ".lock");
+    let cannot_lock = |error| OpenError::Lock { path: path.clone(), error };
+    let file = match plainly().open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lock::Missing),
+        Err(error) => return Err(cannot_lock(error)),
+    };
+    require_regular(&file.metadata().map_err(cannot_lock)?, &path).map_err(cannot_lock)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock::Free(file)),
+        Err(TryLockError::WouldBlock) => Ok(Lock::Held),
+        Err(TryLockError::Error(error)) => Err(cannot_lock(error)),
+    }
 }
 
 /// A file under another name than its own, until it is whole. It is removed with this value, unless it was put in its
@@ -140,6 +185,7 @@ impl Partial {
     pub(crate) fn new(place: &Path) -> io::Result<Self> {
         let path = beside(place, ".partial");
         let file = private().open(&path)?;
+        require_regular(&file.metadata()?, &path)?;
         let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "somebody else is writing it");
         file.try_lock().map_err(|_| busy())?;
         if !same(&file.metadata()?, &fs::metadata(&path)?) {
@@ -160,6 +206,11 @@ impl Partial {
     /// Puts it in its place: whoever looks there, even after a power cut, sees what was there before, or all of it.
     pub(crate) fn put(mut self, place: &Path) -> io::Result<()> {
         self.file.sync_all()?;
+        match fs::symlink_metadata(place) {
+            Ok(file) => require_regular(&file, place)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
         fs::rename(&self.path, place)?;
         self.placed = true;
         sync_directory(place)

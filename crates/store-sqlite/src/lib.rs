@@ -12,8 +12,10 @@
 mod archive;
 mod backup;
 mod changes;
+mod check;
 mod columns;
 mod commit;
+mod connection;
 mod documents;
 mod error;
 mod feed;
@@ -32,9 +34,11 @@ mod steps;
 mod tests;
 mod tokens;
 mod usage;
+mod view;
 mod whole;
 
 pub use self::backup::{BackupError, backup};
+pub use self::check::{CheckError, Checked, check};
 pub use self::file::open_to_others;
 pub use self::open_error::OpenError;
 pub use self::sqlite_store::SqliteStore;

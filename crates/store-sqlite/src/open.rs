@@ -4,29 +4,19 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use sqlx::Connection;
 use sqlx::migrate::Migrator;
-use sqlx::sqlite::{
-    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions,
-    SqliteSynchronous,
-};
+use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnection, SqliteJournalMode, SqlitePoolOptions};
 use store::Store as _;
 use store::schema::Schema;
 use tokio::sync::{Mutex, watch};
 
-use crate::file;
+use crate::connection::{migrations, options};
+use crate::file::{self, Lock};
 use crate::open_error::OpenError;
 use crate::sqlite_store::SqliteStore;
-
-/// The schema's history; it is brought up to date when a store is opened. Whether later migrations than these are
-/// bearable is not for the migrator to say ([`Schema::check`]).
-pub(crate) fn migrations() -> Migrator {
-    let mut migrations = sqlx::migrate!();
-    migrations.set_ignore_missing(true);
-    migrations
-}
+use crate::view::refuse_foreign;
 
 /// Readers beside the writer.
 const READERS: u32 = 4;
@@ -39,15 +29,12 @@ const ROWS_AHEAD: usize = 4096;
 /// end. In the unit of `PRAGMA cache_size`: KiB below zero.
 const WRITER_CACHE: &str = "-32768";
 
-/// How long to wait for others that have the file open, such as a backup.
-pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-
 impl SqliteStore {
     /// Opens the store in that file, which is made if there is none, and locks it. A lock goes with the process
     /// that holds it, whatever becomes of that process.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let real = file::resolve(path.as_ref())?;
-        let lock = file::lock(&real)?;
+        let lock = lock(&real).await?;
         file::make(&real)?;
         Self::open_locked(path.as_ref(), lock).await
     }
@@ -87,13 +74,16 @@ impl SqliteStore {
     }
 }
 
-/// How connections that write are made.
-pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .busy_timeout(BUSY_TIMEOUT)
+/// Locks the place of a database, if there is one, an empty file or none. Beside a file of another program, no lock is
+/// created.
+pub(crate) async fn lock(database: &Path) -> Result<File, OpenError> {
+    let found = match file::find_lock(database)? {
+        Lock::Held => return Err(OpenError::InUse(database.to_owned())),
+        Lock::Free(lock) => Some(lock),
+        Lock::Missing => None,
+    };
+    refuse_foreign(database).await?;
+    found.map_or_else(|| file::lock(database), Ok)
 }
 
 /// Whether this version works with the schema that is there; says whether it is of an earlier one.

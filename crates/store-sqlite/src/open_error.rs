@@ -16,6 +16,39 @@ pub enum OpenError {
     /// Its name is a symbolic link to nothing.
     #[error("{0} is a symbolic link to a file that is not there: remove the link, or bring the file back")]
     Dangling(PathBuf),
+    /// A device, a directory, a pipe or a socket.
+    #[error("{path} is {kind}, and a database is a regular file: give another name")]
+    NotRegular {
+        /// The path, symbolic links followed.
+        path: PathBuf,
+        /// What it is, with its article.
+        kind: &'static str,
+    },
+    /// It has no bytes, or no tables.
+    #[error("{0} is empty: it holds no database")]
+    Empty(PathBuf),
+    /// A database of another program.
+    #[error(
+        "{path} is a database of another program, which allot must not change: it has the tables {tables}"
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Names of some of its tables.
+        tables: String,
+    },
+    /// It cannot be copied, to read it together with its journal.
+    #[error(
+        "cannot copy {path} and its journal to a temporary directory to read them: {error}; \
+         set TMPDIR to a directory with room for them"
+    )]
+    Temporary {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
     /// It has other names, under which another service would not see that it is in use.
     #[error(
         "{path} has {links} names (hard links), and a database may have one only: \

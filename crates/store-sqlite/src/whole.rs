@@ -9,9 +9,10 @@ use sqlx::sqlite::SqliteConnection;
 use store::StoreError;
 
 use crate::backup::{self, BackupError};
+use crate::connection::{migrations, options};
 use crate::error::unavailable;
 use crate::file::{self, Partial};
-use crate::open::{check_schema, migrations, options};
+use crate::open::{check_schema, lock};
 use crate::open_error::OpenError;
 use crate::sqlite_store::SqliteStore;
 
@@ -50,7 +51,7 @@ impl Staged {
     /// An empty one. What is in its place is locked, and stays there until the new one is put there.
     pub async fn new(path: &Path) -> Result<Self, OpenError> {
         let place = file::resolve(path)?;
-        let lock = file::lock(&place)?;
+        let lock = lock(&place).await?;
         if let Some(journal) = file::journal_of(&place) {
             // It would be taken for that of the new database.
             return Err(OpenError::JournalAlone { path: place, journal });
@@ -83,7 +84,7 @@ pub async fn migrate(path: &Path) -> Result<(), BackupError> {
         let staged = Staged::new(&place).await?;
         return staged.put_in_place().await.map_err(|error| write_error(&place, io::Error::other(error)));
     }
-    let lock = file::lock(&place)?;
+    let lock = lock(&place).await?;
     file::make(&place)?;
     let cannot_open = |error| OpenError::Open { path: place.clone(), error };
     let mut db = SqliteConnection::connect_with(&options(&place)).await.map_err(cannot_open)?;

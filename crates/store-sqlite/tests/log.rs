@@ -26,9 +26,12 @@ fn says_so(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(why) if why.contains("-wal was truncated or overwritten"))
 }
 
+/// Takes the log and its length.
+type Damage = fn(&File, u64);
+
 #[tokio::test]
 async fn nothing_is_acknowledged_after_the_log_was_damaged() {
-    let damages: [(&str, fn(&File, u64)); 6] = [
+    let damages: [(&str, Damage); 6] = [
         ("to nothing", |log, _| log.set_len(0).expect("truncated")),
         ("to its header", |log, _| log.set_len(32).expect("truncated")),
         ("to half", |log, length| log.set_len(length / 2).expect("truncated")),

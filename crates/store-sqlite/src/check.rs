@@ -1,0 +1,215 @@
+//! Checking a database without changing it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use leases::text::escaped;
+use sqlx::Connection;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use store::archive::Archive;
+use store::{Store, StoreError};
+use thiserror::Error;
+
+use crate::archive;
+use crate::backup::{BackupError, copy_into};
+use crate::connection::migrations;
+use crate::file;
+use crate::open::check_schema;
+use crate::open_error::OpenError;
+use crate::sqlite_store::SqliteStore;
+use crate::view::{View, contents};
+
+/// Differences that an error names.
+const NAMED: usize = 10;
+
+/// Why a database isn't in order.
+#[derive(Debug, Error)]
+pub enum CheckError {
+    /// It cannot be opened, or isn't a database of this program.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It cannot be read.
+    #[error("{path} is damaged: {reason}; restore a backup")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite reports.
+        reason: String,
+    },
+    /// Its tables, indexes or triggers are not those of its version.
+    #[error("{path} does not have schema {version} as this version of allot makes it: {differences}")]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// The newest migration of the file.
+        version: i64,
+        /// The first of them, by name.
+        differences: String,
+    },
+    /// Only a later version knows its schema.
+    #[error(
+        "{path} has schema {found}, and this version of allot knows {known}: check it with a later version"
+    )]
+    Later {
+        /// The file.
+        path: PathBuf,
+        /// The newest migration of the file.
+        found: i64,
+        /// The newest migration of this version.
+        known: i64,
+    },
+    /// The migrations don't run in memory.
+    #[error("cannot make the schema to compare with: {0}")]
+    Migrate(#[from] MigrateError),
+    /// A database of an earlier version cannot be copied.
+    #[error("cannot read the old database from a temporary copy: {0}")]
+    Copy(#[source] Box<BackupError>),
+    /// There is no place for such a copy.
+    #[error("cannot make a temporary directory: {0}")]
+    Temporary(#[source] io::Error),
+    /// A record makes no sense.
+    #[error("{path}: {error}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The record.
+        #[source]
+        error: StoreError,
+    },
+}
+
+/// A database that is in order.
+#[derive(Debug)]
+pub struct Checked {
+    /// Everything in it.
+    pub archive: Archive,
+    /// The newest migration of the file.
+    pub found: i64,
+    /// The newest migration of this version.
+    pub known: i64,
+}
+
+/// Reads all of a database and compares its schema with the migrations that it went through. Changes nothing and creates
+/// nothing beside it, whether a service has it open or not.
+pub async fn check(path: &Path) -> Result<Checked, CheckError> {
+    let path = &file::resolve(path)?;
+    if file::is_empty(path)? {
+        return Err(OpenError::Empty(path.to_owned()).into());
+    }
+    let damaged =
+        |error: sqlx::Error| CheckError::Damaged { path: path.to_owned(), reason: error.to_string() };
+    let mut view = View::open(path).await?;
+    // One transaction, and so all as of one instant.
+    let mut reading = view.db.begin().await.map_err(damaged)?;
+    let found = contents(&mut reading).await;
+    found.map_err(|error| OpenError::Open { path: path.to_owned(), error })?.require(path)?;
+    // The compiler cannot check pragmas.
+    let integrity = sqlx::query_scalar("PRAGMA integrity_check(1)").fetch_one(&mut *reading).await;
+    let integrity: String = integrity.map_err(damaged)?;
+    if integrity != "ok" {
+        return Err(CheckError::Damaged { path: path.to_owned(), reason: escaped(&integrity) });
+    }
+    let migrations = migrations();
+    let known = migrations.iter().map(|migration| migration.version).max().unwrap_or_default();
+    check_schema(&mut reading, path, &migrations).await?;
+    let found = compare_schema(&mut reading, path, &migrations, known).await?;
+    let archive = if found == known {
+        let read = archive::export(&mut reading).await;
+        read.map_err(|error| CheckError::Read { path: path.to_owned(), error })?
+    } else {
+        reading.rollback().await.map_err(damaged)?;
+        read_old(view, path).await?
+    };
+    Ok(Checked { archive, found, known })
+}
+
+/// Reads a database of an earlier version from a copy that is brought up to date.
+async fn read_old(mut view: View, path: &Path) -> Result<Archive, CheckError> {
+    let directory = tempfile::tempdir().map_err(CheckError::Temporary)?;
+    let copy = directory.path().join("migrated.db");
+    let copied = copy_into(&mut view.db, &copy).await;
+    copied.map_err(|error| {
+        let error = BackupError::Copy { database: path.to_owned(), copy: copy.clone(), error };
+        CheckError::Copy(Box::new(error))
+    })?;
+    let read = async {
+        let store = SqliteStore::open(&copy).await?;
+        let archive = store.export().await.map_err(|error| CheckError::Read { path: path.to_owned(), error });
+        store.close().await.map_err(|error| CheckError::Read { path: path.to_owned(), error })?;
+        archive
+    };
+    read.await
+}
+
+/// Compares the schema with the one that the same migrations make in an empty database; returns the newest of them.
+async fn compare_schema(
+    db: &mut SqliteConnection,
+    path: &Path,
+    migrations: &Migrator,
+    known: i64,
+) -> Result<i64, CheckError> {
+    let damaged =
+        |error: sqlx::Error| CheckError::Damaged { path: path.to_owned(), reason: error.to_string() };
+    let done = sqlx::query_as("SELECT version, success, checksum FROM _sqlx_migrations ORDER BY version");
+    let done: Vec<(i64, bool, Vec<u8>)> = done.fetch_all(&mut *db).await.map_err(damaged)?;
+    let found = done.last().map_or(0, |(version, ..)| *version);
+    if found > known {
+        return Err(CheckError::Later { path: path.to_owned(), found, known });
+    }
+    let passed: Vec<_> = migrations.iter().filter(|migration| migration.version <= found).cloned().collect();
+    let mut differences = Vec::new();
+    for migration in &passed {
+        let version = migration.version;
+        match done.iter().find(|(done, ..)| *done == version) {
+            None => differences.push(format!("migration {version} is missing")),
+            Some((_, true, checksum)) if **checksum == *migration.checksum => {}
+            Some(_) => differences.push(format!("migration {version} is another one")),
+        }
+    }
+    let mut model =
+        SqliteConnection::connect_with(&SqliteConnectOptions::new().in_memory(true).foreign_keys(true))
+            .await
+            .map_err(damaged)?;
+    Migrator::with_migrations(passed).run(&mut model).await?;
+    let (wanted, actual) = (objects(&mut model).await.map_err(damaged)?, objects(db).await.map_err(damaged)?);
+    differences.extend(differences_between(&wanted, &actual));
+    if differences.is_empty() {
+        return Ok(found);
+    }
+    let more = differences.len().saturating_sub(NAMED);
+    differences.truncate(NAMED);
+    if more > 0 {
+        differences.push(format!("and {more} more"));
+    }
+    let differences = differences.join(", ");
+    Err(CheckError::Schema { path: path.to_owned(), version: found, differences })
+}
+
+/// Objects of a schema: type and name, table and definition.
+type Objects = BTreeMap<(String, String), (String, String)>;
+
+async fn objects(db: &mut SqliteConnection) -> Result<Objects, sqlx::Error> {
+    // Statistics of ANALYZE are SQLite's own.
+    let rows = sqlx::query_as(
+        "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema WHERE substr(name, 1, 11) <> 'sqlite_stat'",
+    );
+    let rows: Vec<(String, String, String, String)> = rows.fetch_all(db).await?;
+    Ok(rows.into_iter().map(|(kind, name, table, sql)| ((kind, name), (table, sql))).collect())
+}
+
+fn differences_between(wanted: &Objects, actual: &Objects) -> Vec<String> {
+    let described =
+        |how: &str, (kind, name): &(String, String)| format!("{how} {} {}", escaped(kind), escaped(name));
+    let unknown = actual
+        .keys()
+        .filter(|object| !wanted.contains_key(object))
+        .map(|object| described("unknown", object));
+    let others = wanted.iter().filter_map(|(object, definition)| match actual.get(object) {
+        None => Some(described("missing", object)),
+        Some(found) if found != definition => Some(described("changed", object)),
+        Some(_) => None,
+    });
+    unknown.chain(others).collect()
+}
