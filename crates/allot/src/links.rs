@@ -41,7 +41,15 @@ pub(crate) fn install(directory: &Path, programs: &[Program], io: &mut Io<'_>) -
 
 fn lay(target: &Path, link: &PathBuf) -> io::Result<()> {
     match fs::symlink_metadata(link) {
-        Ok(existing) if existing.is_symlink() => fs::remove_file(link)?,
+        Ok(existing) if existing.is_symlink() => {
+            if fs::metadata(link).is_ok_and(|target| !target.is_file()) {
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "exists and is not a link to a program",
+                ));
+            }
+            fs::remove_file(link)?;
+        }
         Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "exists and is not a link")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),

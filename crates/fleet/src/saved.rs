@@ -23,6 +23,12 @@ pub enum StateError {
         /// Why.
         source: io::Error,
     },
+    /// A device, a directory, a pipe or a socket.
+    #[error("{path} is not a regular file: give the state another name (state_file), or move it away")]
+    NotRegular {
+        /// Which file.
+        path: PathBuf,
+    },
     /// What it holds makes no sense.
     #[error("{path} does not hold the state of a fleet: {source}; move it away to start again")]
     Corrupt {
@@ -52,8 +58,21 @@ pub enum StateError {
     Encode(serde_json::Error),
 }
 
+/// Refuses anything at that path that is neither a regular file nor a link to one: reading it might never end, and
+/// writing would replace it.
+fn require_regular(path: &Path) -> Result<(), StateError> {
+    match fs::metadata(path) {
+        Ok(file) if !file.is_file() => Err(StateError::NotRegular { path: path.to_owned() }),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(StateError::Read { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What the file holds, if it is there.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StateError> {
+    require_regular(path)?;
     let text = match fs::read(path) {
         Ok(text) => text,
         Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -71,7 +90,10 @@ pub(crate) fn text(state: &impl Serialize) -> Result<Vec<u8>, StateError> {
 /// Exchanges the file for one with that text: whoever reads it, even after a crash or a power cut, sees the old
 /// text or the new one.
 pub(crate) fn write(path: &Path, text: &[u8]) -> Result<(), StateError> {
-    replace(path, text).map_err(|source| StateError::Write { path: path.to_owned(), source })
+    let beside = beside(path);
+    require_regular(path)?;
+    require_regular(&beside)?;
+    replace(path, &beside, text).map_err(|source| StateError::Write { path: path.to_owned(), source })
 }
 
 /// Removes what a crash has left.
@@ -82,16 +104,20 @@ fn remove_left(path: &Path) -> io::Result<()> {
     }
 }
 
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+/// The name of a file until it is complete.
+fn beside(path: &Path) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    let beside = PathBuf::from(beside);
-    remove_left(&beside)?;
+    PathBuf::from(beside)
+}
+
+fn replace(path: &Path, beside: &Path, text: &[u8]) -> io::Result<()> {
+    remove_left(beside)?;
     // Its owner's only, whatever the umask: it says who has what.
-    let mut file = File::options().create_new(true).write(true).mode(0o600).open(&beside)?;
+    let mut file = File::options().create_new(true).write(true).mode(0o600).open(beside)?;
     file.write_all(text)?;
     file.sync_all()?;
-    fs::rename(&beside, path)?;
+    fs::rename(beside, path)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
@@ -273,6 +299,28 @@ mod tests {
         assert_eq!(HostId::parse(&HostId(7).text()), Some(HostId(7)));
         for wrong in ["", "1", "+cdcc9ea-d38d-4032-a9e3-3a8dbcc06753", "x".repeat(32).as_str()] {
             assert_eq!(GuestId::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_neither_read_nor_replaced() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+        let path = std::env::temp_dir().join(format!("allot-saved-{}.pipe", std::process::id()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("made");
+        let link = path.with_extension("link");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
+        let unfinished = path.with_extension("state.new");
+        std::os::unix::fs::symlink(&path, &unfinished).expect("linked");
+        for place in [&path, &link] {
+            assert!(matches!(read::<String>(place), Err(StateError::NotRegular { .. })));
+        }
+        for place in [&path, &link, &path.with_extension("state")] {
+            assert!(matches!(write(place, b"text"), Err(StateError::NotRegular { .. })));
+        }
+        for left in [&link, &unfinished, &path] {
+            assert!(fs::metadata(left).is_ok_and(|file| !file.is_file()), "{}", left.display());
+            fs::remove_file(left).expect("there");
         }
     }
 

@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     Ok(match show(&line.arguments, io) {
         Ok(()) => SUCCESS,
         Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
+            let _ = writeln!(io.err, "Error: {}", crate::shown::message(&error.to_string()));
             FAILURE
         }
     })
@@ -202,7 +202,11 @@ fn quoted(path: &str) -> String {
 /// The days before, in a second or two. They are made beside, since a past that is not complete is none.
 async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
     let wrong = |error| DemoError::Directory { path: directory.to_owned(), error };
-    let unfinished = directory.join("unfinished");
+    let kept_state = serve::state_file_beside(&directory.join(DATABASE));
+    if kept_state.metadata().is_ok_and(|file| !file.is_file()) {
+        return Err(StateError::NotRegular { path: kept_state }.into());
+    }
+    let unfinished = directory.join(".allot-demo-unfinished");
     if unfinished.exists() {
         std::fs::remove_dir_all(&unfinished).map_err(wrong)?;
     }
@@ -230,7 +234,7 @@ async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
     history::Past { service: &service, fleet: &fleet, clock: &clock }.pass(layout, hosts, present).await?;
     store.close().await?;
     let database = directory.join(DATABASE);
-    std::fs::rename(&state, serve::state_file_beside(&database)).map_err(wrong)?;
+    std::fs::rename(&state, kept_state).map_err(wrong)?;
     std::fs::rename(unfinished.join(DATABASE), &database).map_err(wrong)?;
     std::fs::remove_dir_all(&unfinished).map_err(wrong)
 }

@@ -98,7 +98,7 @@ fn translate(file: &Path, io: &mut Io<'_>) -> u8 {
             if done.is_ok() { SUCCESS } else { FAILURE }
         }
         Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
+            let _ = writeln!(io.err, "Error: {}", crate::shown::message(&error.to_string()));
             FAILURE
         }
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     Ok(match served {
         Ok(()) => SUCCESS,
         Err(error) => {
-            let _ = writeln!(io.err, "Error: {error}");
+            let _ = writeln!(io.err, "Error: {}", crate::shown::message(&error.to_string()));
             if matches!(error, ServeError::Config(_)) { USAGE } else { FAILURE }
         }
     })

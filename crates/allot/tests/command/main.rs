@@ -3,6 +3,7 @@
 mod access;
 mod balancing;
 mod daemon;
+mod databases;
 mod dead_nodes;
 mod documents;
 mod execution;

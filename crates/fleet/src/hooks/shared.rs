@@ -85,7 +85,6 @@ impl Shared {
         let mut locks = state_file.as_os_str().to_owned();
         locks.push(".locks");
         let locks = PathBuf::from(locks);
-        fs::create_dir_all(&locks).map_err(|source| StateError::Write { path: locks.clone(), source })?;
         let mut ledger = Ledger { version: 1, ..Ledger::default() };
         ledger.hosts.extend(hosts.map(|host| (host, Record::default())));
         let parts = ledger
@@ -101,6 +100,10 @@ impl Shared {
             ledger: Mutex::new(ledger),
             known: Mutex::default(),
         };
+        // First, so that no locks are created beside a file of another program.
+        shared.take_in(&mut shared.known())?;
+        fs::create_dir_all(&shared.locks)
+            .map_err(|source| StateError::Write { path: shared.locks.clone(), source })?;
         shared.keep(1)?;
         Ok(Arc::new(shared))
     }
