@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use ambient::{Clock, Ids, SystemClock};
 use leases::project::{Owner, ProjectId, UserId};
+use secrecy::SecretString;
 use service::{Caller, Client, Projects, Service};
 use tokio::sync::{Semaphore, watch};
 
@@ -68,6 +69,12 @@ pub(crate) struct Inner {
 }
 
 impl App {
+    /// Whether browsers reach the service by TLS, here or at a proxy.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        let config = &self.inner.config;
+        config.tls.is_some() || config.public_url.as_ref().is_some_and(|url| url.starts_with("https:"))
+    }
+
     /// Reads the files that the settings name.
     pub fn new(service: Arc<Service>, ids: Arc<dyn Ids>, config: Config) -> Result<Self, ConfigError> {
         // Clients compare the end of a token with the time of their own machine.
@@ -232,6 +239,8 @@ pub(crate) struct Session {
     pub access: Arc<Access>,
     /// That it is not answered yet.
     pub asked: Arc<Asked>,
+    /// The cookie of the session that it was sent with, if any.
+    pub cookie: Option<SecretString>,
 }
 
 impl Session {

@@ -8,7 +8,19 @@ use secrecy::SecretString;
 use crate::auth::Identity;
 
 /// The name of the session's cookie.
-pub(crate) const NAME: &str = "allot_session";
+const NAME: &str = "allot_session";
+
+/// The same where the network is encrypted. Browsers accept this prefix only from the host itself, so no other host of
+/// its domain can set the cookie.
+const HOST_NAME: &str = "__Host-allot_session";
+
+/// Cookies that are tried. More of that name come only from another host that wants to lock somebody out.
+const MAX_TRIED: usize = 16;
+
+/// The name of the session's cookie.
+pub(crate) fn name(encrypted: bool) -> &'static str {
+    if encrypted { HOST_NAME } else { NAME }
+}
 
 /// The header that the console sends, and no page of another site can.
 const CONSOLE: HeaderName = HeaderName::from_static("x-allot-console");
@@ -30,11 +42,16 @@ pub(crate) fn is_meant_for(headers: &HeaderMap, identity: &Identity) -> bool {
     })
 }
 
-/// The value of the session's cookie, if there is one.
-pub(crate) fn cookie(headers: &HeaderMap) -> Option<SecretString> {
-    let cookies = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == NAME).map(|(_, value)| SecretString::from(value))
+/// The values of the session's cookies. There may be several: another host of the same domain can set one.
+pub(crate) fn cookies(headers: &HeaderMap, encrypted: bool) -> Vec<SecretString> {
+    let lists = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    lists
+        .flat_map(|list| list.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(|(found, _)| *found == name(encrypted))
+        .map(|(_, value)| SecretString::from(value))
+        .take(MAX_TRIED)
+        .collect()
 }
 
 #[cfg(test)]
@@ -68,14 +85,18 @@ mod tests {
     }
 
     #[test]
-    fn the_cookie_is_found_among_others_and_in_several_headers() {
-        let found = |values: &[&str]| {
+    fn cookies_are_found_among_others_and_in_several_headers() {
+        let found = |encrypted, values: &[&str]| {
             let headers: HeaderMap = values.iter().map(|v| (COOKIE, v.parse().expect("a value"))).collect();
-            cookie(&headers).map(|value| value.expose_secret().to_owned())
+            let values = cookies(&headers, encrypted);
+            values.iter().map(|value| value.expose_secret().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(found(&["allot_session=a.b=="]).as_deref(), Some("a.b=="));
-        assert_eq!(found(&["x=1; allot_session=a; y=2"]).as_deref(), Some("a"));
-        assert_eq!(found(&["x=1", "allot_session=a"]).as_deref(), Some("a"));
-        assert_eq!(found(&["xallot_session=a; allot_sessions=b; allot_session"]), None);
+        assert_eq!(found(false, &["allot_session=a.b=="]), ["a.b=="]);
+        assert_eq!(found(false, &["x=1; allot_session=a; y=2; allot_session=b"]), ["a", "b"]);
+        assert_eq!(found(false, &["x=1", "allot_session=a"]), ["a"]);
+        assert!(found(false, &["xallot_session=a; allot_sessions=b; allot_session"]).is_empty());
+        let both = ["allot_session=a; __Host-allot_session=b"];
+        assert_eq!((found(false, &both), found(true, &both)), (vec!["a".to_owned()], vec!["b".to_owned()]));
+        assert_eq!(found(false, &[&"allot_session=a; ".repeat(1000)]).len(), MAX_TRIED);
     }
 }

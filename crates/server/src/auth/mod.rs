@@ -175,12 +175,25 @@ impl Authentication {
         }
     }
 
-    /// Who has the session of that cookie, if it is valid: what it was begun with has to be so still.
-    pub async fn of_session(
+    /// The first of these cookies with a valid session, and whose it is.
+    pub async fn of_sessions(
         &self,
-        cookie: &SecretString,
+        cookies: Vec<SecretString>,
         credentials: &Credentials,
-    ) -> Result<Identity, Denial> {
+    ) -> Result<(Identity, SecretString), Denial> {
+        let mut denied = Denial::Absent;
+        for cookie in cookies {
+            match self.of_session(&cookie, credentials).await {
+                Ok(identity) => return Ok((identity, cookie)),
+                Err(Denial::Absent) => {}
+                Err(denial) => denied = denial,
+            }
+        }
+        Err(denied)
+    }
+
+    /// Who has the session of that cookie, if it is valid: what it was begun with has to be so still.
+    async fn of_session(&self, cookie: &SecretString, credentials: &Credentials) -> Result<Identity, Denial> {
         let session = self.sessions.open(cookie).await.ok_or(Denial::Absent)?;
         let identity = match &session.login {
             Login::Token(token) => {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, LoginFailure, Session};
 use crate::auth::{self, Authentication, Credentials, Denial, Identity, Names};
-use crate::console_session::{cookie, is_meant_for, is_of_console};
+use crate::console_session::{cookies, is_meant_for, is_of_console};
 use crate::error::ApiError;
 use crate::public::{SESSION, limited, public};
 use crate::rate::Client;
@@ -133,14 +133,19 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     {
         return ApiError::too_many(wait).into_response();
     }
-    let cookie = cookie(request.headers()).filter(|_| credentials.is_empty() && !authentication.open);
-    let by_cookie = cookie.is_some();
-    let identity = match cookie {
-        Some(cookie) => authentication.of_session(&cookie, &credentials).await,
-        None => authentication.authenticate(&credentials).await,
+    let cookies = if credentials.is_empty() && !authentication.open {
+        cookies(request.headers(), app.is_encrypted())
+    } else {
+        Vec::new()
     };
-    let identity = match identity {
-        Ok(identity) => identity,
+    let authenticated = if cookies.is_empty() {
+        authentication.authenticate(&credentials).await.map(|identity| (identity, None))
+    } else {
+        let found = authentication.of_sessions(cookies, &credentials).await;
+        found.map(|(identity, cookie)| (identity, Some(cookie)))
+    };
+    let (identity, cookie) = match authenticated {
+        Ok(authenticated) => authenticated,
         Err(denial) => {
             let (method, name) = match &credentials.password {
                 Some((name, _)) => ("basic", Some(name.as_str())),
@@ -162,7 +167,7 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
             return error.into_response();
         }
     };
-    if by_cookie && !request.method().is_safe() && !is_of_console(request.headers()) {
+    if cookie.is_some() && !request.method().is_safe() && !is_of_console(request.headers()) {
         let message = "A session that changes something needs the header X-Allot-Console: 1";
         return ApiError::new(StatusCode::FORBIDDEN, message).into_response();
     }
@@ -180,6 +185,6 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     let Some(asked) = app.inner.unanswered.ask(client) else {
         return ApiError::too_many_at_once().into_response();
     };
-    request.extensions_mut().insert(Session { identity, request_id, access, asked });
+    request.extensions_mut().insert(Session { identity, request_id, access, asked, cookie });
     next.run(request).await
 }

@@ -19,7 +19,7 @@ use crate::access::Access;
 use crate::app::{App, LoginFailure, Session};
 use crate::auth::local_keystone::{LoginError, LoginRequest};
 use crate::auth::{Attempt, Credentials, Identity, SessionError};
-use crate::console_session::{NAME, cookie, is_of_console};
+use crate::console_session::{cookies, is_of_console, name};
 use crate::error::ApiError;
 use crate::extract::{Body, Origin};
 use crate::middleware::authenticate::{refuse, unauthorized_session};
@@ -149,9 +149,9 @@ pub(crate) async fn begin(
 )]
 pub(crate) async fn show(session: Session, headers: HeaderMap) -> Json<SessionBody> {
     let authentication = &session.access.authentication;
-    let opened = match cookie(&headers).filter(|_| Credentials::of(&headers, None).is_empty()) {
-        Some(cookie) if !authentication.open => authentication.sessions.open(&cookie).await,
-        _ => None,
+    let opened = match &session.cookie {
+        Some(cookie) => authentication.sessions.open(cookie).await,
+        None => None,
     };
     let how = match &opened {
         _ if authentication.open => "none",
@@ -173,16 +173,16 @@ pub(crate) async fn end(
     session: Session,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let sessions = Arc::clone(&session.access.authentication.sessions);
-    let opened = match cookie(&headers) {
-        Some(cookie) => sessions.open(&cookie).await,
-        None => None,
-    };
-    if let Some(opened) = opened.filter(|opened| opened.user == session.identity.user) {
-        // To its end even if the client goes away.
-        let ended = tokio::spawn(async move { sessions.end(&opened).await }.in_current_span());
-        ended.await.map_err(|_| ApiError::internal())??;
-        tracing::info!("session ended");
+    let sessions = &session.access.authentication.sessions;
+    for cookie in cookies(&headers, app.is_encrypted()) {
+        let opened = sessions.open(&cookie).await;
+        if let Some(opened) = opened.filter(|opened| opened.user == session.identity.user) {
+            let sessions = Arc::clone(sessions);
+            // To its end even if the client goes away.
+            let ended = tokio::spawn(async move { sessions.end(&opened).await }.in_current_span());
+            ended.await.map_err(|_| ApiError::internal())??;
+            tracing::info!("session ended");
+        }
     }
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, set_cookie(&app, "", 0)?), (CLEAR_SITE_DATA, KEPT)])
         .into_response())
@@ -190,11 +190,9 @@ pub(crate) async fn end(
 
 /// The header that sets the cookie for so long.
 fn set_cookie(app: &App, value: &str, seconds: i64) -> Result<HeaderValue, ApiError> {
-    let config = &app.inner.config;
-    let public = config.public_url.as_deref().unwrap_or_default();
-    let encrypted = config.tls.is_some() || public.starts_with("https:");
-    let secure = if encrypted { "; Secure" } else { "" };
-    let text = format!("{NAME}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}");
+    let encrypted = app.is_encrypted();
+    let (name, secure) = (name(encrypted), if encrypted { "; Secure" } else { "" });
+    let text = format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}");
     let mut header = HeaderValue::try_from(text).map_err(|_| ApiError::internal())?;
     header.set_sensitive(true);
     Ok(header)

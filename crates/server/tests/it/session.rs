@@ -293,7 +293,36 @@ async fn where_the_network_is_encrypted_the_cookie_is_sent_nowhere_else() {
     let config = Config { public_url: Some("https://leases.example".to_owned()), ..config };
     let site = Site::with(config, None).await;
     let answer = log_in(&site, &json!({"token": "member"})).await;
-    assert!(answer.headers["set-cookie"].to_str().expect("text").ends_with("; Secure"));
+    let set = answer.headers["set-cookie"].to_str().expect("text");
+    assert!(set.starts_with("__Host-allot_session=") && set.ends_with("; Secure"), "{set}");
+    assert!(set.contains("; Path=/;") && !set.contains("Domain"), "{set}");
+    let cookie = cookie(&answer);
+    assert_eq!(status(&site, &cookie).await, 200);
+    // Another host of the domain can set that name.
+    let plain = cookie.strip_prefix("__Host-").expect("the prefix");
+    assert_eq!(status(&site, plain).await, 401);
+    assert_eq!(status(&site, &format!("allot_session=planted; {cookie}")).await, 200);
+}
+
+#[tokio::test]
+async fn a_cookie_that_another_host_planted_ends_no_session() {
+    let site = Site::guarded().await;
+    let good = cookie(&log_in(&site, &json!({"token": "member"})).await);
+    let ended = cookie(&log_in(&site, &json!({"token": "admin"})).await);
+    let out = send(&site, Method::DELETE, PATH, &[("cookie", &ended), CONSOLE], &Value::Null).await;
+    assert_eq!(out.status, 204);
+    for planted in ["allot_session=planted", "allot_session=", &ended] {
+        for both in [format!("{planted}; {good}"), format!("{good}; {planted}")] {
+            assert_eq!(status(&site, &both).await, 200, "{both}");
+            let shown = send(&site, Method::GET, PATH, &[("cookie", &both)], &Value::Null).await.ok(200);
+            assert_eq!(shown["session"]["user"], "member");
+            assert_eq!(shown["session"]["authentication"], "token");
+        }
+    }
+    assert_eq!(status(&site, &"allot_session=planted; ".repeat(100)).await, 401);
+    let both = format!("allot_session=planted; {good}");
+    let out = send(&site, Method::DELETE, PATH, &[("cookie", &both), CONSOLE], &Value::Null).await;
+    assert_eq!((out.status.as_u16(), status(&site, &good).await), (204, 401));
 }
 
 #[tokio::test]
