@@ -34,24 +34,40 @@ pub fn identity_url(text: &str) -> Result<Url, String> {
 }
 
 /// What a token stands for; none if it is unknown, expired or revoked. The session's user needs the role `service` or
-/// `admin`. The answer has no catalog.
+/// `admin`. The answer has no catalog. A 401 is an error like any other and doesn't end the session's own token, so no
+/// client can force logins: [`validate_own`] tells whether that token is still good.
 pub async fn validate(session: &Session, token: &SecretString) -> Result<Option<Token>, Error> {
-    let call = Call::get(Api::Identity, "validate token", &["auth", "tokens"])
-        .with_query("nocatalog", "1")
-        // Without it Keystone refuses tokens that have access rules, since it cannot know that they are obeyed.
-        .with_header(ACCESS_RULES, "1.0")
-        .with_secret(SUBJECT, token.clone())
-        .at_most(MOST_BYTES);
     if !is_token(token) {
         return Ok(None);
     }
-    match session.call(&call).await {
+    match session.call_once_logged_in(&validation(token)).await {
         Ok(answer) => {
             Token::read(&answer.body).map(Some).map_err(|error| answer.malformed(&error.to_string()))
         }
         Err(error) if error.status() == Some(404) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Validates the session's own token: if that fails, no other token can be validated either. Logs in again if Keystone
+/// refuses the session's token.
+pub async fn validate_own(session: &Session) -> Result<(), Error> {
+    let token = session.secret().await?;
+    match session.call(&validation(&token)).await {
+        Ok(_) => Ok(()),
+        // A token that was replaced meanwhile. Keystone has answered.
+        Err(error) if error.status() == Some(404) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn validation(token: &SecretString) -> Call {
+    Call::get(Api::Identity, "validate token", &["auth", "tokens"])
+        .with_query("nocatalog", "1")
+        // Without it Keystone refuses tokens that have access rules, since it cannot know that they are obeyed.
+        .with_header(ACCESS_RULES, "1.0")
+        .with_secret(SUBJECT, token.clone())
+        .at_most(MOST_BYTES)
 }
 
 /// Whether Keystone has a project of that identifier, disabled or not. By default it says so to readers of the project's

@@ -30,7 +30,7 @@ pub use access_rule::AccessRule;
 pub use call::{Answer, Api, Call, Microversion};
 pub use catalog::{Catalog, Endpoint, Interface, Service};
 pub use error::{Error, ErrorKind};
-pub use identity::{has_project, identity_url, validate};
+pub use identity::{has_project, identity_url, validate, validate_own};
 pub use login::{Domain, Login, Project, Secret, User};
 pub use retry::Retry;
 pub use session::{Cloud, Session, SetupError};

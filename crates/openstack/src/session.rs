@@ -118,6 +118,16 @@ impl Session {
         }
     }
 
+    /// Asks a service with the present token, and keeps that token whatever the answer is.
+    pub(crate) async fn call_once_logged_in(&self, call: &Call) -> Result<Answer, Error> {
+        self.try_with(call, &*self.ticket().await?).await
+    }
+
+    /// The session's own token. Logs in if need be.
+    pub(crate) async fn secret(&self) -> Result<SecretString, Error> {
+        Ok(self.ticket().await?.token.clone())
+    }
+
     async fn try_with(&self, call: &Call, ticket: &Ticket) -> Result<Answer, Error> {
         let base = match call.api {
             Api::Identity => self.cloud.identity.clone(),

@@ -127,7 +127,7 @@ fn pair(peer: IpAddr, user: Option<&str>) -> (Pair, IpAddr) {
 }
 
 /// Whoever has an IPv6 address has all of its /64.
-fn network(peer: IpAddr) -> IpAddr {
+pub(super) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

@@ -33,6 +33,8 @@ struct Inner {
     logins: usize,
     /// The status of everything, if it does not work.
     broken: Option<u16>,
+    /// What becomes of questions about some tokens.
+    provoked: HashMap<String, Provoked>,
     /// The projects that there are, beside the service's own; none if nobody may know.
     projects: Option<Vec<&'static str>>,
     /// Questions that are not answered yet, and the most that ever were.
@@ -40,7 +42,22 @@ struct Inner {
     most: usize,
 }
 
+/// What a token makes Keystone, or what is in front of it, do.
+#[derive(Clone, Copy, Debug)]
+enum Provoked {
+    /// It answers with that status.
+    Status(u16),
+    /// It closes the connection.
+    Closes,
+    /// It doesn't answer.
+    Hangs,
+}
+
 impl Keystone {
+    fn provoke(&self, token: &str, provoked: Provoked) {
+        self.lock().provoked.insert(token.to_owned(), provoked);
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.0.lock().expect("no panic")
     }
@@ -85,7 +102,7 @@ impl Keystone {
 }
 
 async fn answer(State(keystone): State<Keystone>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    let said = {
+    let (said, provoked) = {
         let mut inner = keystone.lock();
         if let Some(status) = inner.broken {
             return StatusCode::from_u16(status).expect("a status").into_response();
@@ -115,13 +132,24 @@ async fn answer(State(keystone): State<Keystone>, method: Method, uri: Uri, head
         *inner.asked.entry(token.clone()).or_default() += 1;
         inner.open += 1;
         inner.most = inner.most.max(inner.open);
-        inner.tokens.get(&token).cloned()
+        (inner.tokens.get(&token).cloned(), inner.provoked.get(&token).copied())
     };
     // Others come meanwhile.
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
     keystone.lock().open -= 1;
+    match provoked {
+        None => {}
+        Some(Provoked::Status(status)) => {
+            return StatusCode::from_u16(status).expect("a status").into_response();
+        }
+        Some(Provoked::Closes) => {
+            let broken = futures::stream::iter([Err::<&str, _>(std::io::Error::other("closed"))]);
+            return Body::from_stream(broken).into_response();
+        }
+        Some(Provoked::Hangs) => std::future::pending().await,
+    }
     match said {
         Some(said) => (StatusCode::OK, said.to_string()).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
@@ -173,13 +201,24 @@ async fn site(change: impl FnOnce(&mut KeystoneConfig)) -> (Site, Keystone) {
 }
 
 async fn ask(site: &Site, method: Method, path: &str, token: &str, body: &Value) -> Answer {
+    ask_from([192, 0, 2, 1], site, method, path, token, body).await
+}
+
+async fn ask_from(
+    address: [u8; 4],
+    site: &Site,
+    method: Method,
+    path: &str,
+    token: &str,
+    body: &Value,
+) -> Answer {
     let mut builder = Request::builder().method(method).uri(path).header("content-type", "application/json");
     if !token.is_empty() {
         builder = builder.header("x-auth-token", token);
     }
     let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
     let mut request = builder.body(body).expect("a request");
-    request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 1], 4000))));
+    request.extensions_mut().insert(ConnectInfo(SocketAddr::from((address, 4000))));
     site.send(request).await
 }
 
@@ -225,9 +264,19 @@ async fn whoever_has_no_valid_token_is_told_where_to_get_one() {
         }
         assert_eq!(keystone.asked(token), 1);
     }
-    let too_long = "x".repeat(9000);
-    assert_eq!(leases(&site, &too_long).await.status, 401);
-    assert_eq!(keystone.asked(&too_long), 0);
+    for (length, asked) in [(2048, 1), (2049, 0), (8190, 0)] {
+        let long = "x".repeat(length);
+        assert_eq!(leases(&site, &long).await.status, 401);
+        assert_eq!(keystone.asked(&long), asked, "{length}");
+    }
+    for (token, more) in [
+        ("of-a-blank-project", json!({"project": {"id": " ", "name": "physics"}})),
+        ("of-an-empty-project", json!({"project": {"id": "", "name": "physics"}})),
+        ("over", json!({"expires_at": "2020-01-01T00:00:00.000000Z"})),
+    ] {
+        keystone.issue(token, &["admin"], &more);
+        assert_eq!(leases(&site, token).await.status, 401, "{token}");
+    }
     // Logins are the cloud's, and none of the service's own.
     for path in ["/identity", "/identity/v3", "/identity/v3/auth/tokens"] {
         let method = if path.ends_with("tokens") { Method::POST } else { Method::GET };
@@ -279,6 +328,79 @@ async fn while_keystone_is_away_valid_tokens_go_on_and_others_wait() {
         }
         let absent = leases(&site, "").await;
         assert_eq!(absent.status, 401);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_a_token_provokes_concerns_its_client_only() {
+    use Provoked::{Closes, Status};
+    let (site, keystone) = site(|settings| settings.validation.cache_time = Duration::ZERO).await;
+    assert_eq!(leases(&site, "ann").await.status, 200);
+    let provoked = [400, 401, 403, 429, 500, 502, 503, 504].map(Status).into_iter().chain([Closes]);
+    for (number, provoked) in provoked.enumerate() {
+        for token in ["first", "second", "third"] {
+            let token = format!("{token}-{number}");
+            keystone.provoke(&token, provoked);
+            assert_eq!(leases(&site, &token).await.status, 503, "{provoked:?}");
+        }
+        let new = format!("new-{number}");
+        keystone.issue(&new, &["reader"], &Value::Null);
+        for token in ["ann", &new] {
+            let asked = keystone.asked(token);
+            assert_eq!(leases(&site, token).await.status, 200, "{provoked:?}");
+            assert_eq!(keystone.asked(token), asked + 1, "there is no outage: {provoked:?}");
+        }
+    }
+    assert_eq!(keystone.lock().logins, 1, "the service's own token is as good as before");
+    assert!(
+        keystone.asked("own") <= 1 + keystone.asked("ann"),
+        "few questions about the service's own token"
+    );
+}
+
+#[tokio::test]
+async fn tokens_that_keystone_does_not_answer_leave_places_to_others() {
+    let (site, keystone) = site(|settings| settings.validation.cache_time = Duration::ZERO).await;
+    assert_eq!(leases(&site, "ann").await.status, 200);
+    let site = Arc::new(site);
+    let hanging: Vec<_> = (0..20)
+        .map(|number| {
+            let token = format!("slow-{number}");
+            keystone.provoke(&token, Provoked::Hangs);
+            let site = Arc::clone(&site);
+            tokio::spawn(async move { leases(&site, &token).await.status })
+        })
+        .collect();
+    while keystone.lock().asked.keys().filter(|token| token.starts_with("slow")).count() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let other = ask_from([192, 0, 2, 2], &site, Method::GET, "/v1/leases", "root", &Value::Null).await;
+    assert_eq!(other.status, 200, "a new token of another address");
+    assert_eq!(leases(&site, "ann").await.status, 200, "a token of the same address that was valid before");
+    let slow = keystone.lock().asked.keys().filter(|token| token.starts_with("slow")).count();
+    assert_eq!(slow, 2, "half of the places");
+    assert!(hanging.iter().all(|request| !request.is_finished()));
+    hanging.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn an_outage_is_probed_with_the_services_own_token_only() {
+    let (site, keystone) = site(|settings| settings.validation.cache_time = Duration::ZERO).await;
+    assert_eq!(leases(&site, "ann").await.status, 200);
+    keystone.provoke("own", Provoked::Status(502));
+    keystone.provoke("odd", Provoked::Status(400));
+    assert_eq!(leases(&site, "odd").await.status, 503);
+    // The outage has begun: nothing that a client sends ends or prolongs it.
+    let asked = (keystone.asked("ann"), keystone.asked("odd"));
+    for _ in 0..20 {
+        assert_eq!(leases(&site, "ann").await.status, 200);
+        assert_eq!(leases(&site, "odd").await.status, 503);
+    }
+    assert_eq!((keystone.asked("ann"), keystone.asked("odd")), asked);
+    keystone.lock().provoked.remove("own");
+    while leases(&site, "root").await.status != 200 {
+        assert_eq!(leases(&site, "odd").await.status, 503);
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

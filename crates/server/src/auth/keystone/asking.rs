@@ -1,8 +1,9 @@
 //! Questions to Keystone that are under way: one for a token however many requests have it, so many at once, and so many
-//! that wait.
+//! that wait. Tokens that Keystone answers slowly take half of the places at most if one address sends them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{OnceCell, Semaphore};
 use tracing::Instrument;
@@ -12,10 +13,22 @@ use super::cache::Key;
 /// Most tokens that are asked about or wait for that.
 const MOST_WAITING: usize = 1024;
 
+/// Whose questions share half of the places: those of a network about tokens that were valid before, and those about
+/// other tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Sharer {
+    /// `None` if it isn't known.
+    pub network: Option<IpAddr>,
+    /// Whether the token was valid before.
+    pub was_valid: bool,
+}
+
 /// All questions that are under way.
 #[derive(Debug)]
 pub(super) struct Asking<T> {
+    at_once: usize,
     places: Arc<Semaphore>,
+    shares: Mutex<HashMap<Sharer, Weak<Semaphore>>>,
     cells: Mutex<HashMap<Key, Arc<OnceCell<T>>>>,
 }
 
@@ -39,24 +52,47 @@ impl<T> Drop for Part<'_, T> {
 impl<T: Clone + Send + 'static> Asking<T> {
     /// So many questions at once.
     pub(super) fn new(at_once: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(at_once.max(1))), cells: Mutex::default() }
+        let at_once = at_once.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            at_once,
+            places: Arc::new(Semaphore::new(at_once)),
+            shares: Mutex::default(),
+            cells: Mutex::default(),
+        }
     }
 
     /// Asks, or waits for the answer of who asks already. A question goes on to its end even if nobody waits for it any
     /// more, and has its place until then: Keystone works on it all the same. None if too many tokens are being asked
     /// about.
-    pub(super) async fn ask(&self, key: Key, ask: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    pub(super) async fn ask(
+        &self,
+        key: Key,
+        sharer: Sharer,
+        ask: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
         let part = self.part(key)?;
         let answer = part.cell.get_or_try_init(async || {
+            let own = self.share(sharer).acquire_owned().await.ok();
             let place = Arc::clone(&self.places).acquire_owned().await.ok();
             let asked = async move {
                 let answer = ask.await;
-                drop(place);
+                drop((own, place));
                 answer
             };
             tokio::spawn(asked.in_current_span()).await
         });
         answer.await.ok().cloned()
+    }
+
+    fn share(&self, sharer: Sharer) -> Arc<Semaphore> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = shares.get(&sharer).and_then(Weak::upgrade) {
+            return share;
+        }
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Semaphore::new(self.at_once.div_ceil(2)));
+        shares.insert(sharer, Arc::downgrade(&share));
+        share
     }
 
     fn part(&self, key: Key) -> Option<Part<'_, T>> {
@@ -84,6 +120,8 @@ mod tests {
 
     use super::*;
 
+    const SHARER: Sharer = Sharer { network: None, was_valid: false };
+
     #[tokio::test]
     async fn a_token_is_asked_about_once_however_many_requests_have_it() {
         let asking = Asking::new(2);
@@ -95,22 +133,26 @@ mod tests {
                 asked.fetch_add(1, Ordering::Relaxed)
             }
         };
-        let answers = join_all((0..100).map(|_| asking.ask([1; 32], ask()))).await;
+        let answers = join_all((0..100).map(|_| asking.ask([1; 32], SHARER, ask()))).await;
         assert!(answers.iter().all(|answer| *answer == Some(0)));
-        assert_eq!(asking.ask([1; 32], ask()).await, Some(1), "an answer is for those who waited for it");
+        assert_eq!(
+            asking.ask([1; 32], SHARER, ask()).await,
+            Some(1),
+            "an answer is for those who waited for it"
+        );
         assert!(asking.lock().is_empty());
     }
 
     #[tokio::test]
     async fn whoever_waits_asks_if_the_one_who_asked_goes_away_and_the_first_question_keeps_its_place() {
-        let asking = Asking::new(2);
+        let asking = Asking::new(4);
         let end = Arc::new(Notify::new());
         let ended = Arc::clone(&end);
-        let gone = asking.ask([1; 32], async move {
+        let gone = asking.ask([1; 32], SHARER, async move {
             ended.notified().await;
             1
         });
-        let waiting = asking.ask([1; 32], async { 2 });
+        let waiting = asking.ask([1; 32], SHARER, async { 2 });
         // The first is polled, and dropped.
         tokio::select! {
             biased;
@@ -119,9 +161,9 @@ mod tests {
         }
         assert_eq!(waiting.await, Some(2));
         assert!(asking.lock().is_empty(), "a question that nobody waits for is not kept");
-        assert_eq!(asking.places.available_permits(), 1, "it is still being asked");
+        assert_eq!(asking.places.available_permits(), 3, "it is still being asked");
         end.notify_one();
-        while asking.places.available_permits() < 2 {
+        while asking.places.available_permits() < 4 {
             tokio::task::yield_now().await;
         }
     }
@@ -145,8 +187,24 @@ mod tests {
             key[..8].copy_from_slice(&number.to_be_bytes());
             key
         };
-        let answers = join_all((0..MOST_WAITING + 5).map(|number| asking.ask(key(number), ask()))).await;
+        let answers =
+            join_all((0..MOST_WAITING + 5).map(|number| asking.ask(key(number), SHARER, ask()))).await;
         assert_eq!(answers.iter().filter(|answer| answer.is_none()).count(), 5);
-        assert_eq!(most.load(Ordering::Relaxed), 3);
+        assert_eq!(most.load(Ordering::Relaxed), 2, "of one address: half of them, rounded up");
+    }
+
+    #[tokio::test]
+    async fn slow_tokens_of_one_address_leave_places_to_others_and_to_tokens_that_were_valid() {
+        let asking = Asking::new(4);
+        let slow = [1, 2, 3].map(|number| asking.ask([number; 32], SHARER, std::future::pending::<u8>()));
+        let mut slow = std::pin::pin!(join_all(slow));
+        // They are polled, and take what they can.
+        assert!(futures::poll!(&mut slow).is_pending());
+        assert_eq!(asking.places.available_permits(), 2);
+        let other = Sharer { network: Some([192, 0, 2, 1].into()), ..SHARER };
+        assert_eq!(asking.ask([4; 32], other, async { 4 }).await, Some(4));
+        let known = Sharer { was_valid: true, ..SHARER };
+        assert_eq!(asking.ask([5; 32], known, async { 5 }).await, Some(5));
+        assert_eq!(asking.shares.lock().expect("no panic").len(), 2, "addresses are not remembered");
     }
 }

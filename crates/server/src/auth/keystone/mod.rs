@@ -2,7 +2,8 @@
 //!
 //! Keystone is asked what a token stands for; what it said is good for a short time ([`cache`]), which is how long a token
 //! that was revoked goes on. While Keystone cannot be reached, tokens that were valid go on for a time that is set, and all
-//! others are answered that the service is not available: they are neither let in nor called wrong.
+//! others are answered that the service is not available: they are neither let in nor called wrong. Whether it can be
+//! reached is found out with the service's own token ([`outage`]): an answer to a client's token concerns that client.
 //!
 //! Tokens are never kept: they are known by a hash with a key that only this process has.
 
@@ -18,17 +19,19 @@ use std::time::Duration;
 use ambient::{Clock, Ids, Stopwatch};
 use async_trait::async_trait;
 use axum::http::HeaderValue;
+use jiff::Timestamp;
 use leases::project::{ProjectId, UserId};
-use openstack::{ErrorKind, Interface, Named, Session, Token};
+use leases::text::quoted;
+use openstack::{Interface, Named, Session, Token};
 use ring::hmac;
 use secrecy::{ExposeSecret, SecretString};
 
-use self::asking::Asking;
+use self::asking::{Asking, Sharer};
 use self::cache::{Cache, CacheRules, Key, Known, Look, Moment, Refusal};
 use self::outage::Outage;
 use super::credentials::Asked;
 use super::credentials::Credentials;
-use super::failures::shown;
+use super::failures::{network, shown};
 use super::identity::{Authenticator, Denial, Identity, Names, Roles};
 use crate::config::{KeystoneConfig, TokenValidation};
 use crate::config_error::ConfigError;
@@ -39,8 +42,8 @@ use crate::unanswered::Unanswered;
 /// The type of this service in catalogs and access rules.
 const SERVICE: &str = "reservation";
 
-/// No token is longer, in bytes.
-const LONGEST: usize = 8192;
+/// Longest token, in bytes: Fernet tokens have some 200, JWS tokens up to 1,000. Keystone isn't asked about longer ones.
+const LONGEST: usize = 2048;
 
 /// Requests of one address that may wait for Keystone at once: others have the rest.
 const OF_ONE_ADDRESS: usize = 256;
@@ -73,6 +76,8 @@ struct Inner {
     key: hmac::Key,
     cache: Mutex<Cache>,
     outage: Mutex<Outage>,
+    /// Held by the request that probes Keystone.
+    probing: tokio::sync::Mutex<()>,
     checks: TokenChecks,
 }
 
@@ -109,6 +114,7 @@ impl Keystone {
             key: hmac::Key::new(hmac::HMAC_SHA256, &random),
             cache: Mutex::new(Cache::new(rules)),
             outage: Mutex::default(),
+            probing: tokio::sync::Mutex::default(),
             checks,
         };
         Ok(Self {
@@ -138,11 +144,11 @@ impl Keystone {
             .any(|role| ["service", "admin"].iter().any(|needed| role.eq_ignore_ascii_case(needed)))
         {
             let reason = "Keystone tells only users with the role service or admin what a token stands for";
-            tracing::warn!(user, roles = said.roles.join(","), reason, "service user without role");
+            tracing::warn!(user, roles = quoted(&said.roles.join(",")), reason, "service user without role");
         }
         match said.catalog.find(SERVICE, session.cloud().region.as_deref(), Interface::Public) {
-            Ok(endpoint) => tracing::info!(%endpoint, "catalog endpoint found"),
-            Err(reason) => tracing::warn!(reason, "catalog endpoint missing"),
+            Ok(endpoint) => tracing::info!(endpoint = quoted(endpoint.as_str()), "catalog endpoint found"),
+            Err(reason) => tracing::warn!(reason = quoted(&reason), "catalog endpoint missing"),
         }
     }
 
@@ -167,7 +173,7 @@ impl Keystone {
             Look::Stale(known) => Some(known),
             Look::Unknown => None,
         };
-        match self.ask(key, token, credentials.peer).await? {
+        match self.ask(key, token, credentials.peer, stale.is_some()).await? {
             Answer::Valid(known) => admit(&known, credentials.asked.as_ref()),
             Answer::Refused(refusal) => Err(denial(refusal)),
             Answer::None => match stale {
@@ -178,7 +184,13 @@ impl Keystone {
     }
 
     /// What Keystone says of a token, once for all requests that have it.
-    async fn ask(&self, key: Key, token: &SecretString, peer: Option<IpAddr>) -> Result<Answer, Denial> {
+    async fn ask(
+        &self,
+        key: Key,
+        token: &SecretString,
+        peer: Option<IpAddr>,
+        was_valid: bool,
+    ) -> Result<Answer, Denial> {
         let _waiting = match peer {
             None => None,
             Some(peer) => {
@@ -187,7 +199,8 @@ impl Keystone {
             }
         };
         let (inner, token) = (Arc::clone(&self.inner), token.clone());
-        let asked = self.asking.ask(key, async move { inner.ask(key, &token).await });
+        let sharer = Sharer { network: peer.map(network), was_valid };
+        let asked = self.asking.ask(key, sharer, async move { inner.ask(key, &token).await });
         // Its turn may be long in coming.
         let asked = tokio::time::timeout(self.inner.patience.saturating_mul(2), asked).await;
         Ok(asked.ok().flatten().unwrap_or(Answer::None))
@@ -197,51 +210,89 @@ impl Keystone {
 impl Inner {
     /// Asks Keystone, unless it is away, and keeps what it says.
     async fn ask(&self, key: Key, token: &SecretString) -> Answer {
-        if !self.outage().may_ask(self.since.elapsed()) {
+        if self.outage().is_on() && !self.available().await {
             return Answer::None;
         }
         // A token may be revoked while the answer is on its way.
         let asked_at = self.now();
-        let validated = openstack::validate(&self.session, token);
-        let said = match tokio::time::timeout(self.patience, validated).await {
-            Ok(Ok(said)) => Ok(said),
-            Ok(Err(error)) => Err((is_outage(&error), error.to_string())),
-            Err(_) => Err((true, format!("no answer within {} s", self.patience.as_secs_f32()))),
-        };
-        self.learn(key, asked_at, said)
+        let mut said = self.validate(token).await;
+        if let Err((status, _)) = said
+            && self.available().await
+            && status == Some(401)
+        {
+            // The service's own token was replaced meanwhile, if that was the reason.
+            said = self.validate(token).await;
+        }
+        match said {
+            Ok(said) => self.learn(key, asked_at, said),
+            Err((_, error)) => {
+                self.checks.failed();
+                tracing::warn!(error, "token not checked");
+                Answer::None
+            }
+        }
     }
 
-    /// Keeps what Keystone said, or that it said nothing.
-    fn learn(&self, key: Key, asked_at: Moment, said: Result<Option<Token>, (bool, String)>) -> Answer {
-        let now = self.now();
-        let said = match said {
-            Ok(said) => said,
-            Err((outage, error)) => {
-                self.checks.failed();
-                if !outage {
-                    tracing::warn!(error, "token not checked");
-                } else if self.outage().failed(now.steady) {
+    /// What Keystone says of a token, or the status of its answer, if there is one, and the reason.
+    async fn validate(&self, token: &SecretString) -> Result<Option<Token>, (Option<u16>, String)> {
+        match tokio::time::timeout(self.patience, openstack::validate(&self.session, token)).await {
+            Ok(said) => said.map_err(|error| (error.status(), error.to_string())),
+            Err(_) => Err((None, self.no_answer())),
+        }
+    }
+
+    /// Whether Keystone validates the service's own token, now or a moment ago. One request at a time asks; in an outage
+    /// the others don't wait for it.
+    async fn available(&self) -> bool {
+        let turn = self.probing.try_lock();
+        let _turn = match turn {
+            Ok(turn) => turn,
+            Err(_) if self.outage().is_on() => return false,
+            Err(_) => self.probing.lock().await,
+        };
+        if let Some(available) = self.outage().recent(self.since.elapsed()) {
+            return available;
+        }
+        let probed = tokio::time::timeout(self.patience, openstack::validate_own(&self.session)).await;
+        let probed =
+            probed.map_or_else(|_| Err(self.no_answer()), |said| said.map_err(|error| error.to_string()));
+        let now = self.since.elapsed();
+        match probed {
+            Ok(()) => {
+                if let Some(outage) = self.outage().answered(now) {
+                    tracing::info!(seconds = outage.as_secs(), "Keystone available again");
+                }
+                true
+            }
+            Err(error) => {
+                if self.outage().failed(now) {
                     tracing::error!(error, "Keystone unavailable");
                 }
-                return Answer::None;
+                false
             }
-        };
-        if let Some(outage) = self.outage().answered(now.steady) {
-            tracing::info!(seconds = outage.as_secs(), "Keystone available again");
         }
-        let Some(said) = said else {
-            self.checks.refused();
-            self.cache().refuse(key, Refusal::Unknown, now);
-            return Answer::Refused(Refusal::Unknown);
-        };
-        let Some(known) = known(said).map(Arc::new) else {
-            self.checks.refused();
-            self.cache().refuse(key, Refusal::Unscoped, now);
-            return Answer::Refused(Refusal::Unscoped);
-        };
-        self.checks.valid();
-        self.cache().accept(key, Arc::clone(&known), asked_at);
-        Answer::Valid(known)
+    }
+
+    fn no_answer(&self) -> String {
+        format!("no answer within {} s", self.patience.as_secs_f32())
+    }
+
+    /// Keeps what Keystone said.
+    fn learn(&self, key: Key, asked_at: Moment, said: Option<Token>) -> Answer {
+        let now = self.now();
+        let known = said.ok_or(Refusal::Unknown).and_then(|said| known(said, now.wall)).map(Arc::new);
+        match known {
+            Ok(known) => {
+                self.checks.valid();
+                self.cache().accept(key, Arc::clone(&known), asked_at);
+                Answer::Valid(known)
+            }
+            Err(refusal) => {
+                self.checks.refused();
+                self.cache().refuse(key, refusal, now);
+                Answer::Refused(refusal)
+            }
+        }
     }
 
     fn key_of(&self, token: &str) -> Key {
@@ -270,22 +321,6 @@ impl Authenticator for Keystone {
     }
 }
 
-/// Whether an error says that Keystone cannot be asked about any token, and not only about this one.
-fn is_outage(error: &openstack::Error) -> bool {
-    match error.kind {
-        ErrorKind::Status { status, .. } => [401, 403, 429, 502, 503, 504].contains(&status),
-        ErrorKind::Unreachable(_)
-        | ErrorKind::NoAnswer(_)
-        | ErrorKind::LoginRefused(_)
-        | ErrorKind::Secret(_)
-        | ErrorKind::NoEndpoint(_) => true,
-        ErrorKind::GenerationConflict(_)
-        | ErrorKind::InUse(_)
-        | ErrorKind::TooLong(_)
-        | ErrorKind::Malformed(_) => false,
-    }
-}
-
 fn denial(refusal: Refusal) -> Denial {
     match refusal {
         Refusal::Unknown => Denial::Wrong(WRONG),
@@ -306,11 +341,15 @@ fn admit(known: &Known, asked: Option<&Asked>) -> Result<Identity, Denial> {
     if allowed { Ok(known.identity.clone()) } else { Err(Denial::Forbidden(AGAINST_RULES)) }
 }
 
-/// What is to be kept of a token; none if it is for no project.
-fn known(said: Token) -> Option<Known> {
-    let project = said.project?;
+/// What is to be kept of a token. One without a user, without a project, or whose end has passed at `now` is refused,
+/// whatever Keystone says.
+fn known(said: Token, now: Timestamp) -> Result<Known, Refusal> {
+    if said.expires_at <= now || said.user.id.trim().is_empty() {
+        return Err(Refusal::Unknown);
+    }
+    let project = said.project.filter(|project| !project.id.trim().is_empty()).ok_or(Refusal::Unscoped)?;
     let names = Names { user: name(&said.user), project: name(&project) };
-    Some(Known {
+    Ok(Known {
         identity: Identity {
             user: UserId(said.user.id),
             project: ProjectId(project.id),
@@ -344,26 +383,44 @@ mod tests {
         Token::read(text.as_bytes()).expect("a token")
     }
 
+    fn before_its_end() -> Timestamp {
+        "2026-11-25T16:59:59Z".parse().expect("a time")
+    }
+
     const PROJECT: &str = r#", "project": {"id": "p1", "name": "web", "domain": {"name": "Default"}}"#;
 
     #[test]
     fn who_somebody_is_follows_from_identifiers_and_roles_are_those_of_keystone() {
-        let Identity { user, project, roles, names } = known(said(PROJECT)).expect("a project").identity;
+        let Identity { user, project, roles, names } =
+            known(said(PROJECT), before_its_end()).expect("a project").identity;
         assert_eq!((user.0.as_str(), project.0.as_str()), ("u1", "p1"));
         assert_eq!((names.user.as_str(), names.project.as_str()), ("ann@Physics", "web"));
         assert_eq!(roles.names().collect::<Vec<_>>(), ["member", "reader"]);
         let admin = Roles::exactly(["admin"]);
         assert!(admin.has("Admin") && !admin.has("member"), "which roles imply which Keystone says");
         for other in ["", r#", "domain": {"id": "d"}"#, r#", "system": {"all": true}"#] {
-            assert_eq!(known(said(other)), None, "{other}");
+            assert_eq!(known(said(other), before_its_end()), Err(Refusal::Unscoped), "{other}");
         }
+        for id in ["", " ", "\\t\\u00a0"] {
+            let project = format!(r#", "project": {{"id": "{id}", "name": "web"}}"#);
+            assert_eq!(known(said(&project), before_its_end()), Err(Refusal::Unscoped), "{id:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_whose_end_has_passed_or_that_is_of_nobody_is_refused_whatever_keystone_says() {
+        let end = "2026-11-25T17:00:00Z".parse().expect("a time");
+        assert_eq!(known(said(PROJECT), end), Err(Refusal::Unknown));
+        let mut nobody = said(PROJECT);
+        nobody.user.id = "  ".to_owned();
+        assert_eq!(known(nobody, before_its_end()), Err(Refusal::Unknown));
     }
 
     #[test]
     fn access_rules_are_obeyed_and_where_nobody_knows_what_is_asked_nothing_is_allowed() {
         let rules = r#", "application_credential": {"id": "c", "restricted": true, "access_rules":
             [{"id": "r", "service": "reservation", "method": "GET", "path": "/v1/leases"}]}"#;
-        let known = known(said(&format!("{PROJECT}{rules}"))).expect("a project");
+        let known = known(said(&format!("{PROJECT}{rules}")), before_its_end()).expect("a project");
         let asked = |method: &str, path: &str| Asked {
             method: method.parse().expect("a method"),
             path: path.to_owned(),

@@ -1,46 +1,42 @@
-//! Whether Keystone is asked while it cannot be reached: now and then, by one request, so that the others are answered at
-//! once. Decides only: times are given.
+//! Whether Keystone is away. Only a validation of the service's own token tells: what becomes of a client's token may be
+//! due to that token. Decides only: times are given.
 
 use std::time::Duration;
 
-/// How often it is tried.
+/// How long the outcome of a probe counts, so how often Keystone is probed at most.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// That Keystone cannot be reached, if so.
+/// The outcome of the last probe, and since when probes fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outage(Option<Since>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Since {
-    began: Duration,
-    next: Duration,
+pub(super) struct Outage {
+    began: Option<Duration>,
+    probed: Option<Duration>,
 }
 
 impl Outage {
-    /// Whether to ask at `now`. In an outage that is yes once in a while.
-    pub(super) fn may_ask(&mut self, now: Duration) -> bool {
-        match &mut self.0 {
-            None => true,
-            Some(since) if now < since.next => false,
-            Some(since) => {
-                since.next = now.saturating_add(PAUSE);
-                true
-            }
-        }
+    /// Whether the last probe failed.
+    pub(super) fn is_on(&self) -> bool {
+        self.began.is_some()
     }
 
-    /// Keystone could not be reached at `now`; whether that is new.
+    /// Whether Keystone is available, if it was probed a moment ago.
+    pub(super) fn recent(&self, now: Duration) -> Option<bool> {
+        let probed = self.probed.filter(|probed| now.saturating_sub(*probed) < PAUSE);
+        probed.map(|_| !self.is_on())
+    }
+
+    /// A probe failed at `now`; whether that begins an outage.
     pub(super) fn failed(&mut self, now: Duration) -> bool {
-        let next = now.saturating_add(PAUSE);
-        let began = self.0.map_or(now, |since| since.began);
-        let new = self.0.is_none();
-        self.0 = Some(Since { began, next });
-        new
+        self.probed = Some(now);
+        let begins = self.began.is_none();
+        self.began.get_or_insert(now);
+        begins
     }
 
-    /// Keystone has answered at `now`; how long it had not, if that ends an outage.
+    /// A probe was answered at `now`; the duration of the outage that it ends, if any.
     pub(super) fn answered(&mut self, now: Duration) -> Option<Duration> {
-        self.0.take().map(|since| now.saturating_sub(since.began))
+        self.probed = Some(now);
+        self.began.take().map(|began| now.saturating_sub(began))
     }
 }
 
@@ -49,16 +45,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_an_outage_one_request_asks_now_and_then() {
+    fn the_outcome_of_a_probe_counts_for_a_moment() {
         let at = Duration::from_secs;
         let mut outage = Outage::default();
-        assert!(outage.may_ask(at(0)) && outage.may_ask(at(0)));
+        assert_eq!((outage.is_on(), outage.recent(at(0))), (false, None));
+        assert_eq!(outage.answered(at(1)), None);
+        assert_eq!((outage.recent(at(2)), outage.recent(at(3))), (Some(true), None));
         assert!(outage.failed(at(5)));
-        assert!(!outage.failed(at(5)), "one that was asked at the same time");
-        assert!(!outage.may_ask(at(6)));
-        assert!(outage.may_ask(at(7)) && !outage.may_ask(at(7)), "one of them");
+        assert!(outage.is_on() && !outage.failed(at(7)), "it goes on");
+        assert_eq!((outage.recent(at(8)), outage.recent(at(9))), (Some(false), None));
         assert_eq!(outage.answered(at(9)), Some(at(4)));
-        assert_eq!(outage.answered(at(9)), None);
-        assert!(outage.may_ask(at(9)));
+        assert_eq!((outage.is_on(), outage.recent(at(10))), (false, Some(true)));
     }
 }
