@@ -21,8 +21,26 @@ use crate::connections::Places;
 const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
 /// What became of an attempt to push a notification.
-const DELIVERED: &str = "delivered";
-const FAILED: &str = "failed";
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Push {
+    Delivered,
+    /// It is tried again.
+    Failed,
+    /// The listener rejects it; it is passed over.
+    Refused,
+}
+
+impl Push {
+    const ALL: [Self; 3] = [Self::Delivered, Self::Failed, Self::Refused];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
@@ -127,8 +145,8 @@ impl Metrics {
         let pushes = Family::<PushLabels, Counter>::default();
         // All are there from the beginning: what was never counted cannot be seen to have risen.
         for &listener in listeners {
-            for outcome in [DELIVERED, FAILED] {
-                drop(pushes.get_or_create(&PushLabels { listener, outcome }));
+            for push in Push::ALL {
+                drop(pushes.get_or_create(&PushLabels { listener, outcome: push.name() }));
             }
         }
         registry.register(
@@ -171,9 +189,8 @@ impl Metrics {
     }
 
     /// Counts an attempt to push a notification.
-    pub fn pushed(&self, listener: &'static str, delivered: bool) {
-        let outcome = if delivered { DELIVERED } else { FAILED };
-        self.pushes.get_or_create(&PushLabels { listener, outcome }).inc();
+    pub fn pushed(&self, listener: &'static str, push: Push) {
+        self.pushes.get_or_create(&PushLabels { listener, outcome: push.name() }).inc();
     }
 
     /// Counts a notification of a cloud's services.

@@ -9,6 +9,8 @@ use service::ServiceError;
 use store::Notification;
 use thiserror::Error;
 
+use crate::message_bus::PublishError;
+
 /// Who is told of everything that happens.
 #[async_trait]
 pub(crate) trait Listener: fmt::Debug + Send + Sync {
@@ -32,12 +34,12 @@ pub(crate) enum TellError {
     #[error("the listener answers {0}")]
     Refused(StatusCode),
     /// The message bus does not take it.
-    #[error("broker {broker} {what}")]
+    #[error("broker {broker} {error}")]
     Broker {
         /// Which of its brokers.
         broker: String,
         /// What that has done.
-        what: String,
+        error: PublishError,
     },
     /// What is to be sent cannot be written.
     #[error("the notification cannot be written: {0}")]
@@ -45,4 +47,16 @@ pub(crate) enum TellError {
     /// The store does not work.
     #[error(transparent)]
     Service(#[from] ServiceError),
+}
+
+impl TellError {
+    /// Whether the listener rejects this notification, and not the service or everything: the same one is likely to be
+    /// rejected again.
+    pub(crate) fn is_rejection(&self) -> bool {
+        match self {
+            Self::Refused(status) => [400, 413, 415, 422].contains(&status.as_u16()),
+            Self::Broker { error, .. } => matches!(error, PublishError::Rejected(_)),
+            Self::NoAnswer(_) | Self::Json(_) | Self::Service(_) => false,
+        }
+    }
 }

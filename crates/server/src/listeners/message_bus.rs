@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use super::listener::{Listener, TellError};
 use crate::config::{LEAST_PAUSE, MessageBusConfig};
 use crate::config_error::ConfigError;
-use crate::message_bus::{MessageBus, Publishing, Queues, Route, check_names, wrong};
+use crate::message_bus::{MessageBus, PublishError, Publishing, Queues, Route, check_names, wrong};
 
 /// Its name.
 pub(super) const NAME: &str = "message_bus";
@@ -81,7 +81,7 @@ impl Publisher {
         next: usize,
         id: &str,
         body: &[u8],
-    ) -> Result<(), String> {
+    ) -> Result<(), PublishError> {
         let session = match session {
             Some(session) if session.is_open() => session,
             // None yet, or its broker has ended it since, as at a restart.
@@ -113,14 +113,14 @@ impl Listener for Publisher {
             tokio::time::timeout(self.timeout, self.publish(session, *next, &id, body.as_bytes())).await;
         let failed = match published {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(what)) => what,
-            Err(_) => format!("has not taken the message in {:?}", self.timeout),
+            Ok(Err(error)) => error,
+            Err(_) => format!("has not taken the message in {:?}", self.timeout).into(),
         };
         // What it still says would be taken for an answer to the next message; and another broker may be well.
         *session = None;
         let broker = self.bus.broker(*next).to_string();
         *next = next.wrapping_add(1);
-        Err(TellError::Broker { broker, what: failed })
+        Err(TellError::Broker { broker, error: failed })
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! How far a listener has been told is in the store, and moves on when it has taken a notification; so after a crash, a
 //! lost answer or an outage it is told again, under the same identifier, and nothing is left out. While it takes none,
-//! the rest waits, in the store and not in the service. Of several services that share a store one tells.
+//! the rest waits, in the store and not in the service. One that the listener rejects by itself, as too long for example,
+//! is passed over after [`ATTEMPTS`], so that no notification keeps the later ones from the listener. Of several services
+//! that share a store one tells.
 
 mod listener;
 mod message_bus;
@@ -13,7 +15,10 @@ use std::time::Duration;
 use ambient::Stopwatch;
 use futures::future::join_all;
 use jiff::SignedDuration;
-use service::Service;
+use leases::project::{ProjectId, UserId};
+use leases::text::quoted;
+use service::{Caller, Service};
+use store::Notification;
 use tokio::sync::watch;
 
 pub(crate) use self::listener::Listener;
@@ -22,7 +27,7 @@ use self::message_bus::Publisher;
 use self::webhook::Webhook;
 use crate::config::Config;
 use crate::config_error::ConfigError;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Push};
 
 /// What listeners are called in the store and in metrics.
 pub(crate) const NAMES: [&str; 2] = [webhook::NAME, message_bus::NAME];
@@ -39,6 +44,27 @@ const BATCH: u32 = 100;
 /// The longest pause before a listener is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
+/// Attempts to tell a listener of a notification that it rejects. They are counted in memory: a restart, or another service
+/// that takes over, counts anew.
+const ATTEMPTS: u32 = 3;
+
+/// How far a listener has been told, and what it rejects.
+#[derive(Default)]
+struct Progress {
+    told: Option<u64>,
+    /// The number of a notification, and how often it was rejected.
+    rejected: (u64, u32),
+}
+
+impl Progress {
+    /// Counts a rejection; whether it was the last attempt.
+    fn reject(&mut self, number: u64) -> bool {
+        let count = if self.rejected.0 == number { self.rejected.1.saturating_add(1) } else { 1 };
+        self.rejected = (number, count);
+        count >= ATTEMPTS
+    }
+}
+
 /// The listeners that the settings name. Nobody is told anything yet.
 pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError> {
     let mut listeners: Vec<Box<dyn Listener>> = Vec::new();
@@ -54,17 +80,20 @@ pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError>
 /// Tells a listener everything, forever.
 async fn tell_all(listener: &dyn Listener, service: &Service, metrics: &Metrics) {
     let mut pause = listener.first_pause();
-    let mut told = None;
+    let mut progress = Progress::default();
     loop {
-        match tell_next(listener, service, metrics, &mut told).await {
-            Ok(()) => pause = listener.first_pause(),
-            Err(error) => {
-                metrics.pushed(listener.name(), false);
-                let (listener, seconds) = (listener.name(), pause.as_secs_f64());
-                tracing::warn!(listener, %error, seconds, "notification not delivered, retrying");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
+        let told = progress.told;
+        let outcome = tell_next(listener, service, metrics, &mut progress).await;
+        // However many notifications fail or are passed over, each begins with a short pause.
+        if outcome.is_ok() || progress.told != told {
+            pause = listener.first_pause();
+        }
+        if let Err(error) = outcome {
+            metrics.pushed(listener.name(), Push::Failed);
+            let (listener, seconds) = (listener.name(), pause.as_secs_f64());
+            tracing::warn!(listener, %error, seconds, "notification not delivered, retrying");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }
@@ -74,31 +103,57 @@ async fn tell_next(
     listener: &dyn Listener,
     service: &Service,
     metrics: &Metrics,
-    told: &mut Option<u64>,
+    progress: &mut Progress,
 ) -> Result<(), TellError> {
     if !service.notifications().lead(listener.name(), TERM).await? {
-        *told = None;
+        progress.told = None;
         tokio::time::sleep(PATIENCE).await;
         return Ok(());
     }
-    let last = match *told {
+    let last = match progress.told {
         Some(last) => last,
         None => service.notifications().delivered(listener.name()).await?,
     };
-    *told = Some(last);
+    progress.told = Some(last);
     // Not for longer than the term: it has to be prolonged.
     let _ = tokio::time::timeout(PATIENCE, service.notifications().wait_after(last)).await;
     let since = Stopwatch::start();
     for notification in service.notifications().after(last, BATCH).await? {
-        listener.tell(&notification).await?;
-        metrics.pushed(listener.name(), true);
-        *told = Some(notification.number);
+        match listener.tell(&notification).await {
+            Ok(()) => metrics.pushed(listener.name(), Push::Delivered),
+            Err(error) if error.is_rejection() && progress.reject(notification.number) => {
+                record_refusal(listener, service, &notification, &error).await?;
+                metrics.pushed(listener.name(), Push::Refused);
+            }
+            Err(error) => return Err(error),
+        }
+        progress.told = Some(notification.number);
         service.notifications().set_delivered(listener.name(), notification.number).await?;
         if since.elapsed() > PATIENCE {
             break;
         }
     }
     Ok(())
+}
+
+/// Logs that a notification is passed over, and enters it into the audit log.
+async fn record_refusal(
+    listener: &dyn Listener,
+    service: &Service,
+    notification: &Notification,
+    error: &TellError,
+) -> Result<(), TellError> {
+    let (name, number, reason) = (listener.name(), notification.number, quoted(&error.to_string()));
+    tracing::error!(
+        listener = name,
+        number,
+        event = notification.content.event_type,
+        reason,
+        "notification refused"
+    );
+    let caller =
+        Caller { user: UserId(String::new()), project: ProjectId(String::new()), request_id: String::new() };
+    Ok(service.audit().note(&caller, "notification.refuse", &format!("{name} {number}: {reason}")).await?)
 }
 
 /// Tells listeners of what happens, until `stop` becomes true. What is under way then is given up, and told again after

@@ -27,7 +27,11 @@ pub(super) enum Answer {
     NotTaken,
     /// There is no queue for it.
     Returned,
-    Closed(String),
+    Closed {
+        /// The reply code of AMQP.
+        code: u16,
+        reason: String,
+    },
 }
 
 /// What brokers say, as it comes.
@@ -85,7 +89,7 @@ impl Line {
     /// What was done, or why not in the broker's own words, if it refused.
     pub fn done<T>(&mut self, result: Result<T, Error>) -> Result<T, String> {
         result.map_err(|error| match self.answers.try_recv() {
-            Ok(Answer::Closed(reason)) => reason,
+            Ok(Answer::Closed { reason, .. }) => reason,
             _ => said(error),
         })
     }
@@ -126,7 +130,8 @@ impl Told {
 #[async_trait]
 impl ConnectionCallback for Told {
     async fn close(&mut self, _: &Connection, close: Close) -> Result<(), Error> {
-        self.tell(Answer::Closed(format!("closes the connection: {}", close.reply_text()))).await;
+        let reason = format!("closes the connection: {}", close.reply_text());
+        self.tell(Answer::Closed { code: close.reply_code(), reason }).await;
         Ok(())
     }
 
@@ -143,12 +148,13 @@ impl ConnectionCallback for Told {
 #[async_trait]
 impl ChannelCallback for Told {
     async fn close(&mut self, _: &Channel, close: CloseChannel) -> Result<(), Error> {
-        self.tell(Answer::Closed(format!("refuses: {}", close.reply_text()))).await;
+        let reason = format!("refuses: {}", close.reply_text());
+        self.tell(Answer::Closed { code: close.reply_code(), reason }).await;
         Ok(())
     }
 
     async fn cancel(&mut self, _: &Channel, _: Cancel) -> Result<(), Error> {
-        self.tell(Answer::Closed("has deleted the queue".to_owned())).await;
+        self.tell(Answer::Closed { code: 0, reason: "has deleted the queue".to_owned() }).await;
         Ok(())
     }
 

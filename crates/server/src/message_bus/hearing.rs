@@ -69,7 +69,7 @@ impl Hearing {
                     return Ok(Message { tag, body: message.content.unwrap_or_default() });
                 }
                 said = self.line.answers.recv() => {
-                    let Some(Answer::Closed(reason)) = said else { return Err(ENDED.to_owned()) };
+                    let Some(Answer::Closed { reason, .. }) = said else { return Err(ENDED.to_owned()) };
                     return Err(reason);
                 }
                 () = tokio::time::sleep(CHECK) => if !self.line.is_open() {

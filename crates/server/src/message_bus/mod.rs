@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 
 use self::amqp::Line;
 pub(crate) use self::hearing::Hearing;
-pub(crate) use self::publishing::{Publishing, Queues, Route};
+pub(crate) use self::publishing::{PublishError, Publishing, Queues, Route};
 use self::transport_url::{Broker, LONGEST_NAME, TransportUrl};
 use crate::certificates::authorities;
 use crate::config::MessageBusConfig;

@@ -7,6 +7,7 @@ use amqprs::channel::{
     QueueDeclareArguments,
 };
 use amqprs::{BasicProperties, DELIVERY_MODE_PERSISTENT, FieldTable, ShortStr};
+use thiserror::Error;
 
 use super::amqp::{Answer, Line, said};
 
@@ -24,6 +25,34 @@ pub(crate) struct Queues {
 pub(crate) struct Route<'a> {
     pub exchange: &'a str,
     pub queue: &'a str,
+}
+
+/// Reply codes of a broker that closes a channel because of the message: 311 is content too large; 406 is a failed
+/// precondition, which RabbitMQ answers to messages beyond `max_message_size`.
+const REJECTIONS: [u16; 2] = [311, 406];
+
+/// Why a message was not published.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(crate) enum PublishError {
+    /// The broker rejects this message.
+    #[error("{0}")]
+    Rejected(String),
+    /// The broker takes none at present.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<String> for PublishError {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
+impl PublishError {
+    /// Of a channel that was closed with that code after a message was sent.
+    fn from_close(code: u16, reason: String) -> Self {
+        if REJECTIONS.contains(&code) { Self::Rejected(reason) } else { Self::Failed(reason) }
+    }
 }
 
 /// A channel whose messages are confirmed.
@@ -52,7 +81,7 @@ impl Publishing {
         queues: Queues,
         id: &str,
         body: Vec<u8>,
-    ) -> Result<(), String> {
+    ) -> Result<(), PublishError> {
         if !self.declared.contains(route.queue) {
             self.declare(route, queues).await?;
             self.declared.insert(route.queue.to_owned());
@@ -66,13 +95,14 @@ impl Publishing {
             .finish();
         let arguments = BasicPublishArguments::new(route.exchange, route.queue).mandatory(true).finish();
         self.line.channel.basic_publish(properties, body, arguments).await.map_err(said)?;
-        match self.line.answers.recv().await {
-            Some(Answer::Taken) => Ok(()),
-            Some(Answer::NotTaken) => Err("has not taken the message".to_owned()),
-            Some(Answer::Returned) => Err(format!("has no queue {} any more", route.queue)),
-            Some(Answer::Closed(reason)) => Err(reason),
-            None => Err("has closed the connection".to_owned()),
-        }
+        let failed = match self.line.answers.recv().await {
+            Some(Answer::Taken) => return Ok(()),
+            Some(Answer::NotTaken) => "has not taken the message".to_owned(),
+            Some(Answer::Returned) => format!("has no queue {} any more", route.queue),
+            Some(Answer::Closed { code, reason }) => return Err(PublishError::from_close(code, reason)),
+            None => "has closed the connection".to_owned(),
+        };
+        Err(failed.into())
     }
 
     /// Makes the exchange and the queue if they are not there. Those that are may be of another kind than the settings
@@ -108,4 +138,21 @@ fn arguments(queues: Queues) -> FieldTable {
         arguments.insert(name, "quorum".into());
     }
     arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_rejects_a_message_or_takes_none_at_present() {
+        let close = |code| PublishError::from_close(code, "reason".to_owned());
+        for code in [311, 406] {
+            assert_eq!(close(code), PublishError::Rejected("reason".to_owned()), "{code}");
+        }
+        // Not now, not this user, no such exchange, a frame that cannot be read, an error of the broker's.
+        for code in [0, 313, 320, 402, 403, 404, 405, 501, 504, 506, 541] {
+            assert_eq!(close(code), PublishError::Failed("reason".to_owned()), "{code}");
+        }
+    }
 }

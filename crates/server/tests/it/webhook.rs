@@ -17,8 +17,8 @@ use crate::site::{Site, hosts_lease};
 /// What the listener does with a request that it has read.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
-    /// Says that it broke down.
-    Fails,
+    /// Answers with that status.
+    Answers(u16),
     /// Says so too late.
     Lags,
 }
@@ -54,7 +54,7 @@ async fn take(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> Stat
     let manner = desk.plan.lock().expect("no panic").pop_front();
     match manner {
         None => StatusCode::NO_CONTENT,
-        Some(Manner::Fails) => StatusCode::INTERNAL_SERVER_ERROR,
+        Some(Manner::Answers(status)) => StatusCode::from_u16(status).expect("a status"),
         Some(Manner::Lags) => {
             std::future::pending::<()>().await;
             StatusCode::NO_CONTENT
@@ -95,15 +95,20 @@ fn push(site: &Site) -> (watch::Sender<bool>, JoinHandle<()>) {
 }
 
 async fn make(site: &Site, name: &str) {
-    let mut body = hosts_lease(1, 1, "2030-01-01 20:00", "2030-01-01 21:00");
+    make_on(site, name, 1).await;
+}
+
+async fn make_on(site: &Site, name: &str, day: usize) {
+    let (start, end) = (format!("2030-01-{day:02} 20:00"), format!("2030-01-{day:02} 21:00"));
+    let mut body = hosts_lease(1, 1, &start, &end);
     body["name"] = json!(name);
     site.post("/v1/leases", &body).await.ok(201);
 }
 
 #[tokio::test]
 async fn a_listener_that_fails_and_lags_is_told_everything_in_order_and_nobody_else_waits() {
-    use Manner::{Fails, Lags};
-    let mut listener = Listener::start(&[Fails, Fails, Lags]).await;
+    use Manner::{Answers, Lags};
+    let mut listener = Listener::start(&[Answers(500), Answers(500), Lags]).await;
     let site = listener.site().await;
     site.add_hosts(3).await;
     let _push = push(&site);
@@ -156,7 +161,7 @@ async fn pushing_goes_on_where_it_was_when_it_stopped() {
 
 #[tokio::test]
 async fn pushes_are_counted() {
-    let mut listener = Listener::start(&[Manner::Fails]).await;
+    let mut listener = Listener::start(&[Manner::Answers(500)]).await;
     let site = listener.site().await;
     site.add_hosts(1).await;
     make(&site, "a").await;
@@ -171,5 +176,59 @@ async fn pushes_are_counted() {
         let line =
             format!("allot_notification_pushes_total{{listener=\"webhook\",outcome=\"{outcome}\"}} 1\n");
         assert!(metrics.contains(&line), "{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn a_notification_that_is_rejected_three_times_is_recorded_and_passed_over() {
+    let rejections = [400, 413, 415, 422];
+    let mut plan: Vec<Manner> = rejections.iter().flat_map(|status| [Manner::Answers(*status); 3]).collect();
+    // Other failures in between are no rejections.
+    plan.extend([413, 503, 413, 401, 422].map(Manner::Answers));
+    let mut listener = Listener::start(&plan).await;
+    let site = listener.site().await;
+    site.add_hosts(1).await;
+    for name in 0..6 {
+        make_on(&site, &name.to_string(), name + 1).await;
+    }
+    let _push = push(&site);
+    let mut told = Vec::new();
+    while told.last().is_none_or(|name| name != "5") {
+        let notification = listener.next().await.notification;
+        told.push(notification["payload"]["name"].as_str().expect("a name").to_owned());
+    }
+    let count = |name: &str| told.iter().filter(|told| *told == name).count();
+    assert_eq!(["0", "1", "2", "3", "4", "5"].map(count), [3, 3, 3, 3, 5, 1]);
+    let audit = site.get("/v1/audit?action=notification.refuse").await.ok(200);
+    let found: Vec<&str> = audit["audit"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|entry| entry["object_id"].as_str())
+        .collect();
+    assert_eq!(found.len(), 5, "{audit}");
+    assert!(found[4].starts_with("webhook ") && found[4].contains("answers 400"), "{found:?}");
+    let metrics = site.get("/metrics").await.text;
+    let figure = "allot_notification_pushes_total{listener=\"webhook\",outcome=\"refused\"} 5\n";
+    assert!(metrics.contains(figure), "{metrics}");
+}
+
+#[tokio::test]
+async fn every_other_failure_waits_and_is_tried_again() {
+    let statuses = [401, 403, 404, 408, 429, 500, 502, 503, 301];
+    let four = |status: &u16| [*status, *status, *status, *status, 204].map(Manner::Answers);
+    let plan: Vec<Manner> = statuses.iter().flat_map(four).collect();
+    let mut listener = Listener::start(&plan).await;
+    let site = listener.site().await;
+    site.add_hosts(1).await;
+    for name in 0..statuses.len() {
+        make_on(&site, &name.to_string(), name + 1).await;
+    }
+    let _push = push(&site);
+    for name in 0..statuses.len() {
+        for attempt in 0..5 {
+            let told = listener.next().await.notification;
+            assert_eq!(told["payload"]["name"], name.to_string(), "attempt {attempt}");
+        }
     }
 }
