@@ -1,6 +1,10 @@
 //! Answers to questions about clusters: each is a process of the program's own, as the commands `allot hbal`, `drain`,
 //! `whatif` and `fit` are, so that the answers are the same, and whatever somebody sends costs a bounded share of the
 //! machine: processor time, memory, what is written. When the client leaves, the process ends.
+//!
+//! There are two lanes. Short bodies are computed first, in places of their own, each for a [`SLICE`]; a question that
+//! takes more starts again in the lane of long bodies, so that no question keeps quick ones waiting. In each lane a
+//! project has a share of the queue, so that the users of one project can't fill it.
 
 pub(crate) mod fleet;
 
@@ -12,7 +16,8 @@ use std::time::Duration;
 use api::v1::{AskedCluster, PlacementQuestion, PlacementRequest};
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use leases::text::Quoted;
+use leases::project::{ProjectId, UserId};
+use leases::text::{Quoted, quoted};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit, setpriority_process};
 use serde::de::IgnoredAny;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -24,8 +29,25 @@ use crate::error::ApiError;
 use crate::rate::Client;
 use crate::unanswered::{Asked, Unanswered};
 
-/// So many questions are taken on at once, for each that is computed: the others wait.
+/// Questions of the long lane that are taken on, for each that is computed at once: the others wait. So many of them may
+/// be of one project.
 const TAKEN_ON: usize = 8;
+const TAKEN_ON_OF_PROJECT: usize = 2;
+
+/// Bodies with fewer bytes are of the short lane.
+const SHORT_BYTES: u64 = 100_000;
+
+/// Questions of the short lane that are taken on, those of one project, and those that are computed at once.
+const SHORT_TAKEN_ON: usize = 64;
+const SHORT_TAKEN_ON_OF_PROJECT: usize = 16;
+const SHORT_AT_ONCE: usize = 4;
+
+/// Time and memory (MiB) that a question has in the short lane.
+const SLICE: Duration = Duration::from_secs(1);
+const SLICE_MEMORY_MIB: u32 = 256;
+
+/// A question may take so many times its processor time, from when it is computed to its end.
+const WALL_FACTOR: u32 = 3;
 
 /// Most bytes of an answer.
 const MOST_ANSWERED: u64 = 16 << 20;
@@ -35,23 +57,63 @@ const MOST_COMPLAINED: u64 = 1 << 16;
 /// Requests for leases come first.
 const NICENESS: i32 = 10;
 
-/// How long a process may take beyond its processor time: a named cluster is asked over the network.
-const PATIENCE: Duration = Duration::from_secs(90);
-
 /// Who may ask now, and what is computed.
 #[derive(Debug)]
 pub(crate) struct Placement {
     config: PlacementConfig,
     /// One question of each user.
     by_user: Arc<Unanswered>,
+    short: Lane,
+    long: Lane,
+}
+
+/// A queue, and the places where its questions are computed.
+#[derive(Debug)]
+struct Lane {
+    by_project: Arc<Unanswered>,
     taken_on: Arc<Semaphore>,
     computed: Semaphore,
 }
 
+/// A question's place in the queue of a lane.
+struct Queued {
+    _of_project: Arc<Asked>,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl Lane {
+    fn new(taken_on: usize, of_project: usize, at_once: usize) -> Self {
+        Self {
+            by_project: Unanswered::new(of_project),
+            taken_on: Arc::new(Semaphore::new(taken_on)),
+            computed: Semaphore::new(at_once),
+        }
+    }
+
+    fn queue(&self, project: &ProjectId) -> Result<Queued, ApiError> {
+        let of_all = Arc::clone(&self.taken_on).try_acquire_owned().ok();
+        // All users of the project are one.
+        let project = Client::User(UserId(String::new()), project.clone());
+        let queued = self.by_project.ask(project).zip(of_all);
+        let queued = queued.map(|(of_project, of_all)| Queued { _of_project: of_project, _of_all: of_all });
+        queued.ok_or_else(ApiError::too_many_at_once)
+    }
+}
+
 /// A question that is taken on, until it is dropped.
 pub(crate) struct TakenOn {
+    project: ProjectId,
+    is_short: bool,
+    queued: Queued,
     _own: Arc<Asked>,
-    _of_all: OwnedSemaphorePermit,
+}
+
+/// What a process may take.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// From its start to its end.
+    wall: Duration,
+    memory_mib: u32,
 }
 
 impl Placement {
@@ -60,8 +122,8 @@ impl Placement {
         Self {
             config,
             by_user: Unanswered::new(1),
-            taken_on: Arc::new(Semaphore::new(at_once * TAKEN_ON)),
-            computed: Semaphore::new(at_once),
+            short: Lane::new(SHORT_TAKEN_ON, SHORT_TAKEN_ON_OF_PROJECT, SHORT_AT_ONCE),
+            long: Lane::new(at_once * TAKEN_ON, at_once * TAKEN_ON_OF_PROJECT, at_once),
         }
     }
 
@@ -75,12 +137,14 @@ impl Placement {
         self.config.cluster_bytes
     }
 
-    /// Takes a question on before it is read, so that what waits is bounded; refuses if too many are.
-    pub fn take_on(&self, client: Client) -> Result<TakenOn, ApiError> {
-        let of_all = Arc::clone(&self.taken_on).try_acquire_owned().ok();
-        let taken_on = self.by_user.ask(client).zip(of_all);
-        let taken_on = taken_on.map(|(own, of_all)| TakenOn { _own: own, _of_all: of_all });
-        taken_on.ok_or_else(ApiError::too_many_at_once)
+    /// Takes a question on before it is read, so that what waits is bounded; refuses if too many are. `bytes` is the
+    /// length of its body as it is declared, `None` if it isn't.
+    pub fn take_on(&self, user: UserId, project: ProjectId, bytes: Option<u64>) -> Result<TakenOn, ApiError> {
+        let client = Client::User(user, project.clone());
+        let own = self.by_user.ask(client).ok_or_else(ApiError::too_many_at_once)?;
+        let is_short = bytes.is_some_and(|bytes| bytes < SHORT_BYTES);
+        let queued = if is_short { &self.short } else { &self.long }.queue(&project)?;
+        Ok(TakenOn { project, is_short, queued, _own: own })
     }
 
     /// The answer: a JSON document, as the command prints it.
@@ -88,6 +152,7 @@ impl Placement {
         &self,
         question: PlacementQuestion,
         request: &PlacementRequest,
+        mut taken_on: TakenOn,
     ) -> Result<Bytes, ApiError> {
         let Some(program) = &self.config.program else {
             let message = "This service answers no questions about clusters";
@@ -105,7 +170,38 @@ impl Placement {
             }
             AskedCluster::Rapi(_) => format!("--master=file://{}", directory.path().display()),
         };
-        let Ok(_turn) = self.computed.acquire().await else { return Err(ApiError::internal()) };
+        let bounds = Bounds { wall: self.wall(), memory_mib: self.config.memory_mib };
+        if taken_on.is_short {
+            let slice = Bounds { wall: SLICE, memory_mib: bounds.memory_mib.min(SLICE_MEMORY_MIB) };
+            let Ok(turn) = self.short.computed.acquire().await else { return Err(ApiError::internal()) };
+            let ended =
+                self.run(Self::command(program, question, request, &source, &directory), slice).await?;
+            drop(turn);
+            match ended {
+                Some(ended) if ended.signal.is_none() => {
+                    return self.read(question, request, &directory, Some(ended));
+                }
+                _ => taken_on.queued = self.long.queue(&taken_on.project)?,
+            }
+        }
+        let Ok(_turn) = self.long.computed.acquire().await else { return Err(ApiError::internal()) };
+        let ended = self.run(Self::command(program, question, request, &source, &directory), bounds).await?;
+        self.read(question, request, &directory, ended)
+    }
+
+    /// Time of a question from when it is computed to its end.
+    fn wall(&self) -> Duration {
+        self.config.compute_time.saturating_mul(WALL_FACTOR)
+    }
+
+    /// The command that answers the question.
+    fn command(
+        program: &Path,
+        question: PlacementQuestion,
+        request: &PlacementRequest,
+        source: &str,
+        directory: &Described,
+    ) -> Command {
         let mut command = Command::new(program);
         command.arg0("allot").arg(question.command()).arg("--json").arg(source).args(&request.options);
         if question == PlacementQuestion::Balance {
@@ -119,29 +215,33 @@ impl Placement {
         // Otherwise the program's allocator has a gigabyte from the beginning, which the bound of its memory counts.
         command.env("MIMALLOC_ARENA_EAGER_COMMIT", "0");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs a command to its end, or to that of its time: then there is no outcome.
+    async fn run(&self, mut command: Command, bounds: Bounds) -> Result<Option<Ended>, ApiError> {
         let child = command.spawn().map_err(|error| {
-            tracing::error!(%error, program = %program.display(), "a question about a cluster was not begun");
+            let program = command.as_std().get_program().display();
+            tracing::error!(%error, %program, "a question about a cluster was not begun");
             ApiError::internal()
         })?;
-        self.limit(&child)?;
-        let time = self.config.compute_time * 4 + PATIENCE;
-        let ended = tokio::time::timeout(time, listen(child)).await;
-        let ended = ended.unwrap_or_else(|_| Ok(Ended::of_signal(Signal::XCPU))).map_err(|error| {
+        self.limit(&child, bounds)?;
+        let ended = tokio::time::timeout(bounds.wall, listen(child)).await;
+        ended.ok().transpose().map_err(|error| {
             tracing::error!(%error, "a question about a cluster broke off");
             ApiError::internal()
-        })?;
-        self.read(question, request, &directory, ended)
+        })
     }
 
     /// Bounds what the process may take. It begins with as little as to be loaded meanwhile.
-    fn limit(&self, child: &Child) -> Result<(), ApiError> {
+    fn limit(&self, child: &Child, bounds: Bounds) -> Result<(), ApiError> {
         let process = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         // One that has ended already needs none.
         let Some(process) = process else { return Ok(()) };
         let both = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
         let seconds = self.config.compute_time.as_secs().max(1);
         let time = Rlimit { current: Some(seconds), maximum: Some(seconds + 1) };
-        let memory = both(u64::from(self.config.memory_mib.max(16)) << 20);
+        let memory = both(u64::from(bounds.memory_mib.max(16)) << 20);
         let limits = [
             (Resource::Cpu, time),
             (Resource::Data, memory),
@@ -162,27 +262,30 @@ impl Placement {
         Ok(())
     }
 
-    /// What came of it.
+    /// What came of it; `None` if its time was over.
     fn read(
         &self,
         question: PlacementQuestion,
         request: &PlacementRequest,
         directory: &Described,
-        ended: Ended,
+        ended: Option<Ended>,
     ) -> Result<Bytes, ApiError> {
         let bad = |message: String| ApiError::new(StatusCode::BAD_REQUEST, message);
         let setting = |error: ApiError, name: &str| {
             error.adding_hint(Some(format!("the operator's setting is placement.{name}")))
         };
+        let too_long = [Signal::XCPU, Signal::KILL].map(|signal| Some(signal.as_raw()));
+        let ended = ended.filter(|ended| !too_long.contains(&ended.signal));
+        let Some(ended) = ended else {
+            let seconds = self.config.compute_time.as_secs();
+            let wall = self.wall().as_secs();
+            let message = format!(
+                "The question takes more than {seconds} s of computing, or {wall} s in all: ask about fewer nodes or \
+                 instances, or for fewer moves"
+            );
+            return Err(setting(bad(message), "compute_time"));
+        };
         if let Some(signal) = ended.signal {
-            if signal == Signal::XCPU.as_raw() || signal == Signal::KILL.as_raw() {
-                let seconds = self.config.compute_time.as_secs();
-                let message = format!(
-                    "The question takes more than {seconds} s of computing: ask about fewer nodes or instances, or for \
-                     fewer moves"
-                );
-                return Err(setting(bad(message), "compute_time"));
-            }
             if signal == Signal::ABORT.as_raw() {
                 let mib = self.config.memory_mib;
                 return Err(setting(
@@ -205,7 +308,7 @@ impl Placement {
             && complaint.contains("failed to load data")
         {
             // Where it is and what it answered is the operator's.
-            tracing::warn!(cluster = name, error = complaint, "a named cluster was not read");
+            tracing::warn!(cluster = name, error = quoted(&complaint), "a named cluster was not read");
             let message = format!("The cluster {} cannot be read at present", Quoted(name));
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message));
         }
@@ -253,12 +356,6 @@ struct Ended {
     signal: Option<i32>,
 }
 
-impl Ended {
-    fn of_signal(signal: Signal) -> Self {
-        Self { said: Vec::new(), complained: Vec::new(), signal: Some(signal.as_raw()) }
-    }
-}
-
 /// Reads what a process says until it ends.
 async fn listen(mut child: Child) -> std::io::Result<Ended> {
     use std::os::unix::process::ExitStatusExt;
@@ -286,4 +383,39 @@ fn complaint(said: &[u8], directory: &Path) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !odd(line));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix("Error: ").unwrap_or(line)).collect();
     lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placement() -> Placement {
+        Placement::new(PlacementConfig::default())
+    }
+
+    fn ask(placement: &Placement, number: usize, project: &str, bytes: Option<u64>) -> Option<TakenOn> {
+        placement.take_on(UserId(number.to_string()), ProjectId(project.to_owned()), bytes).ok()
+    }
+
+    #[test]
+    fn long_bodies_of_many_users_leave_the_queue_of_short_ones_alone() {
+        let placement = placement();
+        let bytes = |number: usize| [None, Some(SHORT_BYTES), Some(8 << 20)][number % 3];
+        let long: Vec<_> =
+            (0..16).filter_map(|user| ask(&placement, user, &user.to_string(), bytes(user))).collect();
+        assert_eq!(long.len(), TAKEN_ON);
+        assert!(ask(&placement, 20, "p", Some(SHORT_BYTES - 1)).is_some_and(|taken_on| taken_on.is_short));
+    }
+
+    #[test]
+    fn users_of_one_project_have_a_share_of_each_queue() {
+        let placement = placement();
+        let own: Vec<_> = (0..100).filter_map(|user| ask(&placement, user, "p", None)).collect();
+        assert_eq!(own.len(), TAKEN_ON_OF_PROJECT);
+        let short: Vec<_> = (100..200).filter_map(|user| ask(&placement, user, "p", Some(10))).collect();
+        assert_eq!(short.len(), SHORT_TAKEN_ON_OF_PROJECT);
+        assert!(ask(&placement, 200, "q", None).is_some() && ask(&placement, 201, "q", Some(10)).is_some());
+        drop((own, short));
+        assert!(ask(&placement, 202, "p", None).is_some());
+    }
 }

@@ -492,7 +492,7 @@ settings! {
     "placement.compute_time" "DURATION" => server.placement.compute_time as Seconds;
     /// How much memory a question may take, in MiB
     "placement.memory" "N" => server.placement.memory_mib;
-    /// How many questions are computed at once; eight times as many are taken on, one of each user
+    /// How many questions with long bodies are computed at once; eight times as many are taken on, one of each user
     "placement.at_once" "N" => server.placement.at_once;
 
     /// What is logged: error, warn, info, debug or trace, or by module, as info,service=debug

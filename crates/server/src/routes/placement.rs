@@ -8,6 +8,7 @@ use api::v1::{
     PlacementRequest, WhatifQuestion,
 };
 use axum::Json;
+use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -17,7 +18,6 @@ use crate::error::ApiError;
 use crate::extract::Body;
 use crate::placement::fleet;
 use crate::policy::Rule;
-use crate::rate::Client;
 
 /// The clusters that the operator has named.
 #[utoipa::path(
@@ -73,8 +73,9 @@ async fn answer(
 ) -> Result<Response, ApiError> {
     session.allow(app, Rule::PlacementPost)?;
     let placement = &app.inner.placement;
-    let user = Client::User(session.identity.user.clone(), session.identity.project.clone());
-    let _taken_on = placement.take_on(user)?;
+    let bytes = request.body().size_hint().exact();
+    let taken_on =
+        placement.take_on(session.identity.user.clone(), session.identity.project.clone(), bytes)?;
     let body = Body::read(request, app, placement.cluster_bytes()).await?;
     let mut read = PlacementRequest::read(question, body.passing()?, &app.inner.config.limits.parts)?;
     drop(body);
@@ -88,7 +89,7 @@ async fn answer(
         }
         AskedCluster::Text(_) | AskedCluster::Rapi(_) => {}
     }
-    let document = placement.answer(question, &read).await?;
+    let document = placement.answer(question, &read, taken_on).await?;
     let mut answer = format!("{{\"{}\":", question.name()).into_bytes();
     answer.extend_from_slice(document.trim_ascii_end());
     answer.push(b'}');

@@ -181,6 +181,72 @@ async fn a_user_asks_one_question_at_once_and_others_wait_their_turn() {
     assert_eq!(other.await.expect("no panic").ok(200), json!({"drain": {}}));
 }
 
+/// A site with 40 members, each of a project of their own: `m0`, `m1` and so on.
+async fn site_of_many(placement: PlacementConfig) -> std::sync::Arc<Site> {
+    let entry = |name: String| json!({"sha256": server::hash_token(&name.as_str().into()), "user": name, "project": name, "roles": ["member"]});
+    let tokens: Vec<_> = (0..40).map(|number| entry(format!("m{number}"))).collect();
+    let file = TempFile::new("yaml", &json!({"tokens": tokens}).to_string());
+    let config = Config { auth: crate::site::by_tokens(&file), placement, ..Config::default() };
+    std::sync::Arc::new(Site::with(config, None).await)
+}
+
+#[tokio::test]
+async fn a_short_question_is_answered_while_long_ones_are_computed_and_wait() {
+    let gate = TempFile::new("gate", "");
+    let script =
+        "[ $(wc -c < cluster.data) -lt 100000 ] || while [ -e GATE ]; do sleep 0.02; done; echo '{}'";
+    let (config, _script) = answering(&script.replace("GATE", &gate.0.display().to_string()));
+    let site = site_of_many(config).await;
+    let ask = |number: usize, bytes: usize| {
+        let site = std::sync::Arc::clone(&site);
+        let body = json!({"text": "x".repeat(bytes), "nodes": ["n1", "n2", "n3"]});
+        tokio::spawn(
+            async move { site.send_as(&format!("m{number}"), Method::POST, PATH, Some(&body)).await },
+        )
+    };
+    let long: Vec<_> = (0..16).map(|number| ask(number, 200_000)).collect();
+    while long.iter().filter(|asked| asked.is_finished()).count() < 8 {
+        tokio::task::yield_now().await;
+    }
+    for number in 20..30 {
+        assert_eq!(ask(number, 1000).await.expect("no panic").ok(200), json!({"drain": {}}));
+    }
+    assert_eq!(long.iter().filter(|asked| asked.is_finished()).count(), 8, "the others are still taken on");
+    drop(gate);
+    let mut statuses = Vec::new();
+    for asked in long {
+        statuses.push(asked.await.expect("no panic").status.as_u16());
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [[200; 8], [429; 8]].concat());
+}
+
+#[tokio::test]
+async fn a_short_question_that_takes_long_makes_place_for_others_and_is_answered_all_the_same() {
+    let gate = TempFile::new("gate", "");
+    let script = "grep -q slow cluster.data && while [ -e GATE ]; do sleep 0.02; done; echo '{}'";
+    let (config, _script) = answering(&script.replace("GATE", &gate.0.display().to_string()));
+    let site = site_of_many(config).await;
+    let ask = |number: usize, text: &'static str| {
+        let site = std::sync::Arc::clone(&site);
+        let body = json!({"text": text, "nodes": ["n1"]});
+        tokio::spawn(
+            async move { site.send_as(&format!("m{number}"), Method::POST, PATH, Some(&body)).await },
+        )
+    };
+    let slow: Vec<_> = (0..8).map(|number| ask(number, "slow")).collect();
+    // Until all places are taken.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(ask(20, "quick").await.expect("no panic").ok(200), json!({"drain": {}}));
+    assert!(slow.iter().all(|asked| !asked.is_finished()), "they are in the long lane");
+    drop(gate);
+    for asked in slow {
+        assert_eq!(asked.await.expect("no panic").ok(200), json!({"drain": {}}));
+    }
+}
+
 #[tokio::test]
 async fn a_service_without_the_program_says_so() {
     let site = Site::open().await;

@@ -308,7 +308,7 @@ impl Drop for TempFile {
 }
 
 /// That everybody has to show a token of the file.
-fn by_tokens(file: &TempFile) -> AuthConfig {
+pub fn by_tokens(file: &TempFile) -> AuthConfig {
     AuthConfig {
         methods: vec![AuthMethod::Tokens],
         tokens_file: Some(file.0.clone()),
