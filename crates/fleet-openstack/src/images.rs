@@ -4,6 +4,7 @@
 use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::{GuestId, HostId, ReservationId};
 use leases::plan::{GuestOwner, Place};
+use leases::text::quoted;
 
 use crate::OpenStackFleet;
 use crate::ids::parse_uuid;
@@ -80,7 +81,7 @@ impl OpenStackFleet {
                 Err(error @ FleetError::Refused(_)) => Stage::Failed(error),
                 Err(error @ FleetError::Unavailable(_)) => {
                     if work.said.as_ref() != Some(&error) {
-                        tracing::warn!(server = server.id, %error, "image of a server has to wait");
+                        tracing::warn!(server = quoted(&server.id), %error, "image of a server has to wait");
                     }
                     work.said = Some(error);
                     return true;
@@ -131,7 +132,8 @@ impl OpenStackFleet {
         let project = &server.tenant_id;
         if image.owner != *project && !self.cloud.give_image(&image.id, project).await? {
             let reason = "Glance does not let the service give it away";
-            tracing::warn!(image = image.id, project, reason, "image stays in the service's project");
+            let (image, project) = (quoted(&image.id), quoted(project));
+            tracing::warn!(image, project, reason, "image stays in the service's project");
         }
         Ok(())
     }

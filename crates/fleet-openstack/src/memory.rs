@@ -6,6 +6,7 @@ use fleet::{Fences, OperationKey};
 use jiff::Timestamp;
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
+use leases::text::quoted;
 
 use crate::imaging::Imaging;
 use crate::moves::Moves;
@@ -60,7 +61,7 @@ impl Memory {
         let unclear: BTreeSet<String> = unclear.into_iter().map(|other| other.hostname).collect();
         for host in unclear.difference(&self.said) {
             let reason = "another hypervisor has the same number or the same compute service";
-            tracing::warn!(host, reason, "host left out");
+            tracing::warn!(host = quoted(host), reason, "host left out");
         }
         self.said = unclear;
         let names = |hypervisor: &Hypervisor| Names {

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::{GuestId, HostId};
 use leases::plan::{GuestOwner, Place};
+use leases::text::quoted;
 
 use crate::ids::parse_uuid;
 use crate::moves::Way;
@@ -47,10 +48,15 @@ impl OpenStackFleet {
         for migration in late.filter(|migration| migration.user_id.as_ref() == Some(&own)) {
             let server = &migration.instance_uuid;
             let time = format!("{longest:#}");
-            tracing::warn!(server, migration = migration.id, time, "live migration too slow");
+            tracing::warn!(
+                server = quoted(server),
+                migration = migration.id,
+                time,
+                "live migration too slow"
+            );
             // One that cannot be aborted hides nothing of all the others.
             if let Err(error) = self.cloud.abort_migration(server, migration.id).await {
-                tracing::warn!(server, %error, "live migration not aborted");
+                tracing::warn!(server = quoted(server), %error, "live migration not aborted");
             }
         }
         Ok(())
@@ -109,7 +115,7 @@ impl OpenStackFleet {
                 && let Err(error) = self.cloud.confirm_migration(&server.id).await
             {
                 self.memory().moves.not_confirmed(guest);
-                tracing::warn!(server = server.id, %error, "migration not confirmed");
+                tracing::warn!(server = quoted(&server.id), %error, "migration not confirmed");
             }
             server.host = Some(from.to_owned());
             under_way.push(migration);

@@ -1,5 +1,5 @@
-//! Text that clients wrote, where a person reads it: how much of it an error quotes, which characters of it are never
-//! printed as they are, and how they are written instead.
+//! Text that clients or other services wrote, where a person reads it: how much of it an error or the log quotes, which
+//! characters of it are never printed as they are, and how they are written instead.
 
 use std::fmt::{self, Write};
 
@@ -19,7 +19,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// The text as an error quotes it.
+/// The text as an error or a log line quotes it.
 pub fn quoted(text: &str) -> String {
     Quoted(text).to_string()
 }

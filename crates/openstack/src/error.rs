@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// Most characters of a service's message that are quoted.
-const QUOTED: usize = 300;
+const QUOTED: usize = 250;
 
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -76,7 +76,7 @@ struct CheckLabels {
 pub(crate) struct TokenChecks(Family<CheckLabels, Counter>);
 
 impl TokenChecks {
-    const OUTCOMES: [&'static str; 4] = ["cached", "valid", "refused", "failed"];
+    const OUTCOMES: [&'static str; 5] = ["cached", "valid", "refused", "unchecked", "failed"];
 
     fn new() -> Self {
         let this = Self::default();
@@ -105,7 +105,12 @@ impl TokenChecks {
         self.count("refused");
     }
 
-    /// Keystone did not answer.
+    /// Keystone gave no usable answer to a client's token.
+    pub fn unchecked(&self) {
+        self.count("unchecked");
+    }
+
+    /// Keystone did not validate the service's own token.
     pub fn failed(&self) {
         self.count("failed");
     }
@@ -164,7 +169,7 @@ impl Metrics {
         let help = "Requests whose password or token was wrong, or tried too often";
         registry.register("logins_failed", help, failed_logins.clone());
         let token_checks = TokenChecks::new();
-        let help = "Tokens of the cloud's Keystone: known already, valid, refused, or not checked since it did not answer";
+        let help = "Tokens of the cloud's Keystone: known already, valid, refused, or not checked; failed are validations of the service's own";
         registry.register("keystone_tokens", help, token_checks.0.clone());
         registry.register_collector(Box::new(OfService(Arc::downgrade(service))));
         registry.register_collector(Box::new(OfConnections(Arc::clone(places))));

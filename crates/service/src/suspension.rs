@@ -10,6 +10,7 @@ use fleet::{FleetError, Keeper, Machine};
 use jiff::SignedDuration;
 use leases::ids::HostId;
 use leases::plan::{GuestOwner, Observed, ObservedHost, Place};
+use leases::text::quoted;
 use store::{Commit, Origin, StoreError};
 
 use crate::clock_watch::{Belonging, Watch};
@@ -184,7 +185,7 @@ impl Service {
                     watch.accept(now);
                 }
                 drop(progress);
-                tracing::warn!(user = caller.user.0, "clock accepted");
+                tracing::warn!(user = quoted(&caller.user.0), "clock accepted");
                 "clock.accept"
             }
             Acceptable::Fleet => {
@@ -197,7 +198,7 @@ impl Service {
                 }
                 self.in_time(self.parts.fleet.set_up()).await?;
                 self.progress().belonging = Belonging::Belongs;
-                tracing::warn!(user = caller.user.0, "fleet accepted");
+                tracing::warn!(user = quoted(&caller.user.0), "fleet accepted");
                 "fleet.accept"
             }
         };

@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use leases::text::quoted;
 
 use crate::app::{App, LoginFailure, Session};
 use crate::auth::{self, Authentication, Credentials, Denial, Identity, Names};
@@ -88,13 +89,13 @@ pub(crate) fn refuse(
 /// Who sends the request, for all that is logged of it.
 fn record(identity: &Identity) {
     let span = tracing::Span::current();
-    span.record("user", identity.user.0.as_str()).record("project", identity.project.0.as_str());
+    span.record("user", quoted(&identity.user.0)).record("project", quoted(&identity.project.0));
     let Names { user, project } = &identity.names;
     for (field, name, id) in
         [("user_name", user, &identity.user.0), ("project_name", project, &identity.project.0)]
     {
         if !name.is_empty() && name != id {
-            span.record(field, name.as_str());
+            span.record(field, quoted(name));
         }
     }
 }

@@ -6,6 +6,7 @@ use axum::http::header::DATE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
+use leases::text::quoted;
 use tracing::Instrument;
 use tracing::field::Empty;
 
@@ -26,8 +27,19 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
     let path = shown_path(&route, request.uri().path());
     let peer = peer(request.extensions()).map(|peer| peer.to_string()).unwrap_or_default();
     let (user, project, user_name, project_name) = (Empty, Empty, Empty, Empty);
+    let shown_method = quoted(method.as_str());
     let span = tracing::info_span!(
-        "request", id, global, %method, route, path, peer, user, user_name, project, project_name
+        "request",
+        id,
+        global,
+        method = shown_method,
+        route,
+        path,
+        peer,
+        user,
+        user_name,
+        project,
+        project_name
     );
     request.extensions_mut().insert(RequestId(id.clone()));
     let mut response = next.run(request).instrument(span.clone()).await;

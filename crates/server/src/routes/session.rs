@@ -134,7 +134,8 @@ pub(crate) async fn begin(
             SessionError::TooLong(_) => malformed(&error.to_string()),
             SessionError::Sealing => ApiError::internal(),
         })?;
-    tracing::info!(user = identity.user.0, project = identity.project.0, "session started");
+    let (user, project) = (quoted(&identity.user.0), quoted(&identity.project.0));
+    tracing::info!(user, project, "session started");
     let mut response =
         (StatusCode::CREATED, Json(shown(&access, &identity, login.name(), Some(until)))).into_response();
     let lasts = authentication.sessions.lifetime().as_secs();

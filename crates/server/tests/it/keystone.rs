@@ -544,6 +544,31 @@ async fn names_are_logged_beside_identifiers_and_tokens_never() {
 }
 
 #[tokio::test]
+async fn identifiers_and_names_that_are_too_long_are_logged_in_part() {
+    let (site, keystone) = site(|_| ()).await;
+    let long = |letter: &str| letter.repeat(700);
+    let user = json!({"id": long("u"), "name": long("n"), "domain": {"name": long("d")}});
+    let project = json!({"id": long("p"), "name": long("m"), "domain": {"name": long("e")}});
+    keystone.issue("long", &[&long("r"), "reader"], &json!({"user": user, "project": project}));
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
+    let logging = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
+    leases(&site, "long").await.ok(200);
+    let method = Method::from_bytes(long("X").as_bytes()).expect("a method");
+    assert_eq!(ask(&site, method, "/v1/leases", "long", &Value::Null).await.status, 405);
+    let body = json!({"token": "long"});
+    let begun = ask(&site, Method::POST, "/v1/session", "", &body).await;
+    assert!([201, 400].contains(&begun.status.as_u16()), "{}", begun.text);
+    drop(logging);
+    let text = log.text();
+    assert!(text.contains("(700 characters)"), "{text}");
+    for letter in ["u", "n", "d", "p", "m", "e", "r", "X"] {
+        assert!(!text.contains(&letter.repeat(256)), "{letter}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn tokens_of_a_file_are_nothing_to_keystone() {
     let keystone = Keystone::default();
     let tokens = tokens_file();

@@ -226,7 +226,7 @@ impl Inner {
         match said {
             Ok(said) => self.learn(key, asked_at, said),
             Err((_, error)) => {
-                self.checks.failed();
+                self.checks.unchecked();
                 tracing::warn!(error, "token not checked");
                 Answer::None
             }
@@ -265,6 +265,7 @@ impl Inner {
                 true
             }
             Err(error) => {
+                self.checks.failed();
                 if self.outage().failed(now) {
                     tracing::error!(error, "Keystone unavailable");
                 }
