@@ -9,6 +9,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::extra_specs::MAX_LENGTH;
+use crate::text::as_written;
 
 /// Hosts that are taken to fail together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +49,7 @@ impl FailureDomain {
 
 impl fmt::Display for FailureDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(&as_written(self.name()))
     }
 }
 
@@ -59,7 +60,7 @@ impl FromStr for FailureDomain {
         match name.trim() {
             "host" => Ok(Self::Host),
             "" => Err(FailureDomainError::Name),
-            name if name.chars().count() > MAX_LENGTH => Err(FailureDomainError::Name),
+            name if as_written(name).chars().count() > MAX_LENGTH => Err(FailureDomainError::Name),
             name => Ok(Self::Place(name.to_owned())),
         }
     }

@@ -83,6 +83,7 @@ pub mod terms;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod unseen;
 pub mod usage;
 pub mod window;
 pub mod work;

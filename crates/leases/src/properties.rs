@@ -8,6 +8,7 @@ use crate::attributes::Attribute;
 use crate::extra_specs::{ExtraSpecs, MAX_LENGTH, MAX_SPECS};
 use crate::failure_domain::FailureDomain;
 use crate::host::Host;
+use crate::text::as_written;
 
 /// What hosts must be like. What is absent is not asked for.
 ///
@@ -116,7 +117,7 @@ impl ImageProperties {
     pub fn new(properties: impl IntoIterator<Item = (String, String)>) -> Result<Self, ImageError> {
         let mut read = BTreeMap::new();
         for (name, value) in properties {
-            let longest = name.chars().count().max(value.chars().count());
+            let longest = as_written(&name).chars().count().max(value.chars().count());
             read.insert(name, value);
             if longest > MAX_LENGTH || read.len() > MAX_SPECS {
                 return Err(ImageError::TooLarge);
@@ -128,6 +129,12 @@ impl ImageProperties {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The same about properties of other names.
+    #[must_use]
+    pub fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
+        Self(self.0.iter().map(|(name, value)| (rename(name), value.clone())).collect())
     }
 
     /// Names and values.

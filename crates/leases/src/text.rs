@@ -19,6 +19,15 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+/// Follows a name of a property that its author may not see ([`crate::unseen`]). Clients can't send it: control characters
+/// are refused.
+pub(crate) const MARK: char = '\u{1}';
+
+/// A text as its author wrote it: without marks.
+pub fn as_written(text: &str) -> String {
+    text.replace(MARK, "")
+}
+
 /// The text as an error or a log line quotes it.
 pub fn quoted(text: &str) -> String {
     Quoted(text).to_string()

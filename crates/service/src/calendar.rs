@@ -195,6 +195,12 @@ impl<'a> CalendarView<'a> {
         }
     }
 
+    /// Whether a host has the property and it isn't hidden: to those who may not see it, it is like one that no host has.
+    pub fn is_shown(self, property: &str) -> bool {
+        let has = |host: &Host| host.property(property).is_some();
+        !self.is_hidden(property) && self.service.state().inventory.hosts().any(has)
+    }
+
     /// Whether the property is hidden from lists, or has projects as values.
     pub fn is_hidden(self, property: &str) -> bool {
         let hidden = self.service.state().properties.get(property).is_some_and(|property| property.private);

@@ -15,6 +15,7 @@ use leases::offer::{OfferKind, kept_free};
 use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
 use leases::terms::{ReservationTerms, Terms};
+use leases::text::as_written;
 use leases::work::Budget;
 use store::encoding::requirement_json;
 use store::{Commit, LeaseRecord, Wording, Write};
@@ -374,16 +375,19 @@ fn reworded(
         match (asked, offered) {
             (ReservationTerms::Hosts(asked), ReservationTerms::Hosts(offered)) => {
                 if asked.resource != offered.resource {
-                    words.resource_properties = Some(requirement_json(&offered.resource).to_string());
+                    words.resource_properties =
+                        Some(requirement_json(&offered.resource.renamed(&as_written)).to_string());
                 }
                 if asked.hypervisor != offered.hypervisor {
-                    words.hypervisor_properties = Some(requirement_json(&offered.hypervisor).to_string());
+                    words.hypervisor_properties =
+                        Some(requirement_json(&offered.hypervisor.renamed(&as_written)).to_string());
                 }
             }
             (ReservationTerms::Instances(asked), ReservationTerms::Instances(offered))
                 if asked.requirement != offered.requirement =>
             {
-                words.resource_properties = Some(requirement_json(&offered.requirement).to_string());
+                words.resource_properties =
+                    Some(requirement_json(&offered.requirement.renamed(&as_written)).to_string());
             }
             _ => {}
         }

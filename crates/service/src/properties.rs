@@ -6,7 +6,7 @@ use leases::admission::{Changes, TermsChange};
 use leases::host::Host;
 use leases::properties::PropertyChange;
 use leases::terms::{ReservationTerms, Terms};
-use leases::text::{Quoted, quoted_list};
+use leases::text::{Quoted, as_written, quoted_list};
 
 use crate::hosts::Hosts;
 use crate::types::Property;
@@ -53,6 +53,7 @@ impl Hosts<'_> {
 
 /// That no host has a property of that name, and which there are instead.
 fn in_words(name: &str, there: &[String]) -> String {
+    let name = &as_written(name);
     let near = |field: &&str| difference(name, field) * NEARLY <= field.len();
     let fields = Host::FIELDS.into_iter().filter(near);
     let mut known: Vec<&str> = there.iter().map(String::as_str).chain(fields).collect();

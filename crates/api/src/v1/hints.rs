@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use leases::hints::{GroupPolicy, Hint, HintRules, Hints, Location, MAX_NAMED, OtherLeases};
 use leases::ids::{GuestId, LeaseId};
 use leases::requirement::Requirement;
+use leases::text::as_written;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::encoding::requirement_json;
@@ -46,7 +47,8 @@ impl SchedulerHints {
             others.iter().flat_map(|others| &others.leases).map(ToString::to_string).collect()
         };
         (!hints.is_empty()).then(|| Self {
-            query: (hints.query != Requirement::NONE).then(|| requirement_json(&hints.query).to_string()),
+            query: (hints.query != Requirement::NONE)
+                .then(|| requirement_json(&hints.query.renamed(&as_written)).to_string()),
             host: hints.hosts.iter().cloned().collect(),
             same_host: leases(&hints.same_host),
             different_host: leases(&hints.different_host),

@@ -8,6 +8,7 @@ use leases::lease as domain;
 use leases::plan::Prepared;
 use leases::reason::{for_operator, for_owner};
 use leases::terms::{Affinity, BeforeEndAction, ReservationTerms, SlotsTerms};
+use leases::text::as_written;
 use serde::{Deserialize, Serialize};
 use store::LeaseRecord;
 use utoipa::ToSchema;
@@ -378,7 +379,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
 }
 
 fn owned<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
-    texts.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    texts.map(|(key, value)| (as_written(key), value.to_owned())).collect()
 }
 
 fn event_of(record: &LeaseRecord, event: &domain::Event) -> Event {

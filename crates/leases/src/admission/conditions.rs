@@ -13,6 +13,7 @@ use crate::properties::{CPU_RATIO, DISK_RATIO, ImageProperties, RAM_RATIO};
 use crate::requirement::Requirement;
 use crate::resources::Resources;
 use crate::terms::{HostsTerms, ReservationTerms, Terms};
+use crate::text::as_written;
 use crate::work::Budget;
 
 /// The capability that keeps a host for some projects: their identifiers, separated by commas.
@@ -78,7 +79,7 @@ fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)>
     let specs = &asked.properties.extra_specs;
     let key = specs.unjudged(&applied).next()?;
     let judge = specs.judges(key).first()?;
-    Some((format!("the extra spec {key}"), of_judge(*judge)))
+    Some((format!("the extra spec {}", as_written(key)), of_judge(*judge)))
 }
 
 /// Whether the filter looks at anything that is asked for: one that does not lets all hosts pass.

@@ -31,6 +31,7 @@ pub use self::judge::Judge;
 use crate::attributes::Attribute;
 use crate::host::Host;
 use crate::resources::{Resources, is_resource_class};
+use crate::text::as_written;
 
 /// What a spec asks about.
 #[derive(Clone, Debug)]
@@ -79,7 +80,7 @@ impl ExtraSpecs {
         let mut read = Self::default();
         let mut values = 0;
         for (key, value) in specs {
-            if key.chars().count() > MAX_LENGTH || value.chars().count() > MAX_LENGTH {
+            if as_written(&key).chars().count() > MAX_LENGTH || value.chars().count() > MAX_LENGTH {
                 return Err(ExtraSpecError::TooLong);
             }
             let meaning = read.meaning(&key, &value)?;
@@ -160,6 +161,29 @@ impl ExtraSpecs {
             (key.clone(), value.to_owned())
         });
         Self::new(specs).ok()
+    }
+
+    /// The same about properties of other names.
+    #[must_use]
+    pub fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
+        let mut specs = self.clone();
+        specs.specs = self
+            .specs
+            .iter()
+            .map(|(key, spec)| {
+                let mut spec = spec.clone();
+                let (Meaning::Property { name, .. } | Meaning::Aggregate { name, .. }) = &mut spec.meaning
+                else {
+                    return (key.clone(), spec);
+                };
+                // What stands before the name ends with the first colon.
+                let scope = key.find(':').map_or(0, |colon| colon + 1);
+                let (scope, rest) = (&key[..scope], &key[scope + name.len()..]);
+                *name = rename(name);
+                (format!("{scope}{name}{rest}"), spec)
+            })
+            .collect();
+        specs
     }
 
     /// Whether nothing is asked for.

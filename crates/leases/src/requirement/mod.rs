@@ -268,6 +268,21 @@ impl Requirement {
         }
     }
 
+    /// The same about properties of other names.
+    #[must_use]
+    pub fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
+        let Some(node) = self.node.as_deref() else { return Self::NONE };
+        let each = |parts: &[Self]| parts.iter().map(|part| part.renamed(rename)).collect();
+        let node = match node {
+            Node::Compare(operator, name, value) => Node::Compare(*operator, rename(name), value.clone()),
+            Node::In(name, values) => Node::In(rename(name), values.clone()),
+            Node::And(parts) => Node::And(each(parts)),
+            Node::Or(parts) => Node::Or(each(parts)),
+            Node::Not(part) => Node::Not(Box::new(part.renamed(rename))),
+        };
+        Self { node: Some(Arc::new(node)), ..self.clone() }
+    }
+
     /// The properties that it names, so that one in use is not changed under a lease.
     pub fn names(&self) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();

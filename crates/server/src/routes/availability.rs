@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use leases::window::Window;
 use serde_json::{Map, Value, json};
 
-use super::lease_view::usable_flavors;
+use super::lease_view::{mark_unseen, usable_flavors};
 use super::usage::period::{backwards, instant};
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -55,7 +55,8 @@ pub(crate) async fn show(
     let length = options.parsed("duration", read_length)?;
     let asked = reservation(&options)?;
     let flavors = usable_flavors(&app, &session, asked["flavor_id"].as_str().into_iter()).await?;
-    let asked = read_asked(&asked, &|id| flavors.get(id).cloned())?;
+    let mut asked = read_asked(&asked, &|id| flavors.get(id).cloned())?;
+    mark_unseen(&app, &session, |unseen| unseen.mark_reservation(&mut asked));
     let resource_type = asked.resource_type();
     let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
     let found = async move { service.calendar().availability(&project, &asked, within, length).await };

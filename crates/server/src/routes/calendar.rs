@@ -195,7 +195,7 @@ fn group(
     let open = match name {
         POOL_PROPERTY => sees_pools,
         "availability_zone" => true,
-        _ => !Host::FIELDS.contains(&name) && !app.service().calendar().is_hidden(name),
+        _ => !Host::FIELDS.contains(&name) && app.service().calendar().is_shown(name),
     };
     if viewer.all_hosts || open {
         return Ok(Some(name.to_owned()));

@@ -19,7 +19,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use store::LeaseRecord;
 
-use super::lease_view::{target, unknown_properties};
+use super::lease_view::{mark_unseen, target, unknown_properties};
 use super::paging::{Paging, Part};
 use super::visible::{Find, Visible};
 use super::{leases, project_to_list};
@@ -192,7 +192,8 @@ pub(crate) async fn add_hosts(
     Visible(pool): Visible<PoolToChange>,
     request: Body,
 ) -> Result<Json<LeasePoolBody>, ApiError> {
-    let MoreHosts { count, extra_specs } = MoreHosts::read(&request.json()?)?;
+    let MoreHosts { count, mut extra_specs } = MoreHosts::read(&request.json()?)?;
+    mark_unseen(&app, &session, |unseen| unseen.mark_specs(&mut extra_specs));
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let specs = extra_specs.clone();
     let grown = async move { service.lease_pools().grow(&caller, pool.id, count, specs).await };

@@ -7,6 +7,7 @@ use api::v1::limits::NAME;
 use api::v1::{Cost, Lease, LeaseUsage, Names, lease_id};
 use leases::ids::{FloatingIpId, HostId, ReservationId};
 use leases::plan::Prepared;
+use leases::unseen::Unseen;
 use leases::usage::Totals;
 use service::ServiceError;
 use store::{FlavorRecord, LeaseRecord};
@@ -16,6 +17,14 @@ use super::visible::Find;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::{Rule, Target};
+
+/// Has properties that the caller may not see be marked in what the caller asks for, so that they are like properties that
+/// no host has.
+pub(super) fn mark_unseen(app: &App, session: &Session, mark: impl FnOnce(Unseen<'_>)) {
+    if !session.is_admin(app) {
+        mark(Unseen(&|name| app.service().calendar().is_hidden(name)));
+    }
+}
 
 /// Which of the properties that a request names no host has, if it is refused for want of hosts. The names that there
 /// are, are for whoever may list them, and hidden ones for administrators.

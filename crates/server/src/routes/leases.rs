@@ -24,7 +24,9 @@ use service::{
 };
 use store::LeaseRecord;
 
-use super::lease_view::{foreseen, target, unknown_properties, usable_flavors, viewed, with_usage};
+use super::lease_view::{
+    foreseen, mark_unseen, target, unknown_properties, usable_flavors, viewed, with_usage,
+};
 use super::offers::said;
 use super::paging::{Paging, Part, unknown_marker};
 use super::visible::Visible;
@@ -256,7 +258,8 @@ async fn read(
     let request = LeaseRequest::read(body, asked_at, &app.service().leases().deadlines(), &flavors, limits)?;
     let LeaseRequest { name, terms, wording, end_action, waits, repeat } = request;
     let hints = app.service().leases().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
-    let terms = terms.hinting(hints);
+    let mut terms = terms.hinting(hints);
+    mark_unseen(app, session, |unseen| unseen.mark_terms(&mut terms));
     Ok((NewLease { asked_at, name, terms, wording, end_action, waits }, repeat))
 }
 
@@ -383,7 +386,8 @@ pub(crate) async fn update(
     session.allow_on(&app, Rule::LeasesPut, &target(&record))?;
     let (asked_at, id) = (app.service().now(), record.lease.id);
     let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease, &app.inner.config.limits.parts)?;
-    let changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
+    let mut changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
+    mark_unseen(&app, &session, |unseen| unseen.mark_changes(&mut changes.changes));
     if options.truth(DRY_RUN)? {
         let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), changes.clone());
         let preview =

@@ -13,6 +13,7 @@ mod enforcement;
 mod expressions;
 mod free_pools;
 mod fuzz;
+mod hidden;
 mod hints;
 mod hostile;
 mod hosts;

@@ -83,7 +83,7 @@ struct Properties {
 }
 
 fn named(domain: Option<&FailureDomain>) -> Option<String> {
-    domain.map(ToString::to_string)
+    domain.map(|domain| domain.name().to_owned())
 }
 
 fn domain(name: Option<&String>) -> Result<Option<FailureDomain>, Unreadable> {
