@@ -1,5 +1,7 @@
 //! The `allot` command: finds out which program it is to be, and runs it. No logic lives here.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod client;
 mod completions;
 mod config;

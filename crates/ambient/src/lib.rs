@@ -4,6 +4,8 @@
 //! [`Clock`] and [`Ids`]; only [`SystemClock`] reads the machine's clock, and only [`RandomIds`] draws random
 //! numbers. So a run under a clock and identifiers of a test's own is the same run every time.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod clock;
 mod ids;
 mod trust;

@@ -4,4 +4,6 @@
 //! known to be sloppy and strictly everywhere else, then turned into the domain's terms; answers are made from
 //! the store's records. Section numbers refer to the specification of the leasing side.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod v1;

@@ -15,6 +15,8 @@
 //! aggregates for a moment, so a host's compute service is disabled while it changes hands, and the driver lets them
 //! [settle](Settings::settle) and looks again before it believes that a host is empty or opens it.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod addresses;
 mod closure;
 mod cloud;

@@ -13,6 +13,8 @@
 //! [`simulated`] is a fleet in memory, seeded and scriptable. [`hooks`] runs programs or calls web hooks when a
 //! host changes hands, for a rack without a cloud. [`conformance`] holds every driver to the same promises.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod conformance;
 mod error;
 pub mod hooks;

@@ -46,6 +46,8 @@
 //! Identifiers such as `CLS-03`, `PRE-06` or `W5` are those of `docs/features.md`, which says of each what it asks for
 //! and which tests prove it.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod admission;
 pub mod attributes;
 pub mod calendar;

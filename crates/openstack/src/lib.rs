@@ -14,6 +14,8 @@
 //!
 //! Passwords and tokens are never in errors, logs or `Debug`.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod access_rule;
 mod call;
 mod catalog;

@@ -11,6 +11,8 @@
 //! handler asks the policy first, then reads the body, and hands changes over to a task of their own, which ends
 //! even if the client goes away.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod accept;
 mod access;
 mod app;

@@ -9,6 +9,8 @@
 //!
 //! Who may do what is the server's business: calls here are made on behalf of a [`Caller`] who may.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod accounting;
 mod attributes;
 mod audit;

@@ -10,6 +10,8 @@
 //! Queries are checked against the schema when this crate is compiled, by what `.sqlx` says of it;
 //! `cargo xtask sqlx-prepare` writes that after a change.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod archive;
 mod attempt;
 mod changes;

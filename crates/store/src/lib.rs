@@ -19,6 +19,8 @@
 //!
 //! [`memory::MemoryStore`] is the model: the same promises in memory. [`conformance`] holds every store to them.
 
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod archive;
 pub mod booking;
 pub mod conformance;

@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     Ok(match show(&line.arguments, io) {
         Ok(()) => SUCCESS,
         Err(error) => {
-            let _ = writeln!(io.err, "Error: {}", crate::shown::message(&error.to_string()));
+            serve::finish_with(&error, io.err);
             FAILURE
         }
     })

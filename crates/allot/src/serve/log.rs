@@ -1,32 +1,69 @@
-//! The log, on standard error.
+//! The log, on standard error. A log that cannot be written is dropped: nothing here waits for its reader or panics.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::panic::{self, PanicHookInfo};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use leases::text::is_control;
 use tracing_subscriber::EnvFilter;
 
 use super::error::ServeError;
+use super::log_queue::LogQueue;
 use crate::config::LogFormat;
+
+/// How long the process waits for the log's reader when it ends.
+const LAST_FLUSH: Duration = Duration::from_secs(1);
+
+static QUEUE: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
 /// Begins to log. The filter is that of the `tracing` crates: a level, or levels by module.
 pub(crate) fn start(level: &str, format: LogFormat) -> Result<(), ServeError> {
     let filter = EnvFilter::builder()
         .parse(level)
         .map_err(|error| ServeError::Log { level: level.to_owned(), reason: error.to_string() })?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter);
+    let queue = LogQueue::start(io::stderr(), |lines| tracing::warn!(lines, "log lines dropped"))?;
+    let queue = QUEUE.get_or_init(|| queue);
+    // Its own errors are told with `eprintln!`, which panics if standard error cannot be written.
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
     match format {
         LogFormat::Text => {
             let colored = io::stderr().is_terminal();
             let lines = if colored { Lines::Colored } else { Lines::Plain };
-            builder.with_ansi(colored).with_writer(move || Log { lines, to: io::stderr() }).init();
+            builder.with_ansi(colored).with_writer(move || Log { lines, queue }).init();
         }
         LogFormat::Json => {
-            let writer = || Log { lines: Lines::Json, to: io::stderr() };
+            let writer = move || Log { lines: Lines::Json, queue };
             builder.json().flatten_event(true).with_writer(writer).init();
         }
     }
+    panic::set_hook(Box::new(log_panic));
     Ok(())
+}
+
+/// The standard hook writes to standard error and waits for its reader.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let message = panic.payload_as_str().unwrap_or_default();
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(message, place, "panicked");
+}
+
+/// Waits a moment for what was logged to be written. To be called before the process ends.
+pub(crate) fn finish() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(LAST_FLUSH);
+    }
+}
+
+/// Prints the error that ends the process: through the log once there is one, since its reader may hang.
+pub(crate) fn finish_with(error: &dyn std::error::Error, err: &mut dyn Write) {
+    let text = format!("Error: {}\n", crate::shown::message(&error.to_string()));
+    match QUEUE.get() {
+        Some(queue) => queue.push(text.as_bytes()),
+        None => _ = err.write_all(text.as_bytes()),
+    }
+    finish();
 }
 
 /// What lines of a log are.
@@ -39,20 +76,20 @@ enum Lines {
 }
 
 /// Writes what clients and machines call things so that a terminal does not obey it, and one event is one line.
-struct Log<W> {
+struct Log<'a> {
     lines: Lines,
-    to: W,
+    queue: &'a LogQueue,
 }
 
-impl<W: Write> Write for Log<W> {
+impl Write for Log<'_> {
     /// The formatter writes an event at once, with the end of its line.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        self.to.write_all(line(&String::from_utf8_lossy(event), self.lines).as_bytes())?;
+        self.queue.push(line(&String::from_utf8_lossy(event), self.lines).as_bytes());
         Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
+        Ok(())
     }
 }
 
@@ -83,9 +120,6 @@ mod tests {
         let event = "INFO x name=a\u{1b}[31m\r\n2026 forged\u{202e}\u{9b}\n";
         let wanted = "INFO x name=a\\u{1b}[31m\\u{d}\\u{a}2026 forged\\u{202e}\\u{9b}\n";
         assert_eq!(line(event, Lines::Plain), wanted);
-        let mut log = Log { lines: Lines::Plain, to: Vec::new() };
-        log.write_all(event.as_bytes()).expect("written");
-        assert_eq!(log.to, wanted.as_bytes());
         assert_eq!(
             line("\u{1b}[32mINFO\u{1b}[0m a\nb\n", Lines::Colored),
             "\u{1b}[32mINFO\u{1b}[0m a\\u{a}b\n"

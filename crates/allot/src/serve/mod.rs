@@ -8,6 +8,7 @@ mod fleet;
 mod keystone;
 mod listeners;
 mod log;
+mod log_queue;
 mod reload;
 
 use std::env;
@@ -25,7 +26,7 @@ use crate::config::{self, Configuration, Values};
 pub(crate) use assembly::Assembly;
 pub(crate) use error::{AssemblyError, ServeError};
 pub(crate) use fleet::{Machines, cloud, state_file_beside};
-pub(crate) use log::start as start_log;
+pub(crate) use log::{finish_with, start as start_log};
 
 /// The command line.
 pub(crate) fn command() -> Command {
@@ -42,9 +43,12 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     let settings: reload::Settings = Arc::new(move || config::values(&matches, &|name| env::var_os(name)));
     let served = settings().map_err(ServeError::from).and_then(|values| serve(values, settings));
     Ok(match served {
-        Ok(()) => SUCCESS,
+        Ok(()) => {
+            log::finish();
+            SUCCESS
+        }
         Err(error) => {
-            let _ = writeln!(io.err, "Error: {}", crate::shown::message(&error.to_string()));
+            finish_with(&error, io.err);
             if matches!(error, ServeError::Config(_)) { USAGE } else { FAILURE }
         }
     })
@@ -87,6 +91,7 @@ pub(crate) fn stop_by_signal() -> io::Result<watch::Receiver<bool>> {
         }
         // Who asks twice will not wait. What was acknowledged is kept, and steps are repeated at the next start.
         tracing::warn!("stopping at once");
+        log::finish();
         std::process::exit(1);
     });
     Ok(receiver)

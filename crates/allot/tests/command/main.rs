@@ -10,6 +10,7 @@ mod execution;
 mod first_minutes;
 mod hostile_service;
 mod leasing;
+mod log;
 mod output;
 mod personality;
 mod placement;
