@@ -18,7 +18,7 @@ use super::fleet::NETWORK;
 const SCRIPT: &str = r#"
 note() {
     printf '%s %s %s %s %s %s %s\n' \
-        "$(date +%s%3N)" "$1" "$$" "${ALLOT_NAME:--}" "$ALLOT_MOMENT" "${ALLOT_HOST:--}" "${ALLOT_LEASE:--}" >>"$2/hooks.log"
+        "$(date +%s%3N)" "$1" "$$" "${SERVICE_NAME:--}" "$ALLOT_MOMENT" "${ALLOT_HOST:--}" "${ALLOT_LEASE:--}" >>"$2/hooks.log"
 }
 note begins "$1"
 case $ALLOT_MOMENT in
@@ -143,7 +143,10 @@ impl Hooks {
 
     fn configuration(&self, machines: usize) -> String {
         // Texts and lists of them are written as in JSON.
-        let mut parts = vec![format!("state_file = {}", json!(self.file("hooks.state")))];
+        let mut parts = vec![format!(
+            "state_file = {}\npass_environment = [\"SERVICE_NAME\"]",
+            json!(self.file("hooks.state"))
+        )];
         parts.extend((1..=machines).map(|id| {
             let name = machine(id);
             format!("[[hosts]]\nid = {id}\nname = {name:?}\nvcpus = 16\nmemory_mib = 65536\ndisk_gib = 1000")
@@ -213,7 +216,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let hooks = Hooks::new(directory.path(), 2).unwrap();
         let mut script = std::process::Command::new("sh");
-        script.arg(hooks.file("hook")).arg(directory.path()).env("ALLOT_NAME", "one");
+        script.arg(hooks.file("hook")).arg(directory.path()).env("SERVICE_NAME", "one");
         script.env("ALLOT_MOMENT", "on_hold").env("ALLOT_HOST", machine(2)).env("ALLOT_LEASE", "a-lease");
         assert!(script.status().unwrap().success());
         let log = hooks.log().unwrap();

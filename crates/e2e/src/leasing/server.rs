@@ -98,7 +98,10 @@ impl Launch {
     /// The same with a name among those that share a database, and with a log of its own. The name is in the
     /// environment, so that hooks know who calls them.
     pub fn with_name(self, name: &str) -> Self {
-        Self { log: format!("{name}.log"), ..self.environment("ALLOT_NAME", name) }
+        Self {
+            log: format!("{name}.log"),
+            ..self.environment("ALLOT_NAME", name).environment("SERVICE_NAME", name)
+        }
     }
 
     /// The same on a certain address, `ADDRESS:PORT`. Without this, it is a free port of this machine.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -34,9 +35,16 @@ const LINE_CHARS: usize = 300;
 /// After a program has ended, others may hold its output open; it is not waited for longer than this.
 const AFTER_THE_END: Duration = Duration::from_millis(200);
 
+/// Variables of the service's own environment that programs always get. Its other variables may be secrets.
+const PASSED_ON: [&str; 3] = ["PATH", "HOME", "LANG"];
+
 /// What is to be called when.
 #[derive(Debug)]
-pub(super) struct Hooks(BTreeMap<Moment, Hook>);
+pub(super) struct Hooks {
+    by_moment: BTreeMap<Moment, Hook>,
+    /// More variables that programs get.
+    pass_environment: Vec<String>,
+}
 
 #[derive(Debug)]
 struct Hook {
@@ -206,28 +214,50 @@ impl Subject {
 }
 
 impl Hooks {
-    pub(super) fn new(hooks: &BTreeMap<Moment, HookConfig>) -> Result<Self, HooksError> {
+    pub(super) fn new(
+        hooks: &BTreeMap<Moment, HookConfig>,
+        pass_environment: &[String],
+    ) -> Result<Self, HooksError> {
+        let bad = |name: &&String| {
+            // Settings of the service have this prefix, the database's password among them.
+            name.is_empty() || name.contains(['=', '\0']) || name.starts_with("ALLOT_")
+        };
+        if let Some(name) = pass_environment.iter().find(bad) {
+            return Err(HooksError::Variable(name.clone()));
+        }
         // Fails only if a provider was installed before; it is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let hook = |(moment, hook): (&Moment, &HookConfig)| {
             Ok((*moment, Hook { kind: kind(*moment, hook)?, time_limit: hook.time_limit(*moment)? }))
         };
-        hooks.iter().map(hook).collect::<Result<_, _>>().map(Self)
+        let by_moment = hooks.iter().map(hook).collect::<Result<_, HooksError>>()?;
+        Ok(Self { by_moment, pass_environment: pass_environment.to_vec() })
+    }
+
+    /// The part of the service's own environment that programs get.
+    fn environment(&self) -> impl Iterator<Item = (&str, OsString)> {
+        let names = PASSED_ON.into_iter().chain(self.pass_environment.iter().map(String::as_str));
+        names.filter_map(|name| Some((name, std::env::var_os(name)?)))
     }
 
     /// Whether something is called then.
     pub(super) fn has(&self, moment: Moment) -> bool {
-        self.0.contains_key(&moment)
+        self.by_moment.contains_key(&moment)
     }
 
     /// Calls what is to be called then; what it says. A moment without a hook says nothing.
     pub(super) async fn call(&self, moment: Moment, subject: &Subject) -> Result<Vec<u8>, FleetError> {
-        let Some(hook) = self.0.get(&moment) else { return Ok(Vec::new()) };
+        let Some(hook) = self.by_moment.get(&moment) else { return Ok(Vec::new()) };
         let told = serde_json::to_vec(&Told { moment, subject });
         let told = told.map_err(|error| unavailable(moment, &error.to_string()))?;
         let called = async {
             match &hook.kind {
-                Kind::Exec { program, arguments } => run(program, arguments, moment, subject, &told).await,
+                Kind::Exec { program, arguments } => {
+                    let mut command = Command::new(program);
+                    command.args(arguments).env_clear().envs(self.environment());
+                    command.env("ALLOT_MOMENT", moment.to_string()).envs(subject.variables());
+                    run(program, command, &told).await
+                }
                 Kind::Webhook { client, url, secret } => {
                     post(client, url.clone(), secret.as_ref(), told).await
                 }
@@ -308,17 +338,8 @@ impl Drop for Group {
 }
 
 /// Runs a program. It is killed when nobody waits for it any longer.
-async fn run(
-    program: &str,
-    arguments: &[String],
-    moment: Moment,
-    subject: &Subject,
-    told: &[u8],
-) -> Result<Vec<u8>, String> {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .env("ALLOT_MOMENT", moment.to_string())
-        .envs(subject.variables())
+async fn run(program: &str, mut command: Command, told: &[u8]) -> Result<Vec<u8>, String> {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

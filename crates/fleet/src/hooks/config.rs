@@ -31,6 +31,9 @@ pub struct HooksConfig {
     /// Networks that floating IPs may come from.
     #[serde(default)]
     pub networks: Vec<NetworkConfig>,
+    /// Names of environment variables of the service that programs get.
+    #[serde(default)]
+    pub pass_environment: Vec<String>,
     /// What to call when. A moment without a hook passes without one.
     #[serde(default)]
     pub hooks: BTreeMap<Moment, HookConfig>,
@@ -219,6 +222,11 @@ pub enum HooksError {
     /// A hook is neither a program nor a web hook, or both.
     #[error("hooks.{0}: give either exec, with a program, or webhook")]
     Kind(Moment),
+    /// A variable that no program can get, or that programs must not get.
+    #[error(
+        "pass_environment: {0:?} is not the name of a variable that can be passed on; those of ALLOT_ are set for each hook"
+    )]
+    Variable(String),
     /// A hook that may take no time at all.
     #[error("hooks.{0}: time_limit_seconds must be at least 1")]
     TimeLimit(Moment),

@@ -133,7 +133,7 @@ impl HooksFleet {
     pub fn open(config: &HooksConfig, clock: Arc<dyn Clock>) -> Result<Self, HooksError> {
         let machines = config.machines()?;
         let networks = config.networks()?;
-        let hooks = Hooks::new(&config.hooks)?;
+        let hooks = Hooks::new(&config.hooks, &config.pass_environment)?;
         let shared = Shared::open(&config.state_file, machines.keys().copied())?;
         Ok(Self { clock, machines, networks, hooks, shared, checks: Semaphore::new(CHECKS_AT_ONCE) })
     }

@@ -13,6 +13,9 @@ use crate::{FleetError, OperationKey};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerConfig {
+    /// Names of environment variables of the service that programs get.
+    #[serde(default)]
+    pub pass_environment: Vec<String>,
     /// The two hooks.
     pub hooks: PowerHooksConfig,
 }
@@ -42,7 +45,7 @@ pub struct PowerHooks(Hooks);
 impl PowerHooks {
     /// The hooks of that configuration.
     pub fn new(config: &PowerConfig) -> Result<Self, HooksError> {
-        Hooks::new(&config.by_moment()).map(Self)
+        Hooks::new(&config.by_moment(), &config.pass_environment).map(Self)
     }
 
     /// Switches a host on, or off.

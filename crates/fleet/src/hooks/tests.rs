@@ -12,7 +12,8 @@ fn config(hooks: &str) -> Result<HooksConfig, toml::de::Error> {
 }
 
 fn hooks(text: &str) -> Result<Hooks, HooksError> {
-    Hooks::new(&config(text).expect("a configuration").hooks)
+    let config = config(text).expect("a configuration");
+    Hooks::new(&config.hooks, &config.pass_environment)
 }
 
 async fn call(text: &str) -> Result<String, String> {
@@ -30,7 +31,7 @@ fn the_configuration_in_the_documentation_can_be_read() {
         lines.skip_while(|line| *line != "```toml").skip(1).take_while(|line| *line != "```").collect();
     let config: HooksConfig = toml::from_str(&example.join("\n")).expect("a configuration");
     assert_eq!(config.machines().expect("machines")[&HostId(1)].name, "node1");
-    let hooks = Hooks::new(&config.hooks).expect("hooks");
+    let hooks = Hooks::new(&config.hooks, &[]).expect("hooks");
     assert!(hooks.has(Moment::Check) && hooks.has(Moment::OnRelease) && !hooks.has(Moment::OnFence));
 }
 
@@ -192,4 +193,30 @@ fn energy_h_a_file_that_switches_hosts_has_two_hooks_and_nothing_else() {
     }
     let neither = read("[hooks]\non_power_off = {}\non_power_on = {}\n").expect("two hooks");
     assert!(matches!(PowerHooks::new(&neither), Err(HooksError::Kind(_))));
+}
+
+#[tokio::test]
+async fn a_program_gets_no_variable_of_the_service_that_is_not_listed() {
+    let names = |said: &str| {
+        let names = said.lines().filter_map(|line| Some(line.split_once('=')?.0.to_owned()));
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    // Cargo sets both for tests.
+    let (listed, other) = ("CARGO_PKG_NAME", "CARGO_MANIFEST_DIR");
+    assert!(std::env::var_os(listed).is_some() && std::env::var_os(other).is_some());
+    let hook = "[hooks.on_hold]\nexec = [\"env\"]";
+    let own = names(&call(hook).await.expect("success"));
+    let documented = |name: &str| name.starts_with("ALLOT_") || ["PATH", "HOME", "LANG"].contains(&name);
+    assert!(own.iter().all(|name| documented(name)), "{own:?}");
+    assert!(own.contains("PATH") && own.contains("ALLOT_HOST") && !own.contains("ALLOT_GUEST"), "{own:?}");
+    let more = names(&call(&format!("pass_environment = [\"{listed}\"]\n{hook}")).await.expect("success"));
+    assert_eq!(more.difference(&own).collect::<Vec<_>>(), [listed]);
+}
+
+#[test]
+fn a_variable_that_the_service_is_configured_with_cannot_be_passed_on() {
+    for name in ["ALLOT_DATABASE", "A=B", ""] {
+        let error = hooks(&format!("pass_environment = [\"{name}\"]")).expect_err(name).to_string();
+        assert!(error.starts_with("pass_environment: "), "{error}");
+    }
 }
