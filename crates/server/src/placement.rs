@@ -8,6 +8,8 @@
 
 pub(crate) mod fleet;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use leases::project::{ProjectId, UserId};
 use leases::text::{Quoted, quoted};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit, setpriority_process};
 use serde::de::IgnoredAny;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -328,9 +330,16 @@ impl Described {
             tracing::error!(%error, "a cluster cannot be written down");
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "The cluster cannot be written down")
         };
-        let directory = tempfile::Builder::new().prefix("allot-cluster-").tempdir().map_err(failed)?;
+        let mut private = tempfile::Builder::new();
+        private.prefix("allot-cluster-").permissions(Permissions::from_mode(0o700));
+        let directory = private.tempdir().map_err(failed)?;
         let write = async |name: &str, text: &str| {
-            tokio::fs::write(directory.path().join(name), text).await.map_err(failed)
+            let mut options = tokio::fs::OpenOptions::new();
+            let file =
+                options.write(true).create_new(true).mode(0o600).open(directory.path().join(name)).await;
+            let mut file = file.map_err(failed)?;
+            file.write_all(text.as_bytes()).await.map_err(failed)?;
+            file.flush().await.map_err(failed)
         };
         match cluster {
             AskedCluster::Named(_) | AskedCluster::Fleet => {}
@@ -417,5 +426,16 @@ mod tests {
         assert!(ask(&placement, 200, "q", None).is_some() && ask(&placement, 201, "q", Some(10)).is_some());
         drop((own, short));
         assert!(ask(&placement, 202, "p", None).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_description_can_be_read_by_the_service_only() {
+        let described = Described::new(&AskedCluster::Text("g|u|preferred||\n".to_owned())).await;
+        let Ok(described) = described else { panic!("it is written down") };
+        let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!(mode(described.path()), 0o700);
+        assert_eq!(mode(&described.path().join(TEXT)), 0o600);
+        let text = std::fs::read_to_string(described.path().join(TEXT)).expect("it is ours");
+        assert_eq!(text, "g|u|preferred||\n");
     }
 }

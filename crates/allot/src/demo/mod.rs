@@ -9,6 +9,7 @@ mod scenario;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -138,7 +139,9 @@ impl Place {
     fn new(wanted: Option<&Path>) -> Result<Self, DemoError> {
         let temporary = || std::env::temp_dir().join(format!("allot-demo-{:032x}", RandomIds.uuid()));
         let path = wanted.map_or_else(temporary, Path::to_owned);
-        std::fs::create_dir_all(&path).map_err(|error| DemoError::Directory { path: path.clone(), error })?;
+        let mut private = std::fs::DirBuilder::new();
+        private.recursive(wanted.is_some()).mode(0o700);
+        private.create(&path).map_err(|error| DemoError::Directory { path: path.clone(), error })?;
         Ok(Self { path, temporary: wanted.is_none() })
     }
 }
