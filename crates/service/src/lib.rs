@@ -68,6 +68,7 @@ mod transact;
 mod types;
 mod usage;
 mod use_cases;
+mod waiting;
 mod waitlist;
 mod writing;
 

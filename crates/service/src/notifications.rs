@@ -1,10 +1,15 @@
 //! Notifications as the store keeps them, and how far listeners have been told.
 
 use jiff::{SignedDuration, Timestamp};
+use leases::project::ProjectId;
 use store::Notification;
 
 use crate::service::Service;
 use crate::types::ServiceError;
+
+/// Maximum number of notifications of other services that are read to find out which projects they are about. If
+/// there are more, everybody is woken.
+const EXAMINED: u32 = 100;
 
 /// Notifications, and how far listeners have been told.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +22,19 @@ impl<'a> Notifications<'a> {
         Self { service }
     }
 
-    /// Notifications after that number, at most so many, oldest first.
-    pub async fn after(self, after: u64, limit: u32) -> Result<Vec<Notification>, ServiceError> {
-        Ok(self.service.parts.store.notifications(after, limit).await?)
+    /// At most `limit` notifications after that number, oldest first; those of all projects unless one is given.
+    pub async fn after(
+        self,
+        project: Option<&ProjectId>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Notification>, ServiceError> {
+        Ok(self.service.parts.store.notifications(project, after, limit).await?)
+    }
+
+    /// The number of the last notification of any project.
+    pub async fn last(self) -> Result<u64, ServiceError> {
+        Ok(self.service.parts.store.last_notification().await?)
     }
 
     /// The number of the last notification that this listener has been told; 0 at first.
@@ -40,14 +55,42 @@ impl<'a> Notifications<'a> {
         Ok(self.service.parts.store.lead(role, &self.service.decider.settings.holder, now, until).await?)
     }
 
-    /// Returns when there may be a notification after that number.
-    pub async fn wait_after(self, after: u64) {
+    /// Returns when there may be a notification of that project, or of any, after that number.
+    ///
+    /// Commits without such a notification cost nothing, however many clients wait.
+    pub async fn wait_after(self, project: Option<&ProjectId>, after: u64) {
         // Subscribed first, so that none is missed between looking and waiting.
-        let mut changes = self.service.changes.subscribe();
-        while self.service.parts.store.notifications(after, 1).await.is_ok_and(|found| found.is_empty()) {
-            if changes.changed().await.is_err() {
+        let mut news = self.service.waiting.subscribe(project);
+        while self
+            .service
+            .parts
+            .store
+            .notifications(project, after, 1)
+            .await
+            .is_ok_and(|found| found.is_empty())
+        {
+            if news.changed().await.is_err() {
                 return;
             }
+        }
+    }
+}
+
+impl Service {
+    /// Wakes those that wait for a notification which another service has committed. One query for all that wait.
+    pub(crate) async fn wake_for_others(&self) {
+        let Some(examined) = self.waiting.examined() else { return };
+        let store = &self.parts.store;
+        let (last, found) = match store.last_notification().await {
+            Ok(last) => (last, store.notifications(None, examined, EXAMINED).await),
+            Err(error) => (examined, Err(error)),
+        };
+        self.waiting.set_examined(last);
+        match found {
+            Ok(found) if found.len() < EXAMINED as usize => {
+                self.waiting.wake(found.iter().map(|one| &one.content));
+            }
+            _ => self.waiting.wake_all(),
         }
     }
 }

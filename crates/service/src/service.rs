@@ -19,6 +19,7 @@ use crate::places::Places;
 use crate::settings::Settings;
 use crate::state::State;
 use crate::types::{Enforcer, OpenError, ServiceError};
+use crate::waiting::Waiting;
 
 /// What a service is made of.
 #[derive(Clone, Debug)]
@@ -54,6 +55,8 @@ pub struct Service {
     pub(crate) contradicted: AtomicBool,
     /// Counts changes of `state`.
     pub(crate) changes: watch::Sender<u64>,
+    /// Who waits for notifications.
+    pub(crate) waiting: Waiting,
     /// Wakes the loop.
     pub(crate) wake: Notify,
     /// The loop runs.
@@ -80,6 +83,7 @@ impl Service {
             memory: tokio::sync::Mutex::default(),
             contradicted: AtomicBool::new(false),
             changes: watch::Sender::new(0),
+            waiting: Waiting::default(),
             wake: Notify::new(),
             running: AtomicBool::new(false),
         });

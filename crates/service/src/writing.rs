@@ -143,14 +143,22 @@ impl Service {
     }
 
     async fn learn(&self, memory: &Memory<'_>) -> Result<(), StoreError> {
+        if self.take_over_changes(memory).await? {
+            self.wake_for_others().await;
+        }
+        Ok(())
+    }
+
+    /// Whether anything has changed.
+    async fn take_over_changes(&self, memory: &Memory<'_>) -> Result<bool, StoreError> {
         let known = self.state().revision;
         if self.contradicted.load(Ordering::Acquire) {
-            return self.load(memory).await;
+            return self.load(memory).await.map(|()| true);
         }
         let delta = match self.parts.store.changes_since(known).await? {
-            Changes::Delta(delta) if delta.revision == known => return Ok(()),
+            Changes::Delta(delta) if delta.revision == known => return Ok(false),
             Changes::Delta(delta) => delta,
-            Changes::Reload => return self.load(memory).await,
+            Changes::Reload => return self.load(memory).await.map(|()| true),
         };
         // Somebody else has done these steps.
         let steps: Vec<_> = delta.steps.keys().copied().collect();
@@ -162,7 +170,7 @@ impl Service {
         if let Err(conflict) = taken_over {
             tracing::warn!(%conflict, "other commits contradict memory, reloading");
             self.contradicted.store(true, Ordering::Release);
-            return self.load(memory).await;
+            return self.load(memory).await.map(|()| true);
         }
         let mut progress = self.progress();
         progress.others_committed = true;
@@ -176,7 +184,7 @@ impl Service {
         }
         drop(progress);
         self.changes.send_modify(|count| *count += 1);
-        Ok(())
+        Ok(true)
     }
 
     /// Hosts whose power has become another: they are looked at before anything is concluded from how they were.
@@ -288,6 +296,7 @@ impl Writer<'_> {
             }
         }
         self.advanced(&memory, advance).await;
+        self.service.waiting.wake(&commit.notifications);
         Ok(())
     }
 

@@ -122,7 +122,7 @@ impl FaultyStore {
 
     /// The types of all notifications that are in it, oldest first.
     pub async fn contents_notifications(&self) -> Vec<String> {
-        let all = self.inner.notifications(0, u32::MAX).await.unwrap_or_default();
+        let all = self.inner.notifications(None, 0, u32::MAX).await.unwrap_or_default();
         all.into_iter().map(|notification| notification.content.event_type).collect()
     }
 
@@ -237,8 +237,17 @@ impl Store for FaultyStore {
         self.unless(self.inner.idempotent(project, key, now)).await
     }
 
-    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
-        self.unless(self.inner.notifications(after, limit)).await
+    async fn notifications(
+        &self,
+        project: Option<&ProjectId>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Notification>, StoreError> {
+        self.unless(self.inner.notifications(project, after, limit)).await
+    }
+
+    async fn last_notification(&self) -> Result<u64, StoreError> {
+        self.unless(self.inner.last_notification()).await
     }
 
     async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {

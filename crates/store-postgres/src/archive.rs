@@ -22,9 +22,8 @@ const TOGETHER: usize = 1000;
 pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     let snapshot = load::snapshot(db, Wanted::ALL).await?;
     let mut archive = Archive { snapshot, ..Archive::default() };
-    archive.notifications = journal::notifications(db, 0, u32::MAX).await?;
-    let last = sqlx::query_scalar!("SELECT notifications FROM revision").fetch_one(&mut *db).await?;
-    archive.last_notification = last.cast_unsigned();
+    archive.notifications = journal::notifications(db, None, 0, u32::MAX).await?;
+    archive.last_notification = journal::last_notification(db).await?;
     for row in sqlx::query!("SELECT name, delivered FROM listener").fetch_all(&mut *db).await? {
         archive.delivered.insert(plain(row.name), row.delivered.cast_unsigned());
     }

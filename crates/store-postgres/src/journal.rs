@@ -66,20 +66,48 @@ pub(crate) async fn request(
     }))
 }
 
-/// Notifications after that number.
+/// A row of a notification.
+struct NotificationRow {
+    number: i64,
+    at_us: i64,
+    lease: uuid::Uuid,
+    project: String,
+    event_type: String,
+    payload: String,
+}
+
+/// Notifications after that number, of all projects or of one.
 pub(crate) async fn notifications(
     db: &mut PgConnection,
+    project: Option<&ProjectId>,
     after: u64,
     limit: u32,
 ) -> Result<Vec<Notification>, Trouble> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    let rows = sqlx::query!(
-        "SELECT number, at_us, lease, project, event_type, payload FROM notification
-         WHERE number > $1 ORDER BY number LIMIT $2",
-        after,
-        i64::from(limit),
-    );
-    let rows = rows.fetch_all(db).await?;
+    // Two statements, so that each has its index.
+    let rows = match project {
+        None => {
+            let rows = sqlx::query_as!(
+                NotificationRow,
+                "SELECT number, at_us, lease, project, event_type, payload FROM notification
+                 WHERE number > $1 ORDER BY number LIMIT $2",
+                after,
+                i64::from(limit),
+            );
+            rows.fetch_all(db).await?
+        }
+        Some(project) => {
+            let rows = sqlx::query_as!(
+                NotificationRow,
+                "SELECT number, at_us, lease, project, event_type, payload FROM notification
+                 WHERE project = $1 AND number > $2 ORDER BY number LIMIT $3",
+                &text(&project.0),
+                after,
+                i64::from(limit),
+            );
+            rows.fetch_all(db).await?
+        }
+    };
     let read = rows.into_iter().map(|row| {
         Ok(Notification {
             number: row.number.cast_unsigned(),
@@ -93,6 +121,12 @@ pub(crate) async fn notifications(
         })
     });
     read.collect()
+}
+
+/// The highest number that a notification was given.
+pub(crate) async fn last_notification(db: &mut PgConnection) -> Result<u64, Trouble> {
+    let last = sqlx::query_scalar!("SELECT notifications FROM revision").fetch_one(db).await?;
+    Ok(last.cast_unsigned())
 }
 
 /// How far a listener was told.

@@ -179,8 +179,17 @@ impl Store for PostgresStore {
         Ok(record.filter(|record| record.counts_at(now)))
     }
 
-    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
-        Ok(asking!(self, db => journal::notifications(db, after, limit).await)?)
+    async fn notifications(
+        &self,
+        project: Option<&ProjectId>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Notification>, StoreError> {
+        Ok(asking!(self, db => journal::notifications(db, project, after, limit).await)?)
+    }
+
+    async fn last_notification(&self) -> Result<u64, StoreError> {
+        Ok(asking!(self, db => journal::last_notification(db).await)?)
     }
 
     async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {

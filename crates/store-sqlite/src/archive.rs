@@ -16,8 +16,8 @@ use crate::{commit, journal, load, origin, power, tokens, usage};
 pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreError> {
     let snapshot = load::snapshot(db).await?;
     let mut archive = Archive { snapshot, ..Archive::default() };
-    archive.notifications = journal::notifications(db, 0, u32::MAX).await?;
-    archive.last_notification = last_notification(db).await?.cast_unsigned();
+    archive.notifications = journal::notifications(db, None, 0, u32::MAX).await?;
+    archive.last_notification = journal::last_notification(db).await?;
     let rows = sqlx::query!("SELECT name, delivered FROM listener");
     for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
         archive.delivered.insert(row.name, row.delivered.cast_unsigned());
@@ -35,14 +35,6 @@ pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreEr
     archive.last_fence = last.cast_unsigned();
     archive.id = origin::read(db).await?.id;
     Ok(archive)
-}
-
-/// SQLite counts itself, and keeps the count when rows go.
-async fn last_notification(db: &mut SqliteConnection) -> Result<i64, StoreError> {
-    // The compiler does not see tables of SQLite's own.
-    let last =
-        sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'notification'");
-    last.fetch_one(db).await.map_err(unavailable)
 }
 
 async fn requests(db: &mut SqliteConnection) -> Result<Vec<IdempotencyRecord>, StoreError> {

@@ -110,21 +110,49 @@ pub(crate) async fn write_request(
     Ok(())
 }
 
-/// Notifications after that number.
+/// A row of a notification.
+struct NotificationRow {
+    number: i64,
+    at_us: i64,
+    lease: Vec<u8>,
+    project: String,
+    event_type: String,
+    payload: String,
+}
+
+/// Notifications after that number, of all projects or of one.
 pub(crate) async fn notifications(
     db: &mut SqliteConnection,
+    project: Option<&ProjectId>,
     after: u64,
     limit: u32,
 ) -> Result<Vec<Notification>, StoreError> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    let rows = sqlx::query!(
-        "SELECT number, at_us, lease, project, event_type, payload FROM notification
-         WHERE number > ? ORDER BY number LIMIT ?",
-        after,
-        limit,
-    );
-    let rows = rows.fetch_all(db).await.map_err(unavailable)?;
-    let read = rows.into_iter().map(|row| {
+    // Two statements, so that each has its index.
+    let rows = match project {
+        None => {
+            let rows = sqlx::query_as!(
+                NotificationRow,
+                "SELECT number, at_us, lease, project, event_type, payload FROM notification
+                 WHERE number > ? ORDER BY number LIMIT ?",
+                after,
+                limit,
+            );
+            rows.fetch_all(db).await
+        }
+        Some(project) => {
+            let rows = sqlx::query_as!(
+                NotificationRow,
+                "SELECT number, at_us, lease, project, event_type, payload FROM notification
+                 WHERE project = ? AND number > ? ORDER BY number LIMIT ?",
+                project.0,
+                after,
+                limit,
+            );
+            rows.fetch_all(db).await
+        }
+    };
+    let read = rows.map_err(unavailable)?.into_iter().map(|row| {
         Ok(Notification {
             number: row.number.cast_unsigned(),
             at: instant(row.at_us)?,
@@ -137,6 +165,16 @@ pub(crate) async fn notifications(
         })
     });
     read.collect()
+}
+
+/// The highest number that a notification was given. SQLite keeps the count when rows are deleted.
+pub(crate) async fn last_notification(db: &mut SqliteConnection) -> Result<u64, StoreError> {
+    // The compiler does not see tables of SQLite's own.
+    let last: Result<i64, _> =
+        sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'notification'")
+            .fetch_one(db)
+            .await;
+    Ok(last.map_err(unavailable)?.cast_unsigned())
 }
 
 /// How far a listener was told.

@@ -302,8 +302,17 @@ impl Store for SqliteStore {
         Ok(record.filter(|record| record.counts_at(now)))
     }
 
-    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
-        journal::notifications(&mut *self.reading().await?, after, limit).await
+    async fn notifications(
+        &self,
+        project: Option<&ProjectId>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Notification>, StoreError> {
+        journal::notifications(&mut *self.reading().await?, project, after, limit).await
+    }
+
+    async fn last_notification(&self) -> Result<u64, StoreError> {
+        journal::last_notification(&mut *self.reading().await?).await
     }
 
     async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {

@@ -110,7 +110,7 @@ async fn on_a_full_disk_nothing_is_half_done_and_nothing_acknowledged_is_lost() 
         assert_eq!(leases.len() as i64, count);
         assert!(leases.iter().all(|record| record.lease.reservations[0].allocation.amount() == 50));
         assert_eq!(store.audit(2000).await.expect("it can be read").len() as i64, count);
-        assert_eq!(store.notifications(0, 2000).await.expect("it can be read").len() as i64, count);
+        assert_eq!(store.notifications(None, 0, 2000).await.expect("it can be read").len() as i64, count);
     };
     expect(acknowledged).await;
     empty_disk(&store).await;
@@ -127,6 +127,19 @@ async fn amounts_that_no_sum_can_hold_are_kept_as_the_largest_there_is() {
     store.commit(&commit([store::conformance::sample::add_host(endless)])).await.expect("accepted");
     let kept = store.load().await.expect("works").hosts.remove(0).host.other_resources[&class];
     assert_eq!(kept, (1 << 62) - 1);
+}
+
+/// However many notifications other projects have.
+#[tokio::test]
+async fn notifications_of_a_project_are_found_by_an_index() {
+    let (store, _directory) = open().await;
+    let plan = "EXPLAIN QUERY PLAN SELECT payload FROM notification WHERE project = 'p' AND number > 3
+                ORDER BY number LIMIT 9";
+    let url = format!("sqlite://{}", store.path().display());
+    let mut db = SqliteConnection::connect(&url).await.expect("it can be opened");
+    let steps: Vec<(i64, i64, i64, String)> = sqlx::query_as(plan).fetch_all(&mut db).await.expect("works");
+    let steps: Vec<&str> = steps.iter().map(|step| step.3.as_str()).collect();
+    assert_eq!(steps, ["SEARCH notification USING INDEX notification_project (project=? AND number>?)"]);
 }
 
 #[tokio::test]

@@ -492,8 +492,17 @@ pub trait Store: fmt::Debug + Send + Sync {
         now: Timestamp,
     ) -> Result<Option<IdempotencyRecord>, StoreError>;
 
-    /// Notifications after that number, oldest first.
-    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError>;
+    /// Notifications after that number, oldest first; only the project's own if one is given. Those of other projects
+    /// cost nothing then.
+    async fn notifications(
+        &self,
+        project: Option<&ProjectId>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Notification>, StoreError>;
+
+    /// The highest number that a notification was given; 0 at first.
+    async fn last_notification(&self) -> Result<u64, StoreError>;
 
     /// The number of the last notification that this listener has been told; 0 at first.
     async fn delivered(&self, listener: &str) -> Result<u64, StoreError>;

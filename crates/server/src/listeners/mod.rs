@@ -116,9 +116,9 @@ async fn tell_next(
     };
     progress.told = Some(last);
     // Not for longer than the term: it has to be prolonged.
-    let _ = tokio::time::timeout(PATIENCE, service.notifications().wait_after(last)).await;
+    let _ = tokio::time::timeout(PATIENCE, service.notifications().wait_after(None, last)).await;
     let since = Stopwatch::start();
-    for notification in service.notifications().after(last, BATCH).await? {
+    for notification in service.notifications().after(None, last, BATCH).await? {
         match listener.tell(&notification).await {
             Ok(()) => metrics.pushed(listener.name(), Push::Delivered),
             Err(error) if error.is_rejection() && progress.reject(notification.number) => {

@@ -6,7 +6,7 @@ use api::v1::Notification;
 use api::v1::body::NotificationsBody;
 use axum::Json;
 use axum::extract::State;
-use store::NewNotification;
+use leases::project::ProjectId;
 
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -44,13 +44,14 @@ pub(crate) async fn list(
     // The time is up at one instant, however often others' notifications wake us.
     let time_up = tokio::time::sleep(wait);
     tokio::pin!(time_up);
+    let project = (!session.is_admin(&app)).then_some(&session.identity.project);
     loop {
-        let notifications = next(&app, &session, &mut last, limit).await?;
+        let notifications = next(&app, project, &mut last, limit).await?;
         if !notifications.is_empty() {
             return Ok(Json(NotificationsBody { notifications, last }));
         }
         tokio::select! {
-            () = app.service().notifications().wait_after(last) => {}
+            () = app.service().notifications().wait_after(project, last) => {}
             // Whoever waits is answered, so that the server can end; what it asks next, another one is asked.
             () = app.stopping() => return Ok(Json(NotificationsBody { notifications, last })),
             () = &mut time_up => return Ok(Json(NotificationsBody { notifications, last })),
@@ -58,25 +59,22 @@ pub(crate) async fn list(
     }
 }
 
-/// The next that the caller may see; `last` becomes the last that was looked at.
+/// The next notifications that the project can see, or an administrator if none is given. Advances `last` past them
+/// and past those of other projects.
 async fn next(
     app: &App,
-    session: &Session,
+    project: Option<&ProjectId>,
     last: &mut u64,
     limit: u32,
 ) -> Result<Vec<Notification>, ApiError> {
-    let all = session.is_admin(app);
-    loop {
-        let batch = app.service().notifications().after(*last, limit).await?;
-        let Some(newest) = batch.last() else { return Ok(Vec::new()) };
-        *last = newest.number;
-        // What is about a host is nobody's, and has no project.
-        let own =
-            |told: &NewNotification| !told.project.0.is_empty() && told.project == session.identity.project;
-        let seen = batch.iter().filter(|one| all || own(&one.content));
-        let seen: Vec<_> = seen.map(Notification::from).collect();
-        if !seen.is_empty() {
-            return Ok(seen);
-        }
+    // Read first: the search below sees at least everything up to it.
+    let newest = app.service().notifications().last().await?;
+    let batch = app.service().notifications().after(project, *last, limit).await?;
+    if batch.len() < limit as usize {
+        *last = newest.max(*last);
     }
+    *last = batch.last().map_or(*last, |notification| notification.number.max(*last));
+    // Notifications about hosts belong to no project, and so does an identity without one.
+    let anonymous = project.is_some_and(|project| project.0.is_empty());
+    Ok(batch.iter().filter(|_| !anonymous).map(Notification::from).collect())
 }

@@ -159,7 +159,7 @@ async fn energy_d_a_lease_that_waits_moves_to_a_host_that_draws_less() {
     note(&mut world, other, &[(IDLE_WATTS, "140")]).await;
     world.run_until(at(12)).await;
     assert_eq!(hosts_of(&world.service.leases().get(lease.lease.id).expect("there")), [HostId(other)]);
-    let told = world.service.notifications().after(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(None, 0, 100).await.expect("the store works");
     let updates = told.iter().filter(|told| told.content.event_type == "lease.update").count();
     assert_eq!(updates, 1, "listeners are told");
     note(&mut world, first.0, &[(IDLE_WATTS, "10")]).await;
@@ -265,7 +265,7 @@ async fn energy_g_a_host_that_does_not_come_up_is_told_of_once() {
     world.fleet.break_boots(HostId(2));
     world.run_until(at(130)).await;
     assert_eq!(power(&world, 2), "failed");
-    let told = world.service.notifications().after(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(None, 0, 100).await.expect("the store works");
     let told: Vec<_> = told.iter().filter(|told| told.content.event_type == "host.boot_failed").collect();
     let [told] = told[..] else { panic!("once: {told:?}") };
     let failed_at = at(113) + PowerRules::default().shortest_boot + PowerRules::default().margin / 2;

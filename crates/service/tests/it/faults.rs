@@ -77,7 +77,7 @@ async fn w20_a_failed_host_is_replaced_and_what_was_missing_comes_back() {
     let types: Vec<String> = world.store.contents_notifications().await;
     assert!(types.contains(&"lease.degraded".to_owned()) && types.contains(&"lease.healed".to_owned()));
     // Its owner is told which host was exchanged for which.
-    let told = world.service.notifications().after(0, 100).await.expect("works");
+    let told = world.service.notifications().after(None, 0, 100).await.expect("works");
     let told: Vec<_> = told.iter().filter(|told| told.content.event_type == "lease.host_replaced").collect();
     assert_eq!((told.len(), told[0].content.lease), (1, Some(id)));
     assert_eq!(told[0].content.project, lease.lease.owner.project);

@@ -68,7 +68,7 @@ async fn a_lease_that_ended_long_ago_is_gone_as_if_it_was_deleted_and_its_usage_
     let filter = UsageFilter { lease: Some(id), ..UsageFilter::default() };
     let events = world.service.usage().events(&filter, 0, 100).await.expect("works");
     assert_eq!(events.last().map(|(_, event)| event.what.name()), Some("lease.deleted"));
-    let told = world.service.notifications().after(0, 1000).await.expect("works");
+    let told = world.service.notifications().after(None, 0, 1000).await.expect("works");
     let mut of_it = told.iter().filter(|told| told.content.lease == Some(id));
     assert_eq!(of_it.next_back().map(|told| told.content.event_type.as_str()), Some("lease.delete"));
     // Nobody has done it.
@@ -139,7 +139,7 @@ async fn of_several_services_one_forgets_and_the_others_learn_of_it() {
         world.service_of(service).refresh().await.expect("the store works");
         assert!(world.service_of(service).leases().get(id).is_none(), "service {service}");
     }
-    let told = world.service.notifications().after(0, 1000).await.expect("works");
+    let told = world.service.notifications().after(None, 0, 1000).await.expect("works");
     let gone = told.iter().filter(|told| told.content.event_type == "lease.delete");
     assert_eq!(gone.count(), 1, "once");
 }

@@ -37,7 +37,7 @@ fn unused() -> HousekeepingRules {
 
 /// What listeners were told of a lease by housekeeping, and when: minutes after noon.
 async fn told(world: &World, id: LeaseId) -> Vec<(String, i64)> {
-    let told = world.service.notifications().after(0, 1000).await.expect("works");
+    let told = world.service.notifications().after(None, 0, 1000).await.expect("works");
     let ours = ["lease.unused", "lease.reclaimed", "lease.reminder.start_lease", "lease.reminder.end_lease"];
     let ours = told
         .into_iter()

@@ -289,7 +289,7 @@ async fn cls_10_d_an_extension_moves_a_lease_that_waits_and_never_one_that_runs(
     let moved = world.service.leases().get(waiting.lease.id).expect("there");
     assert_eq!(moved.lease.window, window(60, 120));
     assert_ne!(hosts_of(&moved), hosts_of(&waiting));
-    let told = world.service.notifications().after(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(None, 0, 100).await.expect("the store works");
     let of_moved = told.iter().filter(|notice| notice.content.lease == Some(waiting.lease.id));
     let types: Vec<_> = of_moved.map(|notice| notice.content.event_type.as_str()).collect();
     assert_eq!(types, ["lease.create", "lease.update"]);

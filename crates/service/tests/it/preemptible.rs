@@ -307,7 +307,7 @@ async fn pre_requeue_another_one_takes_the_place_of_who_has_made_way_as_soon_as_
     let [waiting] = &instances[..] else { panic!("{instances:?}") };
     let id = waiting.instance.id;
     assert_eq!((state(&world, id), &waiting.instance.name[..]), ("QUEUED", "batch"));
-    let told = world.service.notifications().after(0, 1000).await.expect("the store works");
+    let told = world.service.notifications().after(None, 0, 1000).await.expect("the store works");
     let told = told.iter().filter(|told| told.content.event_type == "instance.preempted");
     let names: Vec<bool> = told.map(|told| told.content.payload.contains(&id.to_string())).collect();
     assert_eq!(names.iter().filter(|named| **named).count(), 1, "one of both is told who comes after it");
@@ -389,7 +389,7 @@ async fn who_could_be_displaced_at_too_high_a_cost_is_not_said_to_be_nobody() {
 
 /// What the owner was told of instances: the kind of event, and when the instance is asked to leave.
 pub async fn told(world: &World) -> Vec<(String, Option<String>)> {
-    let notifications = world.service.notifications().after(0, 1000).await.expect("the store works");
+    let notifications = world.service.notifications().after(None, 0, 1000).await.expect("the store works");
     let of_instances = notifications
         .into_iter()
         .map(|told| told.content)

@@ -14,7 +14,7 @@ fn setup(hosts: u32) -> Setup {
 }
 
 /// Two services whose clocks agree, and so many hosts.
-async fn two(hosts: u32) -> World {
+pub async fn two(hosts: u32) -> World {
     let setup = setup(hosts);
     let layout = setup.layout.clone();
     let mut world = World::shared(setup, &[SignedDuration::ZERO; 2], |fleet| fleet).await.expect("opens");

@@ -1,9 +1,18 @@
 //! Notifications and audit records.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use leases::admission::Changes;
+use leases::project::ProjectId;
+use service::Service;
 use simulation::{caller, operator};
 use store::Store;
+use tokio::task::JoinHandle;
 
+use crate::sharing::two;
 use crate::terms::{asking, at, change, dates, hosts, make, world};
 
 #[tokio::test]
@@ -17,7 +26,7 @@ async fn listeners_are_told_what_blazar_tells_them() {
     change(&mut world, id, dates(None, Some(240))).await.expect("free");
     world.run_until(at(241)).await;
     world.service.leases().delete(&caller("p"), id).await.expect("deleted");
-    let told = world.service.notifications().after(0, 100).await.expect("works");
+    let told = world.service.notifications().after(None, 0, 100).await.expect("works");
     let types: Vec<&str> = told.iter().map(|told| told.content.event_type.as_str()).collect();
     let expected = [
         "lease.create",
@@ -34,18 +43,61 @@ async fn listeners_are_told_what_blazar_tells_them() {
     assert_eq!(payload["lease_id"], id.to_string());
     assert_eq!(payload["status"], "ACTIVE");
     assert_eq!(payload.get("id"), None);
-    world.service.notifications().wait_after(told[6].number).await;
+    world.service.notifications().wait_after(None, told[6].number).await;
 }
 
 #[tokio::test]
 async fn who_waits_for_a_notification_is_woken_by_it() {
     let mut world = world(1).await;
     let service = world.service.clone();
-    let waiting = tokio::spawn(async move { service.notifications().wait_after(0).await });
+    let waiting = tokio::spawn(async move { service.notifications().wait_after(None, 0).await });
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
     make(&mut world, asking(10, 20, vec![hosts(1)])).await.expect("free");
     waiting.await.expect("no panic");
+}
+
+/// How often a client that waits for its project's notifications was woken.
+fn count_wakes(service: Arc<Service>, project: &str) -> (JoinHandle<()>, Arc<AtomicUsize>) {
+    let project = ProjectId(project.to_owned());
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&polls);
+    let waiting = tokio::spawn(async move {
+        let mut waiting = pin!(service.notifications().wait_after(Some(&project), 0));
+        poll_fn(|context| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            waiting.as_mut().poll(context)
+        })
+        .await;
+    });
+    (waiting, polls)
+}
+
+/// Lets all tasks run until they wait.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn waiting_clients_are_not_woken_by_what_they_cannot_see() {
+    let world = two(1).await;
+    for (lease, service) in (0..).map(|replica| Arc::clone(world.service_of(replica))).take(2).enumerate() {
+        let (foreign, wakes) = count_wakes(Arc::clone(&service), "other");
+        let (own, _) = count_wakes(Arc::clone(&service), "p");
+        settle().await;
+        let before = wakes.load(Ordering::Relaxed);
+        let start = 10 + 20 * lease as i64;
+        let asked = asking(start, start + 10, vec![hosts(1)]);
+        world.service_of(0).leases().create(&caller("p"), asked, None).await.expect("free");
+        service.refresh().await.expect("works");
+        settle().await;
+        assert_eq!(wakes.load(Ordering::Relaxed), before);
+        assert!(!foreign.is_finished());
+        own.await.expect("no panic");
+        foreign.abort();
+    }
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ async fn a_best_effort_lease_that_waits_moves_forward_when_others_give_up() {
     assert_eq!(status(&world, waits.lease.id), "ACTIVE");
     let next = world.service.leases().get(next.lease.id).expect("there");
     assert_eq!(next.lease.window, window(70, 130));
-    let told = world.service.notifications().after(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(None, 0, 100).await.expect("the store works");
     let moved =
         told.iter().filter(|n| n.content.event_type == "lease.update").filter_map(|n| n.content.lease);
     assert!(moved.collect::<Vec<_>>().contains(&waits.lease.id));
@@ -178,7 +178,7 @@ async fn cls_01_c_a_request_that_is_rejected_leaves_no_trace() {
     let mut world = world(2).await;
     let contents = world.store.contents().await;
     assert!(make(&mut world, asking(5, 60, vec![hosts(1), hosts(2)])).await.is_err());
-    let told = world.service.notifications().after(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(None, 0, 100).await.expect("the store works");
     assert!(told.iter().all(|told| !told.content.event_type.starts_with("lease")), "{told:?}");
     assert_eq!(world.store.contents().await.leases, contents.leases);
     assert!(make(&mut world, asking(5, 60, vec![hosts(2)])).await.is_ok(), "nothing is kept of it");

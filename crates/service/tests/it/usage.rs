@@ -347,7 +347,7 @@ async fn told_of_guests(world: &World) -> Vec<(String, serde_json::Value)> {
     let all = world
         .service
         .notifications()
-        .after(0, 1000)
+        .after(None, 0, 1000)
         .await
         .expect("works")
         .into_iter()

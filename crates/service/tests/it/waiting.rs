@@ -13,7 +13,7 @@ async fn wait(world: &mut World, new: NewLease) -> Result<Arc<LeaseRecord>, Serv
 }
 
 async fn told(world: &World, lease: &LeaseRecord) -> Vec<String> {
-    let told = world.service.notifications().after(0, 100).await.expect("the store works");
+    let told = world.service.notifications().after(None, 0, 100).await.expect("the store works");
     told.into_iter()
         .filter(|told| told.content.lease == Some(lease.lease.id))
         .map(|told| told.content.event_type)

@@ -59,7 +59,7 @@ pub async fn what_was_exported_can_be_imported(store: &Arc<dyn Store>) {
     // What comes later goes on from there.
     let later = Commit { notifications: vec![notification("c")], ..Commit::new(at(9)) };
     store.commit(&later).await.expect("accepted");
-    let told = store.notifications(archive.last_notification, 9).await.expect("works");
+    let told = store.notifications(None, archive.last_notification, 9).await.expect("works");
     assert_eq!(told.len(), 1);
     let claims = store.claim(&[Action::Fence(HostId(1))], &Holder("me".into()), at(9), at(10)).await;
     assert!(claims.expect("works")[0].fence > archive.last_fence);

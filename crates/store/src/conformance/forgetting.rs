@@ -22,7 +22,7 @@ pub async fn what_is_old_is_forgotten_a_part_at_a_time(store: &Arc<dyn Store>) {
     }
     let left = async || {
         let audit = store.audit(9).await.expect("works").len();
-        (audit, store.notifications(0, 9).await.expect("works").len())
+        (audit, store.notifications(None, 0, 9).await.expect("works").len())
     };
     let prune = async || store.prune(at(4), Timestamp::MIN, 2).await.expect("works");
     assert!(prune().await, "there is more");
@@ -49,10 +49,10 @@ pub async fn notifications_that_nobody_takes_are_forgotten_in_the_end(store: &Ar
         let commit = Commit { notifications: vec![notification("n")], ..Commit::new(at(minute)) };
         store.commit(&commit).await.expect("accepted");
     }
-    let all = store.notifications(0, 10).await.expect("works");
+    let all = store.notifications(None, 0, 10).await.expect("works");
     store.set_delivered("away", all[0].number).await.expect("works");
     store.prune(at(4), at(2), 100).await.expect("works");
-    assert_eq!(store.notifications(0, 10).await.expect("works"), all[2..]);
+    assert_eq!(store.notifications(None, 0, 10).await.expect("works"), all[2..]);
     assert_eq!(store.delivered("away").await.expect("works"), all[0].number, "it goes on where it was");
 }
 

@@ -66,6 +66,7 @@ macro_rules! promises {
             what_is_gone_cannot_be_removed_again
             a_repeated_request_is_refused_for_a_day
             notifications_are_numbered_in_the_order_of_commits
+            notifications_of_a_project_are_read_without_those_of_others
             notifications_are_kept_until_every_listener_was_told
             what_is_old_is_forgotten_a_part_at_a_time
             notifications_that_nobody_takes_are_forgotten_in_the_end

@@ -10,8 +10,8 @@ use leases::project::ProjectId;
 
 use super::sample::*;
 use crate::{
-    AuditFilter, Commit, CommitError, FreePoolRecord, HostRecord, InstanceRecord, LeaseRecord, Snapshot,
-    Store, Version, Write,
+    AuditFilter, Commit, CommitError, FreePoolRecord, HostRecord, InstanceRecord, LeaseRecord,
+    NewNotification, Snapshot, Store, Version, Write,
 };
 
 /// What a store holds.
@@ -40,7 +40,7 @@ pub async fn a_new_store_is_empty(store: &Arc<dyn Store>) {
     let snapshot = loaded(store).await;
     let empty = Snapshot { revision: snapshot.revision, ..Snapshot::default() };
     assert_eq!(format!("{snapshot:?}"), format!("{empty:?}"));
-    assert_eq!(store.notifications(0, 10).await.expect("works"), []);
+    assert_eq!(store.notifications(None, 0, 10).await.expect("works"), []);
     assert_eq!(store.audit(10).await.expect("works"), []);
     assert_eq!(store.delivered("listener").await.expect("works"), 0);
     store.check().await.expect("works");
@@ -206,7 +206,7 @@ pub async fn a_change_of_another_version_is_refused_and_changes_nothing(store: &
         assert!(matches!(refusal, CommitError::Stale { .. }), "{refusal}");
     }
     assert_eq!(store.audit(10).await.expect("works"), []);
-    assert_eq!(store.notifications(0, 10).await.expect("works"), []);
+    assert_eq!(store.notifications(None, 0, 10).await.expect("works"), []);
     assert_eq!(store.idempotent(&owner().project, "key", at(0)).await.expect("works"), None);
     // Versions count in the order of writes, also within one commit.
     accept(store, [replace(&first, first.lease.clone()), forget(&second), add(&first)]).await;
@@ -300,17 +300,40 @@ pub async fn notifications_are_numbered_in_the_order_of_commits(store: &Arc<dyn 
         let commit = Commit { notifications, ..Commit::new(at(minute)) };
         store.commit(&commit).await.expect("accepted");
     }
-    let all = store.notifications(0, 10).await.expect("works");
+    let all = store.notifications(None, 0, 10).await.expect("works");
     let types: Vec<&str> = all.iter().map(|n| n.content.event_type.as_str()).collect();
     assert_eq!(types, ["a", "b", "c", "d"]);
     assert_eq!(all[2].content, notification("c"));
     assert_eq!((all[1].at, all[2].at), (at(0), at(1)));
     assert!(all.is_sorted_by(|a, b| a.number < b.number));
-    assert_eq!(store.notifications(all[0].number, 2).await.expect("works"), all[1..3]);
+    assert_eq!(store.notifications(None, all[0].number, 2).await.expect("works"), all[1..3]);
     store.set_delivered("listener", all[2].number).await.expect("works");
     store.set_delivered("listener", all[1].number).await.expect("works");
     assert_eq!(store.delivered("listener").await.expect("works"), all[2].number);
     assert_eq!(store.delivered("other").await.expect("works"), 0);
+}
+
+/// A limit counts the project's own, and the highest number that of all.
+pub async fn notifications_of_a_project_are_read_without_those_of_others(store: &Arc<dyn Store>) {
+    assert_eq!(store.last_notification().await.expect("works"), 0);
+    let projects = ["a", "b", "", "a", "b", "a"].map(|name| ProjectId(name.into()));
+    for (minute, project) in (0..).zip(&projects) {
+        let notifications = vec![NewNotification { project: project.clone(), ..notification("n") }];
+        store.commit(&Commit { notifications, ..Commit::new(at(minute)) }).await.expect("accepted");
+    }
+    let all = store.notifications(None, 0, 10).await.expect("works");
+    let own: Vec<_> = all.iter().filter(|one| one.content.project == projects[0]).cloned().collect();
+    let read =
+        async |after, limit| store.notifications(Some(&projects[0]), after, limit).await.expect("works");
+    assert_eq!(own.len(), 3);
+    assert_eq!(read(0, 10).await, own);
+    assert_eq!(read(0, 2).await, own[..2]);
+    assert_eq!(read(own[0].number, 1).await, own[1..2]);
+    assert_eq!(read(own[2].number, 10).await, []);
+    let nobody = ProjectId("c".into());
+    assert_eq!(store.notifications(Some(&nobody), 0, 10).await.expect("works"), []);
+    store.prune(at(9), at(9), 100).await.expect("works");
+    assert_eq!(store.last_notification().await.expect("works"), all[5].number);
 }
 
 /// Old ones go when everybody has them, and their numbers do not come again.
@@ -319,17 +342,17 @@ pub async fn notifications_are_kept_until_every_listener_was_told(store: &Arc<dy
     for minute in 0..4 {
         store.commit(&tell(minute)).await.expect("accepted");
     }
-    let all = store.notifications(0, 10).await.expect("works");
+    let all = store.notifications(None, 0, 10).await.expect("works");
     store.set_delivered("quick", all[3].number).await.expect("works");
     store.set_delivered("slow", all[0].number).await.expect("works");
     store.prune(at(2), Timestamp::MIN, 100).await.expect("works");
-    assert_eq!(store.notifications(0, 10).await.expect("works"), all[1..]);
+    assert_eq!(store.notifications(None, 0, 10).await.expect("works"), all[1..]);
     store.set_delivered("slow", all[3].number).await.expect("works");
     store.prune(at(2), Timestamp::MIN, 100).await.expect("works");
-    assert_eq!(store.notifications(0, 10).await.expect("works"), all[2..]);
+    assert_eq!(store.notifications(None, 0, 10).await.expect("works"), all[2..]);
     store.prune(at(9), Timestamp::MIN, 100).await.expect("works");
     store.commit(&tell(9)).await.expect("accepted");
-    let new = store.notifications(0, 10).await.expect("works");
+    let new = store.notifications(None, 0, 10).await.expect("works");
     assert!(new.len() == 1 && new[0].number > all[3].number);
 }
 
@@ -404,14 +427,14 @@ pub async fn what_was_committed_survives(
     let failed = Finished { claim: claims[0].clone(), result: Err("no route".into()) };
     store.finish(&[failed], at(1)).await.expect("works");
     let history = loaded(&store).await.history;
-    let told = store.notifications(0, 9).await.expect("works");
+    let told = store.notifications(None, 0, 9).await.expect("works");
     store.set_delivered("listener", told[0].number).await.expect("works");
 
     let store = reopen(store).await;
     let snapshot = loaded(&store).await;
     expect_everything(&snapshot, &writes);
     assert_eq!(snapshot.history, history);
-    assert_eq!(store.notifications(0, 9).await.expect("works"), told);
+    assert_eq!(store.notifications(None, 0, 9).await.expect("works"), told);
     assert_eq!(store.delivered("listener").await.expect("works"), told[0].number);
     let repeated = refuse(&store, &requesting("key", at(1), 9)).await;
     assert!(matches!(repeated, CommitError::Repeated(_)), "{repeated}");

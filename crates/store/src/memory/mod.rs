@@ -399,10 +399,23 @@ impl Store for MemoryStore {
         Ok(served.filter(|record| record.counts_at(now)).cloned())
     }
 
-    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
+    async fn notifications(
+        &self,
+        project: Option<&ProjectId>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Notification>, StoreError> {
         let state = self.state();
         let first = state.notifications.partition_point(|notification| notification.number <= after);
-        Ok(state.notifications.range(first..).take(limit as usize).cloned().collect())
+        let visible = state
+            .notifications
+            .range(first..)
+            .filter(|notification| project.is_none_or(|project| *project == notification.content.project));
+        Ok(visible.take(limit as usize).cloned().collect())
+    }
+
+    async fn last_notification(&self) -> Result<u64, StoreError> {
+        Ok(self.state().last_number)
     }
 
     async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {
