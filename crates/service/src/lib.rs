@@ -48,6 +48,7 @@ mod notices;
 mod notifications;
 mod offers;
 mod other_hosts;
+mod payload;
 mod places;
 mod placing;
 mod preemptible_projects;

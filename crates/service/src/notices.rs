@@ -36,6 +36,7 @@ use leases::usage::{Held, Span};
 use serde_json::Value;
 use store::{Commit, InstanceRecord, LeaseRecord, NewNotification, Write};
 
+use crate::payload;
 use crate::state::State;
 
 pub(crate) const CREATE: &str = "lease.create";
@@ -60,7 +61,7 @@ pub(crate) fn notice(event_type: &str, record: &LeaseRecord) -> NewNotification 
         lease: Some(record.lease.id),
         project: record.lease.owner.project.clone(),
         event_type: event_type.to_owned(),
-        payload: payload(record),
+        payload: in_full(record),
     }
 }
 
@@ -85,7 +86,7 @@ fn of_host<const N: usize>(event_type: &str, host: &Host, more: [(&str, Value); 
         lease: None,
         project: ProjectId(String::new()),
         event_type: event_type.to_owned(),
-        payload: payload.to_string(),
+        payload: payload::write(&payload, &format!("/v1/os-hosts/{}", host.id)),
     }
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn of_instance(
         lease: None,
         project: record.instance.owner.project.clone(),
         event_type: event_type.to_owned(),
-        payload: value.to_string(),
+        payload: payload::write(&value, &format!("/v1/instances/{}", record.instance.id)),
     })
 }
 
@@ -156,7 +157,7 @@ fn of_guest(event_type: &str, span: &Span, (when, at): (&str, Timestamp)) -> Opt
         lease: None,
         project: span.owner.project.clone(),
         event_type: event_type.to_owned(),
-        payload: payload.to_string(),
+        payload: payload::write(&payload, &format!("/v1/leases/{lease}")),
     })
 }
 
@@ -172,11 +173,12 @@ pub(crate) fn preempted(before: &InstanceRecord, write: &Write, now: Timestamp) 
 
 /// The lease as the API shows it, but with `lease_id` for `id`. What it has is [entered](complete) when it is
 /// committed.
-fn payload(record: &LeaseRecord) -> String {
+fn in_full(record: &LeaseRecord) -> String {
     written(api::v1::Lease::from(record), None)
 }
 
 fn written(lease: api::v1::Lease, replaced: Option<&Replaced>) -> String {
+    let path = format!("/v1/leases/{}", lease.id);
     let mut value = serde_json::to_value(lease).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         if let Some(id) = fields.remove("id") {
@@ -185,7 +187,7 @@ fn written(lease: api::v1::Lease, replaced: Option<&Replaced>) -> String {
         let replaced = replaced.map(|replaced| serde_json::json!({"from": replaced.from, "to": replaced.to}));
         fields.extend(replaced.map(|hosts| ("hosts_replaced".to_owned(), hosts)));
     }
-    value.to_string()
+    payload::write(&value, &path)
 }
 
 /// Hosts that a lease has no more, and those that it has instead, by name.

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use leases::admission::Changes;
 use leases::project::ProjectId;
-use service::Service;
+use service::{NewLease, Service};
 use simulation::{caller, operator};
-use store::Store;
+use store::{Store, Wording};
 use tokio::task::JoinHandle;
 
 use crate::sharing::two;
-use crate::terms::{asking, at, change, dates, hosts, make, world};
+use crate::terms::{asking, at, change, dates, hosts, make, slots, world};
 
 #[tokio::test]
 async fn listeners_are_told_what_blazar_tells_them() {
@@ -98,6 +98,28 @@ async fn waiting_clients_are_not_woken_by_what_they_cannot_see() {
         own.await.expect("no panic");
         foreign.abort();
     }
+}
+
+#[tokio::test]
+async fn listeners_are_told_long_text_by_reference() {
+    let mut world = world(4).await;
+    let text = "é".repeat(8000);
+    let wording = Wording { resource_properties: Some(text.clone()), ..Wording::default() };
+    let few = NewLease { wording: vec![wording.clone()], ..asking(10, 20, vec![hosts(1)]) };
+    let many = asking(30, 40, vec![slots(1, 1); 50]);
+    let many = NewLease { wording: vec![wording; 50], ..many };
+    let few = make(&mut world, few).await.expect("free").lease.id;
+    let many = make(&mut world, many).await.expect("free").lease.id;
+    change(&mut world, many, dates(None, Some(50))).await.expect("free");
+    let told = world.service.notifications().after(None, 0, 100).await.expect("works");
+    assert_eq!(told.len(), 3);
+    assert!(told.iter().all(|told| told.content.payload.len() <= 12 * 1024));
+    let payload: serde_json::Value = serde_json::from_str(&told[0].content.payload).expect("JSON");
+    let shown = payload["reservations"][0]["resource_properties"].as_str().expect("text");
+    assert!(shown.starts_with("sha256:") && shown.ends_with(&format!(" bytes:16000 see:/v1/leases/{few}")));
+    let payload: serde_json::Value = serde_json::from_str(&told[2].content.payload).expect("JSON");
+    assert_eq!(payload["lease_id"], many.to_string());
+    assert_eq!(payload["reservations_count"], 50);
 }
 
 #[tokio::test]
