@@ -249,6 +249,9 @@ impl From<ServiceError> for ApiError {
             ServiceError::Denied(why) | ServiceError::Invalid(why) => {
                 Self::new(StatusCode::BAD_REQUEST, why.clone())
             }
+            ServiceError::TooLarge(why) => {
+                Self::new(StatusCode::BAD_REQUEST, why.to_string()).with_hint(Some(why.hint().to_owned()))
+            }
             ServiceError::NotPreemptible(why) => Self::new(not_preemptible(why), why.to_string()),
             ServiceError::OverQuota(why) => Self::new(StatusCode::FORBIDDEN, why.to_string()),
             ServiceError::OverUsage(why) => Self::new(StatusCode::FORBIDDEN, why.to_string()),

@@ -39,23 +39,33 @@ impl Service {
     /// Counts from now on what leases and instances hold and is not counted: they had it before there was any
     /// accounting.
     pub(crate) async fn count_what_is_held(&self) -> Result<(), StoreError> {
+        while self.count_part_of_what_is_held().await? {}
+        Ok(())
+    }
+
+    /// Does as much of that as a transaction may hold. Says whether there is more.
+    async fn count_part_of_what_is_held(&self) -> Result<bool, StoreError> {
         let writer = self.loop_writer().await?;
         let now = self.now();
         let mut held = held_now(&self.snapshot(), now);
         if held.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let counted: BTreeSet<String> = self.parts.store.open_usage().await?.iter().map(Span::key).collect();
         held.retain(|span| !counted.contains(&span.key()));
         if held.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
-        tracing::info!(spans = held.len(), "usage accounting started");
+        let limit = usize::try_from(self.decider.settings.writes.rows).unwrap_or(usize::MAX).max(1);
+        let more = held.len() > limit;
+        held.truncate(limit);
+        tracing::info!(spans = held.len(), more, "usage accounting started");
         let usage = Entries { opened: held, ..Entries::default() };
         match writer.commit(Commit { usage, ..Commit::new(now) }).await {
             Err(store::CommitError::Store(error)) => Err(error),
             // There is nothing in it that could be refused.
-            Err(_) | Ok(()) => Ok(()),
+            Err(_) => Ok(false),
+            Ok(()) => Ok(more),
         }
     }
 }

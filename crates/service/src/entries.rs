@@ -79,4 +79,6 @@ pub(crate) struct Committed {
     pub any: bool,
     /// They were committed together.
     pub all: bool,
+    /// There were more than a transaction may hold: the rest is to be decided again.
+    pub rest: bool,
 }

@@ -1,7 +1,7 @@
 //! Housekeeping that is asked for (HK): maintenance is booked, owners have bad hosts exchanged; and what holds
 //! leases of one project back.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,6 +13,7 @@ use leases::lease_pool::pools;
 use leases::maintenance::{MaintenanceWish, earliest_gap};
 use leases::plan::GuestOwner;
 use leases::project::{Owner, ProjectId};
+use leases::status::LeaseStatus;
 use leases::terms::{HostsTerms, ReservationTerms, Terms};
 use leases::text::quoted_list;
 use leases::window::Window;
@@ -31,6 +32,16 @@ use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, NewMaintenance, NotFound, PlannedMaintenance, ServiceError};
 use crate::writing::audit;
+
+/// When maintenance of each host could be, as of an instant, and what is booked already.
+type Planned = (Timestamp, Vec<PlannedMaintenance>, Booked);
+/// Maintenance that is booked and has not begun, by host.
+type Booked = BTreeMap<HostId, (LeaseId, Window)>;
+
+/// What names of leases for maintenance begin with.
+const NAMED: &str = "maintenance of ";
+/// Most hosts whose maintenance is booked in one transaction.
+const HOSTS_AT_ONCE: usize = 1000;
 
 /// Maintenance of hosts: its own leases, and other hosts for those that have them.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +62,9 @@ impl<'a> Maintenance<'a> {
             .await
     }
 
-    /// Books maintenance of all these hosts, each at its own time, as leases of the project that is for that; or of none.
+    /// Books maintenance of all these hosts, each at its own time, as leases of the project that is for that; or of none,
+    /// unless others take the time that is left while parts of many hosts are committed. A host that has such a lease of
+    /// the same user within the same time keeps it, so that a request that was broken off can be repeated.
     pub async fn book(
         self,
         caller: &Caller,
@@ -59,32 +72,50 @@ impl<'a> Maintenance<'a> {
     ) -> Result<Vec<PlannedMaintenance>, ServiceError> {
         let project = self.project()?.clone();
         let owner = Owner { project, user: caller.user.clone() };
-        let plan = |budget: &Budget| {
-            let now = self.service.now();
-            Ok((now, maintained(&self.service.snapshot(), new, now, budget)?))
-        };
-        let book = |(now, mut planned): (Timestamp, Vec<PlannedMaintenance>)| {
-            let without: Vec<&str> = planned
-                .iter()
-                .filter(|one| one.window.is_none())
-                .map(|one| one.host.host.name.as_str())
-                .collect();
-            if !without.is_empty() {
-                let text = format!("There is no time for it on these hosts: {}", quoted_list(&without, ", "));
-                return Err(ServiceError::Conflict(text));
+        let (mut booked, mut part) = (BTreeMap::new(), HOSTS_AT_ONCE);
+        loop {
+            let plan = |budget: &Budget| {
+                let (state, now) = (self.service.snapshot(), self.service.now());
+                let mut planned = maintained(&state, new, now, budget)?;
+                let present =
+                    if booked.is_empty() { present(&state, &owner, &new.wish) } else { BTreeMap::new() };
+                planned.retain(|one| !booked.contains_key(&one.host.host.id));
+                Ok((now, planned, present))
+            };
+            let book = |(now, planned, present): Planned| {
+                let is_present = |one: &PlannedMaintenance| present.contains_key(&one.host.host.id);
+                let (mut kept, mut left): (Vec<_>, Vec<_>) = planned.into_iter().partition(is_present);
+                for one in &mut kept {
+                    if let Some((id, window)) = present.get(&one.host.host.id) {
+                        (one.lease, one.window) = (Some(*id), Some(*window));
+                    }
+                }
+                check_times(&left)?;
+                let more = left.len() > part;
+                left.truncate(part);
+                let mut commit = Commit::new(now);
+                for one in &mut left {
+                    let Some(window) = one.window else { continue };
+                    let record = self.lease(&owner, &one.host, window, now)?;
+                    commit.audit.push(audit(caller, now, "maintenance.book", &record.lease.id));
+                    commit.notifications.push(notice(notices::CREATE, &record));
+                    one.lease = Some(record.lease.id);
+                    commit.writes.push(Write::Lease { record: Box::new(record), expected: None });
+                }
+                kept.append(&mut left);
+                Ok(Transaction::of(commit, (kept, more)).wakes())
+            };
+            match self.service.transact_decided(plan, never, book).await {
+                Ok((some, more)) => {
+                    booked.extend(some.into_iter().map(|one| (one.host.host.id, one)));
+                    if !more {
+                        return Ok(booked.into_values().collect());
+                    }
+                }
+                Err(ServiceError::TooLarge(_)) if part > 1 => part /= 2,
+                Err(error) => return Err(error),
             }
-            let mut commit = Commit::new(now);
-            for one in &mut planned {
-                let Some(window) = one.window else { continue };
-                let record = self.lease(&owner, &one.host, window, now)?;
-                commit.audit.push(audit(caller, now, "maintenance.book", &record.lease.id));
-                commit.notifications.push(notice(notices::CREATE, &record));
-                commit.writes.push(Write::Lease { record: Box::new(record.clone()), expected: None });
-                one.lease = Some(record.lease.id);
-            }
-            Ok(Transaction::of(commit, planned).wakes())
-        };
-        self.service.transact_decided(plan, never, book).await
+        }
     }
 
     fn project(self) -> Result<&'a ProjectId, ServiceError> {
@@ -111,7 +142,7 @@ impl<'a> Maintenance<'a> {
         let ids = &self.service.parts.ids;
         let identity = lease::NewLease {
             id: LeaseId(ids.uuid()),
-            name: format!("maintenance of {}", host.host.name).chars().take(80).collect(),
+            name: format!("{NAMED}{}", host.host.name).chars().take(80).collect(),
             owner: owner.clone(),
             end_action: end_action(
                 &self.service.state(),
@@ -122,7 +153,7 @@ impl<'a> Maintenance<'a> {
             reservations: vec![ReservationId(ids.uuid())],
         };
         let lease = Lease::new(identity, terms, given, self.service.decider.settings.rules.before_end_lead);
-        let wording = std::collections::BTreeMap::new();
+        let wording = BTreeMap::new();
         Ok(LeaseRecord::new(lease, wording, now))
     }
 
@@ -245,6 +276,36 @@ impl Decider {
 fn pools_of<'a>(state: &State, given: impl Iterator<Item = &'a Allocation>) -> BTreeSet<FreePoolId> {
     let hosts = given.flat_map(Allocation::hosts);
     hosts.filter_map(|id| state.inventory.host(id)).map(|host| host.pool).collect()
+}
+
+/// That there is a time for each of the hosts.
+fn check_times(planned: &[PlannedMaintenance]) -> Result<(), ServiceError> {
+    let without = planned.iter().filter(|one| one.window.is_none());
+    let without: Vec<&str> = without.map(|one| one.host.host.name.as_str()).collect();
+    if without.is_empty() {
+        return Ok(());
+    }
+    let text = format!("There is no time for it on these hosts: {}", quoted_list(&without, ", "));
+    Err(ServiceError::Conflict(text))
+}
+
+/// Maintenance that the user has booked within that time and that has not begun, by host.
+fn present(state: &State, owner: &Owner, wish: &MaintenanceWish) -> Booked {
+    let leases = state.leases.of_project(&owner.project).map(|record| &record.lease);
+    let alike = leases.filter(|lease| {
+        lease.owner == *owner
+            && lease.status == LeaseStatus::Pending
+            && lease.window.length() == wish.length
+            && lease.window.start() >= wish.not_before
+            && lease.window.end() <= wish.before
+            && lease.name.starts_with(NAMED)
+    });
+    alike
+        .filter_map(|lease| {
+            let host = lease.reservations.first()?.allocation.hosts().first().copied()?;
+            Some((host, (lease.id, lease.window)))
+        })
+        .collect()
 }
 
 /// When each of the hosts could be maintained.

@@ -32,7 +32,7 @@ use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, LeaseChanges, NewLease, NotFound, ServiceError};
-use crate::writing::as_stored;
+use crate::writing::{as_stored, size_of};
 
 /// What could be had.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +100,10 @@ impl<'a> CounterOffers<'a> {
         let hold_them = |found: Vec<LeaseRecord>| {
             let held = !found.is_empty() && self.may_hold(&caller.owner(), now);
             let commit = held.then(|| self.held(&caller.owner(), &found, of, now));
-            let offers = Offers { offers: found.into_iter().map(Arc::new).collect(), held };
+            // What is too much for one transaction is offered, and not held.
+            let limits = &self.service.decider.settings.writes;
+            let commit = commit.filter(|commit| limits.check(size_of(commit, &self.service.state())).is_ok());
+            let offers = Offers { offers: found.into_iter().map(Arc::new).collect(), held: commit.is_some() };
             let Some(commit) = commit else { return Ok(Transaction::none(offers)) };
             let project = caller.project.clone();
             Ok(Transaction::of(commit, offers).then(move |service| {
@@ -186,7 +189,7 @@ impl<'a> CounterOffers<'a> {
         self.service.refresh().await?;
         let now = self.service.now();
         let offer = held_offer(&self.service.state(), id, now)?;
-        self.service.expect_rows(offer.lease.reservations.iter().map(|reservation| &reservation.terms), 1);
+        self.service.expect_rewritten(&offer);
         let Standing::Offered { of: Some(lease), group, .. } = offer.lease.standing else {
             let decide = |budget: &Budget| self.accepted(caller, id, now, budget);
             return Ok(Leases::of(self.service).enter(caller, now, None, decide).await?.lease);

@@ -11,7 +11,7 @@ use leases::plan::PlanRules;
 use leases::preemption::PreemptionRules;
 use leases::quota::Quotas;
 use leases::usage::Prices;
-use store::Holder;
+use store::{Holder, WriteLimits};
 
 use crate::held_offers::OfferLimits;
 
@@ -70,6 +70,8 @@ pub struct Settings {
     pub keep_usage: Option<SignedDuration>,
     /// How much work one decision may cost, in units of [`leases::work::Budget`].
     pub decision_work: u64,
+    /// How much a transaction may write, and how much text a lease may have.
+    pub writes: WriteLimits,
     /// How many decisions there may be at once that have not got the write lock; at least one.
     pub decisions_at_once: usize,
     /// What is charged for usage.
@@ -123,6 +125,7 @@ impl Default for Settings {
             keep_leases: Some(SignedDuration::from_hours(24 * 90)),
             keep_usage: None,
             decision_work: Self::DECISION_WORK,
+            writes: WriteLimits::default(),
             decisions_at_once: 1,
             prices: Prices::default(),
             energy: EnergySettings::default(),

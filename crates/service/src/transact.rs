@@ -63,14 +63,15 @@ impl Service {
             let now = self.now();
             // A copy of the state that is kept until the commit would have it copied.
             let change = decide(&self.snapshot(), now)?;
-            if let Some(answer) = self.conclude(&writer, change).await? {
+            if let Some(answer) = self.conclude(&writer, change, false).await? {
                 return Ok(answer);
             }
         }
         Err(overtaken())
     }
 
-    /// Decides what may take more, as [`Self::decided`] does, and commits what `change` makes of it.
+    /// Decides what may take more, as [`Self::decided`] does, and commits what `change` makes of it, unless that is more
+    /// than a transaction may write.
     pub(crate) async fn transact_decided<D, T>(
         &self,
         decide: impl Fn(&Budget) -> Result<D, ServiceError>,
@@ -79,7 +80,7 @@ impl Service {
     ) -> Result<T, ServiceError> {
         for _ in 0..ATTEMPTS {
             let (writer, decided) = self.decided(&decide, &holds).await?;
-            if let Some(answer) = self.conclude(&writer, change(decided)?).await? {
+            if let Some(answer) = self.conclude(&writer, change(decided)?, true).await? {
                 return Ok(answer);
             }
         }
@@ -91,10 +92,13 @@ impl Service {
         &self,
         writer: &Writer<'_>,
         change: Transaction<T>,
+        limited: bool,
     ) -> Result<Option<T>, ServiceError> {
         let Transaction { commit, answer, after, in_use } = change;
         let Some(commit) = commit else { return Ok(Some(answer)) };
-        match (writer.commit(commit).await, in_use) {
+        let committed =
+            if limited { writer.commit_request(commit).await } else { writer.commit(commit).await };
+        match (committed, in_use) {
             (Ok(()), _) => {
                 if let Some(after) = after {
                     after(self);

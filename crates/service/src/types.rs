@@ -24,7 +24,7 @@ use leases::terms::Terms;
 use leases::text::Quoted;
 use leases::usage::Totals;
 use leases::window::Window;
-use store::{FloatingIpRecord, HostRecord, LeaseRecord, Sizes, StoreError, Wording};
+use store::{FloatingIpRecord, HostRecord, LeaseRecord, Sizes, StoreError, TooLarge, Wording};
 use thiserror::Error;
 
 /// On whose behalf something is done.
@@ -465,6 +465,9 @@ pub enum ServiceError {
     /// A value that cannot be.
     #[error("{0}")]
     Invalid(String),
+    /// It would write too much at once.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     /// A lease that was to start at once has not, and is none; with what it waited for, if that is known.
     #[error("The lease could not start at once{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     NotStarted(Option<String>),

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
+use leases::hints::Hints;
 use leases::ids::{GuestId, HostId};
-use leases::lease::Reservation;
 use leases::terms::ReservationTerms;
 use store::{
-    Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, InstanceRecord, StoreError, Write,
+    Advance, AuditRecord, Changes, Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, StoreError,
+    TooLarge, Wording, Write, WriteLimits, WriteSize, lease_text,
 };
 use tokio::sync::MutexGuard;
 
@@ -26,6 +27,8 @@ use crate::types::{Caller, ServiceError};
 /// What is charged for each record, host, instance or address that a commit writes, in units of work: a tenth of a
 /// millisecond, with what it takes to find out whether there is room.
 const FOR_A_ROW: u64 = 10_000;
+/// What is charged for each byte that a commit writes: 40 ns, as measured with large texts.
+const FOR_A_BYTE: u64 = 4;
 /// How often the clock is compared with the store's.
 const COMPARE_CLOCKS_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
@@ -90,18 +93,33 @@ impl Drop for Doubt<'_> {
 }
 
 impl Service {
-    /// Says of the client's request that it may write that, so many times, so that it is known what it costs before it is
-    /// served.
-    pub(crate) fn expect_rows<'a>(
+    /// Rejects a request for `times` leases that would write more than a transaction may, before anything is decided.
+    /// What it costs to write what it asks for is known from then on.
+    pub(crate) fn check_writes<'a>(
         &self,
-        reservations: impl IntoIterator<Item = &'a ReservationTerms>,
+        reservations: impl IntoIterator<Item = (&'a ReservationTerms, Option<&'a Wording>)> + Clone,
+        hints: &Hints,
         times: usize,
-    ) {
+    ) -> Result<(), TooLarge> {
+        let settings = &self.decider.settings;
+        settings.writes.check_text(0, lease_text(reservations.clone(), hints))?;
+        let least = WriteSize::of_new_lease(reservations.clone(), hints).times(times as u64);
+        settings.writes.check(least)?;
         if let Some(client) = Client::current() {
-            let rows: u64 = reservations.into_iter().map(|terms| u64::from(terms.number())).sum();
-            let rows = rows.saturating_mul(times as u64);
+            let rows: u64 = reservations.into_iter().map(|(terms, _)| u64::from(terms.number())).sum();
+            let rows = rows.saturating_mul(times as u64).max(least.rows);
             // More is refused before it is written.
-            client.expects(FOR_A_ROW.saturating_mul(rows).min(self.decider.settings.decision_work));
+            client.expects(work_of(WriteSize { rows, ..least }).min(settings.decision_work));
+        }
+        Ok(())
+    }
+
+    /// Estimates what it costs to write all of a lease again, so that it is known before the client gets its turn.
+    pub(crate) fn expect_rewritten(&self, record: &LeaseRecord) {
+        if let Some(client) = Client::current() {
+            let reservations = record.lease.reservations.iter();
+            let rows = reservations.map(|one| u64::from(one.terms.number())).sum();
+            client.expects(work_of(WriteSize { rows, bytes: 0 }).min(self.decider.settings.decision_work));
         }
     }
 
@@ -267,12 +285,20 @@ impl Writer<'_> {
     /// writer learns it.
     ///
     /// A client that leaves from here on is served to the end.
-    pub async fn commit(&self, mut commit: Commit) -> Result<(), CommitError> {
-        if let Some(client) = Client::current() {
-            client.commits();
-        }
-        let work = work_of(&commit, &self.service.state());
-        self.service.charge_for(work);
+    pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
+        self.commit_within(commit, None).await
+    }
+
+    /// Commits what a client asks for, unless it is more than a transaction may write.
+    pub async fn commit_request(&self, commit: Commit) -> Result<(), CommitError> {
+        self.commit_within(commit, Some(&self.service.decider.settings.writes)).await
+    }
+
+    async fn commit_within(
+        &self,
+        mut commit: Commit,
+        limits: Option<&WriteLimits>,
+    ) -> Result<(), CommitError> {
         let memory = self.service.memory().await;
         self.service.account(&mut commit);
         let prepares = self.service.parts.fleet.prepares();
@@ -283,6 +309,14 @@ impl Writer<'_> {
             tracing::info!(offers = displaced.len(), "offers withdrawn");
             displaced.append(&mut commit.writes);
             commit.writes = displaced;
+        }
+        let size = size_of(&commit, &self.service.state());
+        self.service.charge_for(work_of(size));
+        if let Some(limits) = limits {
+            limits.check(size)?;
+        }
+        if let Some(client) = Client::current() {
+            client.commits();
         }
         let mut doubt = Doubt { service: self.service, settled: false };
         let advance = self.service.parts.store.commit(&commit).await?;
@@ -300,28 +334,42 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Commits changes: all in one commit; if that cannot be, those of each pass in one, or each on its own, so that one
-    /// that cannot be does not hold up the others. Those that are refused are to be decided again.
+    /// Commits changes, from the first one on, as many as fit into one transaction; one at least, which is never split.
+    /// All in one commit; if that is refused, those of each pass in one, or each on its own, so that one that cannot be
+    /// does not hold up the others. Those that are refused or left are to be decided again.
     pub async fn commit_entries(&self, entries: Entries, now: Timestamp) -> Result<Committed, StoreError> {
         let mut passes = entries.of_passes;
         passes.retain(|entries| !entries.is_empty());
-        let several = passes.len() > 1;
-        if several && self.accepted(together(passes.iter().flatten(), now)).await? {
-            for entry in passes.into_iter().flatten() {
-                self.follow_up(entry.effects);
+        let mut committed = Committed { any: false, all: true, rest: false };
+        loop {
+            let count: usize = passes.iter().map(Vec::len).sum();
+            if count == 0 {
+                return Ok(committed);
             }
-            return Ok(Committed { any: true, all: true });
+            match self.answered(together(passes.iter().flatten(), now), count > 1).await? {
+                Answer::Accepted => {
+                    for entry in passes.into_iter().flatten() {
+                        self.follow_up(entry.effects);
+                    }
+                    return Ok(Committed { any: true, all: !committed.rest, ..committed });
+                }
+                Answer::TooLarge(why) => {
+                    committed.rest = true;
+                    truncate(&mut passes, why.part_of(count));
+                }
+                Answer::Refused => break,
+            }
         }
-        let mut committed = Committed { any: false, all: !several };
+        committed.all = false;
+        let several = passes.len() > 1;
         for entries in passes {
-            if self.accepted(together(&entries, now)).await? {
+            if several && self.accepted(together(&entries, now)).await? {
                 for entry in entries {
                     self.follow_up(entry.effects);
                 }
                 committed.any = true;
                 continue;
             }
-            committed.all = false;
             let alone = entries.len() == 1;
             for entry in entries.into_iter().filter(|_| !alone) {
                 if self.accepted(entry.commit).await? {
@@ -341,13 +389,20 @@ impl Writer<'_> {
 
     /// Commits, unless it is refused.
     async fn accepted(&self, commit: Commit) -> Result<bool, StoreError> {
+        Ok(matches!(self.answered(commit, false).await?, Answer::Accepted))
+    }
+
+    /// Commits, unless it is refused, or too large for a transaction if that is `limited`.
+    async fn answered(&self, commit: Commit, limited: bool) -> Result<Answer, StoreError> {
         let changes = commit.writes.len();
-        match self.commit(commit).await {
-            Ok(()) => Ok(true),
+        let limits = limited.then_some(&self.service.decider.settings.writes);
+        match self.commit_within(commit, limits).await {
+            Ok(()) => Ok(Answer::Accepted),
             Err(CommitError::Store(error)) => Err(error),
+            Err(CommitError::TooLarge(why)) => Ok(Answer::TooLarge(why)),
             Err(refused) => {
                 tracing::warn!(%refused, changes, "commit conflict, retrying");
-                Ok(false)
+                Ok(Answer::Refused)
             }
         }
     }
@@ -382,6 +437,22 @@ impl Writer<'_> {
     }
 }
 
+/// What the store, or the limit of a transaction, says to a commit.
+enum Answer {
+    Accepted,
+    Refused,
+    TooLarge(TooLarge),
+}
+
+/// Keeps the first changes, so many of them.
+fn truncate(passes: &mut Vec<Vec<Entry>>, mut count: usize) {
+    for entries in passes.iter_mut() {
+        entries.truncate(count);
+        count -= entries.len();
+    }
+    passes.retain(|entries| !entries.is_empty());
+}
+
 /// Changes in one commit.
 fn together<'e>(entries: impl IntoIterator<Item = &'e Entry>, now: Timestamp) -> Commit {
     let mut commit = Commit::new(now);
@@ -393,21 +464,15 @@ fn together<'e>(entries: impl IntoIterator<Item = &'e Entry>, now: Timestamp) ->
     commit
 }
 
-/// What it takes to write that, in units of work: hosts, instances and addresses that a lease has already, for the same
-/// time, are not written again.
-fn work_of(commit: &Commit, state: &State) -> u64 {
-    let taken = |write: &Write| {
-        let Write::Lease { record, .. } = write else { return 0 };
-        let before = state.leases.get(record.lease.id).map(|before| &before.lease);
-        let before = before.filter(|before| before.window == record.lease.window);
-        let is_new = |reservation: &&Reservation| {
-            let known = before.and_then(|before| before.reservation(reservation.id));
-            known.is_none_or(|known| known.allocation != reservation.allocation)
-        };
-        let new = record.lease.reservations.iter().filter(is_new);
-        new.map(|reservation| reservation.allocation.amount()).sum()
-    };
-    commit.writes.iter().map(|write| FOR_A_ROW * (1 + taken(write))).sum()
+/// How much a commit writes to what is in memory.
+pub(crate) fn size_of(commit: &Commit, state: &State) -> WriteSize {
+    commit.size(|id| state.leases.get(id).map(|record| &record.lease))
+}
+
+/// What it takes to write that, in units of work.
+fn work_of(size: WriteSize) -> u64 {
+    let rows = FOR_A_ROW.saturating_mul(size.rows);
+    rows.saturating_add(FOR_A_BYTE.saturating_mul(size.bytes))
 }
 
 /// What a failed commit means to who asked: nothing if the decision is to be taken again.
@@ -420,6 +485,7 @@ pub(crate) fn decide_again(error: CommitError) -> Result<(), ServiceError> {
         error @ (CommitError::InUse { .. } | CommitError::Exists { .. }) => {
             Err(ServiceError::Conflict(error.to_string()))
         }
+        CommitError::TooLarge(error) => Err(error.into()),
         CommitError::Store(error) => Err(error.into()),
     }
 }

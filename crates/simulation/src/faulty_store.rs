@@ -1,5 +1,6 @@
 //! A store that breaks off, before or after it has done what it was asked to.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +8,8 @@ use ambient::{Clock, ManualClock};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::energy::Sleep;
-use leases::ids::HostId;
+use leases::ids::{HostId, LeaseId};
+use leases::lease::Lease;
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::usage::{Event, Query, Span, Sum};
@@ -19,7 +21,7 @@ use store::memory::MemoryStore;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
     IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store, StoreError,
-    TokenKey, TokenState, UsageFilter,
+    TokenKey, TokenState, UsageFilter, WriteSize,
 };
 
 /// What goes wrong with a call.
@@ -48,6 +50,14 @@ struct State {
     down: bool,
     slow: bool,
     commits: u64,
+    measured: Option<Measured>,
+}
+
+/// Sizes of commits, and the leases that they are told from.
+#[derive(Default)]
+struct Measured {
+    leases: BTreeMap<LeaseId, Lease>,
+    sizes: Vec<WriteSize>,
 }
 
 impl fmt::Debug for FaultyStore {
@@ -68,6 +78,7 @@ impl FaultyStore {
             down: false,
             slow: false,
             commits: 0,
+            measured: None,
         };
         Self { inner, clock, state: Mutex::new(state) }
     }
@@ -102,6 +113,17 @@ impl FaultyStore {
         if self.state().slow {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// From now on the sizes of commits are noted.
+    pub async fn measure(&self) {
+        let leases = self.contents().await.leases.into_iter().map(|record| (record.lease.id, record.lease));
+        self.state().measured = Some(Measured { leases: leases.collect(), sizes: Vec::new() });
+    }
+
+    /// The sizes of commits since they are noted.
+    pub fn sizes(&self) -> Vec<WriteSize> {
+        self.state().measured.as_ref().map(|measured| measured.sizes.clone()).unwrap_or_default()
     }
 
     /// How many commits it took.
@@ -160,6 +182,19 @@ impl FaultyStore {
     }
 }
 
+impl Measured {
+    fn note(&mut self, commit: &Commit) {
+        let Self { leases, sizes } = self;
+        sizes.push(commit.size(|id| leases.get(&id)));
+        for (id, record) in store::leases_after(&commit.writes) {
+            match record {
+                Some(record) => leases.insert(id, record.lease.clone()),
+                None => leases.remove(&id),
+            };
+        }
+    }
+}
+
 fn broken() -> StoreError {
     StoreError::Unavailable("broke off (simulated)".to_owned())
 }
@@ -185,7 +220,13 @@ impl Store for FaultyStore {
             return Err(broken().into());
         }
         let advance = self.inner.commit(commit).await?;
-        self.state().commits += 1;
+        {
+            let mut state = self.state();
+            state.commits += 1;
+            if let Some(measured) = &mut state.measured {
+                measured.note(commit);
+            }
+        }
         self.dawdle().await;
         if fault.is_some() { Err(broken().into()) } else { Ok(advance) }
     }

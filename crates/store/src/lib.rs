@@ -31,6 +31,7 @@ pub mod memory;
 mod record;
 pub mod schema;
 mod token;
+mod write_size;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,6 +58,7 @@ pub use crate::record::{
     UsageFilter, Version, Wording,
 };
 pub use crate::token::{Revocation, TokenKey, TokenState};
+pub use crate::write_size::{TooLarge, WriteLimits, WriteSize, lease_text};
 
 /// Everything that a service keeps in memory.
 #[derive(Clone, Debug, Default)]
@@ -248,6 +250,9 @@ pub enum CommitError {
     /// A request with that key was served before.
     #[error("the request with the key {0} was served before")]
     Repeated(String),
+    /// It is more than a request may write.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     /// It is not known whether it was committed. Load, and look.
     #[error(transparent)]
     Store(#[from] StoreError),

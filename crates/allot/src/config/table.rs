@@ -447,6 +447,10 @@ settings! {
     /// How much work one decision may cost: looks at hosts, bookings and values of expressions. What would cost more is
     /// refused; 30 million take about 0.3 s
     "limits.decision_work" "UNITS" => service.decision_work as AtLeast<1>;
+    /// Most rows that a transaction writes. A request that needs more is rejected; work of the service goes on in parts
+    "limits.transaction_rows" "N" => service.writes.rows as AtLeast<1>;
+    /// Most bytes that a transaction writes, likewise
+    "limits.transaction_bytes" "N" => service.writes.bytes as AtLeast<1>;
     /// How many decisions and long readings that change nothing are made at once, beside the one that changes
     /// something; without it, one less than there are processors, since leases start and end meanwhile. More wait, and
     /// clients share by the work that they ask for

@@ -204,6 +204,7 @@ pub(super) fn settings(configuration: &Configuration) -> Settings {
     settings.holder = Holder(configuration.name.clone().unwrap_or_else(machine));
     settings.steps_at_once = steps_at_once(configuration).max(1);
     settings.decisions_at_once = decisions_at_once(configuration);
+    settings.writes.lease_text = 4 * configuration.server.limits.parts.expression_length as u64;
     settings.enforcer_timeout = configuration.external_service.timeout;
     plan_rules(&mut settings, configuration.preemptible.margin);
     energy(&mut settings.energy, &configuration.energy);

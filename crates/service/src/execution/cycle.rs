@@ -73,7 +73,7 @@ impl<'a> Execution<'a> {
             tracing::error!(%error, "store failed, retrying");
         }
         let wake_at = self.service.progress().retry_at(now);
-        Cycle { tasks: Vec::new(), passes: Vec::new(), wake_at, failed: true }
+        Cycle { tasks: Vec::new(), passes: Vec::new(), wake_at, failed: true, partial: false }
     }
 
     async fn try_cycle(self, writer: &Writer<'_>, now: Timestamp) -> Result<Cycle, StoreError> {
@@ -85,7 +85,13 @@ impl<'a> Execution<'a> {
         if self.service.progress().seen_at.is_none() {
             // Nothing can be said of a fleet that was never seen.
             let wake_at = self.wake_at(now, None, false, &[]);
-            return Ok(Cycle { tasks: Vec::new(), passes: Vec::new(), wake_at, failed: false });
+            return Ok(Cycle {
+                tasks: Vec::new(),
+                passes: Vec::new(),
+                wake_at,
+                failed: false,
+                partial: false,
+            });
         }
         let machines = self.service.progress().machines.take().map(Arc::new);
         let looked = machines.is_some();
@@ -93,20 +99,28 @@ impl<'a> Execution<'a> {
         let draft = self.service.decider.draft(state, machines.clone(), steps_ended, now);
         let mut decision = self.service.decider.go_through(draft, FIRST.iter().chain(&PLANNING));
         let committed = self.commit_decision(writer, &mut decision, now).await?;
+        if committed.rest {
+            return Ok(self.partial_cycle(decision, machines, now));
+        }
         let mut changed = committed.any;
         if !committed.all {
             // Somebody else was faster. Steps are for what is committed only.
             let passes = decision.passes;
             decision = self.service.decider.go_through(Draft::new(self.service.snapshot(), now), &PLANNING);
             decision.passes.splice(0..0, passes);
-            changed |= self.commit_decision(writer, &mut decision, now).await?.any;
+            let committed = self.commit_decision(writer, &mut decision, now).await?;
+            if committed.rest {
+                return Ok(self.partial_cycle(decision, machines, now));
+            }
+            changed |= committed.any;
         }
         let Decision { steps, wake_at, passes, .. } = decision;
         // Looks begin with the next cycle.
         changed |= PowerSaving::of(self.service).watch(now);
         changed |= self.count_guests(writer, looked, now).await;
         self.service.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
-        changed |= self.tidy(writer, &steps, looked, now).await?;
+        let partial = self.tidy(writer, &steps, looked, now).await?;
+        changed |= partial;
         // With the write lock: what is due does not wait for what clients would commit first.
         let claimed = self.claim(&steps, now).await?;
         let pass_at = self.next_pass(now);
@@ -117,7 +131,21 @@ impl<'a> Execution<'a> {
             .map_or_else(Default::default, |machines| (self.left_hosts(), self.lost_hosts(&machines)));
         let tasks = claimed.into_iter().map(Task::Step).chain(left.into_iter().map(Task::Abandon));
         let tasks = tasks.chain(lost.into_iter().map(Task::Adopt)).chain(pass).collect();
-        Ok(Cycle { tasks, passes, wake_at, failed: false })
+        Ok(Cycle { tasks, passes, wake_at, failed: false, partial })
+    }
+
+    /// Ends a cycle of which a transaction holds a part. The next one decides the rest, on what is committed now.
+    fn partial_cycle(
+        self,
+        decision: Decision,
+        machines: Option<Arc<BTreeMap<HostId, Machine>>>,
+        now: Timestamp,
+    ) -> Cycle {
+        let mut progress = self.service.progress();
+        if progress.machines.is_none() {
+            progress.machines = machines.map(Arc::unwrap_or_clone);
+        }
+        Cycle { tasks: Vec::new(), passes: decision.passes, wake_at: now, failed: false, partial: true }
     }
 
     /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned

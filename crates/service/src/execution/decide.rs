@@ -57,6 +57,9 @@ impl Execution<'_> {
         now: Timestamp,
     ) -> Result<Committed, StoreError> {
         let committed = writer.commit_entries(std::mem::take(&mut decision.entries), now).await?;
+        if committed.rest {
+            return Ok(committed);
+        }
         // What was refused is found again by the next look.
         self.service.progress().unrecorded.retain(|host| !decision.recorded.contains(host));
         Ok(committed)

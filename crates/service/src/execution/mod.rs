@@ -95,6 +95,9 @@ pub struct Cycle {
     pub wake_at: Timestamp,
     /// The store did not work, so nothing else was done; changes are no reason to try again earlier.
     pub failed: bool,
+    /// There was more to write than a transaction may hold, or more to forget. The next cycle goes on, after clients that
+    /// wait for the write lock.
+    pub partial: bool,
 }
 
 /// The cycles of the loop, and the tasks that they hand out.
@@ -168,7 +171,7 @@ async fn cycles_in_a_row(service: &Service, tasks: &mut Tasks) -> Cycle {
         for task in std::mem::take(&mut cycle.tasks) {
             tasks.begin(task);
         }
-        if cycle.failed || cycle.wake_at > service.now() || in_a_row == MOST_IN_A_ROW {
+        if cycle.failed || cycle.partial || cycle.wake_at > service.now() || in_a_row == MOST_IN_A_ROW {
             return cycle;
         }
         in_a_row += 1;

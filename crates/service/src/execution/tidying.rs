@@ -9,7 +9,7 @@ use store::{Commit, LeaseRecord, StoreError};
 
 use super::Execution;
 use super::pause::Pause;
-use crate::entries::{Entries, Entry};
+use crate::entries::{Committed, Entries, Entry};
 use crate::notices::{self, notice};
 use crate::proposals::forget;
 use crate::traces::Traces;
@@ -127,11 +127,11 @@ impl Execution<'_> {
             Entry::quiet(Commit { writes: vec![forget(record)], notifications, ..Commit::new(now) })
         };
         let entries = Entries::of(forgotten.iter().map(entry).collect());
-        let any = writer.commit_entries(entries, now).await?.any;
+        let Committed { any, rest, .. } = writer.commit_entries(entries, now).await?;
         if any {
-            tracing::info!(leases = forgotten.len(), "ended leases forgotten");
+            tracing::info!(leases = forgotten.len(), rest, "ended leases forgotten");
         }
-        Ok(any && forgotten.len() == LEASES_AT_ONCE)
+        Ok(any && (rest || forgotten.len() == LEASES_AT_ONCE))
     }
 
     /// Steps whose history does not matter any more: failures of what has not been wanted for long, or was wanted for a
@@ -153,6 +153,7 @@ impl Execution<'_> {
             Action::Snapshot(_, reservation) => state.leases.of_reservation(*reservation).is_none(),
             _ => action.instance().is_none_or(|id| state.instances.get(id).is_none()),
         });
-        failed.map(|(action, _)| *action).chain(done.copied()).collect()
+        let most = usize::try_from(self.service.decider.settings.writes.rows).unwrap_or(usize::MAX);
+        failed.map(|(action, _)| *action).chain(done.copied()).take(most).collect()
     }
 }

@@ -34,7 +34,7 @@ impl Leases<'_> {
     ) -> Result<Created, ServiceError> {
         let now = as_stored(new.asked_at);
         let identity = self.service.decider.identify(caller, &new);
-        self.service.expect_rows(&new.terms.reservations, 1);
+        self.check_size(&new, 1)?;
         let decide = |budget: &Budget| self.propose_or_wait(&identity, &new, now, budget);
         self.enter(caller, now, key.as_ref(), decide).await
     }
@@ -74,7 +74,7 @@ impl Leases<'_> {
                 approved = Some(record.lease.clone());
                 continue;
             }
-            match writer.commit(entered(caller, proposed, key)).await {
+            match writer.commit_request(entered(caller, proposed, key)).await {
                 Ok(()) => {
                     if self.service.decider.abilities.prepares {
                         self.service.wake.notify_one();
@@ -91,8 +91,15 @@ impl Leases<'_> {
 
     /// The lease as it would be made at this moment; nothing is. Whoever limits leases from outside is not asked.
     pub async fn preview(self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
+        self.check_size(new, 1)?;
         let (identity, now) = (self.service.decider.identify(caller, new), as_stored(new.asked_at));
         Ok(self.service.consider(|budget| self.propose(&identity, new, now, budget)).await?.record)
+    }
+
+    /// Rejects a request for so many of these leases if it would write too much.
+    pub(super) fn check_size(self, new: &NewLease, times: usize) -> Result<(), ServiceError> {
+        let reservations = new.terms.reservations.iter().zip(new.wording.iter().map(Some));
+        Ok(self.service.check_writes(reservations, &new.terms.hints, times)?)
     }
 
     /// What was made for an earlier request with that key. Whoever has to look at more than the request itself

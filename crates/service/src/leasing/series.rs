@@ -66,7 +66,7 @@ impl Leases<'_> {
         let id = SeriesId(self.service.parts.ids.uuid());
         let identities = self.identities(caller, new);
         let now = as_stored(new.lease.asked_at);
-        self.service.expect_rows(&new.lease.terms.reservations, new.windows.len());
+        self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
             proposed.as_ref().is_ok_and(|(leases, _, _)| {
                 let decisions: Vec<Decision<'_>> = leases.iter().map(|record| (None, &**record)).collect();
@@ -106,7 +106,7 @@ impl Leases<'_> {
                 enter(&mut commit, caller, LeaseRecord::clone(record));
             }
             commit.idempotency = key.zip(leases.first()).map(|(key, record)| remembered(caller, key, record));
-            match writer.commit(commit).await {
+            match writer.commit_request(commit).await {
                 Ok(()) => {
                     if let Some(record) = leases.first() {
                         self.service.wake_if_soon(record.lease.window.start());
@@ -123,6 +123,7 @@ impl Leases<'_> {
     pub async fn preview_series(self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
         let id = SeriesId(self.service.parts.ids.uuid());
         let whole = |error: ServiceError| Missing { window: new.lease.terms.window(), error };
+        self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
         let identities = self.identities(caller, new);
         let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
         let (leases, skipped, _) = self.service.consider(propose).await.map_err(whole)??;

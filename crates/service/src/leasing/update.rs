@@ -140,8 +140,7 @@ impl Leases<'_> {
         let mut approved: Option<Lease> = None;
         // If its dates change, all that it has is written again.
         if let Some(record) = self.get(id) {
-            self.service
-                .expect_rows(record.lease.reservations.iter().map(|reservation| &reservation.terms), 1);
+            self.service.expect_rewritten(&record);
         }
         for _ in 0..ATTEMPTS {
             let propose = |budget: &Budget| self.propose_change(caller, id, accepted, &decide, now, budget);
@@ -162,7 +161,7 @@ impl Leases<'_> {
                 continue;
             }
             let after = after.clone();
-            match writer.commit(commit_of(caller, change, now)).await {
+            match writer.commit_request(commit_of(caller, change, now)).await {
                 Ok(()) => {
                     self.service.wake.notify_one();
                     return Ok(after);
@@ -201,6 +200,7 @@ impl Leases<'_> {
         let Decided { lease, wording, before_end_rearmed, moved } =
             decide(&Ground { state: &state, budget }, &before)?;
         let after = LeaseRecord { wording, ..before.becomes(lease, now) };
+        self.service.decider.settings.writes.check_text(before.text(), after.text())?;
         let moved = reallocated(&state, moved, now);
         Ok(Change { before, after: Arc::new(after), before_end_rearmed, first, moved })
     }

@@ -4,6 +4,7 @@
 
 mod adoption;
 mod backfill;
+mod bounds;
 mod changing;
 mod creating;
 mod deleting;

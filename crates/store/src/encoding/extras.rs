@@ -119,6 +119,12 @@ pub fn extras_from_json(text: Option<&str>) -> Result<Extras, Unreadable> {
     Ok(Extras { hints: hints_of(hints)?, before_start, marks: marks_of(&marks)?, backfill })
 }
 
+/// Hints as they are in the document of a lease; empty if there are none.
+pub fn hints_json(hints: &Hints) -> String {
+    let document = hints_document(hints);
+    if is_default(&document) { String::new() } else { json(&document) }
+}
+
 fn marks_document(marks: &Marks) -> MarksDocument {
     let us = |at: Option<Timestamp>| at.map(Timestamp::as_microsecond);
     MarksDocument {

@@ -36,7 +36,7 @@ pub use self::document::{
     flavor_from_json, flavor_json, preemptible_project_from_json, preemptible_project_json,
     property_from_json, property_json,
 };
-pub use self::extras::{Extras, extras_from_json, extras_json};
+pub use self::extras::{Extras, extras_from_json, extras_json, hints_json};
 pub use self::free_pool::{free_pool_from_json, free_pool_json};
 pub use self::hunt::{hunt_from_json, hunt_json};
 pub use self::instance::{instance_from_json, instance_json};
