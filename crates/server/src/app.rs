@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use ambient::{Clock, Ids, SystemClock};
-use leases::project::{Owner, ProjectId, UserId};
+use leases::project::{ProjectId, UserId};
 use secrecy::SecretString;
 use service::{Caller, Client, Projects, Service};
 use tokio::sync::{Semaphore, watch};
@@ -204,15 +204,6 @@ fn keystone(
     named.map(make).transpose()
 }
 
-/// Says that the client has gone when the answer is not waited for any more.
-struct Leaving(Client);
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        self.0.leave();
-    }
-}
-
 /// That somebody was not let in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoginFailure<'a> {
@@ -241,6 +232,8 @@ pub(crate) struct Session {
     pub asked: Arc<Asked>,
     /// The cookie of the session that it was sent with, if any.
     pub cookie: Option<SecretString>,
+    /// The client as the service knows it: who pays, and whether they still wait.
+    pub client: Client,
 }
 
 impl Session {
@@ -271,11 +264,8 @@ impl Session {
         F: Future<Output = T> + Send + 'static,
     {
         use tracing::Instrument;
-        let Identity { user, project, .. } = &self.identity;
-        let client = Client::new(Owner { project: project.clone(), user: user.clone() });
-        let _leaving = Leaving(client.clone());
         let asked = Arc::clone(&self.asked);
-        let work = client.scope(async move {
+        let work = self.client.clone().scope(async move {
             let done = work.await;
             drop(asked);
             done

@@ -55,7 +55,7 @@ impl<T, W: Serialize> Listing<T, W> {
             items: items.into_iter(),
             more: None,
             show: Box::new(show),
-            end: "]}".to_owned(),
+            end: "]".to_owned(),
             written: format!("{{\"{field}\":[").into_bytes(),
             any: false,
             done: false,
@@ -68,10 +68,11 @@ impl<T, W: Serialize> Listing<T, W> {
         Self { more: Some(Box::new(more)), ..self }
     }
 
-    /// With another field beside the list.
+    /// With another field after the list.
     pub fn with(self, field: &str, value: &impl Serialize) -> Result<Self, ApiError> {
         let value = serde_json::to_string(value).map_err(|error| unwritten(&error))?;
-        Ok(Self { end: format!("],\"{field}\":{value}}}"), ..self })
+        let end = format!("{},\"{field}\":{value}", self.end);
+        Ok(Self { end, ..self })
     }
 
     /// The next piece; nothing if all is written.
@@ -87,6 +88,7 @@ impl<T, W: Serialize> Listing<T, W> {
                     break;
                 }
                 self.written.extend_from_slice(self.end.as_bytes());
+                self.written.push(b'}');
                 self.done = true;
                 break;
             };
@@ -148,9 +150,14 @@ mod tests {
     }
 
     async fn answered(items: Vec<u32>) -> Value {
-        let listing =
-            Listing::of(asked(), "numbers", items, |number| json!({"n": number, "text": "x".repeat(100)}));
-        let response = listing.with("links", &["a"]).expect("JSON").into_response();
+        let listing = Listing::of(
+            asked(),
+            "numbers",
+            items.clone(),
+            |number| json!({"n": number, "text": "x".repeat(100)}),
+        );
+        let listing = listing.with("links", &["a"]).and_then(|listing| listing.with("total", &items.len()));
+        let response = listing.expect("JSON").into_response();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body");
         serde_json::from_slice(&body).expect("JSON")
     }
@@ -166,7 +173,7 @@ mod tests {
                 .map(|item| item["n"].as_u64().expect("a number"))
                 .collect();
             assert_eq!(numbers, (0..count.into()).collect::<Vec<u64>>());
-            assert_eq!(body["links"], json!(["a"]));
+            assert_eq!((&body["links"], &body["total"]), (&json!(["a"]), &json!(count)));
         }
     }
 

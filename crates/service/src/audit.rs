@@ -24,7 +24,7 @@ impl<'a> Audit<'a> {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, ServiceError> {
-        Ok(self.service.parts.store.audit_page(filter, before, limit).await?)
+        self.service.store_read(self.service.parts.store.audit_page(filter, before, limit)).await
     }
 
     /// Enters into the audit log something that changed nothing.

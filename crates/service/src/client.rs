@@ -11,6 +11,9 @@ use leases::project::Owner;
 use leases::work::Budget;
 use tokio::sync::watch;
 
+use crate::cost;
+use crate::places::{Kind, Who};
+
 tokio::task_local! {
     static CLIENT: Client;
 }
@@ -19,9 +22,20 @@ tokio::task_local! {
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Shared>);
 
+/// What is known of a request before it is served.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Whose it is, and who pays.
+    pub owner: Owner,
+    /// Its kind, of which the usual cost is remembered: method and route.
+    pub operation: Arc<str>,
+    /// Bytes of its body.
+    pub body: u64,
+}
+
 #[derive(Debug)]
 struct Shared {
-    owner: Owner,
+    request: Request,
     gone: watch::Sender<bool>,
     progress: Mutex<Progress>,
 }
@@ -30,7 +44,7 @@ struct Shared {
 struct Progress {
     /// Something is being committed, or was.
     committed: bool,
-    /// What the request costs at least, in units of work, as far as that is known before it is served.
+    /// What the request writes costs at least, in units of work, as far as that is known before it is served.
     expected: u64,
     /// What is being decided.
     running: Vec<Arc<Budget>>,
@@ -41,9 +55,9 @@ struct Progress {
 pub(crate) struct Gone;
 
 impl Client {
-    /// A request of that user of that project.
-    pub fn new(owner: Owner) -> Self {
-        let shared = Shared { owner, gone: watch::Sender::new(false), progress: Mutex::default() };
+    /// The client that sends that request.
+    pub fn new(request: Request) -> Self {
+        let shared = Shared { request, gone: watch::Sender::new(false), progress: Mutex::default() };
         Self(Arc::new(shared))
     }
 
@@ -71,17 +85,28 @@ impl Client {
 
     /// Whose request it is.
     pub(crate) fn owner(&self) -> &Owner {
-        &self.0.owner
+        &self.0.request.owner
     }
 
-    /// Says what the request costs at least, in units of work.
+    /// The same as fair queuing knows it.
+    pub(crate) fn who(&self) -> Who {
+        let Request { owner, operation, .. } = &self.0.request;
+        Who::Client(Some((owner.clone(), Arc::clone(operation))))
+    }
+
+    /// Says what it costs at least, in units of work, to write what the request asks for.
     pub(crate) fn expects(&self, work: u64) {
         self.progress().expected = work;
     }
 
-    /// What the request costs at least, in units of work, as far as that is known.
-    pub(crate) fn expected(&self) -> u64 {
-        self.progress().expected
+    /// What a place of that kind costs the request at least, in units of work, as far as that is known.
+    pub(crate) fn expected(&self, kind: Kind) -> u64 {
+        let body = cost::of_body(self.0.request.body);
+        match kind {
+            Kind::Write => self.progress().expected.max(body),
+            // What is written is no part of what is decided or read.
+            Kind::Read | Kind::Store => body,
+        }
     }
 
     /// Returns when the client has gone.
@@ -129,7 +154,8 @@ mod tests {
     use super::*;
 
     fn client() -> Client {
-        Client::new(Owner { project: ProjectId("p".into()), user: UserId("u".into()) })
+        let owner = Owner { project: ProjectId("p".into()), user: UserId("u".into()) };
+        Client::new(Request { owner, operation: "".into(), body: 0 })
     }
 
     #[test]

@@ -2,17 +2,20 @@
 //!
 //! What is to be committed is decided with the write lock, if that takes little work, as it does nearly always. If it
 //! takes more it is decided without, so that others commit meanwhile, and committed if it can still be had by then.
-//! Whatever is decided or read at length without the write lock waits for one of a few places. All of it runs on threads
-//! beside those that serve requests, so that no answer waits for a decision that it does not need. Where there is one
-//! thread only, as in simulations, it runs on that, in the order in which it came.
+//! Whatever is decided or read at length without the write lock waits for one of a few places; reads of the store have
+//! places of their own. All of it runs on threads beside those that serve requests, so that no answer waits for a decision
+//! that it does not need. Where there is one thread only, as in simulations, it runs on that, in the order in which it came.
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
+use leases::project::ProjectId;
 use leases::work::{Budget, Stop};
 use store::{Revision, StoreError};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::client::{Client, Gone};
+use crate::cost;
 use crate::places::{Kind, Place, Who};
 use crate::service::Service;
 use crate::state::State;
@@ -46,9 +49,8 @@ impl Service {
     /// Waits for a place of that kind, until the client has gone.
     pub(crate) async fn place(&self, kind: Kind) -> Result<Place, Gone> {
         let client = Client::current();
-        let who = Who::Client(client.as_ref().map(|client| client.owner().clone()));
-        // What is written is no part of what is decided or read.
-        let expected = client.as_ref().filter(|_| kind == Kind::Write).map_or(0, Client::expected);
+        let who = client.as_ref().map_or(Who::Client(None), Client::who);
+        let expected = client.as_ref().map(|client| client.expected(kind)).unwrap_or_default();
         let enter = self.places.enter(kind, who, expected);
         let Some(client) = client else { return Ok(enter.await) };
         tokio::select! {
@@ -158,11 +160,51 @@ impl Service {
         self.charge_for(budget.spent());
     }
 
-    /// Charges the client, if there is one, for so much work.
-    pub(crate) fn charge_for(&self, work: u64) {
+    /// Charges the client, if there is one, for what it did in a place, in units of work.
+    pub(crate) fn charge_for(&self, cost: u64) {
         if let Some(client) = Client::current() {
-            self.places.charge(&Who::Client(Some(client.owner().clone())), work);
+            self.places.charge(&client.who(), cost);
         }
+    }
+
+    /// Charges a client for what it costs beside decisions, commits and reads: its request and the answer.
+    pub fn charge_beside(&self, client: &Client, cost: u64) {
+        self.places.charge_beside(client.owner(), cost);
+    }
+
+    /// Units of work that a project was charged, up to a constant, while no other project was served.
+    pub fn charged(&self, project: &ProjectId) -> u64 {
+        self.places.level(project)
+    }
+
+    /// Reads the store for a client: waits for one of the places for that, so that decisions never wait for the store,
+    /// and charges the time that passes, or the rows where time is simulated. Long reads are cut into several of these.
+    /// All that serves clients reads the store by this.
+    pub(crate) async fn store_read<T>(
+        &self,
+        read: impl Future<Output = Result<Vec<T>, StoreError>>,
+    ) -> Result<Vec<T>, ServiceError> {
+        let _place = self.place(Kind::Store).await?;
+        let mut reading = Reading { service: self, begun: self.parts.clock.steady(), rows: 0 };
+        let rows = read.await?;
+        reading.rows = rows.len();
+        Ok(rows)
+    }
+}
+
+/// A read of the store, charged when it ends or is given up.
+struct Reading<'a> {
+    service: &'a Service,
+    /// By the clock that nobody sets.
+    begun: Option<SignedDuration>,
+    rows: usize,
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let passed = self.begun.zip(self.service.parts.clock.steady());
+        let took = passed.and_then(|(begun, now)| now.saturating_sub(begun).try_into().ok());
+        self.service.charge_for(cost::of_read(took.unwrap_or_default(), self.rows));
     }
 }
 
@@ -188,7 +230,7 @@ mod tests {
     use fleet::simulated::{Layout, SimulatedFleet};
     use futures::FutureExt;
     use jiff::Timestamp;
-    use leases::project::{Owner, ProjectId, UserId};
+    use leases::project::{Owner, UserId};
     use leases::terms::{HostsTerms, ReservationTerms, Terms};
     use leases::window::Window;
     use store::memory::MemoryStore;
@@ -196,7 +238,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::{Caller, NewLease, Parts, Settings};
+    use crate::{Caller, NewLease, Parts, Request, Settings};
 
     /// More than a decision may cost with the write lock, and less than it may cost at all.
     const COSTLY: u64 = Settings::DECISION_WORK / 2;
@@ -214,7 +256,8 @@ mod tests {
     }
 
     fn client(name: &str) -> Client {
-        Client::new(Owner { project: ProjectId("p".into()), user: UserId(name.into()) })
+        let owner = Owner { project: ProjectId(name.into()), user: UserId(name.into()) };
+        Client::new(Request { owner, operation: "POST /v1/leases".into(), body: 0 })
     }
 
     /// Where decisions stop until they may go on.

@@ -28,7 +28,6 @@ use crate::execution::memos::Planned;
 use crate::execution::pause::Pause;
 use crate::leasing::create::{enter_reallocated, reallocated};
 use crate::notices::boot_failed;
-use crate::places::Kind;
 use crate::service::Service;
 use crate::settings::{EnergyMode, EnergySettings};
 use crate::state::State;
@@ -94,9 +93,9 @@ impl<'a> PowerSaving<'a> {
 
     /// What was saved and used in that time, by free pool.
     pub async fn report(self, period: Window) -> Result<BTreeMap<FreePoolId, PoolReport>, ServiceError> {
-        let _place = self.service.place(Kind::Read).await?;
-        let mut sleeps = self.service.parts.store.sleeps(&period).await?;
-        let held = self.service.parts.store.held_hosts(&period).await?;
+        let store = &self.service.parts.store;
+        let mut sleeps = self.service.store_read(store.sleeps(&period)).await?;
+        let held = self.service.store_read(store.held_hosts(&period)).await?;
         let (state, now) = (self.service.snapshot(), self.service.now());
         let asleep = state.asleep.iter().filter_map(|id| state.inventory.host(*id));
         sleeps.extend(asleep.filter_map(|host| {

@@ -18,6 +18,7 @@ mod availability;
 mod calendar;
 mod client;
 mod clock_watch;
+pub mod cost;
 mod decider;
 mod deciding;
 mod departures;
@@ -43,6 +44,7 @@ mod instance_index;
 mod instances;
 mod lease_pools;
 mod leasing;
+mod levels;
 mod listing;
 mod notices;
 mod notifications;
@@ -78,7 +80,7 @@ pub use calendar::{
     Bar, BarKind, CalendarHost, CalendarPage, CalendarQuestion, CalendarRow, CalendarStatus, CalendarView,
     CalendarViewer,
 };
-pub use client::Client;
+pub use client::{Client, Request};
 pub use drift::{Drift, Repairs};
 pub use energy::PowerSaving;
 pub use execution::{ClaimedStep, Cycle, Done, Execution, Look, Looked, PassReport, Performed, Task};

@@ -29,12 +29,12 @@ impl<'a> Notifications<'a> {
         after: u64,
         limit: u32,
     ) -> Result<Vec<Notification>, ServiceError> {
-        Ok(self.service.parts.store.notifications(project, after, limit).await?)
+        self.service.store_read(self.service.parts.store.notifications(project, after, limit)).await
     }
 
     /// The number of the last notification of any project.
     pub async fn last(self) -> Result<u64, ServiceError> {
-        Ok(self.service.parts.store.last_notification().await?)
+        self.service.store_read(self.service.parts.store.last_notification()).await
     }
 
     /// The number of the last notification that this listener has been told; 0 at first.

@@ -10,12 +10,15 @@ use leases::window::Window;
 use store::{LeaseRecord, UsageFilter};
 
 use crate::deciding::beside_requests;
-use crate::places::Kind;
 use crate::service::Service;
 use crate::types::{LeaseUsage, PreemptibleUsage, ServiceError};
 
 /// So many events are read at once.
 const EVENTS_AT_ONCE: u32 = 1000;
+/// So many periods are summed at once.
+const PERIODS_AT_ONCE: usize = 64;
+/// Most sums of an answer: more of them would be held in memory for long.
+const MOST_GROUPS: usize = 20_000;
 
 /// What projects and leases have used, and what is charged for it.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +31,27 @@ impl<'a> Usage<'a> {
         Self { service }
     }
 
-    /// Sums of usage, group by group.
+    /// Sums of usage, group by group. A long question is answered in parts, each of which waits for its turn, so what
+    /// changes meanwhile may be in later periods only.
     pub async fn sums(self, query: &Query) -> Result<BTreeMap<Group, Totals>, ServiceError> {
-        let _place = self.service.place(Kind::Read).await?;
-        let sums = self.service.parts.store.usage(query).await?;
-        Ok(beside_requests(|| by_group(&sums)))
+        let mut groups = BTreeMap::new();
+        for (number, periods) in query.periods.chunks(PERIODS_AT_ONCE).enumerate() {
+            let part = Query { periods: periods.to_vec(), ..query.clone() };
+            let sums = async {
+                let sums = self.service.parts.store.usage(&part).await?;
+                Ok(beside_requests(|| by_group(&sums)).into_iter().collect())
+            };
+            let first = number * PERIODS_AT_ONCE;
+            let sums: Vec<(Group, Totals)> = self.service.store_read(sums).await?;
+            let place = |group: Group| Group { period: first + group.period, ..group };
+            groups.extend(sums.into_iter().map(|(group, totals)| (place(group), totals)));
+            if groups.len() > MOST_GROUPS {
+                return Err(ServiceError::Invalid(format!(
+                    "The answer has more than {MOST_GROUPS} sums: ask for a shorter period, or group by less"
+                )));
+            }
+        }
+        Ok(groups)
     }
 
     /// What happened, oldest first, with numbers; after that number.
@@ -42,8 +61,8 @@ impl<'a> Usage<'a> {
         after: u64,
         limit: u32,
     ) -> Result<Vec<(u64, Event)>, ServiceError> {
-        let _place = self.service.place(Kind::Read).await?;
-        Ok(self.service.parts.store.usage_events(filter, after, limit).await?)
+        let store = &self.service.parts.store;
+        self.service.store_read(store.usage_events(filter, after, limit.min(EVENTS_AT_ONCE))).await
     }
 
     /// What preemptible instances came to in that period, of one project if it is given (PRE).
@@ -55,13 +74,12 @@ impl<'a> Usage<'a> {
         if period.is_empty() {
             return Ok(PreemptibleUsage::default());
         }
-        let _place = self.service.place(Kind::Read).await?;
         let mut usage = self.preemptible_time(period, project).await?;
         let what = Some(Occurrence::InstancePreempted);
         let filter = UsageFilter { period: Some(period), project: project.cloned(), what, lease: None };
         let mut after = 0;
         loop {
-            let events = self.service.parts.store.usage_events(&filter, after, EVENTS_AT_ONCE).await?;
+            let events = self.events(&filter, after, EVENTS_AT_ONCE).await?;
             for (number, event) in &events {
                 after = *number;
                 usage.preempted += 1;
@@ -88,7 +106,7 @@ impl<'a> Usage<'a> {
         let by = By { lease_type: true, ..By::default() };
         let query = Query { periods: vec![period], by, project: project.cloned(), ..Query::default() };
         let mut usage = PreemptibleUsage::default();
-        for sum in self.service.parts.store.usage(&query).await? {
+        for sum in self.service.store_read(self.service.parts.store.usage(&query)).await? {
             if sum.group.lease_type.as_deref() == Some(PREEMPTIBLE) {
                 usage.begun += sum.begun;
                 usage.ran_us += u128::from(sum.size.count) * sum.time_us;
@@ -132,7 +150,7 @@ impl<'a> Usage<'a> {
             Window::new(now, Timestamp::MAX).unwrap_or(Window::ALWAYS),
         ];
         let query = Query { periods, by: By::default(), lease: Some(lease.id), ..Query::default() };
-        let sums = self.service.parts.store.usage(&query).await?;
+        let sums = self.service.store_read(self.service.parts.store.usage(&query)).await?;
         let (mut so_far, mut whole) = (Totals::default(), Totals::default());
         for sum in &sums {
             whole.add(sum);

@@ -13,6 +13,7 @@ use crate::app::{App, LoginFailure, Session};
 use crate::auth::{self, Authentication, Credentials, Denial, Identity, Names};
 use crate::console_session::{cookies, is_meant_for, is_of_console};
 use crate::error::ApiError;
+use crate::middleware::charge;
 use crate::public::{SESSION, limited, public};
 use crate::rate::Client;
 use crate::request::{RequestId, peer};
@@ -186,6 +187,14 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     let Some(asked) = app.inner.unanswered.ask(client) else {
         return ApiError::too_many_at_once().into_response();
     };
-    request.extensions_mut().insert(Session { identity, request_id, access, asked, cookie });
-    next.run(request).await
+    let of_service = charge::client(&identity, &request);
+    request.extensions_mut().insert(Session {
+        identity,
+        request_id,
+        access,
+        asked,
+        cookie,
+        client: of_service.clone(),
+    });
+    charge::serve(app.service(), of_service, request, next).await
 }

@@ -1,8 +1,9 @@
 //! What happens to every request before and after its handler, from the outside in: [`compression`] and [`security`] see
-//! to how the answer is sent, [`context`] numbers, logs and counts the request, [`authenticate`] finds out who sends it, [`current`] brings the service up to date, [`version`] finds out which
+//! to how the answer is sent, [`context`] numbers, logs and counts the request, [`authenticate`] finds out who sends it and [`charge`] what it costs, [`current`] brings the service up to date, [`version`] finds out which
 //! version of the API is meant.
 
 pub(crate) mod authenticate;
+mod charge;
 pub(crate) mod compression;
 pub(crate) mod context;
 pub(crate) mod current;

@@ -1,5 +1,7 @@
 //! Who did what. Not in Blazar.
 
+use std::sync::Arc;
+
 use api::v1::AuditEntry;
 use api::v1::body::AuditBody;
 use axum::Json;
@@ -51,7 +53,9 @@ pub(crate) async fn list(
     let limit = options.limit()?;
     let limit = limit.unwrap_or(USUAL).min(app.inner.config.limits.page);
     // One more, to know whether there is one.
-    let mut found = app.service().audit().page(&filter, marker, limit.saturating_add(1)).await?;
+    let service = Arc::clone(app.service());
+    let page = async move { service.audit().page(&filter, marker, limit.saturating_add(1)).await };
+    let mut found = session.consider(page).await??;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let audit_links = found.last().filter(|_| more).map(|(number, _)| next_link(&uri, number));

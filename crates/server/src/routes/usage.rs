@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use leases::project::UserId;
-use leases::usage::{By, Decimal, Occurrence, Query};
+use leases::usage::{By, Decimal, Group, Occurrence, Query, Totals};
 use leases::window::Window;
 use store::UsageFilter;
 
@@ -21,6 +21,7 @@ use super::project_to_list;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::Options;
+use crate::listing::Listing;
 use crate::policy::Rule;
 
 /// Most events of an answer.
@@ -109,14 +110,17 @@ pub(crate) async fn show(
     };
     let (service, asked) = (Arc::clone(app.service()), query.clone());
     let groups = session.consider(async move { service.usage().sums(&asked).await }).await??;
-    let whole = |place: usize| query.periods.get(place).copied().unwrap_or(period);
-    let usage: Vec<_> =
-        groups.iter().map(|(group, totals)| Usage::new(whole(group.period), group, totals)).collect();
+    let shown = move |(group, totals): &(Group, Totals)| {
+        let whole = query.periods.get(group.period).copied().unwrap_or(period);
+        Usage::new(whole, group, totals)
+    };
+    let groups: Vec<_> = groups.into_iter().collect();
     if format == Format::Csv {
-        return Ok(csv(&Usage::headings(by), usage.iter().map(|usage| usage.row(by))));
+        return Ok(csv(&Usage::headings(by), groups.iter().map(|group| shown(group).row(by))));
     }
-    let (start, end) = (period.start().to_string(), period.end().to_string());
-    Ok(Json(UsageBody { start, end, usage }).into_response())
+    let listing = Listing::new(&session, "usage", groups, shown);
+    let listing = listing.with("start", &period.start().to_string())?;
+    Ok(listing.with("end", &period.end().to_string())?.into_response())
 }
 
 /// What leases cost in a period that is past, lease by lease, at the operator's prices. Of the caller's project; an
@@ -162,14 +166,10 @@ pub(crate) async fn billing(
     if format == Format::Csv {
         return Ok(csv(&BillingLine::HEADINGS, billing.iter().map(BillingLine::row)));
     }
-    Ok(Json(BillingBody {
-        start: period.start().to_string(),
-        end: period.end().to_string(),
-        currency: prices.currency.clone(),
-        billing,
-        total: Decimal { millionths: total }.to_string(),
-    })
-    .into_response())
+    let listing = Listing::new(&session, "billing", billing, BillingLine::clone);
+    let listing = listing.with("start", &period.start().to_string())?;
+    let listing = listing.with("end", &period.end().to_string())?.with("currency", &prices.currency)?;
+    Ok(listing.with("total", &Decimal { millionths: total }.to_string())?.into_response())
 }
 
 /// What happened to leases and instances, oldest first: every change of state, with when and whose. Of the caller's

@@ -130,6 +130,12 @@ pub fn endpoints() -> Vec<(String, String)> {
 /// A site with something of everything, and how its things are named in paths.
 pub async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     let site = Site::guarded().await;
+    let names = furnish(&site).await;
+    (site, names)
+}
+
+/// Makes something of everything, and says how these things are named in paths.
+pub async fn furnish(site: &Site) -> BTreeMap<&'static str, String> {
     let post = async |path: &str, token: &str, body: Value| {
         site.send_as(token, Method::POST, path, Some(&body)).await.ok(201)
     };
@@ -155,7 +161,7 @@ pub async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     let held =
         site.send_as("member", Method::POST, "/v1/leases?hold_offers=true", Some(&hosts)).await.ok(400);
     let text = |value: &Value| value.as_str().expect("text").to_owned();
-    let names = BTreeMap::from([
+    BTreeMap::from([
         ("{lease_id}", text(&lease["lease"]["id"])),
         ("{host_id}", text(&host["host"]["id"])),
         ("{floatingip_id}", text(&ip["floatingip"]["id"])),
@@ -168,8 +174,7 @@ pub async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
         ("{series_id}", text(&series["series"]["id"])),
         ("{waitlist_entry_id}", text(&waits["waitlist_entry"]["id"])),
         ("{name}", "rack".to_owned()),
-    ]);
-    (site, names)
+    ])
 }
 
 #[tokio::test]

@@ -116,6 +116,16 @@ impl Site {
         Self::build(config, None, store, now, settings).await.0
     }
 
+    /// With tokens as [`Self::guarded`] has them, on that store and by that clock.
+    pub async fn guarded_on(store: Arc<dyn Store>, clock: Arc<ManualClock>) -> Self {
+        let file = tokens_file();
+        let config = Config { auth: by_tokens(&file), ..Config::default() };
+        let built = Self::build_by(config, None, store, clock, Settings::default());
+        let (site, stopped) = Box::pin(built).await;
+        tokio::spawn(Arc::clone(&site.service).run(stopped));
+        site
+    }
+
     async fn build(
         config: Config,
         enforcer: Option<Arc<dyn Enforcer>>,
@@ -124,6 +134,16 @@ impl Site {
         settings: Settings,
     ) -> (Self, watch::Receiver<bool>) {
         let clock = Arc::new(ManualClock::new(now));
+        Box::pin(Self::build_by(config, enforcer, store, clock, settings)).await
+    }
+
+    async fn build_by(
+        config: Config,
+        enforcer: Option<Arc<dyn Enforcer>>,
+        store: Arc<dyn Store>,
+        clock: Arc<ManualClock>,
+        settings: Settings,
+    ) -> (Self, watch::Receiver<bool>) {
         let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
         let layout = Layout::uniform(2, 2, &Model::of_size(16, 65_536, 1000));
         let ids = Arc::new(SeededIds::new(1));

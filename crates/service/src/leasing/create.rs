@@ -122,6 +122,7 @@ impl Leases<'_> {
         key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Option<Created>, ServiceError> {
+        // One row by its key, with the write lock held: it doesn't wait for a place to read the store.
         let Some(record) = self.service.parts.store.idempotent(&caller.project, &key.key, now).await? else {
             return Ok(None);
         };

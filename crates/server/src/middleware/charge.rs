@@ -1,0 +1,56 @@
+//! Charges each request of a client for its body and its answer, and tells the service when the client has gone. What is
+//! decided, written and read of the store in between is charged by the service.
+
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::CONTENT_LENGTH;
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::TryStreamExt;
+use leases::project::Owner;
+use service::{Client, Service, cost};
+
+use crate::auth::Identity;
+
+/// The client of a request, as the service knows it.
+pub(super) fn client(identity: &Identity, request: &Request) -> Client {
+    let Identity { user, project, .. } = identity;
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    Client::new(service::Request {
+        owner: Owner { project: project.clone(), user: user.clone() },
+        operation: format!("{} {route}", request.method()).into(),
+        body: length.unwrap_or(0),
+    })
+}
+
+/// Serves the request on behalf of its client.
+pub(super) async fn serve(service: &Arc<Service>, client: Client, request: Request, next: Next) -> Response {
+    let _leaving = Leaving(client.clone());
+    service.charge_beside(&client, cost::FLAT);
+    let request = request.map(|body| counted(service, &client, cost::of_body, body));
+    let response = client.clone().scope(next.run(request)).await;
+    response.map(|body| counted(service, &client, cost::of_answer, body))
+}
+
+/// The body, charged at once if its length is known, and piece by piece otherwise.
+fn counted(service: &Arc<Service>, client: &Client, of: fn(u64) -> u64, body: Body) -> Body {
+    if let Some(length) = body.size_hint().exact() {
+        service.charge_beside(client, of(length));
+        return body;
+    }
+    let (service, client) = (Arc::clone(service), client.clone());
+    let charge = move |piece: &axum::body::Bytes| service.charge_beside(&client, of(piece.len() as u64));
+    Body::from_stream(body.into_data_stream().inspect_ok(charge))
+}
+
+/// Says that the client has gone when the answer is not waited for any more.
+struct Leaving(Client);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
