@@ -87,6 +87,8 @@ export class Service {
         `sqlite://${join(service.directory, "allot.db")}`,
         "--auth",
         `local-keystone:${file}`,
+        "--limits-requests-per-second",
+        "0",
         "--simulated-timing",
         "immediate",
       ];

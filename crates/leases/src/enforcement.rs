@@ -137,18 +137,19 @@ impl Enforcement {
         })
     }
 
-    /// Whether the project may have that lease, or have it changed, beside its `others` that are not over
+    /// Whether the project may have that lease by that quota, or have it changed, beside its `others` that are not over
     /// ([`LeaseQuota::check`]).
     pub fn check_quota<'l>(
         &self,
+        quota: &LeaseQuota,
         before: Option<&Lease>,
         lease: &Lease,
         others: impl Iterator<Item = &'l Lease>,
     ) -> Result<(), OverLeaseQuota> {
-        if self.quota.is_unlimited() || self.exempt_projects.contains(&lease.owner.project) {
+        if quota.is_unlimited() || self.exempt_projects.contains(&lease.owner.project) {
             return Ok(());
         }
-        self.quota.check(before, lease, others)
+        quota.check(before, lease, others)
     }
 
     fn check_length(&self, length: SignedDuration) -> Result<(), EnforcementError> {

@@ -23,7 +23,7 @@ use crate::metrics::{Metrics, TokenChecks};
 use crate::names::NameBook;
 use crate::placement::Placement;
 use crate::policy::{Rule, Target};
-use crate::rate::Limiter;
+use crate::rate::Limiters;
 use crate::unanswered::{Asked, Unanswered};
 
 /// The server without its sockets.
@@ -52,7 +52,7 @@ pub(crate) struct Inner {
     pub listeners: Vec<Box<dyn Listener>>,
     /// Where the services of a cloud say what happens there.
     pub cloud_news: Option<CloudNews>,
-    pub limiter: Option<Limiter>,
+    pub limiters: Limiters,
     /// What each client has asked for and not been answered.
     pub unanswered: Arc<Unanswered>,
     /// Streams of changes, by client, and of all together.
@@ -95,7 +95,8 @@ impl App {
         let access = RwLock::new(Arc::new(access));
         let listeners = listeners::of(&config)?;
         let cloud_news = config.message_bus.as_deref().map(CloudNews::new).transpose()?.flatten();
-        let limiter = Limiter::new(limits.rate);
+        let open = config.auth.methods.contains(&AuthMethod::None);
+        let limiters = Limiters::new(limits.rate, open);
         let unanswered = Unanswered::new(limits.requests_at_once);
         let streams = Unanswered::new(limits.streams_per_user);
         let all_streams = Arc::new(Semaphore::new(limits.streams.min(Semaphore::MAX_PERMITS)));
@@ -114,7 +115,7 @@ impl App {
             metrics,
             listeners,
             cloud_news,
-            limiter,
+            limiters,
             unanswered,
             streams,
             all_streams,

@@ -370,20 +370,24 @@ pub struct Limits {
 }
 
 /// How often a client may ask.
-///
-/// There is no limit unless one is set: what is too much depends on how many clients share a user, and a wrong guess
-/// refuses work that could be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Requests per second; 0 for no limit.
-    pub per_second: u32,
+    /// Requests per second of a user, and of an address that fails to log in; 0 for no limit. If it is not set and there
+    /// is authentication, users have [`Self::USUAL`], those with the role `admin` or `service` ten times that and ten
+    /// times the burst, and addresses have no limit.
+    pub per_second: Option<u32>,
     /// So many at once, after a silence.
     pub burst: u32,
 }
 
+impl RateLimit {
+    /// Requests per second of a user unless it is set.
+    pub const USUAL: u32 = 20;
+}
+
 impl Default for RateLimit {
     fn default() -> Self {
-        Self { per_second: 0, burst: 100 }
+        Self { per_second: None, burst: 100 }
     }
 }
 

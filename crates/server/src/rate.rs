@@ -1,7 +1,7 @@
 //! How often a client may ask: a token bucket for each.
 //!
-//! A client is a user, once it is known who asks; before that, an address. What is counted of an address is only
-//! what failed, and logins, so that the users behind a proxy do not share a limit, and whoever guesses
+//! A client is a user, whatever the project, once it is known who asks; before that, an address. What is counted of an
+//! address is only what failed, and logins, so that the users behind a proxy do not share a limit, and whoever guesses
 //! passwords has one.
 
 use std::collections::HashMap;
@@ -13,10 +13,58 @@ use std::time::Duration;
 use ambient::Stopwatch;
 use leases::project::{ProjectId, UserId};
 
+use crate::auth::Identity;
 use crate::config::RateLimit;
 
 /// So many clients are remembered. One that is forgotten begins again, so those with the fullest buckets go first.
 const MOST_CLIENTS: usize = 50_000;
+
+/// How many times the usual rate users with the role `admin` or `service` may ask: they act for many.
+const PRIVILEGE: u32 = 10;
+
+/// The limits of all clients.
+#[derive(Debug)]
+pub(crate) struct Limiters {
+    users: Option<Limiter<UserId>>,
+    /// Users with the role `admin` or `service`.
+    privileged: Option<Limiter<UserId>>,
+    addresses: Option<Limiter<IpAddr>>,
+}
+
+impl Limiters {
+    /// Those that are set, or by default those of users, unless everybody is let in.
+    pub fn new(limit: RateLimit, open: bool) -> Self {
+        let set = || limit.per_second.map(|per_second| (per_second, limit.burst));
+        let usual = (!open).then_some((RateLimit::USUAL, limit.burst));
+        let more = usual.map(|(rate, burst)| (rate * PRIVILEGE, burst.saturating_mul(PRIVILEGE)));
+        Self {
+            users: set().or(usual).and_then(Limiter::new),
+            privileged: set().or(more).and_then(Limiter::new),
+            addresses: set().and_then(Limiter::new),
+        }
+    }
+
+    /// Takes a token of a user, or says how long until there is one.
+    pub fn take(&self, identity: &Identity) -> Result<(), Duration> {
+        let limiter = if is_privileged(identity) { &self.privileged } else { &self.users };
+        limiter.as_ref().map_or(Ok(()), |limiter| limiter.take(identity.user.clone()))
+    }
+
+    /// The same of an address.
+    pub fn take_of(&self, address: IpAddr) -> Result<(), Duration> {
+        self.addresses.as_ref().map_or(Ok(()), |limiter| limiter.take(address))
+    }
+
+    /// Says how long until the address has a token, if it has none.
+    pub fn check(&self, address: IpAddr) -> Result<(), Duration> {
+        self.addresses.as_ref().map_or(Ok(()), |limiter| limiter.check(address))
+    }
+}
+
+/// Whether the user acts for many others.
+pub(crate) fn is_privileged(identity: &Identity) -> bool {
+    ["admin", "service"].iter().any(|role| identity.roles.has(role))
+}
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +77,7 @@ pub(crate) enum Client {
 
 /// All buckets.
 #[derive(Debug)]
-pub(crate) struct Limiter<K = Client> {
+pub(crate) struct Limiter<K> {
     limit: Limit,
     since: Stopwatch,
     buckets: Mutex<HashMap<K, Bucket>>,
@@ -67,15 +115,12 @@ impl Bucket {
     }
 }
 
-impl Limiter {
-    /// Of that limit; none if it is none.
-    pub fn new(limit: RateLimit) -> Option<Self> {
-        let (per_second, burst) = (f64::from(limit.per_second), f64::from(limit.burst.max(1)));
-        (limit.per_second > 0).then(|| Self::of(per_second, burst))
-    }
-}
-
 impl<K: Clone + Eq + Hash> Limiter<K> {
+    /// Of so many requests per second and so many at once; none if it is none.
+    fn new((per_second, burst): (u32, u32)) -> Option<Self> {
+        (per_second > 0).then(|| Self::of(per_second.into(), burst.max(1).into()))
+    }
+
     /// Of so many tokens per second, more than 0, and so many at once, at least 1.
     pub fn of(per_second: f64, burst: f64) -> Self {
         let limit = Limit { per_second, burst };
@@ -147,9 +192,58 @@ fn forget<K: Eq + Hash>(buckets: &mut HashMap<K, Bucket>, limit: Limit, now: Dur
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::{Names, Roles};
 
-    fn limiter(per_second: u32, burst: u32) -> Limiter {
-        Limiter::new(RateLimit { per_second, burst }).expect("a limit")
+    fn limiter(per_second: u32, burst: u32) -> Limiter<Client> {
+        Limiter::new((per_second, burst)).expect("a limit")
+    }
+
+    fn identity(user: &str, project: &str, role: &str) -> Identity {
+        Identity {
+            user: UserId(user.to_owned()),
+            project: ProjectId(project.to_owned()),
+            roles: Roles::new([role]),
+            names: Names::default(),
+        }
+    }
+
+    /// How many requests of a user are served at once.
+    fn at_once(limiters: &Limiters, role: &str) -> usize {
+        let asks = |_: &usize| limiters.take(&identity(role, "p", role)).is_ok();
+        (0..3000).take_while(asks).count()
+    }
+
+    #[test]
+    fn users_have_a_limit_by_default_and_those_who_act_for_many_ten_times_that() {
+        let limiters = Limiters::new(RateLimit::default(), false);
+        // A little more if the test is slow.
+        assert!((100..1000).contains(&at_once(&limiters, "member")));
+        for role in ["admin", "service"] {
+            assert!(at_once(&limiters, role) >= 1000, "{role}");
+        }
+        let address = [192, 0, 2, 1].into();
+        assert!((0..1000).all(|_| limiters.take_of(address).is_ok()), "only users are limited");
+    }
+
+    #[test]
+    fn a_limit_that_is_set_is_that_of_all_and_zero_is_none() {
+        let limiters = Limiters::new(RateLimit { per_second: Some(1), burst: 2 }, false);
+        assert!(at_once(&limiters, "admin") < 100 && at_once(&limiters, "member") < 100);
+        let limiters = Limiters::new(RateLimit { per_second: Some(0), burst: 2 }, false);
+        assert_eq!((at_once(&limiters, "admin"), at_once(&limiters, "member")), (3000, 3000));
+    }
+
+    #[test]
+    fn where_everybody_is_let_in_there_is_no_limit_by_default() {
+        assert_eq!(at_once(&Limiters::new(RateLimit::default(), true), "member"), 3000);
+    }
+
+    #[test]
+    fn a_user_has_one_limit_in_all_projects() {
+        let limiters = Limiters::new(RateLimit { per_second: Some(1), burst: 2 }, false);
+        let served =
+            (0..1000).filter(|number| limiters.take(&identity("u", &number.to_string(), "member")).is_ok());
+        assert!(served.count() < 100);
     }
 
     fn address(last: u8) -> Client {
@@ -180,9 +274,6 @@ mod tests {
         assert_eq!(limiter.look(address(1), at(0), true), Ok(()));
         assert_eq!(limiter.look(address(2), at(0), true), Ok(()));
         assert!(limiter.look(address(1), at(0), true).is_err());
-        let user = |project: &str| Client::User(UserId("u".to_owned()), ProjectId(project.to_owned()));
-        assert_eq!(limiter.look(user("p"), at(0), true), Ok(()));
-        assert_eq!(limiter.look(user("q"), at(0), true), Ok(()));
     }
 
     #[test]
@@ -193,11 +284,6 @@ mod tests {
         }
         assert_eq!(limiter.look(address(1), at(0), true), Ok(()));
         assert_eq!(limiter.look(address(1), at(0), false), Err(at(1000)));
-    }
-
-    #[test]
-    fn no_rate_is_no_limit() {
-        assert!(Limiter::new(RateLimit { per_second: 0, burst: 10 }).is_none());
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Request {
     pub operation: Arc<str>,
     /// Bytes of its body.
     pub body: u64,
+    /// Whether its user acts for many others, and may have more.
+    pub privileged: bool,
 }
 
 #[derive(Debug)]
@@ -94,6 +96,11 @@ impl Client {
         Who::Client(Some((owner.clone(), Arc::clone(operation))))
     }
 
+    /// Whether the user acts for many others, and may have more.
+    pub(crate) fn is_privileged(&self) -> bool {
+        self.0.request.privileged
+    }
+
     /// Says what it costs at least, in units of work, to write what the request asks for.
     pub(crate) fn expects(&self, work: u64) {
         self.progress().expected = work;
@@ -155,7 +162,7 @@ mod tests {
 
     fn client() -> Client {
         let owner = Owner { project: ProjectId("p".into()), user: UserId("u".into()) };
-        Client::new(Request { owner, operation: "".into(), body: 0 })
+        Client::new(Request { owner, operation: "".into(), body: 0, privileged: false })
     }
 
     #[test]

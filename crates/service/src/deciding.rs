@@ -257,7 +257,7 @@ mod tests {
 
     fn client(name: &str) -> Client {
         let owner = Owner { project: ProjectId(name.into()), user: UserId(name.into()) };
-        Client::new(Request { owner, operation: "POST /v1/leases".into(), body: 0 })
+        Client::new(Request { owner, operation: "POST /v1/leases".into(), body: 0, privileged: false })
     }
 
     /// Where decisions stop until they may go on.

@@ -13,6 +13,7 @@ use leases::lease_pool::pools;
 use leases::maintenance::{MaintenanceWish, earliest_gap};
 use leases::plan::GuestOwner;
 use leases::project::{Owner, ProjectId};
+use leases::quota::LeaseQuota;
 use leases::status::LeaseStatus;
 use leases::terms::{HostsTerms, ReservationTerms, Terms};
 use leases::text::quoted_list;
@@ -20,6 +21,7 @@ use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, FreePoolRecord, HostRecord, LeaseRecord, Write};
 
+use crate::client::Client;
 use crate::decider::Decider;
 use crate::deciding::never;
 use crate::free_pools::end_action;
@@ -42,6 +44,8 @@ type Booked = BTreeMap<HostId, (LeaseId, Window)>;
 const NAMED: &str = "maintenance of ";
 /// Most hosts whose maintenance is booked in one transaction.
 const HOSTS_AT_ONCE: usize = 1000;
+/// How many times the usual number of leases users may have who act for many others.
+const PRIVILEGE: u64 = 10;
 
 /// Maintenance of hosts: its own leases, and other hosts for those that have them.
 #[derive(Clone, Copy, Debug)]
@@ -236,9 +240,20 @@ impl Decider {
                 && other.standing.is_firm()
                 && !other.over()
         });
-        self.settings.rules.enforcement.check_quota(before, lease, others)?;
+        self.settings.rules.enforcement.check_quota(&self.lease_quota(), before, lease, others)?;
         let given = lease.reservations.iter().map(|reservation| &reservation.allocation);
         self.check_stack(state, &lease.owner.project, before, &lease.window, given)
+    }
+
+    /// What the leases of a project may take. The usual number of leases depends on who asks.
+    fn lease_quota(&self) -> LeaseQuota {
+        let quota = self.settings.rules.enforcement.quota;
+        let privileged = Client::current().is_some_and(|client| client.is_privileged());
+        let usual = self
+            .settings
+            .usual_leases
+            .map(|usual| if privileged { usual.saturating_mul(PRIVILEGE) } else { usual });
+        LeaseQuota { leases: quota.leases.or(usual), ..quota }
     }
 
     /// Whether the project may have that beside its other leases on hosts of the same free pools. `before` is the lease

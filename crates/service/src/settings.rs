@@ -82,6 +82,9 @@ pub struct Settings {
     pub preemption: PreemptionRules,
     /// How much instances beside leases a project may have.
     pub quotas: Quotas,
+    /// How many leases that are not over a project may have where [`leases::quota::LeaseQuota::leases`] says nothing; ten
+    /// times as many for users who act for many others. None means no limit.
+    pub usual_leases: Option<u64>,
     /// Whether the free pool is open: regular instances that an external scheduler places may run there.
     pub open_pool: bool,
     /// Whether what an external scheduler places is preemptible because its project is listed. Where the fleet cannot
@@ -92,6 +95,9 @@ pub struct Settings {
 impl Settings {
     /// How much work one decision may cost unless it is said.
     pub const DECISION_WORK: u64 = leases::work::DEFAULT_UNITS;
+
+    /// How many leases that are not over a project may have where there is authentication, unless it is said.
+    pub const USUAL_LEASES: u64 = 1000;
 
     /// How long the external service may take to answer unless it is said.
     pub const ENFORCER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -131,6 +137,7 @@ impl Default for Settings {
             energy: EnergySettings::default(),
             preemption: PreemptionRules::default(),
             quotas: Quotas::default(),
+            usual_leases: None,
             open_pool: true,
             preemptible_by_project: true,
         }

@@ -34,6 +34,28 @@ struct Entry {
     repairable: bool,
 }
 
+#[derive(Debug, Deserialize)]
+struct Setting {
+    key: String,
+    value: Option<String>,
+}
+
+/// A note about quotas that are not set where there is authentication.
+fn unlimited(settings: &[Setting]) -> Option<String> {
+    let value = |key: &str| {
+        let setting = settings.iter().find(|setting| setting.key == key)?;
+        setting.value.as_deref().filter(|value| !value.is_empty())
+    };
+    if value("auth").is_none_or(|auth| auth == "none") {
+        return None;
+    }
+    let missing = ["quota.hosts", "quota.host_hours"].into_iter().filter(|key| value(key).is_none());
+    let missing: Vec<&str> = missing.collect();
+    (!missing.is_empty()).then(|| {
+        format!("Note: a project may lease any number of hosts for any time: not set: {}", missing.join(", "))
+    })
+}
+
 /// It is no success if a difference is left, so that whatever runs it notices.
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let answer = match arguments.accept {
@@ -47,6 +69,12 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         session.print_json(&answer)?;
     } else if left.is_empty() {
         session.print("What is stored and what the fleet shows agree.")?;
+        // An older service lacks this list, and what is said is no difference.
+        let settings = session.connection.get("/v1/settings", &[]).await;
+        let settings = settings.and_then(|answer| read::<Vec<Setting>>(&answer, "settings"));
+        if let Some(note) = settings.ok().and_then(|settings| unlimited(&settings)) {
+            session.print(&note)?;
+        }
     } else {
         for entry in &left {
             session.print(&format!("- {}", entry.message))?;
@@ -65,4 +93,26 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         ""
     };
     Err(ClientError::WithoutResult(format!("{count} between what is stored and what the fleet shows{hint}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_that_are_not_set_are_named_where_there_is_authentication() {
+        let note = |settings: &[(&str, &str)]| {
+            let setting = |(key, value): &(&str, &str)| Setting {
+                key: (*key).to_owned(),
+                value: Some((*value).to_owned()).filter(|value| !value.is_empty()),
+            };
+            unlimited(&settings.iter().map(setting).collect::<Vec<_>>())
+        };
+        assert_eq!(note(&[("auth", "none"), ("quota.hosts", "")]), None);
+        let both = note(&[("auth", "keystone"), ("quota.hosts", ""), ("quota.host_hours", "")]);
+        assert!(both.is_some_and(|note| note.ends_with("quota.hosts, quota.host_hours")));
+        let one = note(&[("auth", "keystone"), ("quota.hosts", "20"), ("quota.host_hours", "")]);
+        assert!(one.is_some_and(|note| note.ends_with("not set: quota.host_hours")));
+        assert_eq!(note(&[("auth", "keystone"), ("quota.hosts", "20"), ("quota.host_hours", "5000")]), None);
+    }
 }

@@ -74,6 +74,22 @@ impl Notation<Option<SignedDuration>> for Forever {
     }
 }
 
+/// A number, or `unlimited` for the largest one. Without a value, the default counts.
+pub(super) struct Unlimited;
+
+impl Notation<Option<u64>> for Unlimited {
+    fn parse(text: &str) -> Result<Option<u64>, String> {
+        if text == "unlimited" {
+            return Ok(Some(u64::MAX));
+        }
+        Option::<u64>::parse(text).map_err(|error| format!("{error}, or unlimited"))
+    }
+
+    fn show(value: &Option<u64>) -> String {
+        if *value == Some(u64::MAX) { "unlimited".to_owned() } else { value.show() }
+    }
+}
+
 /// A duration of full seconds, up to some 136 years, so that no instant from now on is out of range.
 pub(super) struct Seconds;
 
@@ -197,6 +213,16 @@ mod tests {
         for wrong in ["never", "90", "-1d", "always"] {
             assert!(Forever::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_number_without_limit_is_written_as_such() {
+        assert_eq!((Unlimited::parse("unlimited"), Unlimited::parse("")), (Ok(Some(u64::MAX)), Ok(None)));
+        assert_eq!(
+            (Unlimited::parse("0"), Unlimited::show(&Some(u64::MAX))),
+            (Ok(Some(0)), "unlimited".into())
+        );
+        assert!(Unlimited::parse("many").is_err());
     }
 
     #[test]

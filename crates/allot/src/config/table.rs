@@ -2,7 +2,7 @@
 //! its default is.
 
 use super::notation::{
-    AtLeast, Clusters, Forever, Gib, Notation, Plain, Seconds, ZeroForNone, ZeroOrNothing,
+    AtLeast, Clusters, Forever, Gib, Notation, Plain, Seconds, Unlimited, ZeroForNone, ZeroOrNothing,
 };
 use super::setting::Setting;
 
@@ -247,8 +247,9 @@ settings! {
     /// Project that maintenance of hosts is booked for; without it, none is
     "housekeeping.maintenance_project" "PROJECT" => service.housekeeping.maintenance_project;
 
-    /// How many leases that are not over a project may have; without it, there is no limit
-    "quota.leases" "N" => service.rules.enforcement.quota.leases;
+    /// How many leases that are not over a project may have, or `unlimited`; without it, 1,000 where there is
+    /// authentication, and ten times as many by users with the role admin or service
+    "quota.leases" "N" => service.rules.enforcement.quota.leases as Unlimited;
     /// How many whole hosts these may have at any one time
     "quota.hosts" "N" => service.rules.enforcement.quota.hosts;
     /// How many host-hours these may have: hosts times the hours from start to end
@@ -432,7 +433,9 @@ settings! {
     "limits.dates_ahead" "DURATION" => server.limits.parts.dates_ahead;
     /// How long a client may take to send a request, or to take any of an answer
     "limits.read_time" "DURATION" => server.limits.read_time as Seconds;
-    /// How often a user may ask, and whoever fails to log in from an address; 0 for no limit
+    /// How many requests per second a user may send, and whoever fails to log in from an address; 0 for no limit.
+    /// Without it, 20 of a user where there is authentication, and ten times as many, and as large a burst, of users
+    /// with the role admin or service
     "limits.requests_per_second" "N" => server.limits.rate.per_second;
     /// How many requests of a client are answered at once after a silence, where their number is limited
     "limits.requests_burst" "N" => server.limits.rate.burst;

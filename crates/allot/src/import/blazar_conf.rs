@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use leases::text::{counted, escaped, quoted};
+use server::RateLimit;
+use service::Settings;
 use thiserror::Error;
 use toml::Value;
 
@@ -423,7 +425,13 @@ impl Translation {
 
     /// As a file of settings, with a comment at each that says where it is from, and at the end what has no counterpart.
     pub(super) fn toml(&self) -> String {
-        let mut text = String::from("# Settings of allot serve, from a blazar.conf.\n");
+        let mut text = format!(
+            "# Settings of allot serve, from a blazar.conf. Limits that Blazar lacks keep their defaults: {} requests per\n\
+             # second of a user (limits.requests_per_second) and {} leases of a project that are not over (quota.leases),\n\
+             # ten times as many with the role admin or service.\n",
+            RateLimit::USUAL,
+            Settings::USUAL_LEASES,
+        );
         let mut section = "";
         for setting in TABLE {
             let Some(Setting { value, origin }) = self.settings.get(setting.key) else { continue };
@@ -631,6 +639,18 @@ memcached_servers = 10.0.0.9:11211
             assert_eq!(settings.get(key).map(String::as_str), Some(value), "{key}");
         }
         configuration("");
+    }
+
+    #[test]
+    fn limits_that_blazar_lacks_keep_their_defaults_and_are_named() {
+        let text = "[enforcement]\nenabled_filters = MaxLeaseDurationFilter\nmax_lease_duration = 86400\n";
+        let printed = translate(text).expect("a blazar.conf").toml();
+        for named in ["20 requests", "limits.requests_per_second", "1000 leases", "quota.leases"] {
+            assert!(printed.contains(named), "{named}: {printed}");
+        }
+        let configuration = configuration(text);
+        assert_eq!(configuration.server.limits.rate, RateLimit::default());
+        assert_eq!(configuration.service.rules.enforcement.quota, leases::quota::LeaseQuota::default());
     }
 
     #[test]

@@ -201,6 +201,7 @@ fn machine() -> String {
 /// Settings of the service.
 pub(super) fn settings(configuration: &Configuration) -> Settings {
     let mut settings = configuration.service.clone();
+    settings.usual_leases = authenticates(configuration).then_some(Settings::USUAL_LEASES);
     settings.holder = Holder(configuration.name.clone().unwrap_or_else(machine));
     settings.steps_at_once = steps_at_once(configuration).max(1);
     settings.decisions_at_once = decisions_at_once(configuration);
@@ -295,15 +296,19 @@ fn program() -> Option<PathBuf> {
     if link.exists() { Some(link) } else { std::env::current_exe().ok() }
 }
 
-/// Whether others may come in, and nothing limits what they may have.
+/// Whether clients show who they are.
+fn authenticates(configuration: &Configuration) -> bool {
+    !configuration.auth.iter().all(|choice| matches!(choice, AuthChoice::None))
+}
+
+/// Whether others may come in, and nothing but a number limits what they may have.
 fn quotas_are_missing(configuration: &Configuration) -> bool {
-    let open = configuration.auth.iter().all(|choice| matches!(choice, AuthChoice::None));
     let Settings { rules, quotas, .. } = &configuration.service;
     let LeaseQuota { leases, hosts, host_hours, instances } = rules.enforcement.quota;
     let quotas =
         [leases, hosts, host_hours, instances, quotas.regular.instances, quotas.preemptible.instances];
     let asked = !configuration.external_service.base_endpoint.is_empty();
-    !open && quotas.iter().all(Option::is_none) && !asked
+    authenticates(configuration) && quotas.iter().all(Option::is_none) && !asked
 }
 
 /// The methods that were chosen, and the files that they need.

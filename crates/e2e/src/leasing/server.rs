@@ -70,9 +70,10 @@ impl Launch {
         self
     }
 
-    /// The same with another way to log in than none: `tokens:FILE`.
+    /// The same with another way to log in than none: `tokens:FILE`. Without the limits that come with it: stages send as
+    /// much as they can.
     pub fn with_auth(self, auth: &str) -> Self {
-        self.with(["--auth", auth])
+        self.with(["--auth", auth, "--limits-requests-per-second", "0", "--quota-leases", "unlimited"])
     }
 
     /// The same with so many machines, numbered from 1. Without this, there are a few in each of several racks.

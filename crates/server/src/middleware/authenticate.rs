@@ -1,6 +1,7 @@
 //! Finds out who sends a request. Whatever is not public by its address needs valid credentials, addresses that
 //! lead nowhere included, so that a new route is closed until somebody opens it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -30,19 +31,13 @@ fn health_check(request: &Request) -> bool {
     request.uri().path() == "/" && matches!(*request.method(), Method::OPTIONS | Method::HEAD)
 }
 
-fn spend(app: &App, client: Option<Client>) -> Result<(), Duration> {
-    match (&app.inner.limiter, client) {
-        (Some(limiter), Some(client)) => limiter.take(client),
-        _ => Ok(()),
-    }
+fn spend(app: &App, address: Option<IpAddr>) -> Result<(), Duration> {
+    address.map_or(Ok(()), |address| app.inner.limiters.take_of(address))
 }
 
 /// Whether whoever is at that address may try a password: finding out that it is wrong takes time.
-fn may_fail(app: &App, address: Option<&Client>) -> Result<(), Duration> {
-    match (&app.inner.limiter, address) {
-        (Some(limiter), Some(address)) => limiter.check(address.clone()),
-        _ => Ok(()),
-    }
+fn may_fail(app: &App, address: Option<IpAddr>) -> Result<(), Duration> {
+    address.map_or(Ok(()), |address| app.inner.limiters.check(address))
 }
 
 /// The answer to who is nobody, with all ways to become somebody.
@@ -110,7 +105,6 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
         return ApiError::new(StatusCode::FORBIDDEN, message).into_response();
     }
     let peer = peer(request.extensions());
-    let address = peer.map(Client::Address);
     let credentials = Credentials::of(request.headers(), peer);
     let credentials = credentials.for_request(request.method(), request.uri().path());
     if health_check(&request) && !authentication.open && credentials.is_empty() {
@@ -120,10 +114,10 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
         if !limited(request.uri().path()) {
             return next.run(request).await;
         }
-        if let Err(wait) = spend(&app, address.clone()) {
+        if let Err(wait) = spend(&app, peer) {
             return ApiError::too_many(wait).into_response();
         }
-        let asked = address.map(|address| app.inner.unanswered.ask(address));
+        let asked = peer.map(|address| app.inner.unanswered.ask(Client::Address(address)));
         if let Some(None) = asked {
             return ApiError::too_many_at_once().into_response();
         }
@@ -131,7 +125,7 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     }
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
     if credentials.password.is_some()
-        && let Err(wait) = may_fail(&app, address.as_ref())
+        && let Err(wait) = may_fail(&app, peer)
     {
         return ApiError::too_many(wait).into_response();
     }
@@ -162,7 +156,7 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
             let error = refuse(&app, denial, &failure, unauthorized);
             // That Keystone is away is nobody's fault here.
             if !matches!(denial, Denial::Unavailable(_) | Denial::TooMany(_))
-                && let Err(wait) = spend(&app, address)
+                && let Err(wait) = spend(&app, peer)
             {
                 return ApiError::too_many(wait).into_response();
             }
@@ -176,7 +170,7 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     record(&identity);
     app.inner.names.note(&identity);
     let client = Client::User(identity.user.clone(), identity.project.clone());
-    if let Err(wait) = spend(&app, Some(client.clone())) {
+    if let Err(wait) = app.inner.limiters.take(&identity) {
         return ApiError::too_many(wait).into_response();
     }
     if !is_meant_for(request.headers(), &identity) {

@@ -13,6 +13,7 @@ use leases::project::Owner;
 use service::{Client, Service, cost};
 
 use crate::auth::Identity;
+use crate::rate::is_privileged;
 
 /// The client of a request, as the service knows it.
 pub(super) fn client(identity: &Identity, request: &Request) -> Client {
@@ -23,6 +24,7 @@ pub(super) fn client(identity: &Identity, request: &Request) -> Client {
         owner: Owner { project: project.clone(), user: user.clone() },
         operation: format!("{} {route}", request.method()).into(),
         body: length.unwrap_or(0),
+        privileged: is_privileged(identity),
     })
 }
 

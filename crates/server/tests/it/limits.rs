@@ -12,7 +12,7 @@ use crate::site::{Answer, Site, request};
 const MANY: usize = 30;
 
 async fn site() -> Site {
-    let rate = RateLimit { per_second: 1, burst: 2 };
+    let rate = RateLimit { per_second: Some(1), burst: 2 };
     Site::guarded_with(Config { limits: Limits { rate, ..Limits::default() }, ..Config::default() }).await
 }
 

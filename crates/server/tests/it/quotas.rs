@@ -105,3 +105,30 @@ async fn who_waits_is_served_once_the_quota_has_room() {
     delete("member", &own).await;
     assert_eq!(leases().await, 1, "what waited is a lease now");
 }
+
+#[tokio::test]
+async fn users_that_act_for_many_may_have_ten_times_the_usual_number_of_leases() {
+    let site = Site::guarded_of_settings(Settings { usual_leases: Some(1), ..Settings::default() }).await;
+    site.add_hosts_as("admin", 1).await;
+    for day in 1..=10 {
+        ask(&site, "admin", &lease(1, day)).await.ok(201);
+    }
+    let full = |limit: u32| {
+        format!("Quota exceeded for leases: 10 of {limit} leases are in use, and 1 are asked for")
+    };
+    assert_eq!(ask(&site, "admin", &lease(1, 11)).await.error(), (403, full(10)));
+    assert_eq!(ask(&site, "member", &lease(1, 11)).await.error(), (403, full(1)));
+}
+
+#[tokio::test]
+async fn a_quota_that_is_set_counts_instead_of_the_usual_number_and_for_everybody() {
+    let mut settings = Settings { usual_leases: Some(1), ..Settings::default() };
+    settings.rules.enforcement.quota.leases = Some(2);
+    let site = Site::guarded_of_settings(settings).await;
+    site.add_hosts_as("admin", 1).await;
+    ask(&site, "member", &lease(1, 1)).await.ok(201);
+    ask(&site, "admin", &lease(1, 2)).await.ok(201);
+    for token in ["member", "admin"] {
+        assert_eq!(ask(&site, token, &lease(1, 3)).await.status, 403, "{token}");
+    }
+}
