@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::config::{AuthChoice, Configuration, FleetChoice, Values};
 
-/// What the database, hooks and the log need.
+/// What the database, hooks and the log need at most. Where few files may be open, they get five of eight.
 const OTHERS: usize = 128;
 
 /// What whoever is between clients and the service could read or change.
@@ -152,11 +152,11 @@ impl Connections {
     }
 
     fn within(self, files: usize) -> Self {
-        let room = files.saturating_sub(OTHERS).max(1);
+        let room = files.saturating_sub(OTHERS.min(files / 8 * 5)).max(2);
         if self.most <= room {
             return self;
         }
-        Self { most: room, per_address: self.per_address.min(room.div_ceil(2)) }
+        Self { most: room, per_address: self.per_address.min(room / 2) }
     }
 }
 
@@ -258,7 +258,8 @@ mod tests {
         let wanted = Connections { most: 4096, per_address: 1024 };
         assert_eq!(wanted.within(524_288), wanted);
         assert_eq!(wanted.within(1024), Connections { most: 896, per_address: 448 });
-        assert_eq!(wanted.within(10), Connections { most: 1, per_address: 1 });
+        assert_eq!(wanted.within(64), Connections { most: 24, per_address: 12 });
+        assert_eq!(wanted.within(0), Connections { most: 2, per_address: 1 }, "one address is not all");
         let few = Connections { most: 10, per_address: 10 };
         assert_eq!(few.within(1024), few);
     }
