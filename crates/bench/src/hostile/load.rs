@@ -1,203 +1,223 @@
-//! The load of a scenario, and what others see meanwhile.
+//! The load of an attack, and how long others wait meanwhile.
 
-use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use e2e::leasing::acknowledged::of_hosts;
 use e2e::leasing::date::Minute;
-use e2e::leasing::http::{Http, LIMIT, text};
-use futures::future::{join_all, join3};
+use e2e::leasing::http::{Answer, Http, LIMIT};
+use futures::future::{join, join_all, join4};
 use jiff::Timestamp;
 use reqwest::Method;
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
-use super::scenarios::{Ask, Scenario};
+use super::bodies;
+use super::client::{Answers, Client, Plan};
 
-/// How often a plain lease is made, and how often it is asked whether the service is ready.
+/// Pause between requests of the same kind.
 const EVERY: Duration = Duration::from_millis(100);
-/// How often it is asked whether the lease that is due has started.
+/// Interval at which a lease that is due is looked at.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long it is waited for that.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long others ask before the attack, so that their first requests are not slower for it.
+const EARLIER: Duration = Duration::from_millis(300);
 
-/// What runs the requests of one thread.
-fn runtime() -> Result<Runtime> {
-    Ok(Builder::new_current_thread().enable_all().build()?)
-}
-
-/// What is going on at once.
+#[derive(Debug)]
 pub struct Load<'a> {
     pub url: &'a str,
-    pub scenario: &'a Scenario,
-    /// When a lease starts.
-    pub start: Minute,
     pub lasts: Duration,
+    /// The beginning of a minute that the load spans.
+    pub minute: Option<Minute>,
+    /// Whether others ask questions about clusters as well.
+    pub question: bool,
 }
 
-/// What was seen of it.
-#[derive(Debug)]
-pub struct Measured {
-    /// How long plain creations took.
-    pub created: Vec<Duration>,
-    /// How long it took to be told that the service is ready.
-    pub ready: Vec<Duration>,
-    /// How late the lease started; none if it did not.
-    pub late: Option<Duration>,
-    /// How many requests waited at most when that was looked at.
-    pub most_waiting: u64,
-    /// How members were answered, and how often.
-    pub answers: BTreeMap<String, u64>,
+/// How long requests of one kind took, and how many were refused.
+#[derive(Debug, Default)]
+pub struct Waits {
+    pub times: Vec<Duration>,
+    pub refused: Vec<String>,
 }
+
+impl Waits {
+    pub fn worst(&self) -> Option<Duration> {
+        self.times.iter().max().copied()
+    }
+
+    /// Notes an answer: a shortage is none of the service's faults.
+    fn add(&mut self, began: Instant, answer: Result<Answer>, expected: u16) -> Option<Value> {
+        self.times.push(began.elapsed());
+        match answer {
+            Ok(answer) if answer.status == expected => return Some(answer.body),
+            Ok(answer) if answer.is_shortage() => {}
+            Ok(answer) => self.refused.push(format!("{} {}", answer.status, answer.message())),
+            Err(error) => self.refused.push(format!("{error:#}")),
+        }
+        None
+    }
+}
+
+/// What others waited for while an attack went on.
+#[derive(Debug, Default)]
+pub struct Others {
+    pub creation: Waits,
+    pub calendar: Waits,
+    pub dry_run: Waits,
+    pub readyz: Waits,
+    /// From the time a lease was due until it was active.
+    pub start: Waits,
+    /// One thing more that others wait for: its name, and how long they may.
+    pub more: Option<(&'static str, Duration, Waits)>,
+}
+
+/// How long a question about a small cluster may wait behind large ones.
+const QUESTION: Duration = Duration::from_secs(5);
 
 impl Load<'_> {
-    /// Has these members ask, in a thread of their own: what others are answered is not to wait until members have read
-    /// what they are answered.
-    pub fn run(&self, members: &[&str]) -> Result<Measured> {
-        let runtime = runtime()?;
+    /// Has these clients attack, in a runtime of their own: others are not to wait until attackers have read their answers.
+    pub fn run(&self, attacking: &Runtime, clients: Vec<Client>, plan: &Plan) -> Result<(Others, Answers)> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
         let due = runtime.block_on(self.due())?;
-        let until = Instant::now() + self.lasts;
+        let until = Instant::now() + EARLIER + self.lasts;
         thread::scope(|scope| {
-            let members = scope.spawn(|| self.members(members, until));
-            let (created, probed, late) =
-                runtime.block_on(join3(self.create(until), self.probe(until), self.started(&due)));
-            let (ready, most_waiting) = probed?;
-            let answers = members.join().map_err(|_| anyhow!("the thread of the members panicked"))??;
-            Ok(Measured { created: created?, ready, late: late?, most_waiting, answers })
+            let attackers = scope.spawn(|| -> Answers {
+                thread::sleep(EARLIER);
+                let attacks = clients.into_iter().map(|client| client.attack(plan, until));
+                let mut all = Answers::new();
+                for (status, count) in attacking.block_on(join_all(attacks)).into_iter().flatten() {
+                    *all.entry(status).or_default() += count;
+                }
+                all
+            });
+            let asked = join4(self.create(until), self.look(until), self.plan(until), self.ready(until));
+            let more = join(self.started(until, due), self.ask(until));
+            let ((creation, calendar, dry_run, readyz), (start, question)) =
+                runtime.block_on(join(asked, more));
+            let answers = attackers.join().map_err(|_| anyhow!("the thread of the attackers panicked"))?;
+            let others = Others {
+                creation: creation?,
+                calendar: calendar?,
+                dry_run: dry_run?,
+                readyz: readyz?,
+                start: start?,
+                more: question?.map(|waits| ("question", QUESTION, waits)),
+            };
+            Ok((others, answers))
         })
     }
 
-    /// Has all members ask. How they were answered, and how often.
-    fn members(&self, members: &[&str], until: Instant) -> Result<BTreeMap<String, u64>> {
-        let asking = join_all(members.iter().map(|member| self.ask(member, until)));
-        let mut all = BTreeMap::new();
-        for answers in runtime()?.block_on(asking) {
-            for (status, count) in answers? {
-                *all.entry(status).or_default() += count;
+    fn http(&self, user: &str) -> Result<Http> {
+        Ok(Http::new(self.url, LIMIT)?.with_token(user))
+    }
+
+    /// Makes and deletes plain leases, each at another time.
+    async fn create(&self, until: Instant) -> Result<Waits> {
+        let http = self.http("creator")?;
+        let mut waits = Waits::default();
+        while Instant::now() < until {
+            let start = Minute::now().plus(60 * 24 * 25 + 61 * i64::try_from(waits.times.len())?);
+            let body = of_hosts(&start.sent(), 1, &start.plus(60).sent());
+            let began = Instant::now();
+            let answer = http.send(Method::POST, "/v1/leases", Some(&body)).await;
+            if let Some(id) = waits.add(began, answer, 201).as_ref().and_then(id) {
+                http.send(Method::DELETE, &format!("/v1/leases/{id}"), None).await?;
             }
+            sleep(EVERY).await;
         }
-        Ok(all)
+        Ok(waits)
     }
 
-    fn http(&self, token: &str, patience: Duration) -> Result<Http> {
-        Ok(Http::new(self.url, patience)?.with_token(token))
+    async fn repeat(
+        &self,
+        user: &str,
+        until: Instant,
+        request: (Method, &str, Option<&Value>),
+    ) -> Result<Waits> {
+        let http = self.http(user)?;
+        let (method, path, body) = request;
+        let mut waits = Waits::default();
+        while Instant::now() < until {
+            let began = Instant::now();
+            let answer = http.send(method.clone(), path, body).await;
+            waits.add(began, answer, 200);
+            sleep(EVERY).await;
+        }
+        Ok(waits)
     }
 
-    /// Makes the lease that is due while there is load.
-    async fn due(&self) -> Result<String> {
-        let body = of_hosts(&self.start.sent(), 1, &self.start.plus(2).sent());
-        let made = self.http("plain", LIMIT)?.send(Method::POST, "/v1/leases", Some(&body)).await?;
-        Ok(text(&made.expect(201)?["lease"], "id")?.to_owned())
+    async fn look(&self, until: Instant) -> Result<Waits> {
+        self.repeat("viewer", until, (Method::GET, "/v1/calendar?limit=50", None)).await
     }
 
-    async fn started(&self, due: &str) -> Result<Option<Duration>> {
-        let (http, path) = (self.http("plain", LIMIT)?, format!("/v1/leases/{due}"));
-        let until = self.start.instant() + PATIENCE;
-        while Timestamp::now() < until {
-            if Timestamp::now() >= self.start.instant() {
-                let lease = http.send(Method::GET, &path, None).await?;
-                if lease.body["lease"]["status"] == "ACTIVE" {
-                    return Ok(Some(Timestamp::now().duration_since(self.start.instant()).unsigned_abs()));
-                }
+    async fn plan(&self, until: Instant) -> Result<Waits> {
+        let start = Minute::now().plus(60 * 24 * 30);
+        let body = of_hosts(&start.sent(), 1, &start.plus(60).sent());
+        self.repeat("planner", until, (Method::POST, "/v1/leases?dry_run=true", Some(&body))).await
+    }
+
+    async fn ready(&self, until: Instant) -> Result<Waits> {
+        self.repeat("viewer", until, (Method::GET, "/readyz", None)).await
+    }
+
+    async fn ask(&self, until: Instant) -> Result<Option<Waits>> {
+        if !self.question {
+            return Ok(None);
+        }
+        let question = bodies::small_drain();
+        self.repeat("asker", until, (Method::POST, "/v1/placement/drain", Some(&question))).await.map(Some)
+    }
+
+    /// Makes the lease that is due at the minute.
+    async fn due(&self) -> Result<Option<(String, Timestamp)>> {
+        let Some(minute) = self.minute else { return Ok(None) };
+        let body = of_hosts(&minute.sent(), 1, &minute.plus(2).sent());
+        let answer = self.http("starter")?.send(Method::POST, "/v1/leases", Some(&body)).await?;
+        Ok(id(&answer.body).map(|id| (id, minute.instant())))
+    }
+
+    /// Waits for the lease that is due at the minute, or makes leases that are due at once.
+    async fn started(&self, until: Instant, due: Option<(String, Timestamp)>) -> Result<Waits> {
+        let http = self.http("starter")?;
+        let mut waits = Waits::default();
+        if let Some((id, instant)) = due {
+            waits.until_active(&http, &id, instant).await?;
+            return Ok(waits);
+        }
+        while Instant::now() < until {
+            let end = Minute::now().plus(10);
+            let answer = http.send(Method::POST, "/v1/leases", Some(&of_hosts("now", 1, &end.sent()))).await;
+            let mut made = Waits::default();
+            let id = made.add(Instant::now(), answer, 201).as_ref().and_then(id);
+            waits.refused.append(&mut made.refused);
+            if let Some(id) = id {
+                waits.until_active(&http, &id, Timestamp::now()).await?;
+                http.send(Method::DELETE, &format!("/v1/leases/{id}"), None).await?;
+            }
+            sleep(EVERY).await;
+        }
+        Ok(waits)
+    }
+}
+
+impl Waits {
+    async fn until_active(&mut self, http: &Http, id: &str, due: Timestamp) -> Result<()> {
+        while Timestamp::now() < due {
+            sleep(LOOK).await;
+        }
+        loop {
+            let lease = http.send(Method::GET, &format!("/v1/leases/{id}"), None).await?;
+            let waited = Timestamp::now().duration_since(due).unsigned_abs();
+            if lease.body["lease"]["status"] == "ACTIVE" || waited > LIMIT {
+                self.times.push(waited);
+                return Ok(());
             }
             sleep(LOOK).await;
         }
-        Ok(None)
-    }
-
-    /// Makes plain leases, one after the other.
-    async fn create(&self, until: Instant) -> Result<Vec<Duration>> {
-        let http = self.http("plain", LIMIT)?;
-        let mut times = Vec::new();
-        while Instant::now() < until {
-            let start = Minute::now().plus(60 * 24 * 20 + 61 * i64::try_from(times.len())?);
-            let body = of_hosts(&start.sent(), 1, &start.plus(60).sent());
-            let began = Instant::now();
-            http.send(Method::POST, "/v1/leases", Some(&body)).await?;
-            times.push(began.elapsed());
-            sleep(EVERY).await;
-        }
-        Ok(times)
-    }
-
-    /// Asks whether the service is ready, and how many requests wait.
-    async fn probe(&self, until: Instant) -> Result<(Vec<Duration>, u64)> {
-        let http = self.http("operator", LIMIT)?;
-        let (mut times, mut most) = (Vec::new(), 0);
-        while Instant::now() < until {
-            let began = Instant::now();
-            http.send(Method::GET, "/readyz", None).await?;
-            times.push(began.elapsed());
-            let (_, figures) = http.fetch(Method::GET, "/metrics", None).await?;
-            most = most.max(waiting(&String::from_utf8_lossy(&figures)));
-            sleep(EVERY).await;
-        }
-        Ok((times, most))
-    }
-
-    /// Asks as one member, again and again. How it was answered, and how often.
-    async fn ask(&self, member: &str, until: Instant) -> Result<BTreeMap<String, u64>> {
-        let http = self.http(member, self.scenario.patience)?;
-        let mut answers = BTreeMap::new();
-        let mut unread = Vec::new();
-        for number in 0.. {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            let Ask { method, path, body } = (self.scenario.ask)(number);
-            let status = if self.scenario.reads {
-                match timeout(left, http.fetch(method, &path, body.as_ref())).await {
-                    Ok(Ok((status, _))) => status.to_string(),
-                    Ok(Err(_)) | Err(_) => "left".to_owned(),
-                }
-            } else {
-                unread.push(self.begin(member, &path).context("no connection")?);
-                sleep(EVERY).await;
-                "unread".to_owned()
-            };
-            *answers.entry(status).or_default() += 1;
-        }
-        Ok(answers)
-    }
-
-    /// Asks for something, and takes nothing of the answer.
-    fn begin(&self, member: &str, path: &str) -> Result<TcpStream> {
-        let address = self.url.trim_start_matches("http://");
-        let mut stream = TcpStream::connect(address)?;
-        let words = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nx-auth-token: {member}\r\n\r\n");
-        stream.write_all(words.as_bytes())?;
-        Ok(stream)
     }
 }
 
-/// What one of a hundred exceeds, and the worst.
-pub fn worst(times: &[Duration]) -> [Duration; 2] {
-    let mut times = times.to_vec();
-    times.sort_unstable();
-    let worst = times.last().copied().unwrap_or_default();
-    let rare = times.len() / 100 + 1;
-    [times.len().checked_sub(rare).map_or(worst, |position| times[position]), worst]
-}
-
-/// How many requests wait, as the figures say.
-pub fn waiting(figures: &str) -> u64 {
-    sum(figures, &["allot_waiting_writers ", "allot_waiting_decisions "])
-}
-
-/// How many leases there are, ended ones too, as the figures say.
-pub fn leases(figures: &str) -> u64 {
-    sum(figures, &["allot_records{kind=\"leases\"} "])
-}
-
-fn sum(figures: &str, names: &[&str]) -> u64 {
-    let figure = |line: &str| {
-        let value = names.iter().find_map(|name| line.strip_prefix(name))?;
-        value.trim().parse::<f64>().ok()
-    };
-    figures.lines().filter_map(figure).sum::<f64>() as u64
+fn id(answer: &Value) -> Option<String> {
+    answer["lease"]["id"].as_str().map(str::to_owned)
 }

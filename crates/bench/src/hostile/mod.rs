@@ -1,209 +1,312 @@
-//! `cargo xtask bench hostile`: what others wait for while members ask for all that is costly.
+//! `cargo xtask bench hostile`: what others wait for while users send what costs most, and what that leaves behind.
 //!
-//! In each scenario eight members, each of a project of their own, ask for one costly thing again and again. Meanwhile
-//! another member makes plain leases, somebody asks whether the service is ready, and a lease is due. The figures say
-//! how long these take, and what is left of the load: memory, and requests that wait. Wanted is that nobody waits for
-//! half a second; this is a measurement, and fails by nothing.
+//! Each attack starts a service with the same fleet and leases. Sixteen users send one request again and again. Meanwhile
+//! others make leases, look at calendars and plan, and leases are due. A figure that exceeds what is wanted fails the bench.
 
+mod attackers;
+mod bodies;
+mod client;
+mod cost;
+mod fake;
+mod keystone;
+mod largest;
+mod listener;
 mod load;
-mod scenarios;
+mod prey;
+mod report;
+mod users;
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use chores::arguments::Arguments;
 use chores::places;
 use chores::run::Executable;
+use e2e::leasing::acknowledged::of_hosts;
 use e2e::leasing::date::Minute;
-use e2e::leasing::http::{Caller, LIMIT};
+use e2e::leasing::http::{self, Caller, LIMIT};
 use e2e::leasing::server::{Launch, Server};
-use serde_json::{Value, json};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
 
-use self::load::{Load, Measured};
-use self::scenarios::Scenario;
-use super::leases::cloud::Cloud;
+use self::attackers::{ATTACKS, Attack, UNDOCUMENTED, Who};
+use self::client::{Client, Plan, Target};
+use self::cost::Process;
+use self::load::Load;
+use self::report::Row;
+use self::users::CLIENTS;
+use super::leases::cloud::{Cloud, together};
 
-/// How long others may wait.
-const WANTED: Duration = Duration::from_millis(500);
-/// How long before the due start the load begins, and goes on after it.
-const BEFORE: u64 = 8;
-const AFTER: u64 = 6;
-/// How long the service has to itself after a load, before it is looked at what is left.
-const QUIET: Duration = Duration::from_secs(3);
+/// Sizes of fleets.
+const FLEETS: &str = "6,1000,10000";
+/// The fleet on which known attacks are run with all attackers in one project as well.
+const ONE_PROJECT: usize = 1000;
+/// Leases that begin later, for each host and in all.
+const LEASES_PER_HOST: usize = 3;
+const LEASES: usize = 3000;
+/// Leases of attackers that run, of one host each.
+const RUNNING: usize = 800;
+/// How long before the beginning of a minute a load that spans it begins.
+const EARLIER: u64 = 2;
+/// How long clients make what their attacks are about.
+const PREPARATION: Duration = Duration::from_secs(10);
+/// Files of a stopped service.
+const FILES: [&str; 2] = ["allot.db", "machines.json"];
 
-/// Good for nothing but this, and known to everybody. A token's text is its user's name.
-const TOKENS: [(&str, &str, &str); 10] = [
-    ("operator", "06e55b633481f7bb072957eabcf110c972e86691c3cfedabe088024bffe42f23", "admin"),
-    ("plain", "a116c9ed46d6207734a43317d30fd88f52ac8634c37d904bbf4e41d865f90475", "member"),
-    ("hostile1", "37892f3df50ed8c48c0ab6b8940dd66cfddb76bb9abc7834e0923c19c6b1a087", "member"),
-    ("hostile2", "75a809cef482149f4c9fa88f59e5dd1edc3b1b114a9aa4dcfba8558a9e1bcbb0", "member"),
-    ("hostile3", "7b240c931ad381523318f531f5b48a1ac38186992375442187f4ad853e4c57ab", "member"),
-    ("hostile4", "06b4c4c543e32a8bb0048d584043ae5bdbaa96624cda6ed74df15e6e3138fdfd", "member"),
-    ("hostile5", "d10a8f364aa3045dfd8fbee776fc221afa8f1131c6f01010bc27987d9da22dab", "member"),
-    ("hostile6", "661da675489b1b51c99f939723ac9e1a46f37251e33731d66dc76fca1092a54b", "member"),
-    ("hostile7", "4328963afcdcf63e29ad5c69406dbdb0e20c865a38e58c296b48a12387a56a86", "member"),
-    ("hostile8", "af8aecc1a21074f5223e453d17032b67a7087c7ba1864e67d2b8a81370ec2050", "member"),
-];
+#[derive(Debug)]
+struct Options {
+    fleets: Vec<usize>,
+    only: Option<Vec<String>>,
+    lasts: Duration,
+    json: bool,
+    ours: Executable,
+    attacking: Attacking,
+}
+
+/// What all attackers run on.
+#[derive(Debug)]
+struct Attacking {
+    runtime: Runtime,
+    http: reqwest::Client,
+}
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
-    let hosts = arguments.value("--hosts", 1000)?;
-    let leases = arguments.value("--leases", 3000)?;
+    let fleets = arguments.text("--hosts")?.unwrap_or_else(|| FLEETS.to_owned());
+    let fleets = fleets.split(',').map(str::parse).collect::<Result<_, _>>();
     let only = arguments.text("--only")?;
-    let rounds: usize = arguments.value("--rounds", 1)?;
+    let seconds = arguments.value("--seconds", 3)?;
     let json = arguments.switch("--json");
     let ours = arguments.text("--ours")?.map(Executable::new);
     arguments.finish()?;
-    let ours = ours.map_or_else(places::released, Ok)?;
-    let directory = tempfile::tempdir()?;
-    let file = directory.path().join("tokens.toml");
-    fs::write(&file, tokens())?;
-    let launch = Launch::new(&ours, directory.path()).with_machines(hosts);
-    let launch = launch.with_auth(&format!("tokens:{}", file.display()));
-    let server = launch.start()?;
-    let operator = Caller::impatient(server.url(), LIMIT)?.with_token("operator");
-    let mut cloud = Cloud::new(hosts);
-    eprintln!("taking on {hosts} hosts, and asking for {leases} leases");
-    cloud.take_on_hosts(&operator)?;
-    cloud.fill(&Caller::impatient(server.url(), LIMIT)?.with_token("plain"), leases)?;
-    let wanted = |scenario: &&Scenario| {
-        only.as_ref().is_none_or(|only| only.split(',').any(|some| scenario.name.contains(some)))
+    let options = Options {
+        fleets: fleets.context("--hosts: expected numbers with commas between them")?,
+        only: only.map(|only| only.split(',').map(str::to_owned).collect()),
+        lasts: Duration::from_secs(seconds),
+        json,
+        ours: ours.map_or_else(places::released, Ok)?,
+        attacking: Attacking {
+            runtime: Builder::new_current_thread().enable_all().build()?,
+            http: http::client(LIMIT)?,
+        },
     };
     let mut rows = Vec::new();
-    // What memory a second round takes is what grows without end; the first also fills what is kept and used again.
-    let all = (0..rounds).flat_map(|_| &scenarios::ALL);
-    for scenario in all.filter(wanted) {
-        eprintln!("{}", scenario.name);
-        let row = measure(&server, &operator, scenario)?;
-        if !json {
-            if rows.is_empty() {
-                println!("{}", Row::heading());
+    for &hosts in &options.fleets {
+        options.attack_fleet(hosts, false, &mut rows)?;
+        if hosts == ONE_PROJECT {
+            options.attack_fleet(hosts, true, &mut rows)?;
+        }
+    }
+    for scenario in [listener::run, keystone::run] {
+        if let Some(row) = scenario(&options)? {
+            options.show(row, &mut rows);
+        }
+    }
+    if json {
+        println!("{}", Value::Array(rows.iter().map(Row::json).collect()));
+    }
+    let exceeded: Vec<String> = rows.iter().flat_map(Row::exceeded).collect();
+    if exceeded.is_empty() {
+        return Ok(());
+    }
+    eprintln!("\n{}", exceeded.join("\n"));
+    bail!("{} figures of {} attacks exceed what is wanted", exceeded.len(), rows.len());
+}
+
+impl Options {
+    fn wants(&self, name: &str) -> bool {
+        let is_name = |text: &str| ATTACKS.iter().any(|attack| attack.name() == text);
+        let matches = |some: &String| name == some || (!is_name(some) && name.contains(some.as_str()));
+        self.only.as_ref().is_none_or(|only| only.iter().any(matches))
+    }
+
+    fn show(&self, row: Row, rows: &mut Vec<Row>) {
+        if let Some(refusal) = &row.refusal {
+            eprintln!("{}: {refusal}", row.name);
+        }
+        if !self.json {
+            if rows.last().is_none_or(|last| last.fleet != row.fleet) {
+                println!("\n{}\n{}", row.fleet, Row::heading());
             }
             println!("{}", row.line());
         }
         rows.push(row);
     }
-    if json {
-        println!("{}", Value::Array(rows.iter().map(Row::json).collect()));
+
+    fn attack_fleet(&self, hosts: usize, one_project: bool, rows: &mut Vec<Row>) -> Result<()> {
+        let wanted = |attack: &&Attack| (attack.at_minute || !one_project) && self.wants(&attack.name());
+        if !ATTACKS.iter().any(|attack| wanted(&attack)) {
+            return Ok(());
+        }
+        let fleet = Fleet::build(&self.ours, hosts, one_project)?;
+        for attack in ATTACKS.iter().filter(wanted) {
+            self.show(fleet.measure(attack, self)?, rows);
+        }
+        Ok(())
     }
-    // What it takes to remember all that is left, and nothing of what was asked for.
-    server.stop()?;
-    let again = launch.start()?;
-    eprintln!("started again: {:.0} MiB", memory_mib(&again)?);
-    again.stop()?;
-    Ok(())
 }
 
-fn tokens() -> String {
-    let token = |(user, sha256, role): &(&str, &str, &str)| {
-        format!(
-            "[[tokens]]\nsha256 = \"{sha256}\"\nuser = \"{user}\"\nproject = \"{user}\"\nroles = [\"{role}\"]\n"
-        )
-    };
-    TOKENS.iter().map(token).collect()
+/// A service that is stopped, which each attack starts again as it was.
+struct Fleet {
+    directory: TempDir,
+    ours: Executable,
+    hosts: usize,
+    one_project: bool,
+    /// The value of `--auth`.
+    auth: String,
+    document: Value,
+    asset: String,
 }
 
-/// What came of a scenario.
-struct Row {
-    name: &'static str,
-    measured: Measured,
-    /// Resident memory before, and after it was quiet again; MiB.
-    memory: [f64; 2],
-    /// Leases before and after: what is kept of them is no waste.
-    leases: [u64; 2],
-    /// Requests that waited when it was quiet again.
-    left: u64,
-}
-
-/// Runs one scenario over a start that is due.
-fn measure(server: &Server, operator: &Caller, scenario: &Scenario) -> Result<Row> {
-    // The load begins so long before the next minute, in which the lease starts.
-    let left = u64::try_from(Minute::seconds_left())?;
-    let start = if left > BEFORE + 2 { Minute::now().plus(1) } else { Minute::now().plus(2) };
-    let wait = if left > BEFORE + 2 { left - BEFORE } else { left + 60 - BEFORE };
-    let before = (memory_mib(server)?, load::leases(&operator.metrics()?));
-    sleep(Duration::from_secs(wait.saturating_sub(1)));
-    let load = Load { url: server.url(), scenario, start, lasts: Duration::from_secs(BEFORE + AFTER) };
-    let measured = load.run(&TOKENS.map(|(user, _, _)| user)[2..])?;
-    sleep(QUIET);
-    let figures = operator.metrics()?;
-    let left = load::waiting(&figures);
-    let after = (memory_mib(server)?, load::leases(&figures));
-    let (memory, leases) = ([before.0, after.0], [before.1, after.1]);
-    Ok(Row { name: scenario.name, measured, memory, leases, left })
-}
-
-impl Row {
-    fn heading() -> String {
-        let (of, times) = ("ms: 99 %, worst", "create");
-        format!(
-            "{:<34} {:>17} {:>17} {:>9} {:>15} {:>15} {:>12}  answers to members\n{:<34} {times:>17} {:>17} {:>9} {:>15} {:>15} {:>12}",
-            "",
-            of,
-            of,
-            "",
-            "MiB",
-            "leases",
-            "waiting",
-            "",
-            "readyz",
-            "due start",
-            "before, after",
-            "before, after",
-            "most, left",
-        )
+impl Fleet {
+    fn build(ours: &Executable, hosts: usize, one_project: bool) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let mut fleet = Self {
+            auth: users::write(ours, directory.path(), one_project)?,
+            directory,
+            ours: ours.clone(),
+            hosts,
+            one_project,
+            document: Value::Null,
+            asset: "index.js".to_owned(),
+        };
+        eprintln!("making a fleet of {hosts} hosts");
+        let server = fleet.launch(fleet.directory.path()).start()?;
+        let caller =
+            |user: &str| Ok::<_, anyhow::Error>(Caller::impatient(server.url(), LIMIT)?.with_token(user));
+        fleet.document = caller("admin0")?.get("/openapi.json")?.expect(200)?;
+        ensure_all_are_attacked(&fleet.document)?;
+        if let Some(asset) = asset(&server)? {
+            fleet.asset = asset;
+        }
+        let mut cloud = Cloud::new(hosts);
+        cloud.take_on_hosts(&caller("admin0")?)?;
+        cloud.fill(&caller("filler")?, LEASES.min(hosts * LEASES_PER_HOST))?;
+        let end = Minute::now().plus(20 * 24 * 60);
+        let running = RUNNING.min(hosts * 2 / 3);
+        for client in 0..CLIENTS {
+            let user = users::user(Who::Member, client).context("no user")?;
+            let leases = vec![of_hosts("now", 1, &end.sent()); (running + client) / CLIENTS];
+            for answer in together(&caller(&user)?, "/v1/leases", leases) {
+                answer?.expect(201)?;
+            }
+        }
+        server.stop()?;
+        Ok(fleet)
     }
 
-    fn line(&self) -> String {
-        let Measured { created, ready, late, most_waiting, answers } = &self.measured;
-        let pair = |[ninety_ninth, worst]: [Duration; 2]| {
-            let mark = if worst > WANTED { "!" } else { " " };
-            format!("{:>7} {:>7}{mark}", ninety_ninth.as_millis(), worst.as_millis())
-        };
-        let late = match late {
-            Some(late) => format!("{}{}", late.as_millis(), if *late > WANTED { "!" } else { " " }),
-            None => "never!".to_owned(),
-        };
-        let answers: Vec<String> =
-            answers.iter().map(|(status, count)| format!("{status}: {count}")).collect();
-        let ([before, after], [leases_before, leases_after]) = (self.memory, self.leases);
-        format!(
-            "{:<34} {:>17} {:>17} {late:>9} {:>15} {:>15} {:>12}  {}",
-            self.name,
-            pair(load::worst(created)),
-            pair(load::worst(ready)),
-            format!("{before:.0}, {after:.0}"),
-            format!("{leases_before}, {leases_after}"),
-            format!("{most_waiting}, {}", self.left),
-            answers.join(", "),
-        )
+    fn launch(&self, directory: &Path) -> Launch {
+        let launch = Launch::new(&self.ours, directory).with_machines(self.hosts + CLIENTS);
+        launch.with_auth(&self.auth).with([
+            "--preemptible-enabled=true",
+            "--limits-requests-per-second=0",
+            "--housekeeping-maintenance-project=admin",
+            "--housekeeping-swaps=1000",
+        ])
     }
 
-    fn json(&self) -> Value {
-        let Measured { created, ready, late, most_waiting, answers } = &self.measured;
-        let milliseconds = |times: &[Duration]| {
-            let [ninety_ninth, worst] = load::worst(times).map(|time| time.as_secs_f64() * 1e3);
-            json!({"count": times.len(), "p99_ms": ninety_ninth, "worst_ms": worst})
+    fn title(&self) -> String {
+        format!("{} hosts{}", self.hosts, if self.one_project { ", attackers in one project" } else { "" })
+    }
+
+    fn measure(&self, attack: &Attack, options: &Options) -> Result<Row> {
+        let directory = tempfile::tempdir()?;
+        for file in FILES {
+            fs::copy(self.directory.path().join(file), directory.path().join(file))?;
+        }
+        let server = self.launch(directory.path()).start()?;
+        let target = Target {
+            http: &options.attacking.http,
+            url: server.url(),
+            document: &self.document,
+            hosts: self.hosts,
+            asset: &self.asset,
+            one_project: self.one_project,
         };
-        json!({
-            "scenario": self.name,
-            "create": milliseconds(created),
-            "readyz": milliseconds(ready),
-            "due_start_late_ms": late.map(|late| late.as_secs_f64() * 1e3),
-            "memory_mib": {"before": self.memory[0], "after": self.memory[1]},
-            "leases": {"before": self.leases[0], "after": self.leases[1]},
-            "waiting": {"most": most_waiting, "left": self.left},
-            "answers": answers.iter().map(|(status, count)| (status.clone(), json!(count))).collect::<serde_json::Map<_, _>>(),
+        let process = Process::new(server.process(), server.url(), &directory.path().join(FILES[0]))?;
+        let row = self.measure_at(attack, options, &target, &process);
+        let row = row.map_err(|error| anyhow!("{}: {error:#}\n{}", attack.name(), server.last_lines()))?;
+        server.kill()?;
+        Ok(row)
+    }
+
+    fn measure_at(
+        &self,
+        attack: &Attack,
+        options: &Options,
+        target: &Target,
+        process: &Process,
+    ) -> Result<Row> {
+        let runtime = &options.attacking.runtime;
+        let [memory, _] = process.memory()?;
+        process.forget_peak()?;
+        let (plan, mut first, mut refusal) = runtime.block_on(Plan::find(attack, target));
+        let changes = attack.method() != "GET" && refusal.is_none() && !attack.is_question();
+        let mut cost = None;
+        if changes && attack.patience == 0 {
+            match runtime.block_on(process.per_request(&mut first, &plan, options.lasts)) {
+                Ok(measured) => cost = Some(measured),
+                Err(error) => refusal = Some(format!("its cost was not measured: {error:#}")),
+            }
+        }
+        let mut clients: Vec<Client> = first.at_once(attack.at_once).collect();
+        let began = Instant::now();
+        for client in (1..CLIENTS).take_while(|_| began.elapsed() < PREPARATION) {
+            let mut client = Client::new(target, client);
+            // On a small fleet there is not enough of some things for all clients.
+            if runtime.block_on(client.prepare(&plan)).is_ok() {
+                clients.extend(client.at_once(attack.at_once));
+            }
+        }
+        let minute = if attack.at_minute && !self.one_project { Some(before_minute()?) } else { None };
+        let load = Load { url: target.url, lasts: options.lasts, minute, question: attack.is_question() };
+        let (others, answers) = load.run(runtime, clients, &plan)?;
+        let [_, peak] = process.memory()?;
+        Ok(Row {
+            fleet: self.title(),
+            name: attack.name(),
+            refusal,
+            scale: plan.scale,
+            others,
+            answers,
+            memory: (peak - memory).max(0.0),
+            cost,
+            allocations: plan.allocations,
         })
     }
 }
 
-/// Resident memory of the process.
-fn memory_mib(server: &Server) -> Result<f64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.process())).context("no /proc")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS is no number")?;
-    Ok(kib / 1024.0)
+/// Waits until shortly before the beginning of a minute.
+fn before_minute() -> Result<Minute> {
+    let left = u64::try_from(Minute::seconds_left())?;
+    sleep(Duration::from_secs(if left > EARLIER { left - EARLIER } else { left + 60 - EARLIER }));
+    Ok(Minute::now().plus(1))
+}
+
+/// Fails if the document has an operation without an attack, or an attack is none of its operations.
+fn ensure_all_are_attacked(document: &Value) -> Result<()> {
+    let paths = document["paths"].as_object().context("the document has no paths")?;
+    let of_path = |(path, item): (&String, &Value)| -> Vec<String> {
+        let methods = item.as_object().into_iter().flatten();
+        methods.map(|(method, _)| format!("{} {path}", method.to_uppercase())).collect()
+    };
+    let documented: BTreeSet<String> =
+        paths.iter().flat_map(of_path).chain(UNDOCUMENTED.map(str::to_owned)).collect();
+    let attacked: BTreeSet<String> = ATTACKS.iter().map(|attack| attack.operation.to_owned()).collect();
+    let differing: Vec<&String> = documented.symmetric_difference(&attacked).collect();
+    ensure!(differing.is_empty(), "in the document or attacked, not both: {differing:?}");
+    Ok(())
+}
+
+/// The name of a file of the console, if the program has it.
+fn asset(server: &Server) -> Result<Option<String>> {
+    let request = http::client(LIMIT)?.get(server.url()).header("accept", "text/html");
+    let page = server.caller().wait(async { request.send().await?.text().await })?;
+    let name = page.split("/console/assets/").nth(1).and_then(|rest| rest.split('"').next());
+    Ok(name.map(str::to_owned))
 }

@@ -43,6 +43,15 @@ impl Answer {
     }
 }
 
+/// A client for requests that [`Http`] can't send.
+pub fn client(limit: Duration) -> Result<Client> {
+    // Fails only if a provider was installed before, by an earlier client; it is the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // The service closes idle connections as well, later: a request must not meet it doing so.
+    let builder = Client::builder().timeout(limit).pool_idle_timeout(IDLE).no_proxy();
+    builder.build().context("no HTTP client")
+}
+
 /// A connection pool to one service. Cheap to clone.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -55,12 +64,7 @@ pub struct Http {
 impl Http {
     /// A client of the service at that address, without the `/v1`.
     pub fn new(base: &str, limit: Duration) -> Result<Self> {
-        // Fails only if a provider was installed before, by an earlier client; it is the same one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        // The service closes idle connections as well, later: a request must not meet it doing so.
-        let builder = Client::builder().timeout(limit).pool_idle_timeout(IDLE).no_proxy();
-        let client = builder.build().context("no HTTP client")?;
-        Ok(Self { client, base: base.to_owned(), token: None })
+        Ok(Self { client: client(limit)?, base: base.to_owned(), token: None })
     }
 
     /// The same with a token (`X-Auth-Token`).

@@ -1,6 +1,7 @@
 //! Holds answers against the document: every answer of every test is checked, because it is checked where
 //! requests are sent ([`crate::site::Site::send`]).
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use axum::http::HeaderMap;
@@ -211,6 +212,23 @@ fn every_operation_has_a_name_of_its_own_and_says_what_it_is_for() {
             assert!(operation["summary"].is_string(), "{method} {path} says nothing");
             let secured = operation["security"].is_array();
             assert_eq!(secured, path.starts_with("/v1/"), "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn the_bench_attacks_every_operation() {
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/src/hostile/attackers.rs");
+    let table = std::fs::read_to_string(table).expect("the table of attackers");
+    let attacked: Vec<&str> =
+        table.split("attack(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    for (path, item) in document()["paths"].as_object().expect("paths") {
+        for method in item.as_object().expect("an item").keys() {
+            let operation = format!("{} {path}", method.to_uppercase());
+            assert!(
+                attacked.contains(&operation.as_str()),
+                "no attacker for {operation}: add it to crates/bench/src/hostile/attackers.rs"
+            );
         }
     }
 }
