@@ -92,10 +92,11 @@ Measurements
       --hosts N --leases N        leases; with --console also how long a browser takes to draw them
       --samples N --ours PATH
       --console
-  bench hostile [--json]        what others wait for while members ask for all that is costly:
-      --hosts N --leases N        (default 1,000 and 3,000), a minute for each scenario;
-      --only TEXT,...             only those whose names contain one of these
-      --rounds N                  all of them so many times: what does the memory come to?
+  bench hostile [--json]        how long others wait while 16 users send the largest input of each
+      --hosts N,...               operation (default 6,1000,10000; just under an hour); fails where a
+      --seconds N                 figure exceeds what is wanted (seconds of each attack, default 3)
+      --only NAME,...             attackers of these names, or whose names contain one of these
+      --ours PATH
   bench hunts [CASES]           plans of hunts beside the cheapest ones (builds a solver: minutes)
   bench quality [balancing|rolling] [--large] [--json]
                                 what deep searches find (hbal, hroller), beside the exact ones
