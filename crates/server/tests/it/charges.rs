@@ -119,8 +119,16 @@ impl Store for SlowStore {
         self.inner.idempotent(project, key, now).await
     }
 
-    async fn notifications(&self, after: u64, limit: u32) -> Result<Vec<Notification>, StoreError> {
-        self.slowly().notifications(after, limit).await
+    async fn notifications(
+        &self,
+        project: Option<&ProjectId>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Notification>, StoreError> {
+        self.slowly().notifications(project, after, limit).await
+    }
+    async fn last_notification(&self) -> Result<u64, StoreError> {
+        self.inner.last_notification().await
     }
 
     async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {
