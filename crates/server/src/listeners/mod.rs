@@ -45,7 +45,7 @@ const BATCH: u32 = 100;
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// Attempts to tell a listener of a notification that it rejects. They are counted in memory: a restart, or another service
-/// that takes over, counts anew.
+/// that takes over, resets the count.
 const ATTEMPTS: u32 = 3;
 
 /// How far a listener has been told, and what it rejects.

@@ -138,7 +138,7 @@ impl Site {
     }
 
     async fn build_by(
-        config: Config,
+        mut config: Config,
         enforcer: Option<Arc<dyn Enforcer>>,
         store: Arc<dyn Store>,
         clock: Arc<ManualClock>,
@@ -156,6 +156,8 @@ impl Site {
             enforcer,
         };
         let service = Service::open(parts, settings).await.expect("an empty store opens");
+        // Tests ask as fast as they can.
+        config.limits.rate.per_second.get_or_insert(0);
         let (stop, stopped) = watch::channel(false);
         let app = App::new(Arc::clone(&service), ids, config).expect("the settings are sound");
         (Self { router: server::router(app.clone()), app, clock, service, fleet, _stop: stop }, stopped)

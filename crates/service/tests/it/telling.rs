@@ -105,8 +105,9 @@ async fn listeners_are_told_long_text_by_reference() {
     let mut world = world(4).await;
     let text = "é".repeat(8000);
     let wording = Wording { resource_properties: Some(text.clone()), ..Wording::default() };
-    let few = NewLease { wording: vec![wording.clone()], ..asking(10, 20, vec![hosts(1)]) };
+    let few = NewLease { wording: vec![wording], ..asking(10, 20, vec![hosts(1)]) };
     let many = asking(30, 40, vec![slots(1, 1); 50]);
+    let wording = Wording { resource_properties: Some("é".repeat(500)), ..Wording::default() };
     let many = NewLease { wording: vec![wording; 50], ..many };
     let few = make(&mut world, few).await.expect("free").lease.id;
     let many = make(&mut world, many).await.expect("free").lease.id;
