@@ -273,12 +273,12 @@ pub const ATTACKS: &[Attack] = &[
     attack("POST /v1/drift/repair").admin(),
     attack("POST /v1/drift/accept-clock").admin(),
     attack("POST /v1/drift/accept-fleet").admin(),
-    // Questions about clusters
-    attack("GET /v1/placement/clusters"),
-    attack("POST /v1/placement/balance").body(bodies::balance),
-    attack("POST /v1/placement/drain").body(bodies::drain),
-    attack("POST /v1/placement/fit").body(bodies::fit),
-    attack("POST /v1/placement/whatif").body(bodies::what_if),
+    // Questions about clusters; one that is too large is refused when its time is over
+    attack("GET /v1/placement/clusters").admin(),
+    attack("POST /v1/placement/balance").body(bodies::balance).accepts(400),
+    attack("POST /v1/placement/drain").body(bodies::drain).accepts(400),
+    attack("POST /v1/placement/fit").body(bodies::fit).accepts(400),
+    attack("POST /v1/placement/whatif").body(bodies::what_if).accepts(400),
     // Combinations of inputs that were too costly
     known("POST /v1/leases", "series of many long expressions").body(bodies::large_series),
     known("POST /v1/leases", "series of many hosts").body(bodies::wide_series),
@@ -304,5 +304,5 @@ pub const ATTACKS: &[Attack] = &[
         .idle()
         .query("after=0&limit=1")
         .at_once(8),
-    known("POST /v1/placement/drain", "a drain of 20,000 nodes").body(bodies::large_drain),
+    known("POST /v1/placement/drain", "a drain of 20,000 nodes").body(bodies::large_drain).accepts(400),
 ];

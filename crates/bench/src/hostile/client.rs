@@ -30,6 +30,8 @@ const STRIDE: i64 = 37;
 const LONG_TOKEN: usize = 8000;
 /// Answers that a client leaves unread at once.
 const UNREAD: usize = 16;
+/// How long the answer to a first attack is awaited; one that takes longer was accepted.
+const TRIAL: Duration = Duration::from_secs(20);
 /// Pause after a request that was refused because others are under way.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -335,11 +337,9 @@ impl Client {
             self.send(request).await.map_err(prey)?;
         }
         // Streams and waiting requests have no end.
-        let waits = plan.attack.at_once > 1;
-        let sent = timeout(if waits { PAUSE } else { LIMIT }, self.send(&plan.request)).await;
-        let answer = match sent {
-            Err(_) if waits => return Ok(()),
-            Err(_) => return Err(Refused::Attack("no answer in time".to_owned())),
+        let patience = if plan.attack.at_once > 1 { PAUSE } else { TRIAL };
+        let answer = match timeout(patience, self.send(&plan.request)).await {
+            Err(_) => return Ok(()),
             Ok(Err(error)) => return Err(Refused::Attack(format!("{error:#}"))),
             Ok(Ok(answer)) => answer,
         };

@@ -40,7 +40,6 @@ pub fn run(options: &Options) -> Result<Option<Row>> {
         // Tokens of others are asked about during the attack, and are not good beyond what Keystone says.
         "--keystone-cache-time=1s".to_owned(),
         "--keystone-outage-time=1s".to_owned(),
-        "--limits-requests-per-second=0".to_owned(),
     ]);
     let server = server.start()?;
     Cloud::new(HOSTS).take_on_hosts(&Caller::impatient(server.url(), LIMIT)?.with_token("admin0"))?;

@@ -204,7 +204,6 @@ impl Fleet {
         let launch = Launch::new(&self.ours, directory).with_machines(self.hosts + CLIENTS);
         launch.with_auth(&self.auth).with([
             "--preemptible-enabled=true",
-            "--limits-requests-per-second=0",
             "--housekeeping-maintenance-project=admin",
             "--housekeeping-swaps=1000",
         ])
