@@ -170,7 +170,8 @@ impl Service {
     /// Whether anything has changed.
     async fn take_over_changes(&self, memory: &Memory<'_>) -> Result<bool, StoreError> {
         let known = self.state().revision;
-        if self.contradicted.load(Ordering::Acquire) {
+        // Poisoned by a panic in the middle of a change.
+        if self.contradicted.load(Ordering::Acquire) || self.state.is_poisoned() {
             return self.load(memory).await.map(|()| true);
         }
         let delta = match self.parts.store.changes_since(known).await? {
@@ -233,6 +234,7 @@ impl Service {
             .map_err(|conflict| StoreError::Corrupt(conflict.to_string()))?;
         self.change_state(|old| *old = State { ground: old.ground + 1, ..state });
         self.progress().others_committed = true;
+        self.state.clear_poison();
         self.contradicted.store(false, Ordering::Release);
         self.changes.send_modify(|count| *count += 1);
         Ok(())

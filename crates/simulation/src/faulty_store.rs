@@ -31,6 +31,8 @@ pub enum StoreFault {
     Before,
     /// It is done, but the caller does not hear so.
     After,
+    /// It is done, and the caller's task panics. Only where it is planned.
+    Panic,
 }
 
 /// The store of the model, as one service reaches it: with faults. Several may reach the same.
@@ -228,6 +230,7 @@ impl Store for FaultyStore {
             }
         }
         self.dawdle().await;
+        assert!(fault != Some(StoreFault::Panic), "the store panics (simulated)");
         if fault.is_some() { Err(broken().into()) } else { Ok(advance) }
     }
 

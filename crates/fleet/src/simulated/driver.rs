@@ -58,6 +58,7 @@ impl SimulatedFleet {
             None | Some(Fault::TimeOutAfter) => inner.send(at, call, Some(caller)),
             // The caller is dropped, which the receiver notices.
             Some(Fault::Refuse | Fault::TimeOutBefore) => {}
+            Some(Fault::Panic) => panic!("the driver panics (simulated)"),
             Some(Fault::Late) => inner.send(again_at, call, None),
             Some(Fault::Duplicate) => {
                 inner.send(at, call.clone(), Some(caller));
@@ -112,7 +113,7 @@ fn error_of(fault: Fault, call: &Call) -> Option<FleetError> {
         Fault::TimeOutBefore | Fault::TimeOutAfter | Fault::Late => {
             Some(FleetError::Unavailable(format!("{what} timed out (simulated)")))
         }
-        Fault::Duplicate => None,
+        Fault::Duplicate | Fault::Panic => None,
     }
 }
 

@@ -21,6 +21,8 @@ pub enum Fault {
     Late,
     /// It is done and answered, and turns up again some time later.
     Duplicate,
+    /// The driver panics, and nothing is done.
+    Panic,
 }
 
 /// How likely which fault is, per call, from 0 to 1. At most one happens to a call.

@@ -28,11 +28,13 @@ mod steps;
 mod tidying;
 pub(crate) mod tour;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fleet::{FleetError, Outcome};
+use futures::FutureExt as _;
 use jiff::Timestamp;
 use leases::ids::HostId;
 use store::StoreError;
@@ -66,6 +68,22 @@ pub enum Task {
     Adopt(HostId),
     /// Go over what waits, whether it can be had by now.
     Pass,
+}
+
+impl Task {
+    /// The outcome if carrying the task out panicked: a failure, so that the task is tried again and nothing waits for
+    /// its outcome until its time ends.
+    fn failed(self) -> Done {
+        tracing::error!(task = ?self, "task panicked, retrying");
+        let error = FleetError::Unavailable("internal error, see the log".to_owned());
+        match self {
+            Self::Step(step) => Done::Step(Performed { step, answer: Err(error) }),
+            Self::Look(look) => Done::Look(Looked::failed(look, error)),
+            Self::Abandon(host) => Done::Abandoned(host, Err(error)),
+            Self::Adopt(host) => Done::Adopted(host, Err(error)),
+            Self::Pass => Done::Passed(false),
+        }
+    }
 }
 
 /// A task that was carried out, or not.
@@ -139,24 +157,51 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// The loop: returns when `stop` becomes true, after steps that are running have ended or their time is up.
+/// The loop: returns when `stop` becomes true, after steps that are running have ended or their time is up. A panic ends
+/// one turn and none of the tasks.
 pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) {
     let _running = Running::new(&service.running);
     let mut tasks = Tasks::of(&service);
-    while !*stop.borrow_and_update() {
-        let cycle = cycles_in_a_row(&service, &mut tasks).await;
-        tokio::select! {
-            biased;
-            changed = stop.changed() => if changed.is_err() { break },
-            () = tasks.noted() => {}
-            () = service.wake.notified(), if !cycle.failed => {}
-            () = news(&service), if !cycle.failed => {}
-            () = service.parts.clock.sleep_until(cycle.wake_at) => {}
+    // If nobody is left to say so, that is a stop as well.
+    while !*stop.borrow_and_update() && stop.has_changed().is_ok() {
+        let turn = AssertUnwindSafe(turn(&service, &mut tasks, &mut stop)).catch_unwind().await;
+        if turn.is_err() {
+            pause_after_panic(&service, &mut stop).await;
         }
     }
     tasks.end().await;
     if let Err(error) = record_last_outcomes(&service).await {
         tracing::warn!(%error, "step outcomes not recorded, repeating steps");
+    }
+}
+
+/// Goes through cycles, and waits until there is something for the next one.
+async fn turn(service: &Service, tasks: &mut Tasks, stop: &mut watch::Receiver<bool>) {
+    let cycle = cycles_in_a_row(service, tasks).await;
+    if !cycle.failed {
+        service.running.store(true, Ordering::Release);
+    }
+    tokio::select! {
+        biased;
+        _ = stop.changed() => {}
+        () = tasks.noted() => {}
+        () = service.wake.notified(), if !cycle.failed => {}
+        () = news(service), if !cycle.failed => {}
+        () = service.parts.clock.sleep_until(cycle.wake_at) => {}
+    }
+}
+
+/// Until a cycle succeeds again, the service isn't ready.
+async fn pause_after_panic(service: &Service, stop: &mut watch::Receiver<bool>) {
+    service.running.store(false, Ordering::Release);
+    // The panic may have come between a commit and the change of the memory.
+    service.contradicted.store(true, Ordering::Release);
+    let retry_at = service.progress().retry_at(service.now());
+    tracing::error!(%retry_at, "loop panicked, retrying");
+    tokio::select! {
+        biased;
+        _ = stop.changed() => {}
+        () = service.parts.clock.sleep_until(retry_at) => {}
     }
 }
 
@@ -233,7 +278,10 @@ impl Tasks {
     fn begin(&mut self, task: Task) {
         let tasks = if matches!(task, Task::Step(_)) { &mut self.steps } else { &mut self.others };
         let service = Arc::clone(&self.service);
-        tasks.spawn(async move { Execution::of(&service).perform(task).await });
+        tasks.spawn(async move {
+            let performed = Execution::of(&service).perform(task.clone());
+            AssertUnwindSafe(performed).catch_unwind().await.unwrap_or_else(|_| task.failed())
+        });
     }
 
     fn begin_looks(&mut self) {
@@ -269,7 +317,7 @@ fn note_all(execution: Execution<'_>, first: Result<Done, JoinError>, tasks: &mu
         match done {
             Ok(done) => execution.note(done),
             // Its time ends, and then it is tried again.
-            Err(error) => tracing::error!(%error, "task panicked"),
+            Err(error) => tracing::error!(%error, "task lost"),
         }
         next = tasks.try_join_next();
     }

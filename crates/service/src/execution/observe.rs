@@ -34,6 +34,12 @@ pub struct Looked {
     answer: Result<Sight, FleetError>,
 }
 
+impl Looked {
+    pub(super) fn failed(look: Look, error: FleetError) -> Self {
+        Self { look, answer: Err(error) }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Sight {
     /// None if not all of them were asked for.

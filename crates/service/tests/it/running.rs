@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use fleet::simulated::{Fault, PlannedFault, Verb};
+use futures::FutureExt as _;
 use jiff::SignedDuration;
 use leases::ids::HostId;
-use simulation::{Happened, World, caller};
+use simulation::{Happened, StoreFault, World, caller};
 use tokio::sync::watch;
 
 use crate::preemptible::{allowing, start};
@@ -38,6 +40,45 @@ async fn the_loop_wakes_at_the_start_and_for_every_change_and_stops_when_told() 
     stop.send_replace(true);
     running.await.expect("no panic");
     assert!(world.service.ready().await.is_err());
+}
+
+#[tokio::test]
+async fn the_loop_goes_on_after_a_panic_and_is_not_ready_meanwhile() {
+    let mut world = world(2).await;
+    let (stop, stopped) = watch::channel(false);
+    let running = tokio::spawn(world.service.clone().run(stopped));
+    let due = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    let later = make(&mut world, asking(20, 60, vec![hosts(1)])).await.expect("free");
+    let cycles = world.service.statistics().cycles;
+    until(|| world.service.statistics().cycles > cycles + 1).await;
+    // Of the commit with which the first one starts.
+    world.store.plan([Some(StoreFault::Panic)]);
+    world.clock.set(at(10));
+    until(|| world.service.ready().now_or_never().is_some_and(|ready| ready.is_err())).await;
+    // A pause later.
+    world.clock.set(at(11));
+    until(|| status(&world, due.lease.id) == "ACTIVE").await;
+    world.service.ready().await.expect("it runs again");
+    world.clock.set(at(20));
+    until(|| status(&world, later.lease.id) == "ACTIVE").await;
+    stop.send_replace(true);
+    running.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn a_step_that_panics_has_failed_and_is_tried_again() {
+    let mut world = world(1).await;
+    let (stop, stopped) = watch::channel(false);
+    let running = tokio::spawn(world.service.clone().run(stopped));
+    let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    world.fleet.plan_fault(PlannedFault::next(Verb::Hold, hosts_of(&lease)[0], Fault::Panic));
+    world.clock.set(at(10));
+    // Not only when its time is up.
+    until(|| world.service.statistics().failing_steps == 1).await;
+    world.clock.set(at(11));
+    until(|| status(&world, lease.lease.id) == "ACTIVE").await;
+    stop.send_replace(true);
+    running.await.expect("no panic");
 }
 
 /// Of one service alone nothing is refused: what its passes have decided is committed at once.
