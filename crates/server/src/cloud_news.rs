@@ -4,8 +4,10 @@
 //! seen when all hosts are looked at, and what is heard decides nothing.
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use service::Service;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -66,7 +68,8 @@ impl CloudNews {
                 pause = self.first_pause;
                 tracing::info!(%broker, exchange = self.exchange, "hearing notifications of the cloud");
             });
-            if let Err(what) = heard.await {
+            let heard = AssertUnwindSafe(heard).catch_unwind().await;
+            if let Err(what) = heard.unwrap_or_else(|_| Err("internal error, see the log".to_owned())) {
                 let seconds = pause.as_secs_f64();
                 tracing::warn!(%broker, what, seconds, "notifications of the cloud not heard, retrying");
             }

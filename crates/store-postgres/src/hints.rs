@@ -8,9 +8,11 @@
 //! have to be longer than what may take long. So the server is asked on this connection, where nothing takes long;
 //! if it is silent, all that it was asked on others is given up as well ([`Pool::give_up`]).
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::watch;
@@ -45,11 +47,15 @@ impl Hints {
         let task = tokio::spawn(async move {
             loop {
                 let server = pool.server();
-                if let Err(error) = listen(&pool, server, &sender).await {
-                    tracing::debug!(%error, "change hints unavailable");
-                    if is_gone(error) {
-                        pool.give_up(server);
+                match AssertUnwindSafe(listen(&pool, server, &sender)).catch_unwind().await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => {
+                        tracing::debug!(%error, "change hints unavailable");
+                        if is_gone(error) {
+                            pool.give_up(server);
+                        }
                     }
+                    Err(_) => tracing::error!("change hints panicked, retrying"),
                 }
                 tokio::time::sleep(PAUSE).await;
             }

@@ -47,6 +47,9 @@ pub(crate) enum TellError {
     /// The store does not work.
     #[error(transparent)]
     Service(#[from] ServiceError),
+    /// Telling it panicked; the log says where.
+    #[error("internal error, see the log")]
+    Panic,
 }
 
 impl TellError {
@@ -56,7 +59,7 @@ impl TellError {
         match self {
             Self::Refused(status) => [400, 413, 415, 422].contains(&status.as_u16()),
             Self::Broker { error, .. } => matches!(error, PublishError::Rejected(_)),
-            Self::NoAnswer(_) | Self::Json(_) | Self::Service(_) => false,
+            Self::NoAnswer(_) | Self::Json(_) | Self::Service(_) | Self::Panic => false,
         }
     }
 }

@@ -10,9 +10,11 @@ mod listener;
 mod message_bus;
 mod webhook;
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use ambient::Stopwatch;
+use futures::FutureExt as _;
 use futures::future::join_all;
 use jiff::SignedDuration;
 use leases::project::{ProjectId, UserId};
@@ -83,7 +85,9 @@ async fn tell_all(listener: &dyn Listener, service: &Service, metrics: &Metrics)
     let mut progress = Progress::default();
     loop {
         let told = progress.told;
-        let outcome = tell_next(listener, service, metrics, &mut progress).await;
+        let next =
+            AssertUnwindSafe(tell_next(listener, service, metrics, &mut progress)).catch_unwind().await;
+        let outcome = next.unwrap_or(Err(TellError::Panic));
         // However many notifications fail or are passed over, each begins with a short pause.
         if outcome.is_ok() || progress.told != told {
             pause = listener.first_pause();
@@ -177,4 +181,85 @@ pub(crate) async fn push(
         }
     }))
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use fleet::simulated::{Layout, Model};
+    use jiff::Timestamp;
+    use leases::terms::{HostsTerms, ReservationTerms, Terms};
+    use leases::window::Window;
+    use service::{NewLease, Settings};
+    use simulation::{Setup, World};
+    use store::Wording;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::connections::Places;
+
+    /// Panics when it is told first.
+    #[derive(Debug)]
+    struct Clumsy {
+        panicked: Mutex<bool>,
+        told: mpsc::UnboundedSender<u64>,
+    }
+
+    #[async_trait]
+    impl Listener for Clumsy {
+        fn name(&self) -> &'static str {
+            NAMES[0]
+        }
+
+        fn first_pause(&self) -> Duration {
+            Duration::from_millis(1)
+        }
+
+        async fn tell(&self, notification: &Notification) -> Result<(), TellError> {
+            let panicked = std::mem::replace(&mut *self.panicked.lock().expect("no panic"), true);
+            assert!(panicked, "a listener panics");
+            let _ = self.told.send(notification.number);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_panics_is_told_again() {
+        let layout = Layout::uniform(1, 1, &Model::of_size(16, 65_536, 1000));
+        let setup = Setup {
+            seed: 1,
+            begins: Timestamp::UNIX_EPOCH,
+            layout: layout.clone(),
+            settings: Settings::default(),
+            enforcer: None,
+        };
+        let world = World::new(setup, |fleet| fleet).await.expect("an empty store");
+        world.take_on(&layout).await.expect("taken on");
+        let now = world.now();
+        let hour = SignedDuration::from_hours(1);
+        let window = Window::new(now + hour, now + hour * 2).expect("forwards");
+        let hosts = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
+        let terms = Terms::new(window, None, vec![hosts]).expect("terms");
+        let lease = NewLease {
+            asked_at: now,
+            name: "lease".to_owned(),
+            terms,
+            wording: vec![Wording::default()],
+            end_action: None,
+            waits: false,
+        };
+        world.service.leases().create(&simulation::caller("p"), lease, None).await.expect("free");
+        let metrics = Metrics::new(&world.service, &Places::new(1, 1), &NAMES);
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let listeners: [Box<dyn Listener>; 1] =
+            [Box::new(Clumsy { panicked: Mutex::new(false), told: tell })];
+        let (stop, stopped) = watch::channel(false);
+        let test = async {
+            assert!(told.recv().await.is_some());
+            stop.send_replace(true);
+        };
+        tokio::join!(push(&listeners, &world.service, &metrics, stopped), test);
+    }
 }
