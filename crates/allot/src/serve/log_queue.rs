@@ -2,6 +2,7 @@
 //! never an answer.
 
 use std::io::{self, Write};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -56,7 +57,9 @@ impl LogQueue {
     fn write_forever(&self, mut to: impl Write, report: fn(u64)) {
         loop {
             let (bytes, lines) = self.take();
-            let written = to.write_all(&bytes).and_then(|()| to.flush());
+            // The thread is never started again, so no panic may end it.
+            let write = AssertUnwindSafe(|| to.write_all(&bytes).and_then(|()| to.flush()));
+            let written = panic::catch_unwind(write).unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
             let mut waiting = self.waiting();
             waiting.writing = false;
             let mut dropped = 0;
@@ -67,7 +70,7 @@ impl LogQueue {
             }
             drop(waiting);
             if dropped > 0 {
-                report(dropped);
+                let _ = panic::catch_unwind(|| report(dropped));
             }
             self.changed.notify_all();
         }
@@ -132,5 +135,32 @@ mod tests {
         assert_eq!(*REPORTED.lock().expect("no panic"), [1 + 6]);
         // A thread that hangs does not keep the process from ending.
         queue.flush(Duration::from_millis(1));
+    }
+
+    #[test]
+    fn lines_are_written_after_a_write_that_panicked() {
+        struct PanicsOnce {
+            panicked: bool,
+            written: Sender<Vec<u8>>,
+        }
+
+        impl Write for PanicsOnce {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                assert!(std::mem::replace(&mut self.panicked, true), "a write panics");
+                self.written.send(bytes.to_vec()).expect("the test reads");
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let (written, writes) = channel();
+        let queue = LogQueue::start(PanicsOnce { panicked: false, written }, |_| {}).expect("a thread");
+        queue.push(b"first\n");
+        let lost = |waiting: &mut Waiting| waiting.dropped == 0;
+        drop(queue.changed.wait_while(queue.waiting(), lost));
+        queue.push(b"second\n");
+        assert_eq!(writes.recv().expect("a write"), b"second\n");
     }
 }
