@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsAcceptor;
+use futures::FutureExt as _;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use thiserror::Error;
@@ -55,7 +56,8 @@ pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>)
     let limits = app.inner.config.limits;
     let handle = Handle::new();
     let grace = limits.stop_time;
-    tokio::spawn(stop_later(stop, app.clone(), handle.clone(), grace));
+    // Beside serving and not in a task of its own, whose panic nobody would notice.
+    let stopping = stop_later(stop, app.clone(), handle.clone(), grace);
     let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?.map(|tls| {
         let certificates = app.inner.certificates.get_or_init(|| Certificates::new(&tls));
         Certificates::replace(certificates, tls);
@@ -66,12 +68,15 @@ pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>)
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
     let mut server = axum_server::from_tcp(listener)?.handle(handle);
     limit_http(server.http_builder(), patience);
-    if let Some(tls) = tls {
-        let inner = RustlsAcceptor::new(tls).handshake_timeout(patience).acceptor(seat);
-        server.acceptor(Greet { inner, patience }).serve(service).await?;
-    } else {
-        server.acceptor(Greet { inner: seat, patience }).serve(service).await?;
-    }
+    let serving = async {
+        if let Some(tls) = tls {
+            let inner = RustlsAcceptor::new(tls).handshake_timeout(patience).acceptor(seat);
+            server.acceptor(Greet { inner, patience }).serve(service).await
+        } else {
+            server.acceptor(Greet { inner: seat, patience }).serve(service).await
+        }
+    };
+    tokio::try_join!(serving, stopping.map(Ok))?;
     Ok(())
 }
 

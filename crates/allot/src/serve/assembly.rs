@@ -17,6 +17,7 @@ use store::{Holder, Store};
 use store_postgres::PostgresStore;
 use store_sqlite::SqliteStore;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::error::{AssemblyError, ServeError};
 use super::files::Connections;
@@ -124,28 +125,56 @@ impl Assembly {
         }
     }
 
-    /// Serves requests and carries leases out until it is told to stop.
+    /// Serves requests and carries leases out until it is told to stop. Tasks that the service depends on go on after
+    /// their own failures; if one ends all the same, the service ends with an error, so that it is started again.
     pub(crate) async fn run(self, stop: watch::Receiver<bool>) -> Result<(), ServeError> {
         let (ended, loop_stop) = watch::channel(false);
-        let work = tokio::spawn(self.service.clone().run(loop_stop));
         let app = self.app.clone();
         tokio::spawn(async move { app.look_at_keystone().await });
-        let pushes = tokio::spawn(server::push_notifications(self.app.clone(), stop.clone()));
+        let work = self.service.clone().run(loop_stop);
+        let pushes = server::push_notifications(self.app.clone(), stop.clone());
         let mut notifications = fleet_openstack::Notifications::default();
         let read = move |message: &[u8]| notifications.services(message);
-        tokio::spawn(server::hear_the_cloud(self.app.clone(), read, stop.clone()));
-        let served = server::serve(self.app, self.listener, stop).await;
+        let news = server::hear_the_cloud(self.app.clone(), read, stop.clone());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async {
+            work.await;
+            TaskEnd::Loop
+        });
+        tasks.spawn(async {
+            tokio::join!(pushes, news);
+            TaskEnd::Other
+        });
+        let served = tokio::select! {
+            served = server::serve(self.app, self.listener, stop) => served.map_err(ServeError::from),
+            () = task_lost(&mut tasks) => Err(ServeError::TaskLost),
+        };
         // Requests may still have given the loop something to do; it is told to stop after them.
         ended.send_replace(true);
-        if let Err(error) = work.await {
-            tracing::error!(%error, "loop panicked");
-        }
-        if let Err(error) = pushes.await {
-            tracing::error!(%error, "notification task panicked");
+        while served.is_ok()
+            && let Some(ended) = tasks.join_next().await
+        {
+            if let Err(error) = ended {
+                tracing::error!(%error, "task panicked");
+            }
         }
         self.database.close().await;
-        Ok(served?)
+        served
     }
+}
+
+/// Which task has returned.
+#[derive(Debug, PartialEq)]
+enum TaskEnd {
+    /// The one that carries leases out. It returns only when it is told to.
+    Loop,
+    /// One that may have had nothing to do.
+    Other,
+}
+
+/// Returns when a task panics, or the loop ends.
+async fn task_lost(tasks: &mut JoinSet<TaskEnd>) {
+    while let Some(Ok(TaskEnd::Other)) = tasks.join_next().await {}
 }
 
 /// What has to be closed of a store.
@@ -336,4 +365,27 @@ fn authentication(config: &mut AuthConfig, configuration: &Configuration) -> Res
         config.methods.push(method);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_and_a_loop_that_returns_are_lost_and_others_may_return() {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async { TaskEnd::Other });
+        tasks.spawn(std::future::pending());
+        while tasks.len() > 1 {
+            tokio::select! {
+                biased;
+                () = task_lost(&mut tasks) => panic!("none is lost"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        tasks.spawn(async { TaskEnd::Loop });
+        task_lost(&mut tasks).await;
+        tasks.spawn(async { panic!("a task panics") });
+        task_lost(&mut tasks).await;
+    }
 }

@@ -33,6 +33,9 @@ pub(crate) enum ServeError {
     /// The operating system.
     #[error("cannot run: {0}")]
     System(#[from] io::Error),
+    /// A task that the service depends on.
+    #[error("a task of the service has ended unexpectedly; the log says where")]
+    TaskLost,
 }
 
 /// Why a part does not work.

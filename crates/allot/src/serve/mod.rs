@@ -68,9 +68,13 @@ fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
         files::warn_of_modes(configuration, &values);
         files::warn_of_exposure(configuration);
         let assembly = Assembly::new(configuration, Arc::new(SystemClock)).await?;
-        tokio::spawn(reload::by_signal(hangups, assembly.app().clone(), Arc::new(values), settings));
+        let reloads = reload::by_signal(hangups, assembly.app().clone(), Arc::new(values), settings);
+        let reloads = tokio::spawn(reloads);
         assembly.announce();
-        assembly.run(stop_by_signal()?).await
+        tokio::select! {
+            served = assembly.run(stop_by_signal()?) => served,
+            _ = reloads => Err(ServeError::TaskLost),
+        }
     })
 }
 
