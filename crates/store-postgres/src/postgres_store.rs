@@ -51,6 +51,20 @@ macro_rules! asking {
     };
 }
 
+/// Locks all tables as writes do, so that a table that others keep locked is noticed. The readiness check has given up
+/// before all attempts at it are over.
+const LOCK_TABLES: &str = "
+    SET LOCAL lock_timeout = '500ms';
+    DO $$ BEGIN
+        EXECUTE (
+            SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ' ORDER BY relname) || ' IN ROW EXCLUSIVE MODE'
+            FROM pg_class
+            WHERE relkind IN ('r', 'p')
+                AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'lease'::regclass)
+                AND has_table_privilege(oid, 'INSERT, UPDATE, DELETE')
+        );
+    END $$";
+
 /// A store in PostgreSQL.
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -286,6 +300,7 @@ impl Store for PostgresStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         Ok(writing!(self, db => {
+            sqlx::raw_sql(LOCK_TABLES).execute(&mut *db).await?;
             sqlx::query!("UPDATE probe SET writes = writes + 1").execute(db).await?;
             Ok(())
         })?)

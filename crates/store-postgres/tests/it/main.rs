@@ -2,6 +2,7 @@
 
 mod connections;
 mod documents;
+mod locked;
 mod promises;
 mod schema;
 mod sharing;
