@@ -238,7 +238,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::{Caller, NewLease, Parts, Request, Settings};
+    use crate::{Caller, NewLease, NotReady, Parts, Request, Settings};
 
     /// More than a decision may cost with the write lock, and less than it may cost at all.
     const COSTLY: u64 = Settings::DECISION_WORK / 2;
@@ -281,7 +281,7 @@ mod tests {
     /// What others ask for meanwhile: whatever waits for a decision makes the test hang.
     async fn others_are_served(service: &Arc<Service>) {
         // It is not ready, since the loop does not run here.
-        assert!(matches!(service.ready().await, Err(ServiceError::Conflict(_))));
+        assert!(matches!(service.ready().await, Err(NotReady::LoopStopped)));
         assert_eq!(service.statistics().hosts, 0);
         let others = Arc::clone(service);
         let change = async move {

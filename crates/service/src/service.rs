@@ -16,6 +16,7 @@ use crate::decider::{Abilities, Decider};
 use crate::ended::Ended;
 use crate::execution::progress::Progress;
 use crate::places::Places;
+use crate::readiness::Readiness;
 use crate::settings::Settings;
 use crate::state::State;
 use crate::types::{Enforcer, OpenError, ServiceError};
@@ -61,6 +62,7 @@ pub struct Service {
     pub(crate) wake: Notify,
     /// The loop runs.
     pub(crate) running: AtomicBool,
+    pub(crate) readiness: Readiness,
 }
 
 impl Service {
@@ -86,6 +88,7 @@ impl Service {
             waiting: Waiting::default(),
             wake: Notify::new(),
             running: AtomicBool::new(false),
+            readiness: Readiness::default(),
         });
         // A wrong clock is found out before anybody is served.
         match async {

@@ -1,13 +1,11 @@
-//! Figures for metrics, and whether requests can be served.
-
-use std::sync::atomic::Ordering;
+//! Figures for metrics.
 
 use leases::energy::PowerState;
 use leases::host::{Health, Host};
 use leases::instance::InstanceKind;
 
 use crate::service::Service;
-use crate::types::{ServiceError, Statistics};
+use crate::types::Statistics;
 
 impl Service {
     /// Figures for metrics.
@@ -38,18 +36,5 @@ impl Service {
         (statistics.waiting_writers, statistics.waiting_decisions) = (writers as u64, readers as u64);
         (statistics.decisions_too_costly, statistics.decisions_canceled) = self.ended.counts();
         statistics
-    }
-
-    /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs. It waits
-    /// for no decision.
-    pub async fn ready(&self) -> Result<(), ServiceError> {
-        self.parts.store.check().await?;
-        self.refuse_suspended().await?;
-        self.update().await?;
-        if self.running.load(Ordering::Acquire) {
-            Ok(())
-        } else {
-            Err(ServiceError::Conflict("the loop that carries plans out does not run".to_owned()))
-        }
     }
 }

@@ -23,6 +23,7 @@ use store::{
     IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store, StoreError,
     TokenKey, TokenState, UsageFilter, WriteSize,
 };
+use tokio::sync::watch;
 
 /// What goes wrong with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct FaultyStore {
     /// What the store goes by, if it has a clock.
     clock: Option<Arc<ManualClock>>,
     state: Mutex<State>,
+    /// Checks hang.
+    silent: watch::Sender<bool>,
 }
 
 struct State {
@@ -52,6 +55,7 @@ struct State {
     down: bool,
     slow: bool,
     commits: u64,
+    checks: u64,
     measured: Option<Measured>,
 }
 
@@ -80,9 +84,10 @@ impl FaultyStore {
             down: false,
             slow: false,
             commits: 0,
+            checks: 0,
             measured: None,
         };
-        Self { inner, clock, state: Mutex::new(state) }
+        Self { inner, clock, state: Mutex::new(state), silent: watch::Sender::new(false) }
     }
 
     /// From now on a call goes wrong that often.
@@ -108,6 +113,16 @@ impl FaultyStore {
     /// From now on every call lets others go on before and after it is done.
     pub fn set_slow(&self, slow: bool) {
         self.state().slow = slow;
+    }
+
+    /// From now on checks hang, or end again.
+    pub fn set_silent(&self, silent: bool) {
+        self.silent.send_replace(silent);
+    }
+
+    /// Number of checks that were begun.
+    pub fn checks(&self) -> u64 {
+        self.state().checks
     }
 
     /// Lets others go on, if the store is slow.
@@ -385,6 +400,8 @@ impl Store for FaultyStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
+        self.state().checks += 1;
+        let _ = self.silent.subscribe().wait_for(|silent| !silent).await;
         self.unless(self.inner.check()).await
     }
 }

@@ -35,6 +35,7 @@ mod preemptible;
 mod privacy;
 mod protocol;
 mod quotas;
+mod readiness;
 mod recount;
 mod reloading;
 mod session;

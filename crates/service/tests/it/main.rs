@@ -21,6 +21,7 @@ mod hunts;
 mod instances;
 mod negotiating;
 mod preemptible;
+mod readiness;
 mod recurring;
 mod relocating;
 mod reservations;

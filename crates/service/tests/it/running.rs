@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use fleet::simulated::{Fault, PlannedFault, Verb};
-use futures::FutureExt as _;
 use jiff::SignedDuration;
 use leases::ids::HostId;
 use simulation::{Happened, StoreFault, World, caller};
@@ -54,7 +53,9 @@ async fn the_loop_goes_on_after_a_panic_and_is_not_ready_meanwhile() {
     // Of the commit with which the first one starts.
     world.store.plan([Some(StoreFault::Panic)]);
     world.clock.set(at(10));
-    until(|| world.service.ready().now_or_never().is_some_and(|ready| ready.is_err())).await;
+    while world.service.ready().await.is_ok() {
+        tokio::task::yield_now().await;
+    }
     // A pause later.
     world.clock.set(at(11));
     until(|| status(&world, due.lease.id) == "ACTIVE").await;
