@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ambient::{Clock, ManualClock};
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::energy::Sleep;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
@@ -57,6 +57,9 @@ struct State {
     commits: u64,
     checks: u64,
     measured: Option<Measured>,
+    /// Duration of a read of a journal, by the clock that it is added to.
+    read_time: Option<(Arc<ManualClock>, SignedDuration)>,
+    reads: u64,
 }
 
 /// Sizes of commits, and the leases that they are told from.
@@ -86,6 +89,8 @@ impl FaultyStore {
             commits: 0,
             checks: 0,
             measured: None,
+            read_time: None,
+            reads: 0,
         };
         Self { inner, clock, state: Mutex::new(state), silent: watch::Sender::new(false) }
     }
@@ -143,6 +148,16 @@ impl FaultyStore {
         self.state().measured.as_ref().map(|measured| measured.sizes.clone()).unwrap_or_default()
     }
 
+    /// From now on each read of a journal takes that time by the clock.
+    pub fn set_read_time(&self, clock: &Arc<ManualClock>, time: SignedDuration) {
+        self.state().read_time = Some((Arc::clone(clock), time));
+    }
+
+    /// Number of reads of journals: notifications, the audit log and usage.
+    pub fn reads(&self) -> u64 {
+        self.state().reads
+    }
+
     /// How many commits it took.
     pub fn commits(&self) -> u64 {
         self.state().commits
@@ -196,6 +211,18 @@ impl FaultyStore {
         let answer = call.await;
         self.dawdle().await;
         if fault.is_some() { answer.and(Err(broken())) } else { answer }
+    }
+
+    /// The same for a read of a journal.
+    async fn read<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        {
+            let mut state = self.state();
+            state.reads += 1;
+            if let Some((clock, time)) = &state.read_time {
+                clock.advance(*time);
+            }
+        }
+        self.unless(call).await
     }
 }
 
@@ -302,7 +329,7 @@ impl Store for FaultyStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<Notification>, StoreError> {
-        self.unless(self.inner.notifications(project, after, limit)).await
+        self.read(self.inner.notifications(project, after, limit)).await
     }
 
     async fn last_notification(&self) -> Result<u64, StoreError> {
@@ -322,7 +349,7 @@ impl Store for FaultyStore {
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
-        self.unless(self.inner.audit(limit)).await
+        self.read(self.inner.audit(limit)).await
     }
 
     async fn audit_page(
@@ -331,11 +358,11 @@ impl Store for FaultyStore {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
-        self.unless(self.inner.audit_page(filter, before, limit)).await
+        self.read(self.inner.audit_page(filter, before, limit)).await
     }
 
     async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError> {
-        self.unless(self.inner.usage(query)).await
+        self.read(self.inner.usage(query)).await
     }
 
     async fn open_usage(&self) -> Result<Vec<Span>, StoreError> {
@@ -348,15 +375,15 @@ impl Store for FaultyStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<(u64, Event)>, StoreError> {
-        self.unless(self.inner.usage_events(filter, after, limit)).await
+        self.read(self.inner.usage_events(filter, after, limit)).await
     }
 
     async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
-        self.unless(self.inner.sleeps(period)).await
+        self.read(self.inner.sleeps(period)).await
     }
 
     async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError> {
-        self.unless(self.inner.held_hosts(period)).await
+        self.read(self.inner.held_hosts(period)).await
     }
 
     async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
@@ -384,7 +411,7 @@ impl Store for FaultyStore {
     }
 
     async fn export(&self) -> Result<Archive, StoreError> {
-        self.unless(self.inner.export()).await
+        self.read(self.inner.export()).await
     }
 
     async fn import(&self, archive: &Archive) -> Result<(), ImportError> {

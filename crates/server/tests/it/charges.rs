@@ -2,27 +2,15 @@
 //! takes. A new endpoint that reads the store by itself is a failure.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use ambient::ManualClock;
-use async_trait::async_trait;
 use axum::http::Method;
-use jiff::{SignedDuration, Timestamp};
-use leases::energy::Sleep;
-use leases::ids::HostId;
-use leases::plan::Action;
+use jiff::SignedDuration;
 use leases::project::ProjectId;
-use leases::usage::{Event, Query, Span, Sum};
-use leases::window::Window;
 use serde_json::json;
 use service::cost;
-use store::archive::{Archive, ImportError};
+use simulation::FaultyStore;
 use store::memory::MemoryStore;
-use store::{
-    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
-    IdempotencyRecord, Notification, Revision, Revocation, Snapshot, Store, StoreError, TokenKey, TokenState,
-    UsageFilter,
-};
 
 use crate::authorisation::{endpoints, furnish};
 use crate::site::{NOW, Site};
@@ -32,190 +20,11 @@ const READ: SignedDuration = SignedDuration::from_millis(7);
 /// The same in units of work.
 const COST_OF_READ: u64 = 700_000;
 
-/// A store whose journals are slow to read.
-#[derive(Debug)]
-struct SlowStore {
-    inner: MemoryStore,
-    clock: Arc<ManualClock>,
-    reads: AtomicU64,
-}
-
-impl SlowStore {
-    fn slowly(&self) -> &MemoryStore {
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        self.clock.advance(READ);
-        &self.inner
-    }
-
-    fn reads(&self) -> u64 {
-        self.reads.load(Ordering::Relaxed)
-    }
-}
-
-#[async_trait]
-impl Store for SlowStore {
-    async fn load(&self) -> Result<Snapshot, StoreError> {
-        self.inner.load().await
-    }
-
-    async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError> {
-        self.inner.changes_since(revision).await
-    }
-
-    async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
-        self.inner.wait_for_change(revision).await
-    }
-
-    async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError> {
-        self.inner.commit(commit).await
-    }
-
-    async fn claim(
-        &self,
-        actions: &[Action],
-        holder: &Holder,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<Vec<Claim>, StoreError> {
-        self.inner.claim(actions, holder, now, until).await
-    }
-
-    async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
-        self.inner.finish(finished, now).await
-    }
-
-    async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError> {
-        self.inner.release_claims(holder, known).await
-    }
-
-    async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
-        self.inner.prune_steps(gone).await
-    }
-
-    async fn lead(
-        &self,
-        role: &str,
-        holder: &Holder,
-        now: Timestamp,
-        until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.inner.lead(role, holder, now, until).await
-    }
-
-    async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.inner.now().await
-    }
-
-    async fn take_fence(&self) -> Result<u64, StoreError> {
-        self.inner.take_fence().await
-    }
-
-    async fn idempotent(
-        &self,
-        project: &ProjectId,
-        key: &str,
-        now: Timestamp,
-    ) -> Result<Option<IdempotencyRecord>, StoreError> {
-        self.inner.idempotent(project, key, now).await
-    }
-
-    async fn notifications(
-        &self,
-        project: Option<&ProjectId>,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<Notification>, StoreError> {
-        self.slowly().notifications(project, after, limit).await
-    }
-    async fn last_notification(&self) -> Result<u64, StoreError> {
-        self.inner.last_notification().await
-    }
-
-    async fn delivered(&self, listener: &str) -> Result<u64, StoreError> {
-        self.inner.delivered(listener).await
-    }
-
-    async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError> {
-        self.inner.set_delivered(listener, number).await
-    }
-
-    async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
-        self.inner.prune(before, undelivered, limit).await
-    }
-
-    async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
-        self.slowly().audit(limit).await
-    }
-
-    async fn audit_page(
-        &self,
-        filter: &AuditFilter,
-        before: Option<u64>,
-        limit: u32,
-    ) -> Result<Vec<(u64, AuditRecord)>, StoreError> {
-        self.slowly().audit_page(filter, before, limit).await
-    }
-
-    async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError> {
-        self.slowly().usage(query).await
-    }
-
-    async fn open_usage(&self) -> Result<Vec<Span>, StoreError> {
-        self.inner.open_usage().await
-    }
-
-    async fn usage_events(
-        &self,
-        filter: &UsageFilter,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<(u64, Event)>, StoreError> {
-        self.slowly().usage_events(filter, after, limit).await
-    }
-
-    async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError> {
-        self.slowly().sleeps(period).await
-    }
-
-    async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError> {
-        self.slowly().held_hosts(period).await
-    }
-
-    async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
-        self.inner.prune_usage(before, limit).await
-    }
-
-    async fn tokens(&self) -> Result<TokenState, StoreError> {
-        self.inner.tokens().await
-    }
-
-    async fn add_token_key(&self, key: &TokenKey, oldest: u32) -> Result<(), StoreError> {
-        self.inner.add_token_key(key, oldest).await
-    }
-
-    async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError> {
-        self.inner.revoke_token(revocation).await
-    }
-
-    async fn export(&self) -> Result<Archive, StoreError> {
-        self.slowly().export().await
-    }
-
-    async fn import(&self, archive: &Archive) -> Result<(), ImportError> {
-        self.inner.import(archive).await
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.inner.check().await
-    }
-}
-
-async fn slow_site() -> (Arc<SlowStore>, Site) {
+async fn slow_site() -> (Arc<FaultyStore>, Site) {
     let clock = Arc::new(ManualClock::watched(NOW.parse().expect("an instant")));
-    let inner = MemoryStore::new();
-    let store = SlowStore { inner, clock: Arc::clone(&clock), reads: AtomicU64::new(0) };
-    let store = Arc::new(store);
-    let site = Site::guarded_on(Arc::<SlowStore>::clone(&store), clock).await;
+    let store = Arc::new(FaultyStore::new(0, Arc::new(MemoryStore::new()), None));
+    store.set_read_time(&clock, READ);
+    let site = Site::guarded_on(Arc::<FaultyStore>::clone(&store), clock).await;
     (store, site)
 }
 
