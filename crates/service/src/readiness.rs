@@ -1,6 +1,5 @@
 //! Whether requests can be served, answered within a limit however long the store takes.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,8 +7,6 @@ use store::StoreError;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
-
-use crate::service::Service;
 
 /// Time that a probe can take before the service counts as not ready.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -48,36 +45,26 @@ impl Probe {
     }
 }
 
-impl Service {
-    /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs. It waits
-    /// for no decision, and for the store only until the limit. Callers share one probe; it outlives them, and the next
-    /// one starts only after it has ended.
-    pub async fn ready(self: &Arc<Self>) -> Result<(), NotReady> {
-        let Probe { limit, mut answer } = self.probe();
+impl Readiness {
+    /// Result of the probe that runs, or of a new one, which checks what it is given. Callers share a probe; it outlives
+    /// them, and the next one starts only after it has ended.
+    pub(crate) async fn answer(
+        &self,
+        check: impl Future<Output = Result<(), NotReady>> + Send + 'static,
+    ) -> Result<(), NotReady> {
+        let Probe { limit, mut answer } = self.probe(check);
         let ended = timeout_at(limit, answer.wait_for(Option::is_some)).await;
         let answer = ended.map_err(|_| NotReady::NoAnswer)?;
         answer.ok().and_then(|answer| answer.clone()).unwrap_or(Err(NotReady::Broken))
     }
 
-    /// The probe that runs, or a new one.
-    fn probe(self: &Arc<Self>) -> Probe {
-        let mut latest = self.readiness.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn probe(&self, check: impl Future<Output = Result<(), NotReady>> + Send + 'static) -> Probe {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = latest.as_ref().filter(|probe| !probe.has_ended()) {
             return running.clone();
         }
         let (sender, answer) = watch::channel(None);
-        let service = Arc::clone(self);
-        tokio::spawn(async move { sender.send_replace(Some(service.check_readiness().await)) });
+        tokio::spawn(async move { sender.send_replace(Some(check.await)) });
         latest.insert(Probe { limit: Instant::now() + LIMIT, answer }).clone()
-    }
-
-    async fn check_readiness(&self) -> Result<(), NotReady> {
-        let store = async {
-            self.parts.store.check().await?;
-            self.refuse_suspended().await?;
-            self.update().await
-        };
-        store.await.map_err(|error| NotReady::Store(Arc::new(error)))?;
-        if self.running.load(Ordering::Acquire) { Ok(()) } else { Err(NotReady::LoopStopped) }
     }
 }

@@ -1,9 +1,13 @@
-//! Figures for metrics.
+//! Figures for metrics, and whether requests can be served.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use leases::energy::PowerState;
 use leases::host::{Health, Host};
 use leases::instance::InstanceKind;
 
+use crate::readiness::NotReady;
 use crate::service::Service;
 use crate::types::Statistics;
 
@@ -36,5 +40,22 @@ impl Service {
         (statistics.waiting_writers, statistics.waiting_decisions) = (writers as u64, readers as u64);
         (statistics.decisions_too_costly, statistics.decisions_canceled) = self.ended.counts();
         statistics
+    }
+
+    /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs. It waits
+    /// for no decision, and for the store at most 2 s.
+    pub async fn ready(self: &Arc<Self>) -> Result<(), NotReady> {
+        let service = Arc::clone(self);
+        self.readiness.answer(async move { service.check_readiness().await }).await
+    }
+
+    async fn check_readiness(&self) -> Result<(), NotReady> {
+        let store = async {
+            self.parts.store.check().await?;
+            self.refuse_suspended().await?;
+            self.update().await
+        };
+        store.await.map_err(|error| NotReady::Store(Arc::new(error)))?;
+        if self.running.load(Ordering::Acquire) { Ok(()) } else { Err(NotReady::LoopStopped) }
     }
 }
