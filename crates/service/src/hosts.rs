@@ -12,15 +12,15 @@ use leases::hints::HintRules;
 use leases::host::Host;
 use leases::ids::{FreePoolId, HostId};
 use leases::instance::InstanceStatus;
-use leases::lease::{Lease, Reservation};
+use leases::lease::Reservation;
 use leases::plan::Place;
 use leases::resources::ResourceClass;
 use leases::terms::ReservationTerms;
 use leases::text::{Quoted, counted, quoted_list};
-use store::{Commit, CommitError, HostRecord, InstanceRecord, LeaseRecord, PropertyRecord, Version, Write};
+use store::{Commit, CommitError, HostRecord, InstanceRecord, PropertyRecord, Version, Write};
 
 use crate::deciding::beside_requests;
-use crate::other_hosts::{elsewhere, enter_moved, without_host};
+use crate::other_hosts::{Moved, enter_moved, without_host};
 use crate::service::Service;
 use crate::state::State;
 use crate::transact::{ATTEMPTS, Transaction};
@@ -32,6 +32,9 @@ const LONGEST_KEY: usize = 64;
 
 /// How long it is between two looks at something that goes on in the fleet.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+
+/// Leases that are given other hosts with the write lock held, before others get their turn.
+const MOVED_AT_ONCE: usize = 500;
 
 /// Hosts that may be leased, and their properties.
 #[derive(Clone, Copy, Debug)]
@@ -158,8 +161,8 @@ impl<'a> Hosts<'a> {
     }
 
     /// Sets capabilities of a host, or takes away those without a value, and closes it for new leases or opens it
-    /// again. All or nothing. Leases that have not started get other hosts instead of one that is closed, where there
-    /// are any; running ones go on.
+    /// again. All or nothing. Leases that have not started get other hosts instead of one that is closed in the loop's
+    /// next cycles, where there are any; running ones go on.
     pub async fn update(
         self,
         caller: &Caller,
@@ -197,19 +200,7 @@ impl<'a> Hosts<'a> {
             }
             let record = Box::new(after.clone());
             commit.writes.push(Write::Host { record, expected: Some(before.version) });
-            if before.host.reservable && !after.host.reservable {
-                let moved = beside_requests(|| {
-                    elsewhere(
-                        state,
-                        &self.service.decider.settings.rules,
-                        &self.service.decider.host_facts(state, now),
-                        id,
-                        now,
-                    )
-                });
-                enter_moved(&mut commit, moved);
-            }
-            // A lease that waits, or lacks something, may do with it now.
+            // A lease that waits, or lacks something, may do with it now; leases leave a host that is closed.
             Ok(Transaction::of(commit, Arc::new(after)).wakes())
         };
         self.service.transact(update).await
@@ -217,18 +208,23 @@ impl<'a> Hosts<'a> {
 
     /// Gives a host back to the fleet that nobody has reserved.
     pub async fn remove(self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
-        self.take_out(caller, id, |state, _| if kept(state, id) { Err(reserved(id)) } else { Ok(Vec::new()) })
-            .await
+        let nothing = Moved { leases: Vec::new(), all: true };
+        self.take_out(
+            caller,
+            id,
+            |state, _, _| if kept(state, id) { Err(reserved(id)) } else { Ok(nothing.clone()) },
+        )
+        .await
     }
 
     /// Gives a host back to the fleet; leases that are to start with it get others (FP-5).
     pub async fn remove_from_pool(self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
         let rules = &self.service.decider.settings.rules;
-        self.take_out(caller, id, |state, now| {
+        self.take_out(caller, id, |state, most, now| {
             if starts_there(state, id) {
                 return Err(reserved(id));
             }
-            without_host(state, rules, &self.service.decider.host_facts(state, now), id, now)
+            without_host(state, rules, &self.service.decider.host_facts(state, now), id, most, now)
         })
         .await
     }
@@ -237,9 +233,9 @@ impl<'a> Hosts<'a> {
         self,
         caller: &Caller,
         id: HostId,
-        moved: impl Fn(&State, Timestamp) -> Result<Vec<(Arc<LeaseRecord>, Lease)>, ServiceError>,
+        moved: impl Fn(&State, usize, Timestamp) -> Result<Moved, ServiceError>,
     ) -> Result<(), ServiceError> {
-        let removable = || -> Result<_, ServiceError> {
+        let removable = |most| -> Result<_, ServiceError> {
             let (state, now) = (self.service.snapshot(), self.service.now());
             let before = state.hosts.get(&id).cloned().ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
             if !before.host.power.is_on() {
@@ -248,7 +244,7 @@ impl<'a> Hosts<'a> {
                      '{NEVER}' and try again when it is on."
                 )));
             }
-            Ok((before, moved(&state, now)?, now))
+            Ok((before, moved(&state, most, now)?, now))
         };
         let limit = self
             .service
@@ -257,17 +253,18 @@ impl<'a> Hosts<'a> {
             .unwrap_or(Timestamp::MAX);
         for _ in 0..ATTEMPTS {
             self.service.update().await?;
-            let (looked_at, ..) = beside_requests(removable)?;
+            let (looked_at, ..) = beside_requests(|| removable(usize::MAX))?;
             // Without the write lock: a fleet that is slow to answer keeps nobody waiting.
             self.empty(id, limit).await?;
             let writer = self.service.writer().await?;
-            let (before, moved, now) = beside_requests(removable)?;
+            let (before, moved, now) = beside_requests(|| removable(MOVED_AT_ONCE))?;
             if before.version != looked_at.version {
                 // An instance may have been started there.
                 continue;
             }
-            match forget_host(&writer, caller, &before, moved, now).await {
-                Ok(()) => {
+            match forget_host(&writer, caller, &before, &moved, now).await {
+                Ok(false) => {}
+                Ok(true) => {
                     drop(writer);
                     // Should this fail the loop tries again: the host is none of ours any more.
                     self.service.progress().leave(id);
@@ -374,18 +371,32 @@ impl<'a> Hosts<'a> {
     }
 }
 
+/// Removes a host together with the moves of its leases. If these are too many for a transaction, moves the first of
+/// them, and returns false: the host is removed with the last.
 async fn forget_host(
     writer: &Writer<'_>,
     caller: &Caller,
     record: &HostRecord,
-    moved: Vec<(Arc<LeaseRecord>, Lease)>,
+    moved: &Moved,
     now: Timestamp,
-) -> Result<(), CommitError> {
-    let mut commit = Commit::new(now);
-    commit.audit.push(audit(caller, now, "host.delete", &record.host.id));
-    commit.writes.push(Write::RemoveHost { id: record.host.id, expected: record.version });
-    enter_moved(&mut commit, moved);
-    writer.commit(commit).await
+) -> Result<bool, CommitError> {
+    let mut count = moved.leases.len();
+    loop {
+        let last = moved.all && count == moved.leases.len();
+        let mut commit = Commit::new(now);
+        if last {
+            commit.audit.push(audit(caller, now, "host.delete", &record.host.id));
+            commit.writes.push(Write::RemoveHost { id: record.host.id, expected: record.version });
+        }
+        enter_moved(&mut commit, &moved.leases[..count]);
+        // A lease is never split.
+        let committed =
+            if count > 1 { writer.commit_request(commit).await } else { writer.commit(commit).await };
+        match committed {
+            Err(CommitError::TooLarge(error)) => count = error.part_of(count),
+            committed => return committed.map(|()| last),
+        }
+    }
 }
 
 /// What the fleet knows of a host better than we (W30). Its name and identifier stay.

@@ -11,12 +11,15 @@ use leases::ids::HostId;
 use leases::maintenance::MaintenanceWish;
 use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
-use service::{LeaseChanges, LeaseFilter, NewLease, NewMaintenance, NewSeries, ServiceError, Settings};
+use service::{
+    HostUpdate, LeaseChanges, LeaseFilter, NewLease, NewMaintenance, NewSeries, ServiceError, Settings,
+};
 use simulation::{Setup, StoreFault, World, caller, operator};
 use store::{Commit, HostRecord, Store, TooLarge, Version, Wording, Write, WriteLimits};
 
 use crate::terms::{
-    asking, at, between, change, dates, hosts, make, minutes, settings, status, window, world, world_with,
+    asking, at, between, change, dates, hosts, hosts_of, make, minutes, settings, status, window, world,
+    world_with,
 };
 
 fn worded(count: usize, length: usize, terms: &ReservationTerms) -> NewLease {
@@ -171,4 +174,39 @@ async fn leases_that_start_together_start_in_parts_of_a_transaction() {
     assert!(leases.iter().all(|id| status(&world, *id) == "TERMINATED"));
     check_sizes(&world, writes, 4);
     assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn leases_leave_a_host_that_is_closed_or_removed_in_parts_of_a_transaction() {
+    let writes = WriteLimits { rows: 40, ..WriteLimits::default() };
+    let mut world = world_with(2, Settings { writes, ..settings() }, None, |fleet| fleet).await;
+    let mut on_first = 0;
+    for number in 1..=60 {
+        let lease =
+            make(&mut world, asking(10 * number, 10 * number + 5, vec![hosts(1)])).await.expect("free");
+        on_first += usize::from(hosts_of(&lease) == [HostId(1)]);
+    }
+    assert!(on_first > 40, "{on_first}");
+    let there = |world: &World, host| {
+        let leases = world.service.leases().all(&LeaseFilter::default());
+        leases.iter().filter(|record| hosts_of(record).contains(&host)).count()
+    };
+    world.store.measure().await;
+    let closed = HostUpdate { reservable: Some(false), ..HostUpdate::default() };
+    world.service.hosts().update(&operator(), HostId(1), closed).await.expect("never refused");
+    world.settle().await;
+    assert_eq!((there(&world, HostId(1)), there(&world, HostId(2))), (0, 60));
+    check_sizes(&world, writes, 4);
+    let opened = HostUpdate { reservable: Some(true), ..HostUpdate::default() };
+    world.service.hosts().update(&operator(), HostId(1), opened).await.expect("never refused");
+    world.settle().await;
+    world.store.plan([None, None, Some(StoreFault::Before)]);
+    world.service.hosts().remove_from_pool(&operator(), HostId(2)).await.expect_err("it breaks off");
+    let left = there(&world, HostId(2));
+    assert!(0 < left && left < 60, "{left}");
+    world.restart().await.expect("the store works");
+    world.service.hosts().remove_from_pool(&operator(), HostId(2)).await.expect("never refused");
+    assert_eq!((there(&world, HostId(1)), there(&world, HostId(2))), (60, 0));
+    assert!(world.service.hosts().get(HostId(2)).is_none());
+    check_sizes(&world, writes, 8);
 }
