@@ -158,14 +158,13 @@ async fn a_fleet_of_10_000_hosts_is_recorded_and_maintained_in_parts_that_go_on_
 
 #[tokio::test]
 async fn leases_that_start_together_start_in_parts_of_a_transaction() {
-    // A twentieth of twenty leases of 1,000 hosts, and of the rows of a transaction.
-    let writes = WriteLimits { rows: 1000, ..WriteLimits::default() };
-    let mut world = fleet_of(1000, Settings { writes, ..settings() }).await;
+    let writes = WriteLimits::default();
+    let mut world = fleet_of(20_000, Settings { writes, ..settings() }).await;
     world.touched();
     world.settle().await;
     let mut leases = Vec::new();
     for _ in 0..20 {
-        leases.push(make(&mut world, asking(10, 60, vec![hosts(50)])).await.expect("free").lease.id);
+        leases.push(make(&mut world, asking(10, 60, vec![hosts(1000)])).await.expect("free").lease.id);
     }
     world.run_until(at(20)).await;
     assert!(leases.iter().all(|id| status(&world, *id) == "ACTIVE"));
