@@ -33,7 +33,7 @@ const LONGEST_KEY: usize = 64;
 /// How long it is between two looks at something that goes on in the fleet.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
-/// Leases that are given other hosts with the write lock held, before others get their turn.
+/// Maximum number of leases that are reallocated while the write lock is held.
 const MOVED_AT_ONCE: usize = 500;
 
 /// Hosts that may be leased, and their properties.
@@ -161,8 +161,8 @@ impl<'a> Hosts<'a> {
     }
 
     /// Sets capabilities of a host, or takes away those without a value, and closes it for new leases or opens it
-    /// again. All or nothing. Leases that have not started get other hosts instead of one that is closed in the loop's
-    /// next cycles, where there are any; running ones go on.
+    /// again. All or nothing. The loop's next cycles reallocate pending leases of a closed host, if there are other hosts;
+    /// running leases keep it.
     pub async fn update(
         self,
         caller: &Caller,
@@ -371,8 +371,8 @@ impl<'a> Hosts<'a> {
     }
 }
 
-/// Removes a host together with the moves of its leases. If these are too many for a transaction, moves the first of
-/// them, and returns false: the host is removed with the last.
+/// Reallocates the leases of a host and removes it, in one commit. Leases that exceed the limits of a transaction are
+/// reallocated in several: it returns false until the commit that removes the host.
 async fn forget_host(
     writer: &Writer<'_>,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Leases that are given other hosts, because one of theirs is removed.
+//! Reallocation of pending leases whose host is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::notices::{self, notice};
 use crate::state::State;
 use crate::types::ServiceError;
 
-/// The first of the leases that are to have the host, at most so many, with others in its stead (FP-5). A lease that has
-/// begun does not lose a host; nor does one for which there is no other.
+/// Reallocates the first `most` pending leases that include the host (FP-5). Fails if a lease that includes it has started
+/// or has no replacement for it.
 pub(crate) fn without_host(
     state: &State,
     rules: &leases::admission::Rules,
@@ -53,15 +53,15 @@ pub(crate) fn without_host(
     Ok(Moved { leases: moved.collect::<Result<_, ServiceError>>()?, all })
 }
 
-/// Leases before and after they were given other hosts.
+/// Leases before and after their reallocation.
 #[derive(Clone)]
 pub(crate) struct Moved {
     pub leases: Vec<(Arc<LeaseRecord>, Lease)>,
-    /// Whether these are all that have to be moved.
+    /// Whether no other lease includes the host.
     pub all: bool,
 }
 
-/// Enters leases that were given other hosts.
+/// Adds reallocated leases and their notifications to a commit.
 pub(crate) fn enter_moved(commit: &mut Commit, moved: &[(Arc<LeaseRecord>, Lease)]) {
     for (before, lease) in moved {
         let record = LeaseRecord {
@@ -75,7 +75,7 @@ pub(crate) fn enter_moved(commit: &mut Commit, moved: &[(Arc<LeaseRecord>, Lease
     }
 }
 
-/// The leases that have the host, or are to have it.
+/// Current and pending leases that include the host.
 fn having(state: &State, host: HostId) -> impl Iterator<Item = &Arc<LeaseRecord>> {
     let ids: BTreeSet<_> = state.calendar.bookings(host).map(|(_, booking)| booking.lease).collect();
     let known = ids.into_iter().filter_map(|id| state.leases.get(id));
