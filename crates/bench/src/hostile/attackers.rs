@@ -1,49 +1,49 @@
-//! The attackers: every operation of the API with its largest legal input, and combinations that were once too costly.
+//! Table of attacks: each API operation with its largest legal input, and combinations that were once too expensive.
 //!
-//! A test compares the operations named here with those of the API's document, and the bench does so with the document of
-//! the service that it measures.
+//! A test compares this table with the OpenAPI document in the repository. The bench compares it with the document of
+//! the service under test.
 
 use serde_json::Value;
 
 use super::bodies;
 
-/// The role of the users that attack.
+/// Role of the attacking users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Members of projects that have leases, running ones too.
+    /// Member of a project with leases, including running ones.
     Member,
-    /// Members of a project that has nothing.
+    /// Member of a project without any leases.
     Idle,
     Admin,
-    /// Clients without credentials.
+    /// Client without credentials.
     Nobody,
 }
 
-/// One request that clients repeat, with the requests around it that make it possible again.
+/// A request that clients repeat, together with the setup and cleanup requests that make it repeatable.
 #[derive(Clone, Copy, Debug)]
 pub struct Attack {
-    /// Method and path as in the document. `{lease_id}` and the like come from [`super::prey`].
+    /// Method and path as in the OpenAPI document. Variables such as `{lease_id}` are defined in [`super::prey`].
     pub operation: &'static str,
-    /// Distinguishes further attacks by the same operation; empty for the first.
+    /// Name of an additional attack on the same operation; empty for the first.
     pub variant: &'static str,
     pub who: Who,
     pub query: &'static str,
     pub headers: &'static [(&'static str, &'static str)],
     pub body: Option<fn() -> Value>,
-    /// Whether each request needs things of its own instead of those that each client makes once.
+    /// Whether each request needs its own prey instead of the prey that each client creates once.
     pub consumes: bool,
-    /// Requests without a body that an administrator sends before and after each attack.
+    /// Requests without a body that an administrator sends before each attack and, for `after`, after it.
     pub before: &'static [&'static str],
     pub after: &'static [&'static str],
-    /// The status of a success that is not 2xx.
+    /// Status outside 2xx that also counts as success, or 0.
     pub accepts: u16,
-    /// Requests of each client at once.
+    /// Concurrent requests per client.
     pub at_once: usize,
-    /// Milliseconds after which clients break a request off; 0 for never.
+    /// Milliseconds after which clients abort a request; 0 for never.
     pub patience: u64,
-    /// Whether clients leave their answers unread.
+    /// Whether clients never read the response body.
     pub unread: bool,
-    /// Whether the load spans the beginning of a minute, in which a lease is due.
+    /// Whether the load spans the start of a minute at which a lease is due.
     pub at_minute: bool,
 }
 
@@ -66,7 +66,7 @@ pub const fn attack(operation: &'static str) -> Attack {
     }
 }
 
-/// An attack that was once too costly: it is also run with all attackers in one project.
+/// An attack that was once too expensive. It also runs with all attackers in one project.
 const fn known(operation: &'static str, variant: &'static str) -> Attack {
     Attack { variant, at_minute: true, ..attack(operation) }
 }
@@ -120,7 +120,7 @@ impl Attack {
         Self { at_once, ..self }
     }
 
-    /// Name in reports and of `--only`.
+    /// Name in reports and for `--only`.
     pub fn name(&self) -> String {
         match self.variant {
             "" => self.operation.to_owned(),
@@ -136,7 +136,7 @@ impl Attack {
         self.operation.split_once(' ').map_or("", |(_, path)| path)
     }
 
-    /// Whether it is a question about a cluster.
+    /// Whether it is a placement request.
     pub fn is_question(&self) -> bool {
         self.operation.starts_with("POST /v1/placement/")
     }
@@ -145,10 +145,10 @@ impl Attack {
 const SUBJECT: &[(&str, &str)] =
     &[("x-auth-token", "{subject_token}"), ("x-subject-token", "{subject_token}")];
 const CONSOLE: &[(&str, &str)] = &[("x-allot-console", "1")];
-/// Four hundred days, the longest that a calendar or a report may span.
+/// 400 days, the longest range that a calendar or a report accepts.
 const YEAR: &str = "start={long_ago}&end={now}";
 
-/// Paths outside the document that are attacked.
+/// Paths that are attacked although the OpenAPI document doesn't list them.
 pub const UNDOCUMENTED: [&str; 2] = ["GET /openapi.json", "GET /console/assets/{asset}"];
 
 pub const ATTACKS: &[Attack] = &[
@@ -170,7 +170,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("GET /v1/settings").admin(),
     attack("GET /v1/names").admin(),
     attack("GET /v1/audit").admin().query("limit=2147483647"),
-    // Leases, and what becomes of requests for them
+    // Leases, series, offers, the waitlist and maintenance
     attack("GET /v1/leases"),
     attack("GET /v1/leases").variant("pages of leases").query("limit=1000"),
     attack("POST /v1/leases").body(bodies::large_lease),
@@ -189,7 +189,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("DELETE /v1/waitlist/{waitlist_entry_id}"),
     attack("GET /v1/hints"),
     attack("POST /v1/maintenance").admin().query("dry_run=true").body(bodies::maintenance),
-    // What is free, and what was used
+    // Availability, calendar, usage, energy and notifications
     attack("GET /v1/availability").query("start={far}&end={farther}&resource_properties={expression}"),
     attack("GET /v1/calendar").query("start={soon}&end={in_a_year}&limit=1000&group_by=capability2"),
     attack("GET /v1/calendar")
@@ -210,7 +210,6 @@ pub const ATTACKS: &[Attack] = &[
         .idle()
         .query("after=1000000&wait=60")
         .at_once(32),
-    // Instances
     attack("GET /v1/instances"),
     attack("POST /v1/instances").body(bodies::instance).after(&["DELETE /v1/instances/{made}"]),
     attack("GET /v1/instances/{instance_id}"),
@@ -224,7 +223,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("DELETE /v1/preemptible/projects/{pattern}")
         .admin()
         .before(&["PUT /v1/preemptible/projects/{pattern}"]),
-    // What there is
+    // Inventory and drift
     attack("GET /v1/os-hosts").admin(),
     Attack { unread: true, ..attack("GET /v1/os-hosts").admin().variant("hosts that nobody reads") },
     attack("POST /v1/os-hosts").admin().body(bodies::host).after(&["DELETE /v1/os-hosts/{made}"]),
@@ -273,13 +272,13 @@ pub const ATTACKS: &[Attack] = &[
     attack("POST /v1/drift/repair").admin(),
     attack("POST /v1/drift/accept-clock").admin(),
     attack("POST /v1/drift/accept-fleet").admin(),
-    // Questions about clusters; one that is too large is refused when its time is over
+    // Placement requests; one for a cluster that is too large is rejected at its time limit
     attack("GET /v1/placement/clusters").admin(),
     attack("POST /v1/placement/balance").body(bodies::balance).accepts(400),
     attack("POST /v1/placement/drain").body(bodies::drain).accepts(400),
     attack("POST /v1/placement/fit").body(bodies::fit).accepts(400),
     attack("POST /v1/placement/whatif").body(bodies::what_if).accepts(400),
-    // Combinations of inputs that were too costly
+    // Combinations of inputs that were once too expensive
     known("POST /v1/leases", "series of many long expressions").body(bodies::large_series),
     known("POST /v1/leases", "series of many hosts").body(bodies::wide_series),
     known("POST /v1/leases", "dry runs of a series").query("dry_run=true").body(bodies::large_series),

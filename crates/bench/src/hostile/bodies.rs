@@ -1,15 +1,15 @@
-//! Bodies of attacks. Marks stand for what the API's document says how large it may be:
+//! Request bodies of attacks. Marks are expanded to the limits in the OpenAPI document:
 //!
-//! | mark | becomes |
+//! | mark | expands to |
 //! | --- | --- |
-//! | `"$max"` | the longest text, or an object of as many texts as there may be |
-//! | `"$expression"`, `"$values"` | an expression as long as may be, or with as many values |
-//! | `["$each", ITEM]` | a list of as many as there may be; `{i}` in a text is the number of its entry |
-//! | `"$rest"` as a field | as many further fields as there may be |
-//! | `["$times", N]` | the number N, made smaller with the lists |
-//! | `"$hosts"`, `["$share", N]` | the number of hosts, and one of N of them |
+//! | `"$max"` | the longest string, or an object with the maximum number of strings |
+//! | `"$expression"`, `"$values"` | the longest expression, or one with the maximum number of values |
+//! | `["$each", ITEM]` | a list with the maximum number of items; `{i}` in a string is the index of the item |
+//! | `"$rest"` as a field | as many additional fields as the limit leaves |
+//! | `["$times", N]` | the number N, scaled down together with the lists |
+//! | `"$hosts"`, `["$share", N]` | the number of hosts, or that number divided by N |
 //!
-//! `{name}` in a text is a variable of the client.
+//! `{name}` in a string is a variable of the client.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub fn large_series() -> Value {
     with(large_lease(), json!({"repeat": {"every": "1d", "times": ["$times", 200]}}))
 }
 
-/// As many leases as a series may have.
+/// A series with the maximum number of leases.
 pub fn long_series() -> Value {
     with(
         lease(&json!([instances(1, None, "")])),
@@ -50,7 +50,7 @@ pub fn long_series() -> Value {
     )
 }
 
-/// A year of leases of hosts.
+/// A series that reserves many hosts for a year.
 pub fn wide_series() -> Value {
     let hosts = whole_hosts(&json!(1), &json!(["$times", 100]), "");
     with(lease(&json!([hosts])), json!({"repeat": {"every": "1w", "times": 52}}))
@@ -72,7 +72,7 @@ pub fn all_hosts() -> Value {
     lease(&json!([whole_hosts(&json!("$hosts"), &json!("$hosts"), "")]))
 }
 
-/// All hosts, at a time at which some are leased.
+/// All hosts, at a time when some are already leased.
 pub fn refused() -> Value {
     with(all_hosts(), json!({"start_date": "{tomorrow}", "end_date": "{next_week}"}))
 }
@@ -91,7 +91,7 @@ pub fn large_change() -> Value {
     with(lease(&json!(["$each", reservation])), json!({}))
 }
 
-/// 32 bytes.
+/// 32 bytes long.
 pub fn short_change() -> Value {
     json!({"end_date": "{end_of_lease}"})
 }
@@ -124,7 +124,7 @@ pub fn vendordata() -> Value {
     json!({"instance-id": "4d8a8b06-6ee4-4bd0-94f6-cf9f8d1ab3d5"})
 }
 
-/// A machine with as many capabilities as there may be.
+/// A machine with the maximum number of capabilities.
 pub fn host() -> Value {
     json!({"id": "{machine}", "$rest": "$max"})
 }
@@ -189,7 +189,7 @@ pub fn cluster(nodes: usize, instances: usize) -> String {
     format!("g1|u1|preferred||\n\n{nodes}\n{instances}\n\n")
 }
 
-/// As large as the body of a question may be.
+/// A cluster as large as the body limit of placement requests allows.
 fn largest_cluster() -> String {
     cluster(38_000, 114_000)
 }

@@ -1,4 +1,4 @@
-//! A client that attacks: it makes what an attack is about, and repeats the attack.
+//! An attacking client. It creates the prey that an attack needs and repeats the attack.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -18,27 +18,27 @@ use super::largest::{Largest, Template};
 use super::prey::{Found, PREY};
 use super::users;
 
-/// Shares of the largest number of entries that are tried until the service accepts one.
+/// Fractions of the maximum list length, tried in this order until the service accepts one.
 const SCALES: [f64; 9] = [1.0, 0.5, 0.25, 0.1, 0.04, 0.02, 0.01, 0.005, 0.001];
-/// Hours from now in which attackers' leases begin: later than those of others, and in the hundred years that leases may
-/// be ahead.
+/// Start times of the attackers' leases, in hours from now. They are later than the other users' leases, and before the
+/// limit of a hundred years ahead.
 const FIRST_HOUR: i64 = 24 * 400;
 const HOURS: i64 = 800_000;
-/// Spreads requests over these hours without meeting one twice soon.
+/// Step between the start hours of consecutive requests, so that hours rarely repeat.
 const STRIDE: i64 = 37;
-/// Length of tokens that no Keystone has issued: as long as heads of requests allow.
+/// Length in characters of tokens that no Keystone has issued: about the maximum size of request headers.
 const LONG_TOKEN: usize = 8000;
-/// Answers that a client leaves unread at once.
+/// Maximum number of unread responses per client.
 const UNREAD: usize = 16;
-/// How long the answer to a first attack is awaited; one that takes longer was accepted.
+/// Timeout of the first request of an attack. A request that takes longer counts as accepted.
 const TRIAL: Duration = Duration::from_secs(20);
-/// Pause after a request that was refused because others are under way.
+/// Pause after a request that was rejected because of a concurrency limit.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What all clients know of the service.
+/// Properties of the service under test that all clients share.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// Of the runtime that all attackers run on.
+    /// Bound to the runtime on which all attackers run.
     pub http: &'a reqwest::Client,
     pub url: &'a str,
     pub document: &'a Value,
@@ -63,17 +63,17 @@ struct Made {
     found: Found,
 }
 
-/// An attack whose bodies are written.
+/// An attack with its expanded bodies.
 #[derive(Clone, Debug)]
 pub struct Plan {
     attack: Attack,
-    /// Made once by each client, and for each request.
+    /// Prey that each client creates once (`once`), and prey created for each request (`each`).
     once: Vec<Made>,
     each: Vec<Made>,
     before: Vec<Request>,
     request: Request,
     after: Vec<Request>,
-    /// The share of the largest number of entries that is sent.
+    /// Fraction of the maximum list length.
     pub scale: f64,
     /// Hosts, instances and addresses that each lease of a request allocates.
     pub allocations: f64,
@@ -92,17 +92,17 @@ pub struct Client {
     url: String,
     number: usize,
     variables: HashMap<String, String>,
-    /// Requests of this client, and the distance between their numbers and those of the next client.
+    /// Requests sent so far. Request `n` of this client has the number `n * lanes + lane`, unique among all clients.
     sent: i64,
     lane: i64,
     lanes: i64,
 }
 
-/// Answers to attackers, by status.
+/// Number of responses to attackers by status.
 pub type Answers = BTreeMap<String, u64>;
 
 impl Plan {
-    /// An attack with lists of that share of the largest size.
+    /// Expands an attack with lists of `scale` times the maximum length. `prey_scale` is the same for its prey.
     pub fn new(attack: &Attack, target: &Target, scale: f64, prey_scale: f64) -> Self {
         let allocations = Cell::new(0.0);
         let request = |who, operation: &str, body: Option<fn() -> Value>, scale| {
@@ -138,7 +138,7 @@ impl Plan {
             scale,
             allocations: allocations.get(),
         };
-        // Things are made after those that they need, and looked for before them.
+        // Walks backwards, since prey is created after the prey that it needs.
         let mut wanted: Vec<String> = plan.request.variables();
         for prey in PREY.iter().rev() {
             let is_wanted = |name: &String| {
@@ -160,8 +160,8 @@ impl Plan {
         plan
     }
 
-    /// The largest input of an attack that the service accepts, and the first refusal if it accepts none. The client has made
-    /// what the attack is about.
+    /// Finds the largest input that the service accepts. The returned client has already created its prey. If the
+    /// service accepts no input, the reason of the first rejection is returned too.
     pub async fn find(attack: &Attack, target: &Target<'_>) -> (Self, Client, Option<String>) {
         let mut refusal = None;
         'prey: for prey_scale in SCALES {
@@ -189,13 +189,13 @@ impl Plan {
         (Self::new(attack, target, 1.0, 1.0), Client::new(target, 0), refusal)
     }
 
-    /// Whether each request is one request.
+    /// Whether an attack consists of one request without setup or cleanup.
     pub fn is_single(&self) -> bool {
         self.each.is_empty() && self.before.is_empty() && self.after.is_empty()
     }
 }
 
-/// Hosts, instances and addresses that a request for a lease allocates.
+/// Hosts, instances and addresses that the request allocates per lease.
 fn allocated(body: &Value) -> f64 {
     let reservations = body["reservations"].as_array().into_iter().flatten();
     let pool = body["host_count"].as_f64().unwrap_or_default();
@@ -203,7 +203,7 @@ fn allocated(body: &Value) -> f64 {
     pool + reservations.map(amount).sum::<f64>()
 }
 
-/// Why an attack is not possible.
+/// Reason why an attack is impossible: its prey could not be created, or the attack itself was rejected.
 enum Refused {
     Prey(String),
     Attack(String),
@@ -255,7 +255,7 @@ impl Client {
         }
     }
 
-    /// Clients that attack at once as this user.
+    /// Clones this client `count` times to send that many requests concurrently.
     pub fn at_once(self, count: usize) -> impl Iterator<Item = Self> {
         let lanes = self.lanes * count as i64;
         (0..count as i64).map(move |number| Self {
@@ -265,7 +265,7 @@ impl Client {
         })
     }
 
-    /// Gives the next request a time and a number of its own.
+    /// Sets the variables of the next request, including a unique number and a start time.
     fn advance(&mut self) {
         let slot = self.sent * self.lanes + self.lane;
         self.sent += 1;
@@ -302,7 +302,7 @@ impl Client {
         Ok(Answer { status, headers, body: answer.bytes().await?.to_vec() })
     }
 
-    /// Makes things, and remembers what they are called.
+    /// Creates prey and stores the names in variables.
     async fn make(&mut self, all: &[Made]) -> Result<()> {
         for made in all {
             let Answer { status, headers, body } = self.send(&made.request).await?;
@@ -323,7 +323,7 @@ impl Client {
         Ok(())
     }
 
-    /// Makes what all requests of this client are about.
+    /// Creates the prey that all requests of this client share.
     pub async fn prepare(&mut self, plan: &Plan) -> Result<()> {
         self.advance();
         self.make(&plan.once).await
@@ -336,7 +336,7 @@ impl Client {
         for request in &plan.before {
             self.send(request).await.map_err(prey)?;
         }
-        // Streams and waiting requests have no end.
+        // Streams and long-polling requests don't end by themselves.
         let patience = if plan.attack.at_once > 1 { PAUSE } else { TRIAL };
         let answer = match timeout(patience, self.send(&plan.request)).await {
             Err(_) => return Ok(()),
@@ -365,7 +365,8 @@ impl Client {
         Ok(())
     }
 
-    /// Sends one attack, with something around its request. The status, and the length of the body that was sent.
+    /// Sends one attack and calls `around` directly before and after its request. Returns the status, the length of the
+    /// request body in bytes, and both results of `around`.
     pub async fn once<T, F: Future<Output = Result<T>>>(
         &mut self,
         plan: &Plan,
@@ -384,7 +385,7 @@ impl Client {
         Ok((answer.status, body.map_or(0, |body| body.len()), [before, after]))
     }
 
-    /// Attacks until then.
+    /// Repeats the attack until `until`.
     pub async fn attack(mut self, plan: &Plan, until: Instant) -> Answers {
         let mut answers = Answers::new();
         let mut unread = Vec::new();

@@ -1,4 +1,4 @@
-//! What a service uses: memory, and bytes that it keeps and writes.
+//! Resource usage of the service: memory, bytes stored and bytes written to disk.
 
 use std::fs::{self, File};
 use std::ops::{AddAssign, Sub};
@@ -13,12 +13,12 @@ use tokio::time::sleep;
 use super::client::{Client, Plan};
 use e2e::leasing::http::{Http, LIMIT};
 
-/// Requests of a kind over which bytes are averaged.
+/// Maximum number of requests over which the mean is taken.
 const REQUESTS: usize = 100;
-/// What goes on after the last answer is included.
+/// Time after the last response during which background writes still count.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// A process and its database.
+/// The service's process and its database.
 #[derive(Debug)]
 pub struct Process {
     directory: PathBuf,
@@ -26,12 +26,12 @@ pub struct Process {
     operator: Http,
 }
 
-/// Bytes of the database in use, and bytes written so far.
+/// Bytes of the database in use, and bytes written to disk so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bytes {
     pub kept: f64,
     pub written: f64,
-    /// Leases that there are.
+    /// Number of leases in the database.
     pub leases: f64,
 }
 
@@ -55,7 +55,7 @@ impl AddAssign for Bytes {
     }
 }
 
-/// Means over requests of a kind.
+/// Means per request.
 #[derive(Clone, Copy, Debug)]
 pub struct PerRequest {
     pub requests: usize,
@@ -64,14 +64,14 @@ pub struct PerRequest {
 }
 
 impl Process {
-    /// The process that serves that address, with a SQLite database.
+    /// Attaches to the process with this ID, which serves `url` from a SQLite database.
     pub fn new(process: u32, url: &str, database: &Path) -> Result<Self> {
         let directory = PathBuf::from(format!("/proc/{process}"));
         let operator = Http::new(url, LIMIT)?.with_token("admin0");
         Ok(Self { directory, database: database.to_owned(), operator })
     }
 
-    /// Resident memory, in bytes, and the most since [`Process::forget_peak`].
+    /// Resident memory in bytes, now and at its peak since [`Process::forget_peak`].
     pub fn memory(&self) -> Result<[f64; 2]> {
         Ok([self.figure("status", "VmRSS")? * 1024.0, self.figure("status", "VmHWM")? * 1024.0])
     }
@@ -101,7 +101,7 @@ impl Process {
         })
     }
 
-    /// The mean over some requests of one client, which take as long as `lasts` at most.
+    /// Mean cost of up to 100 requests of one client. No request is started later than `lasts` after the first.
     pub async fn per_request(&self, client: &mut Client, plan: &Plan, lasts: Duration) -> Result<PerRequest> {
         let began = Instant::now();
         let start = self.bytes().await?;
@@ -112,7 +112,7 @@ impl Process {
                 || async { if plan.is_single() { Ok(Bytes::default()) } else { self.bytes().await } };
             let (_, length, [before, after]) = match client.once(plan, around).await {
                 Ok(once) => once,
-                // There may be too little for a hundred of what it is about.
+                // Prey for a hundred requests may not fit on the fleet.
                 Err(_) if requests > 0 => break,
                 Err(error) => return Err(error),
             };
@@ -131,9 +131,10 @@ impl Process {
     }
 }
 
-/// Bytes of the pages of a SQLite database that have something in them, those of its write-ahead log included.
+/// Bytes in the used pages of a SQLite database, including those in its write-ahead log.
 ///
-/// The service says how large the database is only where it has been tidied, and a log keeps its size when it starts again.
+/// The service's own metric is updated only by housekeeping, and the size of the log file doesn't shrink when the log
+/// restarts.
 fn bytes_in_use(database: &Path) -> Result<u64> {
     const LOG_HEADER: u64 = 32;
     const FRAME_HEADER: u64 = 24;
@@ -150,7 +151,7 @@ fn bytes_in_use(database: &Path) -> Result<u64> {
     let mut at = LOG_HEADER;
     let mut frame = [0; FRAME_HEADER as usize + 40];
     if log.read_exact_at(&mut begin, 0).is_ok() {
-        // Frames of the log's present turn have its salt; the last one of a transaction has the number of pages.
+        // Valid frames repeat the salt of the log header. The last frame of a transaction contains the number of pages.
         while log.read_exact_at(&mut frame, at).is_ok() && frame[8..16] == begin[16..24] {
             if number(&frame, 0) == 1 {
                 pending.copy_from_slice(&frame[FRAME_HEADER as usize..]);

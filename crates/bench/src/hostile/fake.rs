@@ -1,4 +1,4 @@
-//! A small HTTP server that plays a service which ours asks or tells.
+//! A small HTTP server that imitates an external service, such as Keystone or a webhook listener.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use anyhow::Result;
 
 #[derive(Debug, Default)]
 pub struct Request {
-    /// Method and path.
+    /// Request line: method, path and version.
     pub line: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -35,7 +35,8 @@ impl Response {
     }
 }
 
-/// Starts a server that lasts as long as the program; its address. Nothing as a response closes the connection.
+/// Starts a server that runs until the process exits, and returns its address. If `respond` returns `None`, the
+/// connection is closed without a response.
 pub fn serve(respond: impl Fn(&Request) -> Option<Response> + Send + Sync + 'static) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?.to_string();
@@ -43,7 +44,7 @@ pub fn serve(respond: impl Fn(&Request) -> Option<Response> + Send + Sync + 'sta
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let respond = Arc::clone(&respond);
-            // A client that breaks a connection off is no matter.
+            // Errors of aborted connections are ignored.
             thread::spawn(move || _ = converse(&stream, &*respond));
         }
     });

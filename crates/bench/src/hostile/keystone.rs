@@ -1,4 +1,4 @@
-//! Clients without a login who send tokens that a Keystone, or the proxy before it, closes the connection on.
+//! Unauthenticated clients whose tokens are so long that Keystone, or a proxy in front of it, closes the connection.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ use crate::leases::cloud::Cloud;
 
 const NAME: &str = "tokens too long for Keystone";
 const HOSTS: usize = 6;
-/// Longest token for which the fake answers.
+/// Longest token, in bytes, that the fake Keystone answers.
 const LONGEST: usize = 4090;
 const ATTACK: Attack =
     Attack { who: Who::Nobody, headers: &[("x-auth-token", "{n}{long_token}")], ..attack("GET /v1/leases") };
@@ -37,7 +37,7 @@ pub fn run(options: &Options) -> Result<Option<Row>> {
         format!("--keystone-auth-url=http://{keystone}/v3"),
         format!("--keystone-secret-file={}", secret.display()),
         "--keystone-username=allot".to_owned(),
-        // Tokens of others are asked about during the attack, and are not good beyond what Keystone says.
+        // Cache tokens only briefly, so that the tokens of the other users are validated again during the attack.
         "--keystone-cache-time=1s".to_owned(),
         "--keystone-outage-time=1s".to_owned(),
     ]);
@@ -86,7 +86,7 @@ fn answer(request: &Request) -> Option<Response> {
     Some(Response::new(200, &json!({"version": {"id": "v3.14", "status": "stable", "links": []}})))
 }
 
-/// What Keystone says of a token: its user and project are called like it.
+/// Keystone's description of a token. The user and the project have the token's name.
 fn described(name: &str, role: &str) -> Value {
     let named = json!({"id": name, "name": name, "domain": {"id": "default", "name": "Default"}});
     json!({"token": {

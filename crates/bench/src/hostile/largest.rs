@@ -1,31 +1,31 @@
-//! The largest legal input, as the API's document describes it.
+//! Expands request bodies to the largest legal input according to the OpenAPI document.
 
 use std::collections::HashMap;
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-/// Names of further fields; capabilities have at most 64 characters.
+/// Length of generated field names; names of capabilities have at most 64 characters.
 const FIELD_LENGTH: usize = 60;
-/// Values of an expression, one less than the limit.
+/// Number of values in an expression, one less than the limit.
 const VALUES: usize = 499;
-/// Length of the values of a long expression, and of the text around each.
+/// Length of each value in a long expression, and of the syntax around it.
 const VALUE_LENGTH: usize = 240;
 const AROUND: usize = 24;
-/// What the longest text is where the document sets no limit.
+/// Length of strings for which the OpenAPI document sets no limit.
 const UNLIMITED: usize = 16_384;
 
-/// Replaces marks (see [`super::bodies`]) in a body.
+/// Expands the marks that [`super::bodies`] describes.
 #[derive(Clone, Copy, Debug)]
 pub struct Largest<'a> {
     pub document: &'a Value,
     pub hosts: usize,
-    /// The share of the largest number of entries that is sent: the service may refuse a product of limits.
+    /// Fraction of the maximum list length. Less than 1 where the service also limits the product of several lists.
     pub scale: f64,
 }
 
 impl Largest<'_> {
-    /// The body of an operation, with variables still in it.
+    /// Expands the body of an operation. Variables stay in it.
     pub fn body(&self, operation: &str, template: &Value) -> Value {
         let (method, path) = operation.split_once(' ').unwrap_or_default();
         let path = path.split('?').next().unwrap_or_default();
@@ -89,7 +89,7 @@ impl Largest<'_> {
         (0..self.scaled(count)).map(|number| (name(number), value.clone())).collect()
     }
 
-    /// The schema that is meant, of references and alternatives.
+    /// Follows references, and picks the alternative with the template's resource type.
     fn resolved<'a>(&'a self, schema: &'a Value, template: &Value) -> &'a Value {
         if let Some(reference) = schema["$ref"].as_str() {
             let schema = self.document.pointer(reference.trim_start_matches('#')).unwrap_or(&Value::Null);
@@ -116,7 +116,8 @@ fn numbered(value: &Value, number: usize) -> Value {
     }
 }
 
-/// As long as may be, and different in each request: the same text may be stored once.
+/// An expression of nearly the maximum length. It differs in each request, because the service can store equal ones
+/// only once.
 fn long_expression(length: usize, field: &str) -> String {
     let mut words = vec![json!("or"), json!(["==", "$vcpus", "64"])];
     words.push(json!(["!=", "$capability2", format!("{field} {{user}} {{n}} {{i}}")]));
@@ -132,7 +133,7 @@ fn many_values() -> String {
     Value::Array(words).to_string()
 }
 
-/// A text with variables, split once so that large bodies are quick to write.
+/// A text with variables. It is split once, so that large bodies render quickly.
 #[derive(Clone, Debug)]
 pub struct Template(Vec<Piece>);
 

@@ -1,4 +1,4 @@
-//! A listener that refuses one message: how long others' messages wait behind it.
+//! A webhook listener that rejects one message. Measures the delay of the messages queued behind it.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -17,9 +17,9 @@ use super::load::{Others, Waits};
 use super::report::Row;
 
 const NAME: &str = "a message that a listener refuses";
-/// How long later messages may wait for three attempts to deliver it.
+/// Maximum delay of later messages, during which the rejected one is attempted three times.
 const WANTED: Duration = Duration::from_secs(30);
-/// How long they are waited for.
+/// Timeout for later messages.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub fn run(options: &Options) -> Result<Option<Row>> {
@@ -32,7 +32,7 @@ pub fn run(options: &Options) -> Result<Option<Row>> {
         let body = String::from_utf8_lossy(&request.body).into_owned();
         let refused = body.contains("refused by the listener");
         if let Ok(told) = told.lock() {
-            // Nobody waits for messages after the measurement.
+            // The receiver is gone after the measurement.
             let _ = told.send(body);
         }
         Some(Response::new(if refused { 413 } else { 200 }, &""))

@@ -1,4 +1,4 @@
-//! The load of an attack, and how long others wait meanwhile.
+//! Runs an attack and measures the latency of the other users' requests.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,24 +17,24 @@ use tokio::time::sleep;
 use super::bodies;
 use super::client::{Answers, Client, Plan};
 
-/// Pause between requests of the same kind.
+/// Pause between two requests of the same user.
 const EVERY: Duration = Duration::from_millis(100);
-/// Interval at which a lease that is due is looked at.
+/// Interval at which a due lease is polled.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long others ask before the attack, so that their first requests are not slower for it.
+/// Head start of the other users before the attack, so that connection setup isn't measured.
 const EARLIER: Duration = Duration::from_millis(300);
 
 #[derive(Debug)]
 pub struct Load<'a> {
     pub url: &'a str,
     pub lasts: Duration,
-    /// The beginning of a minute that the load spans.
+    /// The start of a minute that the load spans.
     pub minute: Option<Minute>,
-    /// Whether others ask questions about clusters as well.
+    /// Whether another user sends placement requests too.
     pub question: bool,
 }
 
-/// How long requests of one kind took, and how many were refused.
+/// Latencies of one kind of request, and the responses that count as failures.
 #[derive(Debug, Default)]
 pub struct Waits {
     pub times: Vec<Duration>,
@@ -46,7 +46,7 @@ impl Waits {
         self.times.iter().max().copied()
     }
 
-    /// Notes an answer: a shortage is none of the service's faults.
+    /// Records a response. A shortage of hosts doesn't count as a failure.
     fn add(&mut self, began: Instant, answer: Result<Answer>, expected: u16) -> Option<Value> {
         self.times.push(began.elapsed());
         match answer {
@@ -59,24 +59,24 @@ impl Waits {
     }
 }
 
-/// What others waited for while an attack went on.
+/// Latencies of the other users during an attack.
 #[derive(Debug, Default)]
 pub struct Others {
     pub creation: Waits,
     pub calendar: Waits,
     pub dry_run: Waits,
     pub readyz: Waits,
-    /// From the time a lease was due until it was active.
+    /// Delay from a lease's start time until it is active.
     pub start: Waits,
-    /// One thing more that others wait for: its name, and how long they may.
+    /// An additional measurement: its name, its limit and its latencies.
     pub more: Option<(&'static str, Duration, Waits)>,
 }
 
-/// How long a question about a small cluster may wait behind large ones.
+/// Maximum latency of a placement request for a small cluster while large ones are computed.
 const QUESTION: Duration = Duration::from_secs(5);
 
 impl Load<'_> {
-    /// Has these clients attack, in a runtime of their own: others are not to wait until attackers have read their answers.
+    /// Runs the attackers on their own runtime, so that the other users don't wait while attackers read responses.
     pub fn run(&self, attacking: &Runtime, clients: Vec<Client>, plan: &Plan) -> Result<(Others, Answers)> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let due = runtime.block_on(self.due())?;
@@ -112,7 +112,7 @@ impl Load<'_> {
         Ok(Http::new(self.url, LIMIT)?.with_token(user))
     }
 
-    /// Makes and deletes plain leases, each at another time.
+    /// Creates and deletes simple leases, each at a different time.
     async fn create(&self, until: Instant) -> Result<Waits> {
         let http = self.http("creator")?;
         let mut waits = Waits::default();
@@ -169,7 +169,7 @@ impl Load<'_> {
         self.repeat("asker", until, (Method::POST, "/v1/placement/drain", Some(&question))).await.map(Some)
     }
 
-    /// Makes the lease that is due at the minute.
+    /// Creates the lease that starts at `minute`.
     async fn due(&self) -> Result<Option<(String, Timestamp)>> {
         let Some(minute) = self.minute else { return Ok(None) };
         let body = of_hosts(&minute.sent(), 1, &minute.plus(2).sent());
@@ -177,7 +177,7 @@ impl Load<'_> {
         Ok(id(&answer.body).map(|id| (id, minute.instant())))
     }
 
-    /// Waits for the lease that is due at the minute, or makes leases that are due at once.
+    /// Measures the start of the lease that is due at `minute`. Without one, creates leases that start immediately.
     async fn started(&self, until: Instant, due: Option<(String, Timestamp)>) -> Result<Waits> {
         let http = self.http("starter")?;
         let mut waits = Waits::default();

@@ -1,7 +1,9 @@
-//! `cargo xtask bench hostile`: what others wait for while users send what costs most, and what that leaves behind.
+//! `cargo xtask bench hostile`: measures what expensive requests of some users cost the others, in latency, memory and
+//! disk.
 //!
-//! Each attack starts a service with the same fleet and leases. Sixteen users send one request again and again. Meanwhile
-//! others make leases, look at calendars and plan, and leases are due. A figure that exceeds what is wanted fails the bench.
+//! Each attack starts a service with the same fleet and leases. Sixteen clients repeat one request. At the same time,
+//! other users create leases, read calendars and make dry runs, and leases become due. The bench fails if a measurement
+//! exceeds its limit.
 
 mod attackers;
 mod bodies;
@@ -42,20 +44,20 @@ use self::report::Row;
 use self::users::CLIENTS;
 use super::leases::cloud::{Cloud, together};
 
-/// Sizes of fleets.
+/// Default numbers of hosts.
 const FLEETS: &str = "6,1000,10000";
-/// The fleet on which known attacks are run with all attackers in one project as well.
+/// Number of hosts at which the known attacks also run with all attackers in one project.
 const ONE_PROJECT: usize = 1000;
-/// Leases that begin later, for each host and in all.
+/// Future leases in the fleet: per host, and at most.
 const LEASES_PER_HOST: usize = 3;
 const LEASES: usize = 3000;
-/// Leases of attackers that run, of one host each.
+/// Maximum number of running leases of attackers, one host each.
 const RUNNING: usize = 800;
-/// How long before the beginning of a minute a load that spans it begins.
+/// Seconds before the start of a minute at which a load that spans it begins.
 const EARLIER: u64 = 2;
-/// How long clients make what their attacks are about.
+/// Time limit for creating the prey of all clients.
 const PREPARATION: Duration = Duration::from_secs(10);
-/// Files of a stopped service.
+/// State files, copied while the service is stopped.
 const FILES: [&str; 2] = ["allot.db", "machines.json"];
 
 #[derive(Debug)]
@@ -68,7 +70,7 @@ struct Options {
     attacking: Attacking,
 }
 
-/// What all attackers run on.
+/// Runtime and HTTP client that all attackers share.
 #[derive(Debug)]
 struct Attacking {
     runtime: Runtime,
@@ -151,13 +153,13 @@ impl Options {
     }
 }
 
-/// A service that is stopped, which each attack starts again as it was.
+/// The state of a stopped service. Each attack starts a copy.
 struct Fleet {
     directory: TempDir,
     ours: Executable,
     hosts: usize,
     one_project: bool,
-    /// The value of `--auth`.
+    /// Value of `--auth`.
     auth: String,
     document: Value,
     asset: String,
@@ -257,7 +259,7 @@ impl Fleet {
         let began = Instant::now();
         for client in (1..CLIENTS).take_while(|_| began.elapsed() < PREPARATION) {
             let mut client = Client::new(target, client);
-            // On a small fleet there is not enough of some things for all clients.
+            // A small fleet doesn't have enough prey for all clients.
             if runtime.block_on(client.prepare(&plan)).is_ok() {
                 clients.extend(client.at_once(attack.at_once));
             }
@@ -280,14 +282,14 @@ impl Fleet {
     }
 }
 
-/// Waits until shortly before the beginning of a minute.
+/// Waits until [`EARLIER`] seconds before the start of a minute, and returns that minute.
 fn before_minute() -> Result<Minute> {
     let left = u64::try_from(Minute::seconds_left())?;
     sleep(Duration::from_secs(if left > EARLIER { left - EARLIER } else { left + 60 - EARLIER }));
     Ok(Minute::now().plus(1))
 }
 
-/// Fails if the document has an operation without an attack, or an attack is none of its operations.
+/// Fails unless the OpenAPI document and the table have the same operations.
 fn ensure_all_are_attacked(document: &Value) -> Result<()> {
     let paths = document["paths"].as_object().context("the document has no paths")?;
     let of_path = |(path, item): (&String, &Value)| -> Vec<String> {
@@ -302,7 +304,7 @@ fn ensure_all_are_attacked(document: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The name of a file of the console, if the program has it.
+/// Name of one of the console's assets; `None` if the program was built without the console.
 fn asset(server: &Server) -> Result<Option<String>> {
     let request = http::client(LIMIT)?.get(server.url()).header("accept", "text/html");
     let page = server.caller().wait(async { request.send().await?.text().await })?;

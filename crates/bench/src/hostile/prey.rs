@@ -1,11 +1,11 @@
-//! Things that attacks are about, and how clients make them.
+//! Prey: the objects (leases, hosts, tokens, ...) that attacks act on, and the requests that create them.
 
 use serde_json::Value;
 
 use super::attackers::Who;
 use super::bodies;
 
-/// Where an answer has the name of the thing.
+/// Location of the name in the response: a JSON pointer, or a header.
 #[derive(Clone, Copy, Debug)]
 pub enum Found {
     Body(&'static str),
@@ -14,7 +14,7 @@ pub enum Found {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Prey {
-    /// The variable that stands for it in paths, headers and bodies.
+    /// Variable that stands for the name in paths, headers and bodies.
     pub name: &'static str,
     pub who: Who,
     pub request: &'static str,
@@ -32,7 +32,7 @@ const fn prey(
     Prey { name, who, request, body: Some(body), found: Found::Body(at) }
 }
 
-/// In the order in which they are made: later ones may use earlier ones.
+/// In order of creation: the requests of later entries can use the variables of earlier ones.
 pub const PREY: [Prey; 12] = [
     prey("lease_id", Who::Member, "POST /v1/leases", bodies::large_lease, "/lease/id"),
     prey("series_id", Who::Member, "POST /v1/leases", bodies::long_series, "/lease/series_id"),

@@ -1,4 +1,4 @@
-//! Figures of attacks, and those that exceed what is wanted.
+//! Measurements of an attack and their limits.
 
 use std::time::Duration;
 
@@ -8,37 +8,37 @@ use super::client::Answers;
 use super::cost::PerRequest;
 use super::load::{Others, Waits};
 
-/// How long others may wait, and how late a start may be.
+/// Maximum latency of the other users, and maximum delay of a lease's start.
 pub const WAIT: Duration = Duration::from_millis(500);
-/// Figures in the table, and waits among them.
+/// Number of columns in the table, and how many of these are latencies.
 const IN_TABLE: usize = 8;
 const USUAL: usize = 5;
-/// Growth of memory, in bytes.
+/// Maximum growth of memory, in bytes.
 const MEMORY: f64 = 200e6;
-/// Bytes that a request may keep and write: for each lease, for each host, instance or address that it allocates, and for
-/// each byte of its body.
+/// Limits of the bytes that a request stores and writes: per lease, per allocated host, instance or address, and per
+/// byte of its body.
 const KEPT: [f64; 3] = [16.0 * 1024.0, 1024.0, 4.0];
 const WRITTEN: [f64; 3] = [64.0 * 1024.0, 8.0 * 1024.0, 4.0];
 
-/// What came of an attack.
+/// Measurements of one attack.
 #[derive(Debug, Default)]
 pub struct Row {
     pub fleet: String,
     pub name: String,
-    /// Why the service accepted no input, if it did not.
+    /// Reason why no input was accepted, or why the cost could not be measured.
     pub refusal: Option<String>,
-    /// The share of the largest lists that it accepted.
+    /// Fraction of the maximum list length that the service accepted.
     pub scale: f64,
     pub others: Others,
     pub answers: Answers,
     /// Growth of resident memory, in bytes.
     pub memory: f64,
-    /// None of requests that change nothing.
+    /// `None` for requests that change nothing.
     pub cost: Option<PerRequest>,
     pub allocations: f64,
 }
 
-/// A figure, how it is shown, and the limit that it exceeds.
+/// A measurement: its name, its text in the table, its JSON value and, if it exceeds its limit, a description.
 struct Figure {
     name: &'static str,
     shown: String,
@@ -82,7 +82,7 @@ impl Row {
         format!("{name:<36}{figures}").trim_end().to_owned()
     }
 
-    /// What exceeds the limits, one line each.
+    /// Describes the measurements that exceed their limits, one per line.
     pub fn exceeded(&self) -> Vec<String> {
         let figures = self.figures().into_iter();
         let figures = figures.filter_map(|figure| Some(format!("{}: {}", figure.name, figure.exceeds?)));
@@ -150,7 +150,7 @@ impl Row {
         figures
     }
 
-    /// A request that concerns no lease may cost as much as one.
+    /// A request without leases has the budget of one lease.
     fn allowed(&self, cost: &PerRequest, [lease, allocation, body]: [f64; 3]) -> f64 {
         let leases = cost.bytes.leases.max(1.0);
         leases * (lease + allocation * self.allocations) + body * cost.body

@@ -1,4 +1,4 @@
-//! The users of the service that is attacked. A token's text is its user's name.
+//! Users of the service under test. Each user's token is the user's name.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,16 +10,16 @@ use chores::run::Executable;
 
 use super::attackers::Who;
 
-/// Clients that attack at once, each another user.
+/// Number of attacking clients, each a different user.
 pub const CLIENTS: usize = 16;
-/// Projects of these users, unless they share one.
+/// Number of projects of these users, unless they share one.
 const PROJECTS: usize = 4;
-/// Users who wait meanwhile, each in a project of its own.
+/// The other users, whose latency is measured. Each has its own project.
 pub const OTHERS: [&str; 6] = ["filler", "creator", "viewer", "planner", "starter", "asker"];
 /// Password of all users.
 pub const PASSWORD: &str = "password";
 
-/// The user that is this client.
+/// Name of the user of this client; `None` without credentials.
 pub fn user(who: Who, client: usize) -> Option<String> {
     let name = match who {
         Who::Member => "member",
@@ -34,7 +34,7 @@ pub fn project(client: usize, one_project: bool) -> String {
     format!("project{}", if one_project { 0 } else { client % PROJECTS })
 }
 
-/// Writes the files of tokens and users; the value of `--auth`.
+/// Writes the files of tokens and users, and returns the value of `--auth` for them.
 pub fn write(ours: &Executable, directory: &Path, one_project: bool) -> Result<String> {
     let mut tokens = String::new();
     let mut users = String::new();
