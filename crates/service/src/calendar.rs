@@ -195,7 +195,7 @@ impl<'a> CalendarView<'a> {
         }
     }
 
-    /// Whether a host has the property and it isn't hidden: to those who may not see it, it is like one that no host has.
+    /// Whether a host has the property and it isn't hidden. A hidden property must look like one that no host has.
     pub fn is_shown(self, property: &str) -> bool {
         let has = |host: &Host| host.property(property).is_some();
         !self.is_hidden(property) && self.service.state().inventory.hosts().any(has)

@@ -22,16 +22,16 @@ tokio::task_local! {
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Shared>);
 
-/// What is known of a request before it is served.
+/// Properties of a request that are known before it is served.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Whose it is, and who pays.
+    /// The user who sent it, and the project that is charged.
     pub owner: Owner,
-    /// Its kind, of which the usual cost is remembered: method and route.
+    /// Method and route. The usual cost is remembered for each operation.
     pub operation: Arc<str>,
-    /// Bytes of its body.
+    /// Size of the body in bytes.
     pub body: u64,
-    /// Whether its user acts for many others, and may have more.
+    /// Whether the user acts for many others and has higher limits.
     pub privileged: bool,
 }
 
@@ -46,7 +46,7 @@ struct Shared {
 struct Progress {
     /// Something is being committed, or was.
     committed: bool,
-    /// What the request writes costs at least, in units of work, as far as that is known before it is served.
+    /// Minimum cost of writing the changes, in units of work; 0 while it isn't known.
     expected: u64,
     /// What is being decided.
     running: Vec<Arc<Budget>>,
@@ -57,7 +57,7 @@ struct Progress {
 pub(crate) struct Gone;
 
 impl Client {
-    /// The client that sends that request.
+    /// A client that waits for the response to `request`.
     pub fn new(request: Request) -> Self {
         let shared = Shared { request, gone: watch::Sender::new(false), progress: Mutex::default() };
         Self(Arc::new(shared))
@@ -90,28 +90,27 @@ impl Client {
         &self.0.request.owner
     }
 
-    /// The same as fair queuing knows it.
+    /// The client as fair queuing identifies it.
     pub(crate) fn who(&self) -> Who {
         let Request { owner, operation, .. } = &self.0.request;
         Who::Client(Some((owner.clone(), Arc::clone(operation))))
     }
 
-    /// Whether the user acts for many others, and may have more.
     pub(crate) fn is_privileged(&self) -> bool {
         self.0.request.privileged
     }
 
-    /// Says what it costs at least, in units of work, to write what the request asks for.
+    /// Sets the minimum cost of writing the changes, in units of work.
     pub(crate) fn expects(&self, work: u64) {
         self.progress().expected = work;
     }
 
-    /// What a place of that kind costs the request at least, in units of work, as far as that is known.
+    /// Known minimum cost of the request in a place of this kind, in units of work.
     pub(crate) fn expected(&self, kind: Kind) -> u64 {
         let body = cost::of_body(self.0.request.body);
         match kind {
             Kind::Write => self.progress().expected.max(body),
-            // What is written is no part of what is decided or read.
+            // Decisions and reads don't write the changes.
             Kind::Read | Kind::Store => body,
         }
     }

@@ -1,12 +1,11 @@
-//! One unit for everything that requests cost: 100,000 units are about a millisecond of one processor, which is what
-//! [`leases::work::Budget`] counts decisions in.
+//! Unit of cost for all work of requests. 100,000 units are about one millisecond of one processor.
+//! [`leases::work::Budget`] counts decisions in the same unit.
 //!
-//! Fair queuing compares clients by the sum of these, so a cost that is missing here is free. What a commit costs is
-//! said in `writing`, in the same unit.
+//! Fair queuing compares the sums of these costs, so work without a cost is free. `writing` has the cost of a commit.
 
 use std::time::Duration;
 
-/// Flat price of a request and of each place that it takes: even cheap requests keep others waiting.
+/// Flat cost of a request, and of each place it takes. Even cheap requests delay others.
 pub const FLAT: u64 = 1000;
 
 const PER_MICROSECOND: u64 = 100;
@@ -14,20 +13,20 @@ const PER_MICROSECOND: u64 = 100;
 const BYTE_OF_BODY: u64 = 1;
 /// Serializing, compressing and sending a byte of an answer takes about 10 ns.
 const BYTE_OF_ANSWER: u64 = 1;
-/// A row that is read, decoded and held.
+/// Cost of reading, decoding and holding one row.
 const ROW_READ: u64 = 500;
 
-/// Cost of so many bytes of a body that a client sends.
+/// Cost of receiving a request body.
 pub fn of_body(bytes: u64) -> u64 {
     bytes.saturating_mul(BYTE_OF_BODY)
 }
 
-/// Cost of so many bytes of an answer, before compression.
+/// Cost of sending a response. `bytes` is its size before compression.
 pub fn of_answer(bytes: u64) -> u64 {
     bytes.saturating_mul(BYTE_OF_ANSWER)
 }
 
-/// Cost of a read of the store. In simulated time only the rows count.
+/// Cost of a read of the store, by time or by rows, whichever is more. In simulated time, only the rows count.
 pub(crate) fn of_read(took: Duration, rows: usize) -> u64 {
     let time = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).saturating_mul(PER_MICROSECOND);
     time.max(ROW_READ.saturating_mul(rows as u64))

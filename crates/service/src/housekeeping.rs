@@ -35,16 +35,16 @@ use crate::transact::Transaction;
 use crate::types::{Caller, NewMaintenance, NotFound, PlannedMaintenance, ServiceError};
 use crate::writing::audit;
 
-/// When maintenance of each host could be, as of an instant, and what is booked already.
+/// The instant of the plan, the times found for the hosts, and the maintenance that is booked already.
 type Planned = (Timestamp, Vec<PlannedMaintenance>, Booked);
-/// Maintenance that is booked and has not begun, by host.
+/// Booked maintenance that has not started, by host.
 type Booked = BTreeMap<HostId, (LeaseId, Window)>;
 
-/// What names of leases for maintenance begin with.
+/// Prefix of the names of maintenance leases.
 const NAMED: &str = "maintenance of ";
-/// Most hosts whose maintenance is booked in one transaction.
+/// Maximum number of hosts whose maintenance is booked in one transaction.
 const HOSTS_AT_ONCE: usize = 1000;
-/// How many times the usual number of leases users may have who act for many others.
+/// Factor for the default lease limit of privileged users.
 const PRIVILEGE: u64 = 10;
 
 /// Maintenance of hosts: its own leases, and other hosts for those that have them.
@@ -66,9 +66,11 @@ impl<'a> Maintenance<'a> {
             .await
     }
 
-    /// Books maintenance of all these hosts, each at its own time, as leases of the project that is for that; or of none,
-    /// unless others take the time that is left while parts of many hosts are committed. A host that has such a lease of
-    /// the same user within the same time keeps it, so that a request that was broken off can be repeated.
+    /// Books maintenance of all these hosts, each at its own time, as leases of the maintenance project.
+    ///
+    /// Either all hosts are booked or none, with one exception: many hosts are committed in parts, and a later part
+    /// fails if other leases take the remaining time in between. A host that already has such a lease keeps it, if it
+    /// has the same user, the same length and lies in the same period. So an interrupted request can be repeated.
     pub async fn book(
         self,
         caller: &Caller,
@@ -245,7 +247,7 @@ impl Decider {
         self.check_stack(state, &lease.owner.project, before, &lease.window, given)
     }
 
-    /// What the leases of a project may take. The usual number of leases depends on who asks.
+    /// Lease quota of a project. The default limit depends on whether the current client is privileged.
     fn lease_quota(&self) -> LeaseQuota {
         let quota = self.settings.rules.enforcement.quota;
         let privileged = Client::current().is_some_and(|client| client.is_privileged());
@@ -293,7 +295,7 @@ fn pools_of<'a>(state: &State, given: impl Iterator<Item = &'a Allocation>) -> B
     hosts.filter_map(|id| state.inventory.host(id)).map(|host| host.pool).collect()
 }
 
-/// That there is a time for each of the hosts.
+/// Fails if one of the hosts has no time for maintenance.
 fn check_times(planned: &[PlannedMaintenance]) -> Result<(), ServiceError> {
     let without = planned.iter().filter(|one| one.window.is_none());
     let without: Vec<&str> = without.map(|one| one.host.host.name.as_str()).collect();
@@ -304,7 +306,7 @@ fn check_times(planned: &[PlannedMaintenance]) -> Result<(), ServiceError> {
     Err(ServiceError::Conflict(text))
 }
 
-/// Maintenance that the user has booked within that time and that has not begun, by host.
+/// Pending maintenance that this user has already booked with the same length and in the same period, by host.
 fn present(state: &State, owner: &Owner, wish: &MaintenanceWish) -> Booked {
     let leases = state.leases.of_project(&owner.project).map(|record| &record.lease);
     let alike = leases.filter(|lease| {

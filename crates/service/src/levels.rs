@@ -1,23 +1,23 @@
-//! Levels of fair queuing: what each project, or each user of a project, has used.
+//! Levels of fair queuing: accumulated costs of the projects, or of the users of one project.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::cost;
 
-/// How far below the request that was let in last a client begins: the work of ten ordinary requests among 1,000 hosts.
-/// A decision that costs more has used it up before its commit waits for the write lock.
+/// Distance of a newcomer's level below the last admitted request: the work of ten ordinary requests with 1,000 hosts.
+/// A more expensive decision uses it up before its commit waits for the write lock.
 pub(crate) const LEAD: u64 = 1_000_000;
-/// From so many levels on, those are forgotten that do not matter any more.
+/// Number of levels from which irrelevant ones are dropped.
 pub(crate) const MANY_LEVELS: usize = 1024;
 
-/// Units of work by client. A client without a level, or with a lower one, is at the floor.
+/// Units of work by client. A client that isn't listed, or is listed below the floor, is at the floor.
 #[derive(Debug)]
 pub(crate) struct Levels<K> {
     by_key: HashMap<K, u64>,
-    /// The highest level of a request that was let in.
+    /// Highest level of an admitted request.
     reached: u64,
-    /// When so many levels are known, it is time to forget some.
+    /// Number of levels at which [`Self::forget`] drops some.
     most: usize,
 }
 
@@ -28,7 +28,7 @@ impl<K> Default for Levels<K> {
 }
 
 impl<K: Clone + Eq + Hash> Levels<K> {
-    /// The lowest possible level.
+    /// Lowest level that a client can have.
     pub fn floor(&self) -> u64 {
         self.reached.saturating_sub(LEAD)
     }
@@ -41,7 +41,7 @@ impl<K: Clone + Eq + Hash> Levels<K> {
         self.by_key.contains_key(key)
     }
 
-    /// Charges the flat price of a place, and has newcomers begin where this client was.
+    /// Charges the flat cost of a place, and raises the floor if this client's level is the highest so far.
     pub fn let_in(&mut self, key: &K) {
         self.reached = self.reached.max(self.of(key));
         self.charge(key, cost::FLAT);
@@ -52,7 +52,7 @@ impl<K: Clone + Eq + Hash> Levels<K> {
         self.by_key.insert(key.clone(), level);
     }
 
-    /// Forgets levels that do not matter, if there are many. Says whether it did.
+    /// Drops all levels that aren't above the floor, if there are many levels. Returns whether it did.
     pub fn forget(&mut self) -> bool {
         if self.by_key.len() < self.most {
             return false;

@@ -1,27 +1,29 @@
-//! Payloads of notifications, which are bounded whatever a lease holds.
+//! Payloads of notifications. Their size is bounded, however large the lease is.
 //!
-//! Ordinary payloads are written in full. Long text is replaced by a reference with which a listener recognizes the text
-//! in an answer of the API, and long lists are cut: `hosts` has the first hosts then, and `hosts_count` the number of all.
+//! Ordinary payloads are complete. A long text is replaced by a reference, by which a listener can recognize the text
+//! in an API response. A long list is truncated: `hosts` then has the first hosts, and `hosts_count` the number of all
+//! hosts.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// Maximum size of a payload, bytes.
+/// Maximum size of a payload in bytes.
 pub(crate) const LARGEST: usize = 12 * 1024;
 
-/// No object of the API has as many fields; more are what a client has made up, such as extra specs.
+/// Maximum number of fields of an object. Objects of the API have fewer; larger ones are made by clients, such as extra
+/// specs.
 const FIELDS: usize = 32;
 
-/// What is written in full.
+/// Limits up to which values are written in full.
 #[derive(Clone, Copy)]
 struct Detail {
-    /// Maximum length of a text, bytes.
+    /// Maximum length of a text in bytes.
     text: usize,
     /// Maximum number of entries of a list.
     entries: usize,
 }
 
-/// The first that leads to a payload that is not too large is used.
+/// Tried in this order until the payload is small enough.
 const DETAILS: [Detail; 5] = [
     Detail { text: 256, entries: 100 },
     Detail { text: 256, entries: 30 },
@@ -30,7 +32,7 @@ const DETAILS: [Detail; 5] = [
     Detail { text: 64, entries: 0 },
 ];
 
-/// Writes a payload. `path` is where the API shows what it is about.
+/// Serializes a payload. `path` is the API path of the object that it describes.
 pub(crate) fn write(value: &Value, path: &str) -> String {
     for detail in DETAILS {
         let text = shortened(value, detail, path).to_string();
@@ -70,7 +72,7 @@ fn shortened(value: &Value, detail: Detail, path: &str) -> Value {
     }
 }
 
-/// The text, or what stands for it if it is too long.
+/// The text, or a reference if it is too long.
 fn reference(text: &str, detail: Detail, path: &str) -> String {
     if text.len() <= detail.text {
         return text.to_owned();

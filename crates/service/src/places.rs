@@ -1,19 +1,19 @@
-//! The order in which requests get the write lock, and places to decide or to read the store without it.
+//! Scheduling of requests: the write lock, and places for decisions and for reads of the store that don't need it.
 //!
-//! The loop goes before all clients, since it starts and ends leases. Clients share the rest by fair queuing: each project
-//! has a level, which rises by the [cost](crate::cost) of its requests, and the project that would have the lowest level
-//! once it was served goes first (weighted fair queuing: Demers, Keshav and Shenker, 1989). Within a project its users
-//! share in the same way, so a project with many users gets no more than one with a single user. All kinds of places count
-//! towards the same levels. The cost of a request is known only after it was served. Until then it is what requests of this
-//! kind usually cost the project, or what is known of this one, if that is more.
+//! The execution loop goes before all clients, since it starts and ends leases. Clients share the rest by weighted fair
+//! queuing (Demers, Keshav and Shenker, 1989). Each project has a level, which rises by the [cost](crate::cost) of its
+//! requests. The project that would have the lowest level after its request goes first. The users of a project share in
+//! the same way, so a project with many users gets no more than a project with one. All kinds of places count towards
+//! the same levels. The cost of a request is known only after it was served. Until then, it is estimated: by the usual
+//! cost of such requests in the project, or by the known minimum cost of this one, if that is higher.
 //!
-//! A project that arrives, or comes back, begins at the highest level that was let in (start-time fair queuing: Goyal, Vin
-//! and Cheng, 1996), less a small [lead](crate::levels::LEAD). So a project saves up no more than the lead, and doesn't
-//! pay for work that was done while no other one waited. Without the lead, a client with cheap requests would wait for one
-//! request of each project that is at the same level and of which nothing is known.
+//! A new or returning project starts at the highest level that was admitted (start-time fair queuing: Goyal, Vin and
+//! Cheng, 1996), less a small [lead](crate::levels::LEAD). So an idle project saves up no more than the lead, and a
+//! project doesn't pay for work that it did while no other project was waiting. Without the lead, a client with cheap
+//! requests would wait for one request of each project at the same level whose cost isn't known yet.
 //!
-//! Requests of one user go in the order in which they came. A request that stops waiting leaves nothing behind. How many
-//! requests a client may have under way is limited by the server.
+//! Requests of one user are served in order of arrival. A canceled request leaves nothing in the queue. The server
+//! limits how many requests a client can have under way.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ use tokio::sync::oneshot;
 
 use crate::levels::Levels;
 
-/// Reads of the store at once. Each has a thread and a connection of its own, and two leave others a processor on small
-/// machines.
+/// Maximum number of concurrent reads of the store. Each uses a thread and a connection. With two, small machines still
+/// have a processor for other work.
 const STORE_READS: usize = 2;
 
 /// What is waited for.
@@ -32,13 +32,13 @@ const STORE_READS: usize = 2;
 pub(crate) enum Kind {
     /// The write lock: there is one.
     Write,
-    /// To decide or read much in memory without changing anything.
+    /// A place for a long decision, or a long read in memory, that changes nothing.
     Read,
-    /// To read the store. It never keeps decisions waiting.
+    /// A place for reading the store. It never delays decisions.
     Store,
 }
 
-/// Kind of request, of which the usual cost is remembered: method and route.
+/// Method and route of a request. The usual cost is remembered for each operation.
 pub(crate) type Operation = Arc<str>;
 
 /// Who waits.
@@ -46,7 +46,7 @@ pub(crate) type Operation = Arc<str>;
 pub(crate) enum Who {
     /// The loop, or the service itself.
     Loop,
-    /// A client with its kind of request, as far as it is known.
+    /// A client and its operation; `None` if they aren't known.
     Client(Option<(Owner, Operation)>),
 }
 
@@ -62,7 +62,7 @@ struct Queues {
     read: Queue,
     store: Queue,
     projects: Levels<ProjectId>,
-    /// More about the projects that have a level.
+    /// Users and usual costs of the projects that have a level.
     within: HashMap<ProjectId, Within>,
     /// The number of the next who comes.
     next: u64,
@@ -71,8 +71,8 @@ struct Queues {
 #[derive(Debug, Default)]
 struct Within {
     users: Levels<UserId>,
-    /// What a decision, a commit or a read costs by kind of request: the last one, or half of what was said before,
-    /// whichever is more. So cheap requests do not hide that costly ones come between them.
+    /// Estimated cost of a decision, commit or read by operation: the cost of the last one, or half of the previous
+    /// estimate if that is higher. So cheap requests don't hide the expensive ones between them.
     usual: HashMap<Operation, u64>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    /// One for who writes, and so many for those who decide.
+    /// Creates one place for writing, and `readers` places for decisions.
     pub fn new(readers: usize) -> Arc<Self> {
         let queue = |free| Queue { free, waiting: Vec::new() };
         let queues = Queues {
@@ -141,7 +141,7 @@ impl Places {
         }
     }
 
-    /// Charges a client for what it did in a place, and expects the same of its next request of that kind.
+    /// Charges a client for its work in a place, and updates the usual cost of the operation.
     pub fn charge(&self, who: &Who, cost: u64) {
         let mut queues = self.queues();
         if let Who::Client(Some((owner, operation))) = who {
@@ -151,12 +151,12 @@ impl Places {
         }
     }
 
-    /// Charges a client for what it costs beside places: bytes that are received and sent.
+    /// Charges a client for work outside of places: bytes received and sent.
     pub fn charge_beside(&self, owner: &Owner, cost: u64) {
         self.queues().charge(owner, cost);
     }
 
-    /// What a project has been charged, as long as nobody else is let in.
+    /// Level of a project. While no other client is admitted, it rises by the project's charges only.
     pub fn level(&self, project: &ProjectId) -> u64 {
         self.queues().projects.of(project)
     }
@@ -217,7 +217,7 @@ impl Queues {
         Some(next)
     }
 
-    /// The position of whoever is next.
+    /// Position in `waiting` of the request to serve next.
     fn next_of(&self, waiting: &[Waiting]) -> Option<usize> {
         let mut next: Option<((bool, u64, u64), usize)> = None;
         let mut offer = |rank, position| {
@@ -225,14 +225,14 @@ impl Queues {
                 next = Some((rank, position));
             }
         };
-        // Of each user only who came first: a costly request would wait for all cheaper ones of its own client
-        // otherwise, which do not get dearer by being served. They are in the order in which they came.
+        // Only the first request of each user is a candidate; `waiting` is in order of arrival. Otherwise an expensive
+        // request would wait for all cheaper ones of the same user, however late they arrive.
         let mut users = HashSet::new();
-        // Of each project the user who will have the lowest level there.
+        // For each project, the candidate whose user will have the lowest level.
         let mut of_projects: HashMap<&ProjectId, (u64, usize, u64)> = HashMap::new();
         for (position, Waiting { number, who, expected, .. }) in waiting.iter().enumerate() {
             match who {
-                // The loop before clients.
+                // The loop goes before clients.
                 Who::Loop => offer((false, 0, *number), position),
                 Who::Client(None) => offer((true, self.projects.floor(), *number), position),
                 Who::Client(Some((owner, operation))) if users.insert(owner) => {

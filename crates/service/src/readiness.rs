@@ -1,4 +1,4 @@
-//! Whether requests can be served, answered within a limit however long the store takes.
+//! Readiness of the service. A check is answered within a time limit, even if the store hangs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,19 +8,19 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// Time that a probe can take before the service counts as not ready.
+/// Maximum duration of a probe before the service counts as not ready.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Why requests cannot be served.
+/// Reason why the service can't serve requests.
 #[derive(Clone, Debug, Error)]
 pub enum NotReady {
     /// A table or a file is locked, or the store hangs.
     #[error("the store did not answer within {} s", LIMIT.as_secs())]
     NoAnswer,
-    /// It answered with an error, or nothing may be changed.
+    /// The store answered with an error, or rejects changes.
     #[error(transparent)]
     Store(Arc<StoreError>),
-    /// Nothing starts or ends.
+    /// The loop has stopped, so no leases start or end.
     #[error("the loop that carries plans out does not run")]
     LoopStopped,
     /// The probe panicked.
@@ -28,14 +28,14 @@ pub enum NotReady {
     Broken,
 }
 
-/// The probe that all callers share.
+/// The latest probe, shared by all callers.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness(Mutex<Option<Probe>>);
 
 #[derive(Clone, Debug)]
 struct Probe {
     limit: Instant,
-    /// `None` until it ends.
+    /// `None` until the probe ends.
     answer: watch::Receiver<Option<Result<(), NotReady>>>,
 }
 
@@ -46,8 +46,8 @@ impl Probe {
 }
 
 impl Readiness {
-    /// Result of the probe that runs, or of a new one, which checks what it is given. Callers share a probe; it outlives
-    /// them, and the next one starts only after it has ended.
+    /// Result of the running probe, or of a new one that runs `check`. Callers share a probe. It continues when they
+    /// leave, and the next one starts only after it has ended.
     pub(crate) async fn answer(
         &self,
         check: impl Future<Output = Result<(), NotReady>> + Send + 'static,

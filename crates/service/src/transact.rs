@@ -70,8 +70,8 @@ impl Service {
         Err(overtaken())
     }
 
-    /// Decides what may take more, as [`Self::decided`] does, and commits what `change` makes of it, unless that is more
-    /// than a transaction may write.
+    /// Like [`Self::transact`], for decisions that can take long ([`Self::decided`]). `change` turns the decision into a
+    /// transaction. Fails if the transaction exceeds the size limit for requests.
     pub(crate) async fn transact_decided<D, T>(
         &self,
         decide: impl Fn(&Budget) -> Result<D, ServiceError>,

@@ -15,9 +15,9 @@ use crate::types::{LeaseUsage, PreemptibleUsage, ServiceError};
 
 /// So many events are read at once.
 const EVENTS_AT_ONCE: u32 = 1000;
-/// So many periods are summed at once.
+/// Maximum number of periods in one query.
 const PERIODS_AT_ONCE: usize = 64;
-/// Most sums of an answer: more of them would be held in memory for long.
+/// Maximum number of sums in a response, which bounds its memory.
 const MOST_GROUPS: usize = 20_000;
 
 /// What projects and leases have used, and what is charged for it.
@@ -31,8 +31,8 @@ impl<'a> Usage<'a> {
         Self { service }
     }
 
-    /// Sums of usage, group by group. A long question is answered in parts, each of which waits for its turn, so what
-    /// changes meanwhile may be in later periods only.
+    /// Sums of usage by group. A long report is read in parts, and each part waits for a place of its own. Usage
+    /// recorded in between can therefore be missing from earlier periods and included in later ones.
     pub async fn sums(self, query: &Query) -> Result<BTreeMap<Group, Totals>, ServiceError> {
         let mut groups = BTreeMap::new();
         for (number, periods) in query.periods.chunks(PERIODS_AT_ONCE).enumerate() {

@@ -7,14 +7,14 @@ use leases::project::ProjectId;
 use store::NewNotification;
 use tokio::sync::watch;
 
-/// Who waits, by project. `None` waits for notifications of all projects.
+/// Waiting clients and listeners by project. `None` is the key of those that wait for notifications of all projects.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(Mutex<Projects>);
 
 #[derive(Debug, Default)]
 struct Projects {
     by_project: BTreeMap<Option<ProjectId>, watch::Sender<()>>,
-    /// The last notification that was examined after a commit of another service.
+    /// Number of the last notification that was examined after a commit of another service.
     examined: u64,
 }
 
@@ -23,7 +23,8 @@ impl Waiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last notification that was examined after a commit of another service. `None` if nobody waits.
+    /// Number of the last notification that was examined after a commit of another service. `None` without waiting
+    /// clients.
     pub fn examined(&self) -> Option<u64> {
         let projects = self.projects();
         projects.by_project.values().any(|news| !news.is_closed()).then_some(projects.examined)
@@ -39,7 +40,7 @@ impl Waiting {
         projects.by_project.entry(project.cloned()).or_default().subscribe()
     }
 
-    /// Wakes those that can see one of these notifications.
+    /// Wakes the clients and listeners that can see one of these notifications.
     pub fn wake<'n>(&self, notifications: impl IntoIterator<Item = &'n NewNotification>) {
         let projects = self.projects();
         let mut any = false;

@@ -1,4 +1,4 @@
-//! Tests of the order.
+//! Tests of the scheduling order.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use crate::levels::LEAD;
 
 type Wait = Pin<Box<dyn Future<Output = Place>>>;
 
-/// A user of a project of the same name.
+/// A user in a project of the same name.
 fn user(name: &str) -> Who {
     member(name, name)
 }
@@ -47,7 +47,7 @@ fn taken(places: &Arc<Places>, kind: Kind) -> Place {
     poll(&mut (Box::pin(async move { places.enter(kind, Who::Loop, 0).await }) as Wait)).expect("it is free")
 }
 
-/// The order in which they get the place, by position.
+/// Order in which the requests get the place, as positions in `waiting`.
 fn order(first: Place, mut waiting: Vec<Wait>) -> Vec<usize> {
     let (mut place, mut order) = (Some(first), Vec::new());
     let mut served = vec![false; waiting.len()];
@@ -92,10 +92,10 @@ fn clients_that_have_used_the_same_take_turns() {
     assert_eq!(order(held, waiting), [0, 3, 1, 4, 2]);
 }
 
-/// How many requests that cost nothing but their place a client has in advance.
+/// Number of requests at flat cost that the lead pays for.
 const LED: usize = (LEAD / FLAT) as usize;
 
-/// Or else who makes many leases on a quiet day would be kept out by whoever comes after.
+/// Otherwise, newcomers would lock out a client that made many leases on a quiet day.
 #[test]
 fn who_was_alone_does_not_pay_for_what_they_used_then() {
     let places = Places::new(1);
@@ -107,7 +107,7 @@ fn who_was_alone_does_not_pay_for_what_they_used_then() {
     let mut waiting = vec![wait(&places, Kind::Write, user("early"))];
     waiting.extend((0..LED + 100).map(|_| wait(&places, Kind::Write, user("late"))));
     let order = order(held, waiting);
-    // The lead, and as much as the last request of the one and its next one has the other now, and no more.
+    // `late` may use its lead, plus what the last and the next request of `early` cost.
     let turn = order.iter().position(|who| *who == 0).expect("they had it");
     assert!((LED + 20..=LED + 22).contains(&turn), "{turn}");
 }
@@ -129,13 +129,13 @@ fn who_was_away_has_saved_nothing_but_the_lead() {
 fn who_asks_for_little_waits_for_one_of_many_costly_requests() {
     let places = Places::new(1);
     let costly = |number: usize| user(&format!("costly {number}"));
-    // What they ask for is known: each has had one request.
+    // One earlier request of each makes their usual cost known.
     (0..8).for_each(|number| places.charge(&costly(number), 1_000_000));
     let held = taken(&places, Kind::Write);
     let mut waiting: Vec<Wait> = (0..8).map(|number| wait(&places, Kind::Write, costly(number))).collect();
     let mut place = Some(held);
     for round in 0..100 {
-        // The first of them is let in, and writes much.
+        // The first one is admitted and writes a lot.
         drop(place.take());
         let mut first = waiting.remove(0);
         place = Some(poll(&mut first).expect("it has the lowest level and came first"));
@@ -148,8 +148,8 @@ fn who_asks_for_little_waits_for_one_of_many_costly_requests() {
     }
 }
 
-/// The position of a client that is here all the time and asks for little, when eight come back who ask for this, one
-/// after the other.
+/// Position in which a client with cheap requests is served, when eight other clients return at the same time. `asked`
+/// are the costs of each one's earlier requests, in order.
 fn turn_of_little(asked: &[u64]) -> usize {
     let places = Places::new(1);
     let costly = |number: usize| user(&format!("costly {number}"));
@@ -158,7 +158,7 @@ fn turn_of_little(asked: &[u64]) -> usize {
             places.charge(&costly(number), *work);
         }
     }
-    // Meanwhile all have come down to the floor.
+    // This lowers the level of the eight to the floor.
     for _ in 0..10_000 {
         places.queues().let_in(&user("little"));
         places.charge(&user("little"), LEAD / 10);
@@ -196,7 +196,7 @@ fn requests_of_one_client_go_in_the_order_in_which_they_came_whatever_they_ask_f
     let mut place = Some(taken(&places, Kind::Write));
     let mut cheap: VecDeque<Wait> = (0..3).map(|_| wait(&places, Kind::Write, user("a"))).collect();
     let mut costly = wait_with(&places, Kind::Write, user("a"), 2000);
-    // As of clients that ask again at once, there is always a cheap one.
+    // A new cheap request arrives whenever one was served, so one is always waiting.
     for _ in 0..3 {
         drop(place.take());
         place = Some(poll(&mut cheap.pop_front().expect("one waits")).expect("it came first"));
@@ -299,7 +299,7 @@ fn a_request_is_expected_to_cost_what_others_of_its_kind_cost_its_project() {
         places.charge(&asks(project, "a", costly), LEAD);
     }
     let held = taken(&places, Kind::Write);
-    // The same level, and another user, of whom nothing is known.
+    // Both projects have the same level, and this user has sent nothing before.
     let waiting = [("p", costly), ("q", cheap)];
     let waiting = waiting.map(|(project, kind)| wait(&places, Kind::Write, asks(project, "b", kind))).into();
     assert_eq!(order(held, waiting), [1, 0]);
