@@ -137,7 +137,7 @@ impl Enforcement {
         })
     }
 
-    /// Whether the project may have that lease by that quota, or have it changed, beside its `others` that are not over
+    /// Checks a new or changed lease against `quota`. `others` are the project's other leases that have not ended
     /// ([`LeaseQuota::check`]).
     pub fn check_quota<'l>(
         &self,

@@ -1,5 +1,5 @@
-//! Text that clients or other services wrote, where a person reads it: how much of it an error or the log quotes, which
-//! characters of it are never printed as they are, and how they are written instead.
+//! Quoting of text from clients and other services in errors and log lines: its maximum length, the characters that are
+//! never printed, and their replacements.
 
 use std::fmt::{self, Write};
 
@@ -19,16 +19,16 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Follows a name of a property that its author may not see ([`crate::unseen`]). Clients can't send it: control characters
-/// are refused.
+/// Follows the name of a property that the author of the request can't see ([`crate::unseen`]). Clients can't send it,
+/// because control characters are rejected.
 pub(crate) const MARK: char = '\u{1}';
 
-/// A text as its author wrote it: without marks.
+/// The text as its author wrote it, without marks.
 pub fn as_written(text: &str) -> String {
     text.replace(MARK, "")
 }
 
-/// The text as an error or a log line quotes it.
+/// The text as quoted in an error or a log line.
 pub fn quoted(text: &str) -> String {
     Quoted(text).to_string()
 }

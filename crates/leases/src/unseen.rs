@@ -1,11 +1,12 @@
-//! Properties that the author of a request may not see: to the request they are properties that no host has.
+//! Hidden properties in requests. To a request whose author can't see a property, it must look like one that no host
+//! has.
 //!
-//! A request keeps such a name with a mark that no name of a property has, so whatever is decided about it later, after a
-//! restart as well, is decided as if the property didn't exist. Answers leave the mark out
+//! The request is stored with a mark after the name of the property. No real property has a mark in its name, so all
+//! later decisions treat the property as unknown, also after a restart. Responses omit the mark
 //! ([`as_written`](crate::text::as_written)).
 //!
-//! What a filter reads by a name of its own is the operator's and stays as it is: `hw:numa_nodes` and the like, the
-//! allocation ratios, the place that the hint `location` goes by.
+//! Names that a filter reads itself are the operator's and are not marked: `hw:numa_nodes` and the like, the allocation
+//! ratios, and the property behind the hint `location`.
 
 use crate::admission::{Changes, TermsChange};
 use crate::extra_specs::ExtraSpecs;
@@ -15,17 +16,17 @@ use crate::requirement::Requirement;
 use crate::terms::{ReservationTerms, Terms};
 use crate::text::MARK;
 
-/// Marks the properties that this says are hidden.
+/// Marks the properties for which the function returns `true`.
 pub struct Unseen<'h>(pub &'h dyn Fn(&str) -> bool);
 
 impl Unseen<'_> {
-    /// What is asked for.
+    /// Marks the hidden properties in the terms of a lease.
     pub fn mark_terms(&self, terms: &mut Terms) {
         self.mark_requirement(&mut terms.hints.query);
         terms.reservations.iter_mut().for_each(|reservation| self.mark_reservation(reservation));
     }
 
-    /// What a reservation asks for.
+    /// Marks the hidden properties in the terms of a reservation.
     pub fn mark_reservation(&self, reservation: &mut ReservationTerms) {
         match reservation {
             ReservationTerms::Hosts(terms) => {
@@ -45,7 +46,7 @@ impl Unseen<'_> {
         }
     }
 
-    /// What is to be different.
+    /// Marks the hidden properties in changes of a lease.
     pub fn mark_changes(&self, changes: &mut Changes) {
         for (_, change) in &mut changes.reservations {
             match change {
@@ -74,7 +75,7 @@ impl Unseen<'_> {
         }
     }
 
-    /// Extra specs.
+    /// Marks the hidden properties in extra specs.
     pub fn mark_specs(&self, specs: &mut ExtraSpecs) {
         if specs.capabilities().any(|name| self.0(name)) {
             *specs = specs.renamed(&|name| self.marked(name));
@@ -82,7 +83,7 @@ impl Unseen<'_> {
     }
 
     fn mark_requirement(&self, requirement: &mut Requirement) {
-        // Otherwise copies go on sharing it.
+        // An unmarked requirement stays shared with its copies.
         if requirement.names().into_iter().any(|name| self.0(name)) {
             *requirement = requirement.renamed(&|name| self.marked(name));
         }
