@@ -1,8 +1,7 @@
-//! How often a client may ask: a token bucket for each.
+//! Rate limits, as a token bucket for each client.
 //!
-//! A client is a user, whatever the project, once it is known who asks; before that, an address. What is counted of an
-//! address is only what failed, and logins, so that the users behind a proxy do not share a limit, and whoever guesses
-//! passwords has one.
+//! After authentication, a client is a user, whatever the project; before, it is an address. For an address, only
+//! failures and logins count. So users behind a proxy don't share a limit, but guessing passwords is limited.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,20 +18,21 @@ use crate::config::RateLimit;
 /// So many clients are remembered. One that is forgotten begins again, so those with the fullest buckets go first.
 const MOST_CLIENTS: usize = 50_000;
 
-/// How many times the usual rate users with the role `admin` or `service` may ask: they act for many.
+/// Factor for the default limits of users with the role `admin` or `service`, who act for many others.
 const PRIVILEGE: u32 = 10;
 
-/// The limits of all clients.
+/// Limits by kind of client; `None` is unlimited.
 #[derive(Debug)]
 pub(crate) struct Limiters {
     users: Option<Limiter<UserId>>,
-    /// Users with the role `admin` or `service`.
+    /// For users with the role `admin` or `service`.
     privileged: Option<Limiter<UserId>>,
     addresses: Option<Limiter<IpAddr>>,
 }
 
 impl Limiters {
-    /// Those that are set, or by default those of users, unless everybody is let in.
+    /// A configured rate applies to all clients. Without one, users have default limits and addresses are unlimited. If
+    /// `open` is set, authentication is off and users have no default limits either.
     pub fn new(limit: RateLimit, open: bool) -> Self {
         let set = || limit.per_second.map(|per_second| (per_second, limit.burst));
         let usual = (!open).then_some((RateLimit::USUAL, limit.burst));
@@ -44,18 +44,18 @@ impl Limiters {
         }
     }
 
-    /// Takes a token of a user, or says how long until there is one.
+    /// Takes a token of the user. Without one, returns the time until the next.
     pub fn take(&self, identity: &Identity) -> Result<(), Duration> {
         let limiter = if is_privileged(identity) { &self.privileged } else { &self.users };
         limiter.as_ref().map_or(Ok(()), |limiter| limiter.take(identity.user.clone()))
     }
 
-    /// The same of an address.
+    /// Takes a token of the address. Without one, returns the time until the next.
     pub fn take_of(&self, address: IpAddr) -> Result<(), Duration> {
         self.addresses.as_ref().map_or(Ok(()), |limiter| limiter.take(address))
     }
 
-    /// Says how long until the address has a token, if it has none.
+    /// Like [`Self::take_of`], but leaves the token.
     pub fn check(&self, address: IpAddr) -> Result<(), Duration> {
         self.addresses.as_ref().map_or(Ok(()), |limiter| limiter.check(address))
     }
@@ -116,7 +116,7 @@ impl Bucket {
 }
 
 impl<K: Clone + Eq + Hash> Limiter<K> {
-    /// Of so many requests per second and so many at once; none if it is none.
+    /// A limiter with tokens per second and a burst; `None` for a rate of 0, which is unlimited.
     fn new((per_second, burst): (u32, u32)) -> Option<Self> {
         (per_second > 0).then(|| Self::of(per_second.into(), burst.max(1).into()))
     }
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// How many requests of a user are served at once.
+    /// Number of requests that a user can send at once.
     fn at_once(limiters: &Limiters, role: &str) -> usize {
         let asks = |_: &usize| limiters.take(&identity(role, "p", role)).is_ok();
         (0..3000).take_while(asks).count()
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn users_have_a_limit_by_default_and_those_who_act_for_many_ten_times_that() {
         let limiters = Limiters::new(RateLimit::default(), false);
-        // A little more if the test is slow.
+        // A slow test gets a few more.
         assert!((100..1000).contains(&at_once(&limiters, "member")));
         for role in ["admin", "service"] {
             assert!(at_once(&limiters, role) >= 1000, "{role}");

@@ -56,7 +56,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>)
     let limits = app.inner.config.limits;
     let handle = Handle::new();
     let grace = limits.stop_time;
-    // Beside serving and not in a task of its own, whose panic nobody would notice.
+    // Runs beside the server. In a task of its own, a panic would go unnoticed.
     let stopping = stop_later(stop, app.clone(), handle.clone(), grace);
     let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?.map(|tls| {
         let certificates = app.inner.certificates.get_or_init(|| Certificates::new(&tls));

@@ -1,4 +1,4 @@
-//! Headers that tell browsers what they may do with an answer, whatever it is.
+//! Headers of all responses that restrict what browsers do with them.
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -13,15 +13,15 @@ use crate::public::{limited, public};
 /// What answers that are no page may do in a browser: nothing.
 const POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
 
-/// Personal answers are stored nowhere, so that nothing of them outlives a session.
+/// Personal responses are never stored, so they don't outlive a session.
 const PERSONAL: HeaderValue = HeaderValue::from_static("private, no-store");
 
-/// The request headers that say who asks, for caches that store an answer all the same.
+/// Request headers that identify the client, for caches that store a response all the same.
 const CREDENTIALS: HeaderValue =
     HeaderValue::from_static("Authorization, Cookie, X-Auth-Token, X-Project-Id, X-Allot-Console");
 
-/// Has browsers take an answer for what it says it is, run nothing in it, tell nobody else where a user was, and store
-/// it only if its address is public. A page that says itself what it may load keeps that.
+/// Adds headers by which browsers rely on the declared media type, run nothing in a response, send no referrer to other
+/// sites, and store only responses of public paths. A page that sets its own content security policy keeps it.
 pub(crate) async fn harden(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let personal = !public(path) || limited(path);

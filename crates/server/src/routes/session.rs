@@ -27,8 +27,9 @@ use crate::policy::{Rule, Target};
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 
-/// What a browser removes at the end of a session: whatever an earlier version let it cache. `"cookies"` would end sessions
-/// of other services on the host, and `"storage"` is everything that the origin keeps, of which the console removes its own.
+/// Data that a browser clears when a session ends: whatever an earlier version let it cache. `"cookies"` would end
+/// sessions of other services on the host. `"storage"` would delete all data of the origin; the console deletes its
+/// own.
 const KEPT: HeaderValue = HeaderValue::from_static("\"cache\"");
 
 /// What is sent to log in: one of three forms.
@@ -179,7 +180,7 @@ pub(crate) async fn end(
         let opened = sessions.open(&cookie).await;
         if let Some(opened) = opened.filter(|opened| opened.user == session.identity.user) {
             let sessions = Arc::clone(sessions);
-            // To its end even if the client goes away.
+            // Completes even if the client disconnects.
             let ended = tokio::spawn(async move { sessions.end(&opened).await }.in_current_span());
             ended.await.map_err(|_| ApiError::internal())??;
             tracing::info!("session ended");

@@ -134,7 +134,7 @@ pub async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     (site, names)
 }
 
-/// Makes something of everything, and says how these things are named in paths.
+/// Creates an object of each kind. Returns their names by the variable in paths.
 pub async fn furnish(site: &Site) -> BTreeMap<&'static str, String> {
     let post = async |path: &str, token: &str, body: Value| {
         site.send_as(token, Method::POST, path, Some(&body)).await.ok(201)

@@ -37,7 +37,7 @@ pub fn check(method: &str, path: &str, status: u16, body: &str) {
     }
 }
 
-/// Fails unless an answer below `/v1` is stored nowhere and depends on all that says who asks.
+/// Fails unless a response below `/v1` forbids storing it and varies by all headers that identify the client.
 #[track_caller]
 pub fn check_headers(path: &str, headers: &HeaderMap) {
     if path != "/v1" && !path.starts_with("/v1/") {

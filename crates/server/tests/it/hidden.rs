@@ -1,4 +1,4 @@
-//! Hidden properties: to members they are properties that no host has, wherever a request names properties.
+//! Hidden properties. To members, they look like properties that no host has, wherever a request names properties.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::site::{Answer, Site, hosts_lease};
 
-/// The name of a hidden property, and one that no host has.
+/// A hidden property, and a property that no host has.
 const HIDDEN: &str = "owner_secret";
 const ABSENT: &str = "owner_nobody";
 
@@ -49,7 +49,7 @@ fn hosts(min: u32, fields: &Value) -> Value {
     body
 }
 
-/// Bodies of leases that name the property, each in another way.
+/// Bodies of leases that name the property in different fields and expressions.
 fn bodies(name: &str) -> Vec<Value> {
     let mut bodies = Vec::new();
     for expression in expressions(name) {
@@ -93,12 +93,12 @@ fn bodies(name: &str) -> Vec<Value> {
     bodies
 }
 
-/// What a client can tell of an answer, with the names of the properties made one.
+/// The parts of a response that a client can distinguish, with the name of the property replaced by a common one.
 fn told(answer: &Answer) -> (u16, String) {
     let status = answer.status.as_u16();
     let json = answer.json();
     let text = if status < 300 && json.get("availability").is_none() {
-        // Which hosts it has is not in it, and identifiers differ.
+        // Leaves out the hosts and identifiers, which may differ.
         let reservations = &json["lease"]["reservations"];
         [
             "resource_properties",
@@ -193,7 +193,7 @@ async fn a_members_lease_goes_on_without_hidden_properties_and_shows_what_was_wr
         assert!(!shown.to_string().contains("\\u0001"), "{shown}");
         assert!(shown["lease"].to_string().matches(HIDDEN).count() >= 3, "{shown}");
     }
-    // As after a change, nothing is decided by what the property says.
+    // Deciding about a change ignores the property too.
     let later = json!({"end_date": "2030-01-03 12:00"});
     site.send_as("member", Method::PUT, &path, Some(&later)).await.ok(200);
 }

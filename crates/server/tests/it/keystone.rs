@@ -33,7 +33,7 @@ struct Inner {
     logins: usize,
     /// The status of everything, if it does not work.
     broken: Option<u16>,
-    /// What becomes of questions about some tokens.
+    /// Failures to simulate, by token.
     provoked: HashMap<String, Provoked>,
     /// The projects that there are, beside the service's own; none if nobody may know.
     projects: Option<Vec<&'static str>>,
@@ -42,14 +42,14 @@ struct Inner {
     most: usize,
 }
 
-/// What a token makes Keystone, or what is in front of it, do.
+/// Failure of Keystone, or of a proxy in front of it, that a token provokes.
 #[derive(Clone, Copy, Debug)]
 enum Provoked {
-    /// It answers with that status.
+    /// Responds with this status.
     Status(u16),
-    /// It closes the connection.
+    /// Closes the connection.
     Closes,
-    /// It doesn't answer.
+    /// Doesn't respond.
     Hangs,
 }
 
@@ -390,7 +390,7 @@ async fn an_outage_is_probed_with_the_services_own_token_only() {
     keystone.provoke("own", Provoked::Status(502));
     keystone.provoke("odd", Provoked::Status(400));
     assert_eq!(leases(&site, "odd").await.status, 503);
-    // The outage has begun: nothing that a client sends ends or prolongs it.
+    // The outage has begun. Requests of clients neither end nor prolong it.
     let asked = (keystone.asked("ann"), keystone.asked("odd"));
     for _ in 0..20 {
         assert_eq!(leases(&site, "ann").await.status, 200);

@@ -181,7 +181,7 @@ async fn a_user_asks_one_question_at_once_and_others_wait_their_turn() {
     assert_eq!(other.await.expect("no panic").ok(200), json!({"drain": {}}));
 }
 
-/// A site with 40 members, each of a project of their own: `m0`, `m1` and so on.
+/// A site with 40 members `m0`, `m1` and so on, each in its own project.
 async fn site_of_many(placement: PlacementConfig) -> std::sync::Arc<Site> {
     let entry = |name: String| json!({"sha256": server::hash_token(&name.as_str().into()), "user": name, "project": name, "roles": ["member"]});
     let tokens: Vec<_> = (0..40).map(|number| entry(format!("m{number}"))).collect();
@@ -235,7 +235,7 @@ async fn a_short_question_that_takes_long_makes_place_for_others_and_is_answered
         )
     };
     let slow: Vec<_> = (0..8).map(|number| ask(number, "slow")).collect();
-    // Until all places are taken.
+    // Lets the slow requests take all places.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }

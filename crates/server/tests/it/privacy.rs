@@ -1,5 +1,5 @@
-//! Answers below `/v1` are stored nowhere, and a request made for one user is not carried out as another. The headers
-//! themselves are checked for every answer of every test ([`crate::contract::check_headers`]).
+//! Responses below `/v1` are never stored, and a request made for one user is never carried out as another. The headers
+//! are checked in every response of every test ([`crate::contract::check_headers`]).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::authorisation::{endpoints, furnished};
 use crate::site::{Answer, Site, hosts_lease, request};
 
-/// The operations below `/v1`, with names filled in.
+/// Operations below `/v1`, with names of existing objects in their paths.
 async fn operations() -> (Site, Vec<(Method, String)>) {
     let (site, names) = furnished().await;
     let below = endpoints().into_iter().filter(|(_, path)| path.starts_with("/v1/"));
@@ -81,7 +81,7 @@ async fn a_request_for_another_user_or_project_is_refused_by_every_operation() {
         "The request was made for another user or project than the one signed in now; it had no effect";
     let before = site.send_as("admin", Method::GET, "/v1/leases", None).await.ok(200);
     for (method, path) in operations {
-        // A login is made by nobody yet.
+        // A login isn't made for a user yet.
         if (&method, path.as_str()) == (&Method::POST, "/v1/session") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! `/readyz` on a database file that another program locks.
+//! `/readyz` while another program locks the database file.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ async fn a_locked_file_is_told_until_it_is_released() {
     let site = Site::still(Arc::new(SqliteStore::open(&path).await.expect("a store"))).await;
     let mut other = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.expect("opens");
     sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.expect("locked");
-    // Time passes as soon as everything waits.
+    // Paused time advances as soon as all tasks wait.
     tokio::time::pause();
     for _ in 0..2 {
         let answer = site.get("/readyz").await;
@@ -26,7 +26,7 @@ async fn a_locked_file_is_told_until_it_is_released() {
     loop {
         let answer = site.get("/readyz").await;
         if answer.text != LOCKED.1 {
-            // The store answered; the loop does not run in this test.
+            // The store responded. The loop doesn't run in this test.
             assert!(answer.text.starts_with("the loop"), "{}", answer.text);
             break;
         }

@@ -298,7 +298,7 @@ async fn where_the_network_is_encrypted_the_cookie_is_sent_nowhere_else() {
     assert!(set.contains("; Path=/;") && !set.contains("Domain"), "{set}");
     let cookie = cookie(&answer);
     assert_eq!(status(&site, &cookie).await, 200);
-    // Another host of the domain can set that name.
+    // Another host of the domain can set a cookie with this name.
     let plain = cookie.strip_prefix("__Host-").expect("the prefix");
     assert_eq!(status(&site, plain).await, 401);
     assert_eq!(status(&site, &format!("allot_session=planted; {cookie}")).await, 200);

@@ -116,7 +116,7 @@ impl Site {
         Self::build(config, None, store, now, settings).await.0
     }
 
-    /// With tokens as [`Self::guarded`] has them, on that store and by that clock.
+    /// Like [`Self::guarded`], with this store and clock.
     pub async fn guarded_on(store: Arc<dyn Store>, clock: Arc<ManualClock>) -> Self {
         let file = tokens_file();
         let config = Config { auth: by_tokens(&file), ..Config::default() };
@@ -156,7 +156,7 @@ impl Site {
             enforcer,
         };
         let service = Service::open(parts, settings).await.expect("an empty store opens");
-        // Tests ask as fast as they can.
+        // Tests send requests as fast as they can.
         config.limits.rate.per_second.get_or_insert(0);
         let (stop, stopped) = watch::channel(false);
         let app = App::new(Arc::clone(&service), ids, config).expect("the settings are sound");

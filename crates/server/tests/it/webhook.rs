@@ -17,7 +17,7 @@ use crate::site::{Site, hosts_lease};
 /// What the listener does with a request that it has read.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
-    /// Answers with that status.
+    /// Responds with this status.
     Answers(u16),
     /// Says so too late.
     Lags,
@@ -183,7 +183,7 @@ async fn pushes_are_counted() {
 async fn a_notification_that_is_rejected_three_times_is_recorded_and_passed_over() {
     let rejections = [400, 413, 415, 422];
     let mut plan: Vec<Manner> = rejections.iter().flat_map(|status| [Manner::Answers(*status); 3]).collect();
-    // Other failures in between are no rejections.
+    // Other failures in between don't count as rejections.
     plan.extend([413, 503, 413, 401, 422].map(Manner::Answers));
     let mut listener = Listener::start(&plan).await;
     let site = listener.site().await;

@@ -1,5 +1,6 @@
-//! Questions to Keystone that are under way: one for a token however many requests have it, so many at once, and so many
-//! that wait. Tokens that Keystone answers slowly take half of the places at most if one address sends them.
+//! Validations of tokens that Keystone is working on. A token is validated once, however many requests have it. The
+//! number of concurrent validations is limited, and so is the number of waiting tokens. New tokens of one network take
+//! at most half of the places, so slow ones don't block other clients.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,11 +14,11 @@ use super::cache::Key;
 /// Most tokens that are asked about or wait for that.
 const MOST_WAITING: usize = 1024;
 
-/// Whose questions share half of the places: those of a network about tokens that were valid before, and those about
-/// other tokens.
+/// A group of validations that takes at most half of the places. The tokens of a network form two groups: those that
+/// were valid before, and all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sharer {
-    /// `None` if it isn't known.
+    /// `None` if the client's address isn't known.
     pub network: Option<IpAddr>,
     /// Whether the token was valid before.
     pub was_valid: bool,
@@ -198,7 +199,7 @@ mod tests {
         let asking = Asking::new(4);
         let slow = [1, 2, 3].map(|number| asking.ask([number; 32], SHARER, std::future::pending::<u8>()));
         let mut slow = std::pin::pin!(join_all(slow));
-        // They are polled, and take what they can.
+        // Polling starts as many as can get a place.
         assert!(futures::poll!(&mut slow).is_pending());
         assert_eq!(asking.places.available_permits(), 2);
         let other = Sharer { network: Some([192, 0, 2, 1].into()), ..SHARER };

@@ -1,11 +1,11 @@
-//! Tokens of a cloud's Keystone.
+//! Authentication with tokens of a cloud's Keystone.
 //!
-//! Keystone is asked what a token stands for; what it said is good for a short time ([`cache`]), which is how long a token
-//! that was revoked goes on. While Keystone cannot be reached, tokens that were valid go on for a time that is set, and all
-//! others are answered that the service is not available: they are neither let in nor called wrong. Whether it can be
-//! reached is found out with the service's own token ([`outage`]): an answer to a client's token concerns that client.
+//! Keystone validates a token, and the result is cached for a short time ([`cache`]). That is also how long a revoked
+//! token remains usable. While Keystone is unavailable, recently valid tokens remain usable for a configured time. All
+//! others get 503, since they can be neither accepted nor rejected. Only probes with the service's own token show
+//! whether Keystone is available ([`outage`]): an error for a client's token concerns that client alone.
 //!
-//! Tokens are never kept: they are known by a hash with a key that only this process has.
+//! Tokens are never stored. They are identified by a hash with a key that only this process has.
 
 mod asking;
 mod cache;
@@ -42,7 +42,8 @@ use crate::unanswered::Unanswered;
 /// The type of this service in catalogs and access rules.
 const SERVICE: &str = "reservation";
 
-/// Longest token, in bytes: Fernet tokens have some 200, JWS tokens up to 1,000. Keystone isn't asked about longer ones.
+/// Maximum length of a token in bytes. Fernet tokens have about 200, JWS tokens up to 1,000. Longer ones are rejected
+/// without asking Keystone.
 const LONGEST: usize = 2048;
 
 /// Requests of one address that may wait for Keystone at once: others have the rest.
@@ -76,7 +77,7 @@ struct Inner {
     key: hmac::Key,
     cache: Mutex<Cache>,
     outage: Mutex<Outage>,
-    /// Held by the request that probes Keystone.
+    /// Held by the request that is probing Keystone.
     probing: tokio::sync::Mutex<()>,
     checks: TokenChecks,
 }
@@ -220,7 +221,7 @@ impl Inner {
             && self.available().await
             && status == Some(401)
         {
-            // The service's own token was replaced meanwhile, if that was the reason.
+            // If the status was due to the service's own token, that has been replaced by now.
             said = self.validate(token).await;
         }
         match said {
@@ -233,7 +234,8 @@ impl Inner {
         }
     }
 
-    /// What Keystone says of a token, or the status of its answer, if there is one, and the reason.
+    /// Validates a token; `None` if Keystone doesn't know it. An error has the status of Keystone's response, if there
+    /// was one, and the reason.
     async fn validate(&self, token: &SecretString) -> Result<Option<Token>, (Option<u16>, String)> {
         match tokio::time::timeout(self.patience, openstack::validate(&self.session, token)).await {
             Ok(said) => said.map_err(|error| (error.status(), error.to_string())),
@@ -241,8 +243,8 @@ impl Inner {
         }
     }
 
-    /// Whether Keystone validates the service's own token, now or a moment ago. One request at a time asks; in an outage
-    /// the others don't wait for it.
+    /// Whether Keystone validates the service's own token, now or at a recent probe. One request at a time probes.
+    /// During an outage, the other requests don't wait for it.
     async fn available(&self) -> bool {
         let turn = self.probing.try_lock();
         let _turn = match turn {
@@ -278,7 +280,7 @@ impl Inner {
         format!("no answer within {} s", self.patience.as_secs_f32())
     }
 
-    /// Keeps what Keystone said.
+    /// Caches Keystone's response.
     fn learn(&self, key: Key, asked_at: Moment, said: Option<Token>) -> Answer {
         let now = self.now();
         let known = said.ok_or(Refusal::Unknown).and_then(|said| known(said, now.wall)).map(Arc::new);
@@ -342,8 +344,8 @@ fn admit(known: &Known, asked: Option<&Asked>) -> Result<Identity, Denial> {
     if allowed { Ok(known.identity.clone()) } else { Err(Denial::Forbidden(AGAINST_RULES)) }
 }
 
-/// What is to be kept of a token. One without a user, without a project, or whose end has passed at `now` is refused,
-/// whatever Keystone says.
+/// The part of a token that is cached. Tokens without a user or a project, and tokens that have expired at `now`, are
+/// rejected even if Keystone accepts them.
 fn known(said: Token, now: Timestamp) -> Result<Known, Refusal> {
     if said.expires_at <= now || said.user.id.trim().is_empty() {
         return Err(Refusal::Unknown);

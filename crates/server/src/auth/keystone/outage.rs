@@ -1,12 +1,12 @@
-//! Whether Keystone is away. Only a validation of the service's own token tells: what becomes of a client's token may be
-//! due to that token. Decides only: times are given.
+//! Detects outages of Keystone. Only validations of the service's own token count, because an error for a client's
+//! token may be due to that token. Reads no clock: the caller passes the time.
 
 use std::time::Duration;
 
-/// How long the outcome of a probe counts, so how often Keystone is probed at most.
+/// How long the outcome of a probe counts. This is also the minimum interval between probes.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The outcome of the last probe, and since when probes fail.
+/// Time of the last probe, and start of the outage if it failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outage {
     began: Option<Duration>,
@@ -19,13 +19,13 @@ impl Outage {
         self.began.is_some()
     }
 
-    /// Whether Keystone is available, if it was probed a moment ago.
+    /// Whether Keystone was available at the last probe; `None` without a recent probe.
     pub(super) fn recent(&self, now: Duration) -> Option<bool> {
         let probed = self.probed.filter(|probed| now.saturating_sub(*probed) < PAUSE);
         probed.map(|_| !self.is_on())
     }
 
-    /// A probe failed at `now`; whether that begins an outage.
+    /// Records a probe that failed at `now`. Returns whether an outage begins.
     pub(super) fn failed(&mut self, now: Duration) -> bool {
         self.probed = Some(now);
         let begins = self.began.is_none();
@@ -33,7 +33,7 @@ impl Outage {
         begins
     }
 
-    /// A probe was answered at `now`; the duration of the outage that it ends, if any.
+    /// Records a probe that succeeded at `now`. Returns the duration of the outage that it ends, if any.
     pub(super) fn answered(&mut self, now: Duration) -> Option<Duration> {
         self.probed = Some(now);
         self.began.take().map(|began| now.saturating_sub(began))
