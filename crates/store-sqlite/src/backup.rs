@@ -76,7 +76,7 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
     let written = match lock {
         Lock::Held => read(&database, partial.path()).await,
         Lock::Free(_) => write(&database, partial.path()).await,
-        // Writing is not safe without it, and SQLite would leave files beside the database by reading it.
+        // Without a lock, writing isn't safe. Reading in place would make SQLite leave files beside the database.
         Lock::Missing => copy_into(&mut View::unused(&database, None).await?.db, partial.path()).await,
     };
     written.map_err(cannot_copy)?;
@@ -104,7 +104,7 @@ async fn copy_by(options: &SqliteConnectOptions, copy: &Path) -> Result<(), sqlx
     source.close().await
 }
 
-/// Copies what a connection sees.
+/// Copies the database as this connection sees it.
 pub(crate) async fn copy_into(source: &mut SqliteConnection, copy: &Path) -> Result<(), sqlx::Error> {
     let copy = copy.to_str().ok_or_else(|| sqlx::Error::Configuration("its name is not UTF-8".into()))?;
     // A statement without rows or tables: nothing in it for the compiler to look at.

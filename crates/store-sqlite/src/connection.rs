@@ -1,4 +1,4 @@
-//! How connections are made, and the migrations of what they open.
+//! Options of connections, and the migrations of the schema.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 
-/// The schema's history; it is brought up to date when a store is opened. Whether later migrations than these are
-/// bearable is not for the migrator to say ([`Schema::check`](store::schema::Schema::check)).
+/// Migrations of the schema, run when a store is opened. Unknown later migrations aren't an error here:
+/// [`Schema::check`](store::schema::Schema::check) decides whether this version works with them.
 pub(crate) fn migrations() -> Migrator {
     let mut migrations = sqlx::migrate!();
     migrations.set_ignore_missing(true);
     migrations
 }
 
-/// How long to wait for others that have the file open, such as a backup.
+/// How long to wait for locks of other programs, such as a backup.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How connections that write are made.
+/// Options of connections that write.
 pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)

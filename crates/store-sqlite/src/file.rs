@@ -27,7 +27,7 @@ pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Neither follows a symbolic link nor waits for the other end of a pipe.
+/// Neither follow symbolic links nor wait for the other end of a pipe.
 const PLAINLY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
 fn plainly() -> OpenOptions {
@@ -42,7 +42,7 @@ fn private() -> OpenOptions {
     options
 }
 
-/// The kind of a file that isn't a regular one, with its article.
+/// Kind of file, with its article; `None` for a regular file.
 fn irregular(file: &Metadata) -> Option<&'static str> {
     let kind = file.file_type();
     match kind {
@@ -55,7 +55,7 @@ fn irregular(file: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// The same as an error of the operating system, for files of which we choose the name.
+/// Fails unless the file is regular. Used for files whose names this crate chooses.
 fn require_regular(file: &Metadata, path: &Path) -> io::Result<()> {
     let refused = |kind| io::Error::other(format!("{} is {kind}: move it away", path.display()));
     irregular(file).map_or(Ok(()), |kind| Err(refused(kind)))
@@ -88,8 +88,8 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Creates the file if there is none, so that SQLite doesn't create one that others can read. What SQLite keeps beside it
-/// gets its mode.
+/// Creates the database file if it is missing, because SQLite would make it readable for other users. SQLite's own files
+/// beside it get the same mode.
 pub(crate) fn make(path: &Path) -> Result<(), OpenError> {
     if !is_empty(path)? {
         return Ok(());
@@ -97,8 +97,8 @@ pub(crate) fn make(path: &Path) -> Result<(), OpenError> {
     private().open(path).map(drop).map_err(|error| OpenError::File { path: path.to_owned(), error })
 }
 
-/// Whether there is nothing in the file, or no file. An error if a journal is there without it: SQLite takes that for
-/// the journal of an earlier file, and removes it.
+/// Whether the file is empty or missing. Fails if a journal exists without it: SQLite would take that for the journal
+/// of an earlier file and delete it.
 pub(crate) fn is_empty(path: &Path) -> Result<bool, OpenError> {
     match fs::metadata(path) {
         Ok(file) if file.len() > 0 => return Ok(false),
@@ -112,7 +112,7 @@ pub(crate) fn is_empty(path: &Path) -> Result<bool, OpenError> {
     }
 }
 
-/// The journal of a file that holds anything. A file of that name would be taken together with it.
+/// A journal beside this path that isn't empty. SQLite would apply it to any database put in this place.
 pub(crate) fn journal_of(path: &Path) -> Option<PathBuf> {
     let journals = ["-wal", "-journal"].map(|end| beside(path, end));
     journals.into_iter().find(|journal| fs::metadata(journal).is_ok_and(|file| file.len() > 0))
@@ -145,15 +145,15 @@ pub(crate) fn lock(database: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// The lock beside a database, if there is one.
+/// State of the lock file beside a database.
 pub(crate) enum Lock {
     Missing,
-    /// Another process, or another store of this one, has it.
+    /// Held by another process, or by another store of this one.
     Held,
     Free(File),
 }
 
-/// Takes the lock if it is there. None is created.
+/// Takes the lock if its file exists. Never creates one.
 pub(crate) fn find_lock(database: &Path) -> Result<Lock, OpenError> {
     let path = beside(database, ".lock");
     let cannot_lock = |error| OpenError::Lock { path: path.clone(), error };

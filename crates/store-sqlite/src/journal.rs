@@ -110,7 +110,6 @@ pub(crate) async fn write_request(
     Ok(())
 }
 
-/// A row of a notification.
 struct NotificationRow {
     number: i64,
     at_us: i64,
@@ -120,7 +119,7 @@ struct NotificationRow {
     payload: String,
 }
 
-/// Notifications after that number, of all projects or of one.
+/// Notifications with numbers above `after`, of one project or of all projects.
 pub(crate) async fn notifications(
     db: &mut SqliteConnection,
     project: Option<&ProjectId>,
@@ -128,7 +127,7 @@ pub(crate) async fn notifications(
     limit: u32,
 ) -> Result<Vec<Notification>, StoreError> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    // Two statements, so that each has its index.
+    // Two statements, so that each uses its index.
     let rows = match project {
         None => {
             let rows = sqlx::query_as!(
@@ -167,9 +166,9 @@ pub(crate) async fn notifications(
     read.collect()
 }
 
-/// The highest number that a notification was given. SQLite keeps the count when rows are deleted.
+/// The highest number that a notification was given. SQLite keeps the counter when rows are deleted.
 pub(crate) async fn last_notification(db: &mut SqliteConnection) -> Result<u64, StoreError> {
-    // The compiler does not see tables of SQLite's own.
+    // The compiler can't check SQLite's internal tables.
     let last: Result<i64, _> =
         sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'notification'")
             .fetch_one(db)

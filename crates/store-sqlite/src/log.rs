@@ -1,8 +1,8 @@
-//! The write-ahead log, and whether it still holds what was committed.
+//! Checks that the write-ahead log still contains what was committed.
 //!
-//! SQLite truncates and restarts its log itself, but only after its index (`-shm`) counts no frame any more. So each
-//! frame that the index counts is in the file, with the salts of the file's header. If one isn't, another program
-//! truncated or overwrote the log.
+//! SQLite itself truncates or restarts the log only after its index (`-shm`) counts no frames any longer. So each frame
+//! that the index counts must be in the file, with the salts of the file's header. If one is missing, another program
+//! has truncated or overwritten the log.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
@@ -17,9 +17,9 @@ use crate::error::unavailable;
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// The first bytes of a log; the last bit is the byte order of its checksums.
+/// Magic number of a log. The last bit is the byte order of its checksums.
 const MAGIC: u32 = 0x377f_0682;
-/// How often the log is compared with the index again. They differ while another program checkpoints.
+/// Maximum number of comparisons between log and index, which can differ while another program checkpoints.
 const COMPARISONS: usize = 3;
 
 /// The log of an open database. SQLite holds no locks on this file, so closing it releases none.
@@ -33,7 +33,7 @@ pub(crate) struct Log {
 #[derive(Debug, Default)]
 struct State {
     end: Option<End>,
-    /// Whether nothing was written since then.
+    /// Whether nothing was written since `end` was read.
     is_current: bool,
 }
 
@@ -58,7 +58,7 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that the last commit is still there, before another one is added to it.
+    /// Checks that the last commit is still in the log, before the next one is added.
     pub(crate) async fn check(&self, db: &mut SqliteConnection) -> Result<(), StoreError> {
         if !self.ends_as_before()? {
             let frames = frames(db).await?;
@@ -71,7 +71,7 @@ impl Log {
         Ok(())
     }
 
-    /// Checks that all frames of what was just committed are there.
+    /// Checks that all frames of the latest commit are in the log.
     pub(crate) async fn confirm(&self, db: &mut SqliteConnection) -> Result<(), StoreError> {
         let mut before = None;
         for _ in 0..COMPARISONS {
@@ -87,7 +87,7 @@ impl Log {
         Err(self.damaged())
     }
 
-    /// Whether nothing was written since the log had that many frames.
+    /// Whether the known end of the log is at this number of frames, and nothing was written since.
     fn is_current_end(&self, frames: u64) -> bool {
         let state = self.state();
         state.is_current && state.end.as_ref().is_some_and(|end| end.frames == frames)
@@ -101,7 +101,7 @@ impl Log {
         Ok(there)
     }
 
-    /// Whether the log holds that many frames; then they are its end.
+    /// Whether the log contains this many frames. If it does, the last one becomes its known end.
     fn holds(&self, frames: u64) -> Result<bool, StoreError> {
         let mut state = self.state();
         if frames == 0 {
@@ -130,12 +130,12 @@ impl Log {
         self.read(0)
     }
 
-    /// Frames are numbered from 1.
+    /// Header of a frame. Frames are numbered from 1.
     fn frame(&self, page_bytes: u64, number: u64) -> Result<Option<[u8; FRAME_HEADER]>, StoreError> {
         self.read(HEADER as u64 + number.saturating_sub(1) * (FRAME_HEADER as u64 + page_bytes))
     }
 
-    /// Bytes at that offset; `None` behind the end of the file.
+    /// Reads at an offset; `None` if the file ends before.
     fn read<const LENGTH: usize>(&self, offset: u64) -> Result<Option<[u8; LENGTH]>, StoreError> {
         let mut bytes = [0; LENGTH];
         match self.file.read_exact_at(&mut bytes, offset) {
@@ -164,9 +164,9 @@ fn big_endian(bytes: &[u8], at: usize) -> u32 {
     bytes.iter().skip(at).take(4).fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// The number of frames that the index counts. `NOOP` checkpoints nothing and takes no lock.
+/// Number of frames that the index counts. `NOOP` checkpoints nothing and takes no lock.
 async fn frames(db: &mut SqliteConnection) -> Result<u64, StoreError> {
-    // The compiler cannot check pragmas.
+    // The compiler can't check pragmas.
     let counted = sqlx::query_as("PRAGMA wal_checkpoint(NOOP)").fetch_one(db).await;
     let (_, frames, _): (i64, i64, i64) = counted.map_err(unavailable)?;
     Ok(frames.max(0).cast_unsigned())

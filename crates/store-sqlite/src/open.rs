@@ -74,8 +74,8 @@ impl SqliteStore {
     }
 }
 
-/// Locks the place of a database, if there is one, an empty file or none. Beside a file of another program, no lock is
-/// created.
+/// Locks the path of a database, of an empty file, or of a file to create. Fails for a database of another program, and
+/// creates no lock beside it.
 pub(crate) async fn lock(database: &Path) -> Result<File, OpenError> {
     let found = match file::find_lock(database)? {
         Lock::Held => return Err(OpenError::InUse(database.to_owned())),

@@ -16,15 +16,15 @@ pub enum OpenError {
     /// Its name is a symbolic link to nothing.
     #[error("{0} is a symbolic link to a file that is not there: remove the link, or bring the file back")]
     Dangling(PathBuf),
-    /// A device, a directory, a pipe or a socket.
+    /// The path names a device, a directory, a pipe or a socket.
     #[error("{path} is {kind}, and a database is a regular file: give another name")]
     NotRegular {
-        /// The path, symbolic links followed.
+        /// Path with symbolic links resolved.
         path: PathBuf,
-        /// What it is, with its article.
+        /// Kind of file, with its article.
         kind: &'static str,
     },
-    /// It has no bytes, or no tables.
+    /// The file has no bytes or no tables.
     #[error("{0} is empty: it holds no database")]
     Empty(PathBuf),
     /// A database of another program.
@@ -32,20 +32,20 @@ pub enum OpenError {
         "{path} is a database of another program, which allot must not change: it has the tables {tables}"
     )]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Names of some of its tables.
         tables: String,
     },
-    /// It cannot be copied, to read it together with its journal.
+    /// The database and its journal can't be copied to a temporary directory, where they are read together.
     #[error(
         "cannot copy {path} and its journal to a temporary directory to read them: {error}; \
          set TMPDIR to a directory with room for them"
     )]
     Temporary {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         error: io::Error,
     },

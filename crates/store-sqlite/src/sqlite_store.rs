@@ -66,8 +66,8 @@ impl SqliteStore {
         }
     }
 
-    /// The writer's connection, to close it. With a damaged log, it stays open until the process ends: SQLite would
-    /// write what is left of the log into the database.
+    /// Takes the writer's connection, to close it. If the log is damaged, the connection stays open until the process
+    /// ends, because closing it would make SQLite write the rest of the log into the database.
     pub(crate) async fn take_writer(&self) -> Result<Option<SqliteConnection>, StoreError> {
         let mut writer = self.writer.lock().await;
         let (Some(connection), Some(opened)) = (writer.as_mut(), self.opened.get()) else {
@@ -106,7 +106,7 @@ impl SqliteStore {
         });
     }
 
-    /// Tells of the revision that a commit made, if any.
+    /// Publishes the revision that a commit made, if any.
     fn announce(&self, advance: Option<Advance>) {
         if let Some(advance) = advance {
             self.revision.send_replace(Some(advance.to));
@@ -122,8 +122,8 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Begins a transaction that has the right to write from the start. It is undone unless it is committed, and it
-    /// counts as committed when it is [confirmed](Self::confirm).
+    /// Begins a transaction that can write from the start. It is rolled back unless it is committed. It counts as
+    /// committed when it is [confirmed](Self::confirm).
     pub(crate) async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, StoreError> {
         self.connected().await?.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
     }
@@ -148,7 +148,7 @@ impl Writer<'_> {
         Ok(connection)
     }
 
-    /// Checks that what was just committed is in the files that were opened.
+    /// Checks that the latest commit is in the files that were opened.
     pub(crate) async fn confirm(&mut self) -> Result<(), StoreError> {
         let (Some(connection), Some(opened)) = (self.connection.as_mut(), self.opened) else { return Ok(()) };
         opened.check()?;

@@ -129,7 +129,7 @@ async fn amounts_that_no_sum_can_hold_are_kept_as_the_largest_there_is() {
     assert_eq!(kept, (1 << 62) - 1);
 }
 
-/// However many notifications other projects have.
+/// Notifications of other projects must not slow down the query.
 #[tokio::test]
 async fn notifications_of_a_project_are_found_by_an_index() {
     let (store, _directory) = open().await;
