@@ -40,7 +40,7 @@ struct Setting {
     value: Option<String>,
 }
 
-/// A note about quotas that are not set where there is authentication.
+/// Note about missing quotas, if authentication is on.
 fn unlimited(settings: &[Setting]) -> Option<String> {
     let value = |key: &str| {
         let setting = settings.iter().find(|setting| setting.key == key)?;
@@ -69,7 +69,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         session.print_json(&answer)?;
     } else if left.is_empty() {
         session.print("What is stored and what the fleet shows agree.")?;
-        // An older service lacks this list, and what is said is no difference.
+        // The note doesn't count as a difference, so a failure is ignored. Older services don't have this endpoint.
         let settings = session.connection.get("/v1/settings", &[]).await;
         let settings = settings.and_then(|answer| read::<Vec<Setting>>(&answer, "settings"));
         if let Some(note) = settings.ok().and_then(|settings| unlimited(&settings)) {
