@@ -46,7 +46,7 @@ export function App(): JSX.Element {
     if (theme === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
   }, [theme]);
-  // Whom this page was opened for. It never serves another user.
+  // User and project for which this page was opened. It never serves another user.
   const who = useRef<string | null>(null);
   const enter = (session: Session): void => {
     const now = identity(session);
@@ -70,7 +70,7 @@ export function App(): JSX.Element {
       .end()
       .catch((error: unknown) => {
         if (!(error instanceof ApiError)) throw error;
-        // There is no session any more.
+        // The session has already ended.
         if (error.status === 401) return;
         if (error.status !== 412) setEntry({ state: "kept in", error });
         throw error;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { forget, keep, keepFor, kept } from "./keep";
 
-/** As browsers have it: names are properties. */
+/** Like a browser's storage, whose entries are properties. */
 function storage(texts: Record<string, string>): Storage {
   const methods = {
     getItem: (name: string) => texts[name] ?? null,

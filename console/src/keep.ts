@@ -1,10 +1,10 @@
-// What the browser keeps for the console: texts whose names begin with `allot.`, all of them of one user and project.
+// Entries of the console in the browser's storage. Their names begin with `allot.`. All belong to one user and project.
 
 const PREFIX = "allot.";
 const KINDS = ["localStorage", "sessionStorage"] as const;
 type Kind = (typeof KINDS)[number];
 
-// Private windows may forbid storage; what is kept then lasts as long as the page.
+// Private windows can forbid storage. Nothing outlives the page then.
 function attempt<T>(action: () => T): T | null {
   try {
     return action();
@@ -23,7 +23,7 @@ export function keep(kind: Kind, name: string, text: string | null): void {
   });
 }
 
-/** Removes everything that the console keeps in this browser (`localStorage`) and in this tab (`sessionStorage`). */
+/** Removes the console's entries in this browser (`localStorage`) and in this tab (`sessionStorage`). */
 export function forget(kinds: readonly Kind[] = KINDS): void {
   for (const kind of kinds) {
     for (const name of attempt(() => Object.keys(globalThis[kind])) ?? [])
@@ -31,13 +31,13 @@ export function forget(kinds: readonly Kind[] = KINDS): void {
   }
 }
 
-/** Removes what another user left, and keeps the rest for this one. Returns whether there was another. */
+/** Removes the entries of another user and assigns the rest to this one. Returns whether there was another user. */
 export function keepFor(who: string): boolean {
   let another = false;
   for (const kind of KINDS) {
     const owner = kept(kind, "owner");
     if (owner === who) continue;
-    // Preferences are set before the first sign-in as well; a draft without an owner is of an unknown user.
+    // Preferences can be set before the first sign-in. A draft without an owner may belong to any user.
     if (owner !== null || kind === "sessionStorage") forget([kind]);
     another ||= owner !== null;
     keep(kind, "owner", who);

@@ -185,7 +185,7 @@ export function useSettled<T>(value: T, milliseconds: number, meanwhile = false)
   return settled;
 }
 
-/** A preference of the user in this browser. No secret is ever one. */
+/** A preference of the user in this browser. Never used for secrets. */
 export function usePreference<T extends string>(name: string, standard: T): [T, (value: T) => void] {
   const [value, set] = useState<T>(() => (kept("localStorage", name) as T | null) ?? standard);
   const change = useCallback(

@@ -1,15 +1,15 @@
-// All tabs of a browser share one session. Each tells the others who is signed in.
+// All tabs of a browser share one session. Each tab tells the others which user is signed in.
 
 import { useEffect, useRef } from "preact/hooks";
 import type { Session } from "./api/client";
 
-/** A user and the project it acts for. */
+/** Identifies a user and the project it acts for. */
 export const identity = (session: Pick<Session, "user" | "project_id">): string =>
   JSON.stringify([session.user, session.project_id]);
 
 const channel = new BroadcastChannel("allot.session");
 
-/** Tells other tabs who is signed in; null after signing out. */
+/** Tells other tabs which user is signed in; null after signing out. */
 export const announce = (who: string | null): void => channel.postMessage(who);
 
 export function useOtherTabs(heard: (who: string | null) => void): void {
@@ -22,19 +22,18 @@ export function useOtherTabs(heard: (who: string | null) => void): void {
   }, []);
 }
 
-/** Names nothing of a user in the address any more. */
+/** Removes query and fragment from the address, which can name objects of a user. */
 export const clearAddress = (): void => history.replaceState(null, "", location.pathname);
 
 /**
- * Loads the page again, so that nothing is left in memory: requests that it still meant to send would otherwise be made
- * as another user.
+ * Reloads the page to clear its memory. Otherwise, requests that it hasn't sent yet would be made as another user.
  */
 export function restart(): void {
   clearAddress();
   location.reload();
 }
 
-// A page that comes back from the browser's history shows what its user saw then.
+// A page restored from the browser's history still shows the data of its earlier user.
 addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();
 });

@@ -64,19 +64,19 @@ export function onSignedOut(handler: (logins: string[]) => void): void {
   signedOut = handler;
 }
 
-/** Whom this page acts for. The service refuses requests of the page once another user is signed in. */
+/** User and project of this page. The service rejects its requests once another user is signed in. */
 let actsFor: Pick<Session, "user" | "project_id"> | null = null;
 export function actFor(session: Session): void {
   actsFor = session;
 }
 
-/** Called when the service says that another user is signed in. */
+/** Called when the service reports that another user is signed in. */
 let userChanged: () => void = () => {};
 export function onUserChanged(handler: () => void): void {
   userChanged = handler;
 }
 
-/** An answer, and the tag with which the service is asked whether it has changed: browsers store no answers. */
+/** A response body, and its ETag for asking whether it has changed. Browsers store no responses of the API. */
 export interface Tagged {
   tag: string | null;
   body: unknown;
@@ -91,9 +91,9 @@ export interface Options {
   signal?: AbortSignal;
   /** 401 is an answer as others: it does not end the session. */
   anonymous?: boolean;
-  /** It is sent whoever is signed in. */
+  /** Send the request regardless of who is signed in. */
   anyone?: boolean;
-  /** The answer that is known. */
+  /** An earlier response, returned again if it hasn't changed. */
   known?: Tagged | undefined;
 }
 

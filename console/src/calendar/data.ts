@@ -133,7 +133,7 @@ export function readCalendar(pages: WireCalendar[]): Calendar | null {
   };
 }
 
-/** The pages that were loaded last, by what was asked. */
+/** Pages of the last load, by query. */
 let loaded = new Map<string, Tagged>();
 export function forgetCalendar(): void {
   loaded = new Map();
