@@ -36,6 +36,8 @@ pub struct Caller {
     pub project: ProjectId,
     /// The request, `req-...`.
     pub request_id: String,
+    /// Whether the user is an administrator at that time.
+    pub administrator: bool,
 }
 
 impl Caller {
