@@ -371,6 +371,9 @@ pub struct Statistics {
     pub floating_ips: u64,
     /// How large the store was when it was last tidied.
     pub sizes: Sizes,
+    /// Notifications that were removed since the start because their project had too many, before every listener had
+    /// been told.
+    pub notifications_lost: u64,
 }
 
 /// What preemptible instances came to (PRE).
