@@ -175,6 +175,7 @@ impl App {
             user: UserId(user),
             project: ProjectId(String::new()),
             request_id: request_id.to_owned(),
+            administrator: false,
         };
         let object = format!("{address} {count}").trim_start().to_owned();
         let service = Arc::clone(self.service());
@@ -283,6 +284,7 @@ impl Session {
             user: self.identity.user.clone(),
             project: self.identity.project.clone(),
             request_id: self.request_id.clone(),
+            administrator: self.access.policy.is_admin(&self.identity),
         }
     }
 

@@ -308,6 +308,11 @@ impl Collector for OfService {
                 statistics.decisions_canceled,
             ),
             (
+                "notifications_lost",
+                "Notifications that were removed before a listener took them, since their project had too many",
+                statistics.notifications_lost,
+            ),
+            (
                 "boots_failed",
                 "Hosts that were switched on and did not come up in time",
                 statistics.boots_failed,

@@ -27,12 +27,13 @@ impl<'a> Audit<'a> {
         self.service.store_read(self.service.parts.store.audit_page(filter, before, limit)).await
     }
 
-    /// Enters into the audit log something that changed nothing.
+    /// Enters into the audit log something that changed nothing: a failed login, or an event of the service itself. The
+    /// record expires by age only.
     pub async fn note(self, caller: &Caller, action: &str, object: &str) -> Result<(), ServiceError> {
         let writer = self.service.writer().await?;
         let now = self.service.now();
         let mut commit = Commit::new(now);
-        commit.audit.push(audit(caller, now, action, &object));
+        commit.audit.push(AuditRecord { protected: true, ..audit(caller, now, action, &object) });
         writer.commit(commit).await.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))
     }
 }

@@ -423,6 +423,7 @@ mod tests {
                 user: UserId("u".into()),
                 project: ProjectId("p".into()),
                 request_id: String::new(),
+                administrator: false,
             };
             // There are no hosts.
             service.leases().create(&caller, new, None).await.expect_err("refused")

@@ -62,6 +62,9 @@ pub struct Settings {
     pub longest_absence: SignedDuration,
     /// How long notifications, audit records and keys of requests are kept.
     pub keep_records: SignedDuration,
+    /// How many bytes of notifications, and of audit records, a project may have before its oldest expire. Audit records of
+    /// administrators and of failed logins do not count.
+    pub keep_bytes: u64,
     /// How long notifications are kept for a listener that does not take them.
     pub keep_undelivered: SignedDuration,
     /// How long leases are kept after they have ended; none means forever.
@@ -99,6 +102,9 @@ impl Settings {
     /// How many leases that are not over a project may have where there is authentication, unless it is said.
     pub const USUAL_LEASES: u64 = 1000;
 
+    /// How many bytes of each journal are kept of a project.
+    pub const KEEP_BYTES: u64 = 64 << 20;
+
     /// How long the external service may take to answer unless it is said.
     pub const ENFORCER_TIMEOUT: Duration = Duration::from_secs(10);
 }
@@ -127,6 +133,7 @@ impl Default for Settings {
             longest_clock_skew: SignedDuration::from_secs(5),
             longest_absence: SignedDuration::from_hours(24 * 400),
             keep_records: SignedDuration::from_hours(24 * 30),
+            keep_bytes: Self::KEEP_BYTES,
             keep_undelivered: SignedDuration::from_hours(24 * 90),
             keep_leases: Some(SignedDuration::from_hours(24 * 90)),
             keep_usage: None,

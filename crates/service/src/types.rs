@@ -36,6 +36,8 @@ pub struct Caller {
     pub project: ProjectId,
     /// The request, `req-...`.
     pub request_id: String,
+    /// Whether the user is an administrator at that time.
+    pub administrator: bool,
 }
 
 impl Caller {
@@ -369,6 +371,9 @@ pub struct Statistics {
     pub floating_ips: u64,
     /// How large the store was when it was last tidied.
     pub sizes: Sizes,
+    /// Notifications that were removed since the start because their project had too many, before every listener had
+    /// been told.
+    pub notifications_lost: u64,
 }
 
 /// What preemptible instances came to (PRE).

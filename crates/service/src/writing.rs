@@ -506,5 +506,6 @@ pub(crate) fn audit(caller: &Caller, at: Timestamp, action: &str, object: &impl 
         request_id: caller.request_id.clone(),
         action: action.to_owned(),
         object: object.to_string(),
+        protected: caller.administrator,
     }
 }

@@ -20,8 +20,8 @@ use store::archive::{Archive, ImportError};
 use store::memory::MemoryStore;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
-    IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store, StoreError,
-    TokenKey, TokenState, UsageFilter, WriteSize,
+    IdempotencyRecord, Journal, JournalSize, Notification, Origin, Revision, Revocation, Sizes, Snapshot,
+    Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
 };
 use tokio::sync::watch;
 
@@ -346,6 +346,24 @@ impl Store for FaultyStore {
 
     async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
         self.unless(self.inner.prune(before, undelivered, limit)).await
+    }
+
+    async fn count_journals(&self, limit: u32) -> Result<bool, StoreError> {
+        self.unless(self.inner.count_journals(limit)).await
+    }
+
+    async fn journals_over(&self, bytes: u64) -> Result<Vec<JournalSize>, StoreError> {
+        self.unless(self.inner.journals_over(bytes)).await
+    }
+
+    async fn trim(
+        &self,
+        journal: Journal,
+        project: &ProjectId,
+        most: u64,
+        part: WriteSize,
+    ) -> Result<Trimmed, StoreError> {
+        self.unless(self.inner.trim(journal, project, most, part)).await
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {

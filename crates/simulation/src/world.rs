@@ -361,7 +361,7 @@ impl World {
 
 /// Who looks after hosts.
 pub fn operator() -> Caller {
-    caller("operators")
+    Caller { administrator: true, ..caller("operators") }
 }
 
 /// Somebody of that project.
@@ -370,5 +370,6 @@ pub fn caller(project: &str) -> Caller {
         user: UserId(format!("{project}-user")),
         project: ProjectId(project.to_owned()),
         request_id: "req-00000000-0000-4000-8000-000000000000".to_owned(),
+        administrator: false,
     }
 }

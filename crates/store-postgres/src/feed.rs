@@ -51,6 +51,7 @@ async fn enter(
     let (told, audited, events) = (&commit.notifications, &commit.audit, &commit.usage.events);
     let leases: Vec<Uuid> = told.iter().map(|new| uuid(subject_number(new.lease))).collect();
     let audited_us: Vec<i64> = audited.iter().map(|record| us(record.at)).collect();
+    let protected: Vec<bool> = audited.iter().map(|record| record.protected).collect();
     let row = sqlx::query!(
         "WITH made AS (
              UPDATE revision SET
@@ -65,10 +66,11 @@ async fn enter(
              FROM made, unnest($3, $4::text[], $5::text[], $6::text[])
                  WITH ORDINALITY AS new (lease, project, event_type, payload, position)
          ), audited AS (
-             INSERT INTO audit (at_us, user_id, project, request_id, action, object)
-             SELECT at_us, user_id, project, request_id, action, object
-             FROM made, unnest($7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])
-                 WITH ORDINALITY AS new (at_us, user_id, project, request_id, action, object, position)
+             INSERT INTO audit (at_us, user_id, project, request_id, action, object, protected)
+             SELECT at_us, user_id, project, request_id, action, object, protected
+             FROM made, unnest($7::bigint[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[],
+                 $25::boolean[])
+                 WITH ORDINALITY AS new (at_us, user_id, project, request_id, action, object, protected, position)
              ORDER BY position
          ), accounted AS (
              INSERT INTO usage_event (at_us, what, lease, instance, project, user_id, lease_type, status,
@@ -106,6 +108,7 @@ async fn enter(
         &each(events, |event| hosts_json(&event.hosts)),
         &each(events, |event| maybe(event.reason.as_deref())) as &[Option<String>],
         &each(events, |event| us(event.at)),
+        &protected,
     );
     let row = row.fetch_one(&mut *db).await?;
     let number = row.number.cast_unsigned();

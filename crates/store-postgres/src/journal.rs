@@ -1,6 +1,5 @@
 //! What is written with commits and never changed: notifications, the audit log, keys of requests.
 
-use jiff::Timestamp;
 use leases::ids::LeaseId;
 use leases::project::{ProjectId, UserId};
 use sqlx::PgConnection;
@@ -148,44 +147,10 @@ pub(crate) async fn set_delivered(db: &mut PgConnection, listener: &str, number:
     Ok(())
 }
 
-/// Forgets what is old, at most so many of each kind; whether there may be more. Records are numbered in the order of
-/// their times, or nearly so, so the first ones are looked at and no others.
-pub(crate) async fn prune(
-    db: &mut PgConnection,
-    before: Timestamp,
-    undelivered: Timestamp,
-    limit: u32,
-) -> Result<bool, Trouble> {
-    let (before_us, rows) = (us(before), i64::from(limit));
-    let notifications = sqlx::query!(
-        "DELETE FROM notification WHERE at_us < $1
-         AND number IN (SELECT number FROM notification ORDER BY number LIMIT $3)
-         AND (number <= coalesce((SELECT min(delivered) FROM listener), 9223372036854775807) OR at_us < $2)",
-        before_us,
-        us(undelivered),
-        rows,
-    );
-    let notifications = notifications.execute(&mut *db).await?.rows_affected();
-    let audit = sqlx::query!(
-        "DELETE FROM audit WHERE at_us < $1 AND number IN (SELECT number FROM audit ORDER BY number LIMIT $2)",
-        before_us,
-        rows,
-    );
-    let audit = audit.execute(&mut *db).await?.rows_affected();
-    let requests = sqlx::query!(
-        "DELETE FROM request_key WHERE (project, key) IN
-         (SELECT project, key FROM request_key WHERE at_us < $1 LIMIT $2)",
-        before_us,
-        rows,
-    );
-    let requests = requests.execute(db).await?.rows_affected();
-    Ok([notifications, audit, requests].into_iter().any(|count| count >= u64::from(limit)))
-}
-
 /// The last audit records, newest first.
 pub(crate) async fn audit(db: &mut PgConnection, limit: u32) -> Result<Vec<AuditRecord>, Trouble> {
     let rows = sqlx::query!(
-        "SELECT at_us, user_id, project, request_id, action, object FROM audit ORDER BY number DESC LIMIT $1",
+        "SELECT at_us, user_id, project, request_id, action, object, protected FROM audit ORDER BY number DESC LIMIT $1",
         i64::from(limit),
     );
     let rows = rows.fetch_all(db).await?;
@@ -197,6 +162,7 @@ pub(crate) async fn audit(db: &mut PgConnection, limit: u32) -> Result<Vec<Audit
             request_id: plain(row.request_id),
             action: plain(row.action),
             object: plain(row.object),
+            protected: row.protected,
         })
     });
     read.collect()
@@ -215,7 +181,7 @@ pub(crate) async fn audit_page(
     let [request_id, action, object] =
         [&filter.request_id, &filter.action, &filter.object].map(|wanted| maybe_text(wanted.as_deref()));
     let rows = sqlx::query!(
-        "SELECT number, at_us, user_id, project, request_id, action, object FROM audit
+        "SELECT number, at_us, user_id, project, request_id, action, object, protected FROM audit
          WHERE number < $1 AND ($2::text IS NULL OR user_id = $2) AND ($3::text IS NULL OR project = $3)
          AND ($4::text IS NULL OR request_id = $4) AND ($5::text IS NULL OR action = $5)
          AND ($6::text IS NULL OR object = $6)
@@ -237,6 +203,7 @@ pub(crate) async fn audit_page(
             request_id: plain(row.request_id),
             action: plain(row.action),
             object: plain(row.object),
+            protected: row.protected,
         };
         Ok((row.number.cast_unsigned(), record))
     });

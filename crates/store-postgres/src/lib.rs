@@ -19,6 +19,7 @@ mod columns;
 mod commit;
 mod documents;
 mod error;
+mod expiry;
 mod feed;
 mod hints;
 mod journal;

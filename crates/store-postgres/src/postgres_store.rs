@@ -14,8 +14,8 @@ use leases::window::Window;
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store, StoreError,
-    TokenKey, TokenState, UsageFilter,
+    IdempotencyRecord, Journal, JournalSize, Notification, Origin, Revision, Revocation, Sizes, Snapshot,
+    Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
 };
 
 use crate::attempt::{question, transaction};
@@ -25,7 +25,9 @@ use crate::hints::Hints;
 use crate::load::Wanted;
 use crate::pool::Pool;
 use crate::servers::Servers;
-use crate::{archive, changes, columns, commit, feed, journal, load, power, size, steps, tokens, usage};
+use crate::{
+    archive, changes, columns, commit, expiry, feed, journal, load, power, size, steps, tokens, usage,
+};
 
 /// How often who waits for a change looks for one when no hint comes.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -215,7 +217,25 @@ impl Store for PostgresStore {
     }
 
     async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
-        Ok(writing!(self, db => journal::prune(db, before, undelivered, limit).await)?)
+        Ok(writing!(self, db => expiry::prune(db, before, undelivered, limit).await)?)
+    }
+
+    async fn count_journals(&self, limit: u32) -> Result<bool, StoreError> {
+        Ok(writing!(self, db => expiry::count(db, limit).await)?)
+    }
+
+    async fn journals_over(&self, bytes: u64) -> Result<Vec<JournalSize>, StoreError> {
+        Ok(asking!(self, db => expiry::journals_over(db, bytes).await)?)
+    }
+
+    async fn trim(
+        &self,
+        journal: Journal,
+        project: &ProjectId,
+        most: u64,
+        part: WriteSize,
+    ) -> Result<Trimmed, StoreError> {
+        Ok(writing!(self, db => expiry::trim(db, journal, project, most, part).await)?)
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {

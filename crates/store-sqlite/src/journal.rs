@@ -1,6 +1,5 @@
 //! What is written with commits and never changed: notifications, the audit log, keys of requests.
 
-use jiff::Timestamp;
 use leases::ids::LeaseId;
 use leases::project::{ProjectId, UserId};
 use sqlx::SqliteConnection;
@@ -58,13 +57,13 @@ async fn audit_all(db: &mut SqliteConnection, records: &[AuditRecord]) -> Result
     if records.is_empty() {
         return Ok(());
     }
-    let rows = records
-        .iter()
-        .map(|new| (us(new.at), &new.user.0, &new.project.0, &new.request_id, &new.action, &new.object));
+    let rows = records.iter().map(|new| {
+        (us(new.at), &new.user.0, &new.project.0, &new.request_id, &new.action, &new.object, new.protected)
+    });
     let rows = json(&rows.collect::<Vec<_>>());
     let insertion = sqlx::query!(
-        "INSERT INTO audit (at_us, user_id, project, request_id, action, object)
-         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+        "INSERT INTO audit (at_us, user_id, project, request_id, action, object, protected)
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
          FROM json_each(?) ORDER BY key",
         rows,
     );
@@ -200,43 +199,10 @@ pub(crate) async fn set_delivered(
     Ok(())
 }
 
-/// Forgets what is old, at most so many of each kind; whether there may be more. Records are numbered in the order of
-/// their times, so the first ones are looked at and no others.
-pub(crate) async fn prune(
-    db: &mut SqliteConnection,
-    before: Timestamp,
-    undelivered: Timestamp,
-    limit: u32,
-) -> Result<bool, StoreError> {
-    let (before_us, undelivered_us) = (us(before), us(undelivered));
-    let notifications = sqlx::query!(
-        "DELETE FROM notification WHERE at_us < ?1 AND number IN (SELECT number FROM notification ORDER BY number LIMIT ?3)
-         AND (number <= coalesce((SELECT min(delivered) FROM listener), 9223372036854775807) OR at_us < ?2)",
-        before_us,
-        undelivered_us,
-        limit,
-    );
-    let notifications = notifications.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
-    let audit = sqlx::query!(
-        "DELETE FROM audit WHERE at_us < ?1 AND number IN (SELECT number FROM audit ORDER BY number LIMIT ?2)",
-        before_us,
-        limit,
-    );
-    let audit = audit.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
-    let requests = sqlx::query!(
-        "DELETE FROM request_key WHERE (project, key) IN
-         (SELECT project, key FROM request_key WHERE at_us < ?1 LIMIT ?2)",
-        before_us,
-        limit,
-    );
-    let requests = requests.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
-    Ok([notifications, audit, requests].into_iter().any(|count| count >= u64::from(limit)))
-}
-
 /// The last audit records, newest first.
 pub(crate) async fn audit(db: &mut SqliteConnection, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
     let rows = sqlx::query!(
-        "SELECT at_us, user_id, project, request_id, action, object FROM audit ORDER BY number DESC LIMIT ?",
+        "SELECT at_us, user_id, project, request_id, action, object, protected FROM audit ORDER BY number DESC LIMIT ?",
         limit,
     );
     let rows = rows.fetch_all(db).await.map_err(unavailable)?;
@@ -248,6 +214,7 @@ pub(crate) async fn audit(db: &mut SqliteConnection, limit: u32) -> Result<Vec<A
             request_id: row.request_id,
             action: row.action,
             object: row.object,
+            protected: row.protected != 0,
         })
     });
     read.collect()
@@ -264,7 +231,7 @@ pub(crate) async fn audit_page(
     let user = filter.user.as_ref().map(|user| user.0.as_str());
     let project = filter.project.as_ref().map(|project| project.0.as_str());
     let rows = sqlx::query!(
-        "SELECT number, at_us, user_id, project, request_id, action, object FROM audit
+        "SELECT number, at_us, user_id, project, request_id, action, object, protected FROM audit
          WHERE number < ?1 AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR project = ?3)
          AND (?4 IS NULL OR request_id = ?4) AND (?5 IS NULL OR action = ?5) AND (?6 IS NULL OR object = ?6)
          ORDER BY number DESC LIMIT ?7",
@@ -285,6 +252,7 @@ pub(crate) async fn audit_page(
             request_id: row.request_id,
             action: row.action,
             object: row.object,
+            protected: row.protected != 0,
         };
         Ok((row.number.cast_unsigned(), record))
     });

@@ -20,6 +20,7 @@ mod commit;
 mod connection;
 mod documents;
 mod error;
+mod expiry;
 mod feed;
 mod file;
 mod journal;

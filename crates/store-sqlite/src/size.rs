@@ -32,7 +32,8 @@ pub(crate) async fn reclaim(db: &mut SqliteConnection) -> Result<bool, StoreErro
     Ok(left > 0 && left < free)
 }
 
-/// What can be told without reading all of it: numbers of journals rise by one, and what is old goes first.
+/// What can be told without reading all of it: journals are counted now and then, numbers rise by one, and of usage the
+/// oldest go first.
 pub(crate) async fn sizes(db: &mut SqliteConnection) -> Result<Sizes, StoreError> {
     let page_bytes = pragma(db, "PRAGMA page_size").await?;
     let bytes = |pages: i64| pages.saturating_mul(page_bytes).max(0).cast_unsigned();
@@ -40,8 +41,12 @@ pub(crate) async fn sizes(db: &mut SqliteConnection) -> Result<Sizes, StoreError
     let free = pragma(db, "PRAGMA freelist_count").await?;
     let counted = sqlx::query!(
         r#"SELECT
-            (SELECT coalesce(max(number) - min(number) + 1, 0) FROM notification) AS "notifications!: i64",
-            (SELECT coalesce(max(number) - min(number) + 1, 0) FROM audit) AS "audit!: i64",
+            (SELECT coalesce(sum(records), 0) FROM journal_size WHERE journal = 'notifications')
+                + (SELECT max(coalesce(max(number), 0) - (SELECT notification FROM journal_counted), 0) FROM notification)
+                AS "notifications!: i64",
+            (SELECT coalesce(sum(records), 0) FROM journal_size WHERE journal IN ('audit', 'protected_audit'))
+                + (SELECT max(coalesce(max(number), 0) - (SELECT audit FROM journal_counted), 0) FROM audit)
+                AS "audit!: i64",
             (SELECT coalesce(max(number) - min(number) + 1, 0) FROM usage_event) AS "usage_events!: i64",
             (SELECT coalesce(max(number) - min(number) + 1, 0) FROM usage_span) AS "usage_spans!: i64""#
     );

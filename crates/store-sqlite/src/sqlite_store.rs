@@ -18,13 +18,15 @@ use sqlx::{Connection, Sqlite, Transaction};
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, ClockMark, Commit, CommitError, Delta, Finished,
-    Holder, IdempotencyRecord, Notification, Origin, Revision, Revocation, Sizes, Snapshot, Store,
-    StoreError, TokenKey, TokenState, UsageFilter,
+    Holder, IdempotencyRecord, Journal, JournalSize, Notification, Origin, Revision, Revocation, Sizes,
+    Snapshot, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
 };
 use tokio::sync::{Mutex, MutexGuard, watch};
 
 use crate::error::unavailable;
-use crate::{archive, changes, commit, feed, file, journal, load, origin, power, size, steps, tokens, usage};
+use crate::{
+    archive, changes, commit, expiry, feed, file, journal, load, origin, power, size, steps, tokens, usage,
+};
 
 /// How often who waits for a change looks for one. Usually the writer says so before; but a commit that its
 /// caller did not wait for is told by nobody.
@@ -330,10 +332,38 @@ impl Store for SqliteStore {
     async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
-        let more = journal::prune(&mut transaction, before, undelivered, limit).await?;
+        let more = expiry::prune(&mut transaction, before, undelivered, limit).await?;
         transaction.commit().await.map_err(unavailable)?;
         writer.confirm().await?;
         Ok(more)
+    }
+
+    async fn count_journals(&self, limit: u32) -> Result<bool, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let more = expiry::count(&mut transaction, limit).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
+        Ok(more)
+    }
+
+    async fn journals_over(&self, bytes: u64) -> Result<Vec<JournalSize>, StoreError> {
+        expiry::journals_over(&mut *self.reading().await?, bytes).await
+    }
+
+    async fn trim(
+        &self,
+        journal: Journal,
+        project: &ProjectId,
+        most: u64,
+        part: WriteSize,
+    ) -> Result<Trimmed, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let trimmed = expiry::trim(&mut transaction, journal, project, most, part).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
+        Ok(trimmed)
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {

@@ -27,6 +27,7 @@ pub mod conformance;
 mod document;
 pub mod encoding;
 mod feed;
+mod journal;
 pub mod memory;
 mod record;
 pub mod schema;
@@ -52,6 +53,7 @@ use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
 pub use crate::document::{Document, DocumentChange, DocumentKey, DocumentKind};
 pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
+pub use crate::journal::{Journal, JournalSize, Sizes, Trimmed, to_remove};
 pub use crate::record::{
     AuditFilter, AuditRecord, FlavorRecord, FloatingIpRecord, FreePoolRecord, HostRecord, IdempotencyRecord,
     InstanceRecord, LeaseRecord, NewNotification, Notification, PreemptibleProjectRecord, PropertyRecord,
@@ -397,17 +399,6 @@ pub struct Claim {
     pub fence: u64,
 }
 
-/// How large a store is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// Bytes of the database; 0 if it is not known.
-    pub bytes: u64,
-    /// Bytes of these that nothing is in.
-    pub free_bytes: u64,
-    /// Records by kind, of the kinds that are not kept in memory. May be estimates.
-    pub records: BTreeMap<&'static str, u64>,
-}
-
 /// What became of a step that was claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
@@ -519,6 +510,25 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// many of each kind. Notifications that some listener has not been told are kept until they are from before the
     /// other time. Says whether there may be more to forget.
     async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError>;
+
+    /// Counts what was written to journals since, at most so many records of each, where that is not counted as it is
+    /// written. Says whether there may be more to count.
+    async fn count_journals(&self, _limit: u32) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    /// The shares of projects in journals that are larger than that, in order, as far as they are counted.
+    async fn journals_over(&self, bytes: u64) -> Result<Vec<JournalSize>, StoreError>;
+
+    /// Forgets the oldest records of a project in a journal until there are at most `most` bytes of them: at most
+    /// `part.rows`, and no more than `part.bytes` but for the last. Nothing of a journal that does not expire by size.
+    async fn trim(
+        &self,
+        journal: Journal,
+        project: &ProjectId,
+        most: u64,
+        part: WriteSize,
+    ) -> Result<Trimmed, StoreError>;
 
     /// The last audit records, newest first.
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError>;

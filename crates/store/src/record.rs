@@ -174,6 +174,9 @@ pub struct AuditRecord {
     pub action: String,
     /// To what, by its identifier.
     pub object: String,
+    /// Whether it expires by age only, as records of administrators, of logins and of the service itself do. Others expire
+    /// by size as well.
+    pub protected: bool,
 }
 
 /// Which audit records: those of which all that is given is so.

@@ -15,7 +15,7 @@ use crate::encoding::{extras_json, hints_json, hunt_json, terms_json};
 use crate::{Commit, LeaseRecord, Wording, Write};
 
 /// Bytes of a row beside texts: identifiers, instants, numbers, names of statuses.
-const ROW: u64 = 128;
+pub(crate) const ROW: u64 = 128;
 
 /// Rows, and bytes of data in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

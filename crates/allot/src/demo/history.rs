@@ -192,5 +192,6 @@ fn caller(project: &str, user: &str) -> Caller {
         user: UserId(user.to_owned()),
         project: ProjectId(project.to_owned()),
         request_id: "req-demo".to_owned(),
+        administrator: false,
     }
 }

@@ -155,8 +155,12 @@ async fn record_refusal(
         reason,
         "notification refused"
     );
-    let caller =
-        Caller { user: UserId(String::new()), project: ProjectId(String::new()), request_id: String::new() };
+    let caller = Caller {
+        user: UserId(String::new()),
+        project: ProjectId(String::new()),
+        request_id: String::new(),
+        administrator: false,
+    };
     Ok(service.audit().note(&caller, "notification.refuse", &format!("{name} {number}: {reason}")).await?)
 }
 

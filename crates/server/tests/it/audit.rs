@@ -1,7 +1,9 @@
 //! Who did what.
 
 use axum::http::Method;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
+use service::Settings;
 
 use crate::site::Site;
 
@@ -64,4 +66,53 @@ async fn the_record_of_changes_is_read_page_by_page() {
     for wrong in ["limit=0", "limit=x", "marker=x"] {
         assert_eq!(site.get(&format!("/v1/audit?{wrong}")).await.status, 400, "{wrong}");
     }
+}
+
+/// Nor that of an administrator, or of a failed login, whatever project that was for.
+#[tokio::test]
+async fn a_members_flood_displaces_no_records_of_others() {
+    let settings = Settings { keep_bytes: 8000, ..Settings::default() };
+    let site = Site::guarded_of_settings(settings).await;
+    let lease = json!({"name": "l", "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 11:00"});
+    site.send_as("foreign", Method::POST, "/v1/leases", Some(&lease)).await.ok(201);
+    let made = site.send_as("member", Method::POST, "/v1/leases", Some(&lease)).await.ok(201);
+    let path = format!("/v1/leases/{}", made["lease"]["id"].as_str().expect("text"));
+    site.send_as("admin", Method::PUT, &path, Some(&json!({"end_date": "2030-01-02 11:30"}))).await.ok(200);
+    site.send_as("wrong", Method::GET, "/v1/leases", None).await.ok(401);
+    for number in 0..60 {
+        let change = json!({"end_date": format!("2030-01-02 12:{number:02}")});
+        site.send_as("member", Method::PUT, &path, Some(&change)).await.ok(200);
+    }
+    let audited = async |query: &str| {
+        let page = site.send_as("admin", Method::GET, &format!("/v1/audit?limit=1000&{query}"), None).await;
+        page.ok(200)["audit"].as_array().expect("a list").clone()
+    };
+    let told = async |token: &str| {
+        let page = site.send_as(token, Method::GET, "/v1/notifications?limit=1000", None).await.ok(200);
+        page["notifications"].as_array().expect("a list").clone()
+    };
+    let others = async || {
+        let queries = ["user_id=foreign", "user_id=admin", "action=login.fail"];
+        let [foreign, admin, logins] = queries;
+        [told("foreign").await, audited(foreign).await, audited(admin).await, audited(logins).await]
+    };
+    // Failed logins are entered after they were answered.
+    let mut before = others().await;
+    while before[3].is_empty() {
+        tokio::task::yield_now().await;
+        before = others().await;
+    }
+    assert_eq!(before.each_ref().map(Vec::len), [1, 1, 1, 1]);
+    let (mine, done) = (told("member").await, audited("user_id=member").await);
+    assert_eq!((mine.len(), done.len()), (62, 61));
+
+    site.clock.set(site.now() + SignedDuration::from_mins(15));
+    let (mut left, mut left_done) = (mine.clone(), done.clone());
+    while left.len() == mine.len() || left_done.len() == done.len() {
+        tokio::task::yield_now().await;
+        (left, left_done) = (told("member").await, audited("user_id=member").await);
+    }
+    assert_eq!(others().await, before);
+    assert!(!left.is_empty() && mine.ends_with(&left), "the newest stay");
+    assert!(!left_done.is_empty() && done.starts_with(&left_done), "the newest stay");
 }

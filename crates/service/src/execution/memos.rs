@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::plan::Guest;
 use leases::usage::KnownGuests;
-use store::Revision;
+use store::{JournalSize, Revision, Sizes};
 
 use super::pause::Pause;
 use super::tour::Tour;
@@ -85,4 +85,17 @@ pub(crate) struct Counting {
     pub known: KnownGuests,
     /// Until when nobody else counts.
     pub until: Timestamp,
+}
+
+/// What is known of the store since tidying last began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tidying {
+    /// Whether there is more to clear away, and this service is the one to do it.
+    pub more: bool,
+    /// How large the store was.
+    pub sizes: Sizes,
+    /// Shares of projects in journals that are too large, the next one last; none while journals are counted.
+    pub oversized: Option<Vec<JournalSize>>,
+    /// Notifications that were removed for their project's size, and that a listener had not been told, since the start.
+    pub notifications_lost: u64,
 }

@@ -12,12 +12,12 @@ use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceStatus};
 use leases::lease::Lease;
 use leases::plan::{Action, Guest, Observed};
-use store::{Claim, Finished, InstanceRecord, Revision, Sizes, Version};
+use store::{Claim, Finished, InstanceRecord, Revision, Version};
 
 use super::backoff::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::heard::Heard;
 use super::look::Look;
-use super::memos::{Counting, Memos};
+use super::memos::{Counting, Memos, Tidying};
 use super::pause::Pause;
 use crate::clock_watch::{Belonging, Watch};
 use crate::held_offers::HeldOffers;
@@ -176,14 +176,11 @@ pub(crate) struct Progress {
     pub others_leaving: BTreeMap<GuestId, Timestamp>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
-    /// Whether there is more to clear away, and this service is the one to do it.
-    pub tidies: bool,
+    pub tidying: Tidying,
     /// Guests of leases that others have started, if this service counts them.
     pub counting: Option<Counting>,
     /// Whether there are more of them to count.
     pub guests_left: bool,
-    /// How large the store was then.
-    pub sizes: Sizes,
     /// How many drafts were changed.
     drafts: u64,
     pub steps_done: u64,
@@ -524,7 +521,8 @@ impl Progress {
             boots_failed: self.boots_failed,
             last_start_delay_ms: self.last_start_delay_ms,
             preempted: self.preempted,
-            sizes: self.sizes.clone(),
+            sizes: self.tidying.sizes.clone(),
+            notifications_lost: self.tidying.notifications_lost,
             ..Statistics::default()
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::plan::{Action, Step};
-use store::{Commit, LeaseRecord, StoreError};
+use store::{Commit, JournalSize, LeaseRecord, StoreError, WriteSize};
 
 use super::Execution;
 use super::pause::Pause;
@@ -41,17 +41,17 @@ impl Execution<'_> {
         if looked && !lately {
             self.begin_tidying(writer, wanted, now).await?;
         }
-        if !self.service.progress().tidies {
+        if !self.service.progress().tidying.more {
             return Ok(false);
         }
         match self.tidy_some(writer, now).await {
             Ok(more) => {
-                self.service.progress().tidies = more;
+                self.service.progress().tidying.more = more;
                 Ok(more)
             }
             Err(error) => {
                 tracing::warn!(%error, "tidying failed");
-                self.service.progress().tidies = false;
+                self.service.progress().tidying.more = false;
                 Ok(false)
             }
         }
@@ -70,11 +70,15 @@ impl Execution<'_> {
         });
         let store = &self.service.parts.store;
         let sizes = store.sizes().await?;
-        self.service.progress().sizes = sizes;
+        self.service.progress().tidying.sizes = sizes;
         // One of those that share the store is enough to clear it.
         let leads =
             store.lead(ROLE, &self.service.decider.settings.holder, now, now + INTERVAL + INTERVAL).await?;
-        self.service.progress().tidies = leads;
+        {
+            let mut progress = self.service.progress();
+            progress.tidying.more = leads;
+            progress.tidying.oversized = None;
+        }
         let gone = if leads { self.forgettable_steps(wanted, now) } else { Vec::new() };
         if !gone.is_empty() {
             let memory = self.service.memory().await;
@@ -99,11 +103,48 @@ impl Execution<'_> {
         let records = before(self.service.decider.settings.keep_records);
         let undelivered = before(self.service.decider.settings.keep_undelivered);
         more |= store.prune(records, undelivered, RECORDS_AT_ONCE).await?;
+        more |= self.trim_journals().await?;
         if let Some(kept) = self.service.decider.settings.keep_usage {
             more |= store.prune_usage(before(kept), RECORDS_AT_ONCE).await?;
         }
         more |= store.reclaim().await?;
         Ok(more)
+    }
+
+    /// Counts records of journals, then forgets the oldest of projects that have too many: a part of it. Says whether there
+    /// is more to do.
+    async fn trim_journals(self) -> Result<bool, StoreError> {
+        let (store, settings) = (&self.service.parts.store, &self.service.decider.settings);
+        let known = self.service.progress().tidying.oversized.clone();
+        let Some(oversized) = known else {
+            if store.count_journals(RECORDS_AT_ONCE).await? {
+                return Ok(true);
+            }
+            let mut oversized = store.journals_over(settings.keep_bytes).await?;
+            oversized.retain(|size| size.journal.expires_by_size());
+            let more = !oversized.is_empty();
+            self.service.progress().tidying.oversized = Some(oversized);
+            return Ok(more);
+        };
+        let Some(JournalSize { journal, project, .. }) = oversized.last() else { return Ok(false) };
+        let rows = settings.writes.rows.min(u64::from(RECORDS_AT_ONCE));
+        let part = WriteSize { rows, bytes: settings.writes.bytes };
+        let trimmed = store.trim(*journal, project, settings.keep_bytes, part).await?;
+        let (project, records, lost) = (project.0.as_str(), trimmed.records, trimmed.undelivered);
+        if records > 0 {
+            tracing::info!(%journal, project, records, "oldest records of project removed");
+        }
+        if lost > 0 {
+            tracing::warn!(project, lost, "notifications lost to a listener");
+        }
+        let mut progress = self.service.progress();
+        progress.tidying.notifications_lost += lost;
+        if !trimmed.more
+            && let Some(oversized) = &mut progress.tidying.oversized
+        {
+            oversized.pop();
+        }
+        Ok(trimmed.more || oversized.len() > 1)
     }
 
     /// Forgets leases that ended long ago, as if they were deleted. What they used stays in the records of usage.

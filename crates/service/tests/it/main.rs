@@ -19,6 +19,7 @@ mod hosts;
 mod housekeeping;
 mod hunts;
 mod instances;
+mod journals;
 mod negotiating;
 mod preemptible;
 mod readiness;

@@ -2,6 +2,7 @@
 
 mod connections;
 mod documents;
+mod journals;
 mod locked;
 mod promises;
 mod schema;

@@ -24,6 +24,7 @@ mod bookings;
 mod changes;
 mod documents;
 mod forgetting;
+mod journals;
 mod power;
 mod races;
 mod random;
@@ -40,6 +41,7 @@ pub use bookings::*;
 pub use changes::*;
 pub use documents::*;
 pub use forgetting::*;
+pub use journals::*;
 pub use power::*;
 pub use races::*;
 pub use random::*;
@@ -72,6 +74,12 @@ macro_rules! promises {
             notifications_that_nobody_takes_are_forgotten_in_the_end
             leases_that_are_over_are_forgotten_and_their_usage_is_not
             records_are_counted
+            a_project_that_has_too_many_records_loses_its_own
+            protected_audit_records_expire_by_age_only
+            what_is_too_much_is_forgotten_a_part_at_a_time
+            notifications_that_a_listener_misses_are_counted
+            shares_of_projects_are_those_of_their_records
+            of_parallel_writers_of_journals_all_are_counted
             the_audit_log_shows_the_last_first
             the_audit_log_is_searched_page_by_page
             w1_a_host_is_in_one_lease_at_a_time

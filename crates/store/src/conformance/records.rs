@@ -429,6 +429,8 @@ pub async fn what_was_committed_survives(
     let history = loaded(&store).await.history;
     let told = store.notifications(None, 0, 9).await.expect("works");
     store.set_delivered("listener", told[0].number).await.expect("works");
+    store.count_journals(9).await.expect("works");
+    let sizes = store.journals_over(0).await.expect("works");
 
     let store = reopen(store).await;
     let snapshot = loaded(&store).await;
@@ -436,6 +438,7 @@ pub async fn what_was_committed_survives(
     assert_eq!(snapshot.history, history);
     assert_eq!(store.notifications(None, 0, 9).await.expect("works"), told);
     assert_eq!(store.delivered("listener").await.expect("works"), told[0].number);
+    assert_eq!(store.journals_over(0).await.expect("works"), sizes);
     let repeated = refuse(&store, &requesting("key", at(1), 9)).await;
     assert!(matches!(repeated, CommitError::Repeated(_)), "{repeated}");
     let overlapping = add(&lease(9, window(59, 61), vec![hosts(&[1])]));

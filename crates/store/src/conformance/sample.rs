@@ -460,7 +460,7 @@ pub fn add_hosts(ids: impl IntoIterator<Item = u64>) -> Vec<Write> {
 pub fn audit(action: &str) -> AuditRecord {
     let Owner { project, user } = owner();
     let (request_id, object) = ("req-1".to_owned(), "7".to_owned());
-    AuditRecord { at: at(0), user, project, request_id, action: action.to_owned(), object }
+    AuditRecord { at: at(0), user, project, request_id, action: action.to_owned(), object, protected: false }
 }
 
 /// A notification of that type.

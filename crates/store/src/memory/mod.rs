@@ -4,6 +4,7 @@
 //! It lives as long as the value: a service that is dropped and made again on it has crashed and come back.
 
 mod draft;
+mod journals;
 mod log;
 mod page;
 
@@ -23,6 +24,7 @@ use leases::window::Window;
 use tokio::sync::watch;
 
 use self::draft::{apply, work_out};
+use self::journals::prune;
 use self::log::Log;
 use self::page::Page;
 use crate::archive::{Archive, ImportError};
@@ -30,8 +32,8 @@ use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Document, DocumentKey,
     Finished, FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord,
-    LeaseRecord, Notification, Origin, RecordKey, Revision, Revocation, Sizes, Snapshot, StepHistory, Store,
-    StoreError, TokenKey, TokenState, UsageFilter,
+    Journal, JournalSize, LeaseRecord, Notification, Origin, RecordKey, Revision, Revocation, Sizes,
+    Snapshot, StepHistory, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
 };
 
 /// A store in memory.
@@ -276,32 +278,6 @@ impl State {
         }
         delta
     }
-
-    fn prune(&mut self, before: Timestamp, undelivered: Timestamp, limit: usize) -> bool {
-        let told = self.delivered.values().copied().min().unwrap_or(u64::MAX);
-        let mut more = prune(&mut self.notifications, limit, |one| {
-            one.at < before && (one.number <= told || one.at < undelivered)
-        });
-        more |= prune(&mut self.audit, limit, |(_, record)| record.at < before);
-        let old = self.requests.iter().filter(|(_, record)| record.at < before).map(|(key, _)| key.clone());
-        let old: Vec<_> = old.take(limit).collect();
-        more |= old.len() == limit;
-        for key in old {
-            self.requests.remove(&key);
-        }
-        more
-    }
-}
-
-/// Removes those of the first records that are old. Whether there may be more.
-fn prune<T>(records: &mut VecDeque<T>, limit: usize, old: impl Fn(&T) -> bool) -> bool {
-    let first = records.len().min(limit);
-    let kept: Vec<T> = records.drain(..first).filter(|record| !old(record)).collect();
-    let all = kept.is_empty() && first == limit;
-    for record in kept.into_iter().rev() {
-        records.push_front(record);
-    }
-    all
 }
 
 #[async_trait]
@@ -431,6 +407,22 @@ impl Store for MemoryStore {
 
     async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError> {
         Ok(self.state().prune(before, undelivered, limit as usize))
+    }
+
+    async fn journals_over(&self, bytes: u64) -> Result<Vec<JournalSize>, StoreError> {
+        let mut sizes = self.state().journals();
+        sizes.retain(|size| size.bytes > bytes);
+        Ok(sizes)
+    }
+
+    async fn trim(
+        &self,
+        journal: Journal,
+        project: &ProjectId,
+        most: u64,
+        part: WriteSize,
+    ) -> Result<Trimmed, StoreError> {
+        Ok(self.state().trim(journal, project, most, part))
     }
 
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
