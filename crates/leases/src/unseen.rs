@@ -7,6 +7,8 @@
 //! What a filter reads by a name of its own is the operator's and stays as it is: `hw:numa_nodes` and the like, the
 //! allocation ratios, the place that the hint `location` goes by.
 
+use std::sync::Arc;
+
 use crate::admission::{Changes, TermsChange};
 use crate::extra_specs::ExtraSpecs;
 use crate::failure_domain::FailureDomain;
@@ -21,7 +23,7 @@ pub struct Unseen<'h>(pub &'h dyn Fn(&str) -> bool);
 impl Unseen<'_> {
     /// What is asked for.
     pub fn mark_terms(&self, terms: &mut Terms) {
-        self.mark_requirement(&mut terms.hints.query);
+        self.mark_requirement(&mut Arc::make_mut(&mut terms.hints).query);
         terms.reservations.iter_mut().for_each(|reservation| self.mark_reservation(reservation));
     }
 
@@ -31,7 +33,8 @@ impl Unseen<'_> {
             ReservationTerms::Hosts(terms) => {
                 self.mark_requirement(&mut terms.hypervisor);
                 self.mark_requirement(&mut terms.resource);
-                let HostProperties { survives, extra_specs, image, .. } = &mut *terms.properties;
+                let HostProperties { survives, extra_specs, image, .. } =
+                    Arc::make_mut(&mut terms.properties);
                 self.mark_domain(survives);
                 self.mark_specs(extra_specs);
                 self.mark_image(image);
