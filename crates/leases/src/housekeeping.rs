@@ -304,7 +304,7 @@ mod tests {
         let gpu = Requirement::compare(Operator::Equal, "gpu", "yes").expect("well formed");
         assert_eq!(rules.usual(&terms(plain.clone().requiring(gpu))), None);
         let mut large = plain.clone();
-        large.properties.vcpus = Some(64);
+        std::sync::Arc::make_mut(&mut large.properties).vcpus = Some(64);
         assert_eq!(rules.usual(&terms(large)), None);
         assert_eq!(HousekeepingRules::default().usual(&terms(plain)), None);
     }

@@ -1,6 +1,7 @@
 //! Leases as they are kept: what was asked, what was given, and how far things are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -163,7 +164,7 @@ pub struct Lease {
     /// What is reserved.
     pub reservations: Vec<Reservation>,
     /// Where its hosts are to be, and how its instances are spread. Nothing changes them.
-    pub hints: Box<Hints>,
+    pub hints: Arc<Hints>,
     /// What housekeeping has done about it.
     pub marks: Marks,
     /// Whose guests are moved out of its way, if any are; once it is over, where its own go that are not to stay.

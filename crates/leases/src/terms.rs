@@ -8,6 +8,7 @@ mod size;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -39,7 +40,7 @@ pub struct Terms {
     /// What is to be reserved; may be empty, as in Blazar.
     pub reservations: Vec<ReservationTerms>,
     /// Where its hosts are to be, and how its instances are spread.
-    pub hints: Box<Hints>,
+    pub hints: Arc<Hints>,
     /// Whether preemptible instances may run on whole hosts of it as long as it does not use them.
     pub backfill: bool,
 }
@@ -61,7 +62,7 @@ impl Terms {
             lease_type: LeaseType::Schedule,
             within: None,
             reservations,
-            hints: Box::default(),
+            hints: Arc::default(),
             backfill: false,
         })
     }
@@ -99,7 +100,7 @@ impl Terms {
     /// The same with these hints.
     #[must_use]
     pub fn hinting(self, hints: Hints) -> Self {
-        Self { hints: Box::new(hints), ..self }
+        Self { hints: Arc::new(hints), ..self }
     }
 
     /// The same with preemptible instances on hosts that it does not use, or without.
@@ -207,7 +208,7 @@ impl ReservationTerms {
                 moved.resource = resource.unwrap_or(moved.resource);
                 moved.hypervisor = hypervisor.unwrap_or(moved.hypervisor);
                 if let Some(specs) = specs {
-                    moved.properties.extra_specs = specs;
+                    Arc::make_mut(&mut moved.properties).extra_specs = specs;
                 }
                 Some(Self::Hosts(moved))
             }
@@ -260,7 +261,7 @@ pub struct HostsTerms {
     /// `resource_properties`; both requirements must hold, and they are evaluated alike (API-expressions).
     pub resource: Requirement,
     /// What else hosts must be like.
-    pub properties: Box<HostProperties>,
+    pub properties: Arc<HostProperties>,
     /// What to do shortly before the end.
     pub before_end: BeforeEndAction,
     /// How its hosts are dealt with while the lease runs.
@@ -281,7 +282,7 @@ impl HostsTerms {
             max,
             hypervisor: Requirement::NONE,
             resource: Requirement::NONE,
-            properties: Box::default(),
+            properties: Arc::default(),
             before_end: BeforeEndAction::Default,
             pool: LeasePool::default(),
         })

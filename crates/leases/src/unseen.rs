@@ -8,6 +8,8 @@
 //! Names that a filter reads itself are the operator's and are not marked: `hw:numa_nodes` and the like, the allocation
 //! ratios, and the property behind the hint `location`.
 
+use std::sync::Arc;
+
 use crate::admission::{Changes, TermsChange};
 use crate::extra_specs::ExtraSpecs;
 use crate::failure_domain::FailureDomain;
@@ -22,7 +24,7 @@ pub struct Unseen<'h>(pub &'h dyn Fn(&str) -> bool);
 impl Unseen<'_> {
     /// Marks the hidden properties in the terms of a lease.
     pub fn mark_terms(&self, terms: &mut Terms) {
-        self.mark_requirement(&mut terms.hints.query);
+        self.mark_requirement(&mut Arc::make_mut(&mut terms.hints).query);
         terms.reservations.iter_mut().for_each(|reservation| self.mark_reservation(reservation));
     }
 
@@ -32,7 +34,8 @@ impl Unseen<'_> {
             ReservationTerms::Hosts(terms) => {
                 self.mark_requirement(&mut terms.hypervisor);
                 self.mark_requirement(&mut terms.resource);
-                let HostProperties { survives, extra_specs, image, .. } = &mut *terms.properties;
+                let HostProperties { survives, extra_specs, image, .. } =
+                    Arc::make_mut(&mut terms.properties);
                 self.mark_domain(survives);
                 self.mark_specs(extra_specs);
                 self.mark_image(image);

@@ -379,18 +379,18 @@ fn reworded(
             (ReservationTerms::Hosts(asked), ReservationTerms::Hosts(offered)) => {
                 if asked.resource != offered.resource {
                     words.resource_properties =
-                        Some(requirement_json(&offered.resource.renamed(&as_written)).to_string());
+                        Some(requirement_json(&offered.resource.renamed(&as_written)).to_string().into());
                 }
                 if asked.hypervisor != offered.hypervisor {
                     words.hypervisor_properties =
-                        Some(requirement_json(&offered.hypervisor.renamed(&as_written)).to_string());
+                        Some(requirement_json(&offered.hypervisor.renamed(&as_written)).to_string().into());
                 }
             }
             (ReservationTerms::Instances(asked), ReservationTerms::Instances(offered))
                 if asked.requirement != offered.requirement =>
             {
                 words.resource_properties =
-                    Some(requirement_json(&offered.requirement.renamed(&as_written)).to_string());
+                    Some(requirement_json(&offered.requirement.renamed(&as_written)).to_string().into());
             }
             _ => {}
         }

@@ -103,7 +103,7 @@ impl Service {
     ) -> Result<(), TooLarge> {
         let settings = &self.decider.settings;
         settings.writes.check_text(0, lease_text(reservations.clone(), hints))?;
-        let least = WriteSize::of_new_lease(reservations.clone(), hints).times(times as u64);
+        let least = WriteSize::of_new_leases(reservations.clone(), hints, times as u64);
         settings.writes.check(least)?;
         if let Some(client) = Client::current() {
             let rows: u64 = reservations.into_iter().map(|(terms, _)| u64::from(terms.number())).sum();
@@ -468,7 +468,7 @@ fn together<'e>(entries: impl IntoIterator<Item = &'e Entry>, now: Timestamp) ->
 
 /// How much a commit writes to what is in memory.
 pub(crate) fn size_of(commit: &Commit, state: &State) -> WriteSize {
-    commit.size(|id| state.leases.get(id).map(|record| &record.lease))
+    commit.size(|id| state.leases.get(id).map(|record| &**record))
 }
 
 /// What it takes to write that, in units of work.

@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::Sleep;
 use leases::ids::{HostId, LeaseId};
-use leases::lease::Lease;
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::usage::{Event, Query, Span, Sum};
@@ -20,8 +19,8 @@ use store::archive::{Archive, ImportError};
 use store::memory::MemoryStore;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
-    IdempotencyRecord, Journal, JournalSize, Notification, Origin, Revision, Revocation, Sizes, Snapshot,
-    Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
+    IdempotencyRecord, Journal, JournalSize, LeaseRecord, Notification, Origin, Revision, Revocation, Sizes,
+    Snapshot, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
 };
 use tokio::sync::watch;
 
@@ -65,7 +64,7 @@ struct State {
 /// Sizes of commits, and the leases that they are told from.
 #[derive(Default)]
 struct Measured {
-    leases: BTreeMap<LeaseId, Lease>,
+    leases: BTreeMap<LeaseId, LeaseRecord>,
     sizes: Vec<WriteSize>,
 }
 
@@ -139,7 +138,7 @@ impl FaultyStore {
 
     /// From now on the sizes of commits are noted.
     pub async fn measure(&self) {
-        let leases = self.contents().await.leases.into_iter().map(|record| (record.lease.id, record.lease));
+        let leases = self.contents().await.leases.into_iter().map(|record| (record.lease.id, record));
         self.state().measured = Some(Measured { leases: leases.collect(), sizes: Vec::new() });
     }
 
@@ -232,7 +231,7 @@ impl Measured {
         sizes.push(commit.size(|id| leases.get(&id)));
         for (id, record) in store::leases_after(&commit.writes) {
             match record {
-                Some(record) => leases.insert(id, record.lease.clone()),
+                Some(record) => leases.insert(id, record.clone()),
                 None => leases.remove(&id),
             };
         }

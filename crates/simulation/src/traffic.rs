@@ -102,7 +102,7 @@ impl Traffic<'_> {
                 if self.chance(0.2) {
                     terms = terms.requiring(Requirement::compare(Operator::Equal, "rack", "r1").ok()?);
                 }
-                terms.properties.survives = self.survived();
+                std::sync::Arc::make_mut(&mut terms.properties).survives = self.survived();
                 ReservationTerms::Hosts(terms)
             }
             5..=6 => ReservationTerms::Instances(InstancesTerms {

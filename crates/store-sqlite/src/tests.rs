@@ -188,6 +188,73 @@ async fn a_later_schema_is_refused_only_if_it_says_so() {
     assert!(error.contains("allot.db") && error.contains("schema 9999 is needed"), "{error}");
 }
 
+/// How many texts are stored, and how many references to them.
+async fn texts(store: &SqliteStore) -> (u64, u64) {
+    let mut db = SqliteConnection::connect_with(&store.options).await.expect("it can be opened");
+    let counts: (i64, i64) =
+        sqlx::query_as("SELECT (SELECT count(*) FROM long_text), (SELECT count(*) FROM lease_text)")
+            .fetch_one(&mut db)
+            .await
+            .expect("works");
+    (counts.0.cast_unsigned(), counts.1.cast_unsigned())
+}
+
+#[tokio::test]
+async fn long_text_is_stored_once() {
+    let (store, _directory) = open().await;
+    let store = Arc::new(store);
+    let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+    store::conformance::long_text_is_stored_once(&shared, async || texts(&store).await).await;
+}
+
+#[tokio::test]
+async fn long_text_in_rows_is_read_and_moves() {
+    let (store, _directory) = open().await;
+    let store = Arc::new(store);
+    let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+    let inline = async |text: &str| {
+        let mut db = SqliteConnection::connect_with(&store.options).await.expect("it can be opened");
+        for change in ["UPDATE lease SET name = ?", "UPDATE reservation SET resource_properties = ?"] {
+            sqlx::query(change).bind(text).execute(&mut db).await.expect("works");
+        }
+    };
+    store::conformance::long_text_in_rows_is_read_and_moves(&shared, inline, async || texts(&store).await)
+        .await;
+}
+
+#[tokio::test]
+async fn a_status_change_writes_no_text() {
+    let (store, _directory) = open().await;
+    let store = Arc::new(store);
+    let shared: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+    let sizes = async || {
+        let mut db = SqliteConnection::connect_with(&store.options).await.expect("it can be opened");
+        let mut of = async |table: &str| {
+            let columns = "SELECT group_concat('coalesce(length(CAST(' || name || ' AS BLOB)), 0)', ' + ')
+                           FROM pragma_table_info(?)";
+            let columns: String =
+                sqlx::query_scalar(columns).bind(table).fetch_one(&mut db).await.expect("works");
+            let size = sqlx::AssertSqlSafe(format!("SELECT max({columns}) FROM {table}"));
+            let size: i64 = sqlx::query_scalar(size).fetch_one(&mut db).await.expect("works");
+            size.cast_unsigned()
+        };
+        (of("lease").await, of("reservation").await)
+    };
+    let forbid = async || {
+        for event in ["INSERT", "UPDATE", "DELETE"] {
+            for table in ["long_text", "lease_text"] {
+                let trigger = format!(
+                    "CREATE TRIGGER forbid_{event}_{table} BEFORE {event} ON {table}
+                     BEGIN SELECT RAISE(ABORT, 'it is written'); END"
+                );
+                let mut db = SqliteConnection::connect_with(&store.options).await.expect("it can be opened");
+                sqlx::query(sqlx::AssertSqlSafe(trigger)).execute(&mut db).await.expect("works");
+            }
+        }
+    };
+    store::conformance::a_status_change_writes_no_text(&shared, sizes, forbid).await;
+}
+
 /// Fills the file, forgets all of it a part at a time, and gives back what can be given back.
 async fn fill_and_forget(store: &SqliteStore) {
     let many = |minute| {

@@ -1,6 +1,7 @@
 //! What is kept, record by record.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::free_pool::FreePool;
@@ -55,13 +56,13 @@ impl Version {
     }
 }
 
-/// What was asked for, in the words of who asked: answers repeat them (API-lease).
+/// What was asked for, in the words of who asked: answers repeat them (API-lease). Copies share the text.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Wording {
     /// `hypervisor_properties`.
-    pub hypervisor_properties: Option<String>,
+    pub hypervisor_properties: Option<Arc<str>>,
     /// `resource_properties`; of a flavor reservation, the flavor as it was, as JSON.
-    pub resource_properties: Option<String>,
+    pub resource_properties: Option<Arc<str>>,
 }
 
 /// A lease as it is kept.

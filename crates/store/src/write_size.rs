@@ -2,7 +2,7 @@
 //!
 //! Sizes are what a store keeps, before its own pages, indexes and log. They are counted here and nowhere else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leases::hints::Hints;
 use leases::ids::LeaseId;
@@ -11,11 +11,14 @@ use leases::terms::ReservationTerms;
 use thiserror::Error;
 
 use crate::booking::same_bookings;
-use crate::encoding::{extras_json, hints_json, hunt_json, terms_json};
+use crate::encoding::{LongText, MOST_INLINE, extras_json, hints_json, hunt_json, terms_json};
 use crate::{Commit, LeaseRecord, Wording, Write};
 
 /// Bytes of a row beside texts: identifiers, instants, numbers, names of statuses.
 pub(crate) const ROW: u64 = 128;
+
+/// Bytes of a reference to text that is stored once, and of its row.
+const REFERENCE: u64 = 192;
 
 /// Rows, and bytes of data in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,39 +147,65 @@ impl WriteSize {
         Self { rows: self.rows.saturating_mul(times), bytes: self.bytes.saturating_mul(times) }
     }
 
-    /// The least that a new lease writes: as few hosts as it takes, its audit record and its notification included.
-    pub fn of_new_lease<'a>(
+    /// The least that `times` equal new leases write: as few hosts as they take, and an audit record and a notification
+    /// of each. Text that is stored once counts once.
+    pub fn of_new_leases<'a>(
         reservations: impl IntoIterator<Item = (&'a ReservationTerms, Option<&'a Wording>)>,
         hints: &Hints,
+        times: u64,
     ) -> Self {
-        let rows = Self::rows(3).and(Self { rows: 0, bytes: hints_json(hints).len() as u64 });
-        reservations.into_iter().fold(rows, |sum, (terms, words)| {
-            let text = terms_json(terms).len() + words.map_or(0, wording_length);
-            sum.and(Self::row(text)).and(Self::rows(u64::from(least(terms))))
-        })
+        let mut texts = Texts::default();
+        let rows = Self::rows(3).and(texts.column(&hints_json(hints)));
+        let each = reservations.into_iter().fold(rows, |sum, (terms, words)| {
+            sum.and(Self::rows(1 + u64::from(least(terms))))
+                .and(texts.column(&terms_json(terms)))
+                .and(texts.wording(words))
+        });
+        each.times(times).and(texts.size())
     }
 
-    /// A lease that is written, in place of the one before it.
-    fn of_lease(record: &LeaseRecord, before: Option<&Lease>) -> Self {
+    /// A lease that is written, in place of the one before it. What it refers to already is not written.
+    fn of_lease(record: &LeaseRecord, before: Option<&LeaseRecord>, texts: &mut Texts) -> Self {
         let lease = &record.lease;
-        let texts =
-            [Some(&lease.name), lease.reason.as_ref()].into_iter().flatten().map(String::len).sum::<usize>();
-        let extras = extras_json(lease).map_or(0, |json| json.len());
-        let hunt = lease.hunt.as_ref().map_or(0, |hunt| hunt_json(hunt).len());
-        let own = Self::row(texts + extras + hunt).and(Self::rows(changed_bookings(lease, before)));
-        lease.reservations.iter().fold(own, |sum, reservation| {
-            let words = record.wording.get(&reservation.id).map_or(0, wording_length);
-            sum.and(Self::row(terms_json(&reservation.terms).len() + words))
-        })
+        let mut kept = Texts::default();
+        let was = before.map(|before| &before.lease);
+        let mut hints = LongText::default();
+        let extras = extras_json(lease, &mut hints).map_or(0, |json| json.len());
+        if was.is_none_or(|was| was.hints != lease.hints) {
+            hints.texts().for_each(|text| _ = texts.column(text));
+        }
+        let mut column = |same: bool, text: &str| if same { &mut kept } else { &mut *texts }.column(text);
+        let mut size = Self::row(extras)
+            .and(Self::rows(changed_bookings(lease, was)))
+            .and(column(was.is_some_and(|was| was.name == lease.name), &lease.name));
+        if let Some(reason) = &lease.reason {
+            size = size.and(column(was.is_some_and(|was| was.reason == lease.reason), reason));
+        }
+        if let Some(hunt) = &lease.hunt {
+            size = size.and(column(was.is_some_and(|was| was.hunt == lease.hunt), &hunt_json(hunt)));
+        }
+        for reservation in &lease.reservations {
+            let same = was.and_then(|was| was.reservation(reservation.id));
+            let same = same.is_some_and(|was| was.terms == reservation.terms);
+            let terms = if same { &mut kept } else { &mut *texts }.column(&terms_json(&reservation.terms));
+            let words = record.wording.get(&reservation.id);
+            let same = before.is_some_and(|before| before.wording.get(&reservation.id) == words);
+            let words = if same { &mut kept } else { &mut *texts }.wording(words);
+            size = size.and(Self::rows(1)).and(terms).and(words);
+        }
+        size
     }
 
-    fn of_write<'k>(write: &Write, known: &impl Fn(LeaseId) -> Option<&'k Lease>) -> Self {
+    fn of_write<'k>(
+        write: &Write,
+        known: &impl Fn(LeaseId) -> Option<&'k LeaseRecord>,
+        texts: &mut Texts,
+    ) -> Self {
         match write {
-            Write::Lease { record, .. } => Self::of_lease(record, known(record.lease.id)),
+            Write::Lease { record, .. } => Self::of_lease(record, known(record.lease.id), texts),
             Write::ForgetLease { id, .. } => {
-                let lease = known(*id);
-                let held = lease.map_or(0, |lease| lease.reservations.iter().map(|one| 1 + held(one)).sum());
-                Self::rows(1 + held)
+                let reservations = known(*id).map_or(&[][..], |record| &record.lease.reservations);
+                Self::rows(1 + reservations.iter().map(|one| 1 + held(one)).sum::<u64>())
             }
             Write::FreePool { record, .. } => Self::row(length(&record.pool.extra_specs)),
             Write::Host { record, .. } => Self::row(length(&record.host.capabilities)),
@@ -197,15 +226,47 @@ impl WriteSize {
 
 impl Commit {
     /// How much it writes. `known` are the leases as they are: what a lease has already is not written again.
-    pub fn size<'k>(&self, known: impl Fn(LeaseId) -> Option<&'k Lease>) -> WriteSize {
-        let writes = self.writes.iter().map(|write| WriteSize::of_write(write, &known));
+    pub fn size<'k>(&self, known: impl Fn(LeaseId) -> Option<&'k LeaseRecord>) -> WriteSize {
+        let mut texts = Texts::default();
+        let writes = self.writes.iter().map(|write| WriteSize::of_write(write, &known, &mut texts));
+        let writes = writes.fold(WriteSize::default(), WriteSize::and).and(texts.size());
         let told = self.notifications.iter().map(|told| WriteSize::row(told.payload.len()));
         let audit = self.audit.iter().map(|record| WriteSize::row(record.object.len()));
         let usage = self.usage.opened.len() + self.usage.changed.len();
         let events = self.usage.events.iter().map(|event| WriteSize::row(8 * event.hosts.len()));
         let others = usage + self.slept.len() + usize::from(self.idempotency.is_some());
         let rows = WriteSize::rows(others as u64);
-        writes.chain(told).chain(audit).chain(events).fold(rows, WriteSize::and)
+        told.chain(audit).chain(events).fold(rows.and(writes), WriteSize::and)
+    }
+}
+
+/// Text of a transaction that is stored once.
+#[derive(Default)]
+struct Texts(BTreeSet<String>);
+
+impl Texts {
+    /// What a column of a row takes for a text.
+    fn column(&mut self, text: &str) -> WriteSize {
+        let bytes = if text.len() <= MOST_INLINE {
+            text.len() as u64
+        } else {
+            if !self.0.contains(text) {
+                self.0.insert(text.to_owned());
+            }
+            REFERENCE
+        };
+        WriteSize { rows: 0, bytes }
+    }
+
+    fn wording(&mut self, words: Option<&Wording>) -> WriteSize {
+        let texts =
+            words.into_iter().flat_map(|words| [&words.hypervisor_properties, &words.resource_properties]);
+        texts.flatten().map(|text| self.column(text)).fold(WriteSize::default(), WriteSize::and)
+    }
+
+    /// What all of it takes.
+    fn size(&self) -> WriteSize {
+        self.0.iter().map(|text| WriteSize::row(text.len())).fold(WriteSize::default(), WriteSize::and)
     }
 }
 
@@ -232,7 +293,7 @@ pub fn lease_text<'a>(
 
 fn wording_length(words: &Wording) -> usize {
     let texts = [&words.hypervisor_properties, &words.resource_properties];
-    texts.into_iter().flatten().map(String::len).sum()
+    texts.into_iter().flatten().map(|text| text.len()).sum()
 }
 
 fn length(texts: &BTreeMap<String, String>) -> usize {
@@ -278,4 +339,52 @@ fn changed_bookings(lease: &Lease, before: Option<&Lease>) -> u64 {
         None => held(now),
     };
     lease.reservations.iter().map(changed).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::status::LeaseStatus;
+
+    use super::*;
+    use crate::conformance::sample::{add, commit, hosts, lease, replace, window};
+
+    fn worded(number: u128, length: usize) -> LeaseRecord {
+        let mut record = lease(number, window(0, 60), vec![hosts(&[1]), hosts(&[2])]);
+        let words = Wording { resource_properties: Some("x".repeat(length).into()), ..Wording::default() };
+        record.wording = record.lease.reservations.iter().map(|one| (one.id, words.clone())).collect();
+        record
+    }
+
+    #[test]
+    fn text_that_is_stored_once_counts_once() {
+        let bytes = |leases: u128, length: usize| {
+            commit((0..leases).map(|number| add(&worded(number, length)))).size(|_| None).bytes
+        };
+        let plain = bytes(1, 0);
+        assert_eq!(bytes(1, MOST_INLINE) - plain, 2 * 256);
+        assert_eq!(bytes(1, 60_000) - plain, 2 * REFERENCE + ROW + 60_000);
+        assert_eq!(bytes(200, 60_000) - bytes(200, 0), 400 * REFERENCE + ROW + 60_000);
+    }
+
+    #[test]
+    fn the_least_that_a_series_writes_has_its_text_once() {
+        let least = |length: usize, times: u64| {
+            let record = worded(1, length);
+            let asked = record.lease.reservations.iter();
+            let asked = asked.map(|one| (&one.terms, record.wording.get(&one.id)));
+            WriteSize::of_new_leases(asked, &Hints::default(), times)
+        };
+        let (short, long) = (least(0, 200), least(60_000, 200));
+        assert_eq!((short.rows, long.rows), (200 * 7, 200 * 7 + 1));
+        assert_eq!(long.bytes - short.bytes, 400 * REFERENCE + ROW + 60_000);
+    }
+
+    #[test]
+    fn a_status_change_writes_no_text() {
+        let old = worded(1, 60_000);
+        let mut lease = old.lease.clone();
+        lease.status = LeaseStatus::Active;
+        let size = commit([replace(&old, lease)]).size(|_| Some(&old));
+        assert!(size.bytes < 2048 + 2 * 1024, "{size:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Leases in answers (API-lease).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::ids::{FloatingIpId, HostId, ReservationId};
@@ -326,6 +327,10 @@ fn reservation(record: &LeaseRecord, reservation: &domain::Reservation) -> Reser
     }
 }
 
+fn owned_text(text: Option<&Arc<str>>) -> Option<String> {
+    text.map(ToString::to_string)
+}
+
 fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource {
     let wording = record.wording.get(&reservation.id).cloned().unwrap_or_default();
     let instances = |slots: SlotsTerms<'_>| Instances {
@@ -338,7 +343,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             Affinity::OneHost => Some(true),
             Affinity::DistinctHosts => Some(false),
         },
-        resource_properties: wording.resource_properties.clone(),
+        resource_properties: owned_text(wording.resource_properties.as_ref()),
         survives: slots.survives.map(ToString::to_string),
         flavor_id: reservation.id.to_string(),
         aggregate_id: None,
@@ -346,8 +351,8 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
     };
     match &reservation.terms {
         ReservationTerms::Hosts(terms) => Resource::Hosts {
-            hypervisor_properties: wording.hypervisor_properties,
-            resource_properties: wording.resource_properties,
+            hypervisor_properties: owned_text(wording.hypervisor_properties.as_ref()),
+            resource_properties: owned_text(wording.resource_properties.as_ref()),
             before_end: match terms.before_end {
                 BeforeEndAction::Default => "default",
                 BeforeEndAction::None => "",

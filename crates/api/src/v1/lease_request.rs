@@ -66,7 +66,7 @@ impl LeaseRequest {
         let waits = fields.filled("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
         let backfill = backfill(&mut fields)?.unwrap_or(false);
         let hints = fields.filled("scheduler_hints").map(read_hints).transpose()?.unwrap_or_default();
-        let (mut reservations, mut wording) = (Vec::new(), Vec::new());
+        let (mut reservations, mut wording) = (Vec::<ReservationTerms>::new(), Vec::<Wording>::new());
         let entries = list("reservations", fields.get("reservations"))?;
         if entries.len() > limits.reservations {
             let (parameter, size, most) = ("reservations".to_owned(), entries.len(), limits.reservations);
@@ -74,8 +74,9 @@ impl LeaseRequest {
         }
         for (position, value) in entries.iter().enumerate() {
             let (terms, words) = read_reservation(position, value, flavors)?;
-            reservations.push(terms);
-            wording.push(words);
+            // Equal ones share their text.
+            reservations.push(reservations.iter().find(|known| **known == terms).cloned().unwrap_or(terms));
+            wording.push(wording.iter().find(|known| **known == words).cloned().unwrap_or(words));
         }
         fields.finish()?;
         check_whole_hosts(end_action, &reservations)?;

@@ -1,6 +1,8 @@
 //! Expressions on properties of hosts, as they are sent (API-expressions), with `or`, `not`, `in`, nesting and numbers
 //! beside what Blazar reads (W17).
 
+use std::sync::Arc;
+
 use leases::requirement::{MAX_DEPTH, Operator, Requirement, RequirementError};
 use serde_json::Value;
 
@@ -11,7 +13,7 @@ use super::python;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expression {
     /// The text, for answers to repeat.
-    pub wording: Option<String>,
+    pub wording: Option<Arc<str>>,
     /// What it means.
     pub requirement: Requirement,
 }
@@ -20,13 +22,13 @@ pub(crate) struct Expression {
 pub(crate) fn read_expression(value: &Value) -> Result<Expression, RequestError> {
     let (wording, decoded) = match value {
         Value::Null => (None, Value::Null),
-        Value::String(text) if text.is_empty() => (Some(String::new()), Value::Null),
+        Value::String(text) if text.is_empty() => (Some(Arc::default()), Value::Null),
         Value::String(text) => {
             let decoded =
                 serde_json::from_str(text).map_err(|error| malformed(value, format!("no JSON: {error}")))?;
-            (Some(text.clone()), decoded)
+            (Some(text.as_str().into()), decoded)
         }
-        other => (Some(other.to_string()), other.clone()),
+        other => (Some(other.to_string().into()), other.clone()),
     };
     let requirement = match &decoded {
         Value::Null => Requirement::NONE,
@@ -134,10 +136,7 @@ mod tests {
             [(json!(null), None), (json!(""), Some("")), (json!("[]"), Some("[]")), (json!([]), Some("[]"))]
         {
             let read = read_expression(&none).expect("well formed");
-            assert_eq!(
-                read,
-                Expression { wording: wording.map(str::to_owned), requirement: Requirement::NONE }
-            );
+            assert_eq!(read, Expression { wording: wording.map(Arc::from), requirement: Requirement::NONE });
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use leases::admission::{FloatingIpsChange, HostsChange, InstancesChange, TermsChange};
 use leases::host::NetworkId;
@@ -71,7 +72,7 @@ fn hosts(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), Request
     terms.hypervisor = hypervisor.requirement;
     terms.resource = resource.requirement;
     for property in read_properties(fields)? {
-        terms.properties.apply(property);
+        Arc::make_mut(&mut terms.properties).apply(property);
     }
     terms.before_end = fields.given("before_end").map_or(Ok(BeforeEndAction::Default), before_end)?;
     terms.pool.name = fields.filled("pool_name").map(pool_name).transpose()?;
@@ -139,7 +140,7 @@ fn flavor_instances(
     let record = flavors(&id).ok_or(RequestError::Flavor(id))?;
     let survives = fields.get("survives").map_or(Ok(None), failure_domain)?;
     let wording =
-        Wording { hypervisor_properties: None, resource_properties: Some(flavor::as_json(&record)) };
+        Wording { hypervisor_properties: None, resource_properties: Some(flavor::as_json(&record).into()) };
     let flavor = Flavor::new(record.id, record.size, &record.extra_specs)?;
     Ok((ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives }), wording))
 }

@@ -1,5 +1,7 @@
 //! Lease pools that grow (LP-5).
 
+use std::sync::Arc;
+
 use super::{Admission, Refusal, Resource, Search};
 use crate::extra_specs::ExtraSpecs;
 use crate::ids::ReservationId;
@@ -38,7 +40,7 @@ impl Admission<'_> {
             return Err(Refusal::ResourceType(reservation));
         };
         let mut wanted = HostsTerms::new(1, 1)?;
-        wanted.properties.extra_specs = specs;
+        Arc::make_mut(&mut wanted.properties).extra_specs = specs;
         self.rules.check_hosts(&wanted)?;
         let mut search =
             Search::new(self.without_occupied().on_behalf_of(lease), lease.window, Some(lease.id));

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -346,7 +347,7 @@ fn change_hosts(terms: &mut HostsTerms, change: &HostsChange) -> Result<(), Refu
         terms.resource.clone_from(resource);
     }
     for property in &change.properties {
-        terms.properties.apply(property.clone());
+        Arc::make_mut(&mut terms.properties).apply(property.clone());
     }
     terms.before_end = change.before_end.unwrap_or(terms.before_end);
     Ok(())

@@ -23,7 +23,7 @@ use crate::terms::{
 };
 
 fn worded(count: usize, length: usize, terms: &ReservationTerms) -> NewLease {
-    let wording = Wording { resource_properties: Some("x".repeat(length)), ..Wording::default() };
+    let wording = Wording { resource_properties: Some("x".repeat(length).into()), ..Wording::default() };
     NewLease { wording: vec![wording; count], ..asking(0, 30, vec![terms.clone(); count]) }
 }
 
@@ -55,7 +55,7 @@ async fn text_of_a_lease_is_bounded_whatever_the_request() {
     assert!(text(too_large(made(&world, &series(new, 2)).await)));
     let lease = make(&mut world, worded(4, 16_000, &hosts(1))).await.expect("it fits");
     // A change adds to what there is.
-    let longer = Wording { hypervisor_properties: Some("x".repeat(16_000)), ..Wording::default() };
+    let longer = Wording { hypervisor_properties: Some("x".repeat(16_000).into()), ..Wording::default() };
     let wording = BTreeMap::from([(lease.lease.reservations[0].id, longer)]);
     let changes = LeaseChanges { asked_at: at(0), changes: dates(None, None), wording };
     let changed = world.service.leases().update(&caller("p"), lease.lease.id, changes).await;
@@ -65,9 +65,11 @@ async fn text_of_a_lease_is_bounded_whatever_the_request() {
 
 #[tokio::test]
 async fn a_series_that_writes_more_than_a_transaction_is_rejected_before_it_is_decided() {
-    let world = world(1).await;
-    let why = too_large(made(&world, &series(worded(4, 16_000, &hosts(1)), 200)).await);
-    assert!(matches!(why, TooLarge::Bytes { size: 12_800_000.., limit: 8_388_608 }), "{why}");
+    let writes = WriteLimits { bytes: 500_000, ..WriteLimits::default() };
+    let world = world_with(1, Settings { writes, ..settings() }, None, |fleet| fleet).await;
+    let why = too_large(made(&world, &series(worded(4, 250, &hosts(1)), 200)).await);
+    assert!(matches!(why, TooLarge::Bytes { size: 500_000..600_000, limit: 500_000 }), "{why}");
+    let world = self::world(1).await;
     // There is one host: a decision would say so.
     let new = series(asking(0, 30, vec![hosts(400)]), 60);
     let why = too_large(made(&world, &new).await);
@@ -82,6 +84,9 @@ async fn ordinary_requests_are_decided() {
     let mut world = world(1).await;
     // A year of weekly leases of 100 hosts, with an expression of a few words.
     let refused = made(&world, &series(worded(1, 200, &hosts(100)), 52)).await;
+    assert!(matches!(refused, Err(ServiceError::Refused(_))), "{refused:?}");
+    // All leases have the same text, which is stored once.
+    let refused = made(&world, &series(worded(4, 16_000, &hosts(1)), 200)).await;
     assert!(matches!(refused, Err(ServiceError::Refused(_))), "{refused:?}");
     let refused = make(&mut world, asking(0, 30, vec![hosts(1000)])).await;
     assert!(matches!(refused, Err(ServiceError::Refused(_))), "{refused:?}");

@@ -16,7 +16,7 @@ fn specs(key: &str, value: &str) -> HostProperties {
 
 fn suiting(properties: HostProperties) -> ReservationTerms {
     let mut terms = HostsTerms::new(1, 1).expect("one");
-    terms.properties = Box::new(properties);
+    terms.properties = properties.into();
     ReservationTerms::Hosts(terms)
 }
 

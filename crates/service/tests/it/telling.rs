@@ -104,10 +104,10 @@ async fn waiting_clients_are_not_woken_by_what_they_cannot_see() {
 async fn listeners_are_told_long_text_by_reference() {
     let mut world = world(4).await;
     let text = "é".repeat(8000);
-    let wording = Wording { resource_properties: Some(text.clone()), ..Wording::default() };
+    let wording = Wording { resource_properties: Some(text.as_str().into()), ..Wording::default() };
     let few = NewLease { wording: vec![wording], ..asking(10, 20, vec![hosts(1)]) };
     let many = asking(30, 40, vec![slots(1, 1); 50]);
-    let wording = Wording { resource_properties: Some("é".repeat(500)), ..Wording::default() };
+    let wording = Wording { resource_properties: Some("é".repeat(500).into()), ..Wording::default() };
     let many = NewLease { wording: vec![wording; 50], ..many };
     let few = make(&mut world, few).await.expect("free").lease.id;
     let many = make(&mut world, many).await.expect("free").lease.id;

@@ -150,7 +150,7 @@ async fn cls_05_what_is_free_now_is_what_guests_leave() {
     assert!(guest.is_some(), "a free host");
     world.run_until(at(1)).await;
     let mut asked = leases::terms::HostsTerms::new(1, 2).expect("a range");
-    asked.properties.memory_mib = Some(65_536);
+    std::sync::Arc::make_mut(&mut asked.properties).memory_mib = Some(65_536);
     let asked = asking(1, 60, vec![leases::terms::ReservationTerms::Hosts(asked)]);
     let now = make(&mut world, immediate(asked.clone(), 5)).await.expect("one has all its memory");
     assert_eq!(hosts_of(&now), [leases::ids::HostId(2)]);

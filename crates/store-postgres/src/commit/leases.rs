@@ -1,5 +1,6 @@
 //! Leases and their reservations, and what they give up.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ::leases::ids::LeaseId;
@@ -7,17 +8,20 @@ use ::leases::lease::Reservation;
 use sqlx::PgConnection;
 use store::booking::{BookingChanges, Bookings, Subject, bookings as bookings_of, changes};
 use store::encoding::booking::{Held, HeldLeases};
-use store::encoding::{LeaseRow, json, terms_json};
-use store::{CommitError, LeaseRecord, Version, Wording, Write};
+use store::encoding::{LeaseRow, LongText, ReservationText, TextChanges, json};
+use store::{CommitError, LeaseRecord, Version, Write};
 use uuid::Uuid;
 
-use super::bookings;
 use super::take::Taken;
-use crate::columns::{maybe_text, text, uuid};
+use super::{bookings, texts};
+use crate::columns::{text, uuid};
 use crate::error::Trouble;
 
 /// Leases that are written, and which versions they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
+
+/// The long text of each lease that is written, as it is in the end.
+type Texts = BTreeMap<LeaseId, LongText>;
 
 /// Leases that are about to be written.
 pub(super) struct Rewriting<'a> {
@@ -65,10 +69,11 @@ impl<'a> Rewriting<'a> {
     /// Writes them, and lets them give up what they do not have any more. Returns what they newly take.
     pub(super) async fn write(mut self, db: &mut PgConnection) -> Result<Vec<Taken>, Trouble> {
         let mut rows = Rows::new();
+        let mut long = Texts::new();
         for write in self.writes {
             // Versions are compared in the order of writes.
             if write.lease().is_some_and(|(id, _)| rows.contains_key(&id)) {
-                write_rows(db, &std::mem::take(&mut rows)).await?;
+                write_rows(db, &std::mem::take(&mut rows), &mut long).await?;
             }
             match write {
                 Write::Lease { record, expected } => {
@@ -81,7 +86,10 @@ impl<'a> Rewriting<'a> {
                 _ => {}
             }
         }
-        write_rows(db, &rows).await?;
+        write_rows(db, &rows, &mut long).await?;
+        let kept: Vec<&LeaseRecord> = self.last.values().copied().flatten().collect();
+        let reservations = Reservations::of(&kept, &mut long);
+        let mut text_changes = TextChanges::default();
         let mut taken = Vec::new();
         for (&id, record) in &self.last {
             let Some(record) = record else { continue };
@@ -89,12 +97,13 @@ impl<'a> Rewriting<'a> {
             let changes = self.changes.remove(&id).unwrap_or_default();
             bookings::give_up(db, id, &held.bookings, &changes).await?;
             remove_reservations(db, record, &held).await?;
+            text_changes.enter(id, long.remove(&id).unwrap_or_default(), &held.texts);
             taken.extend(changes.taken.into_iter().map(|(key, booking)| (id, key, booking)));
         }
-        let kept: Vec<&LeaseRecord> = self.last.into_values().flatten().collect();
-        if !kept.is_empty() {
-            write_reservations(db, &kept).await?;
+        if !reservations.ids.is_empty() {
+            write_reservations(db, &reservations).await?;
         }
+        texts::write(db, &text_changes).await?;
         Ok(taken)
     }
 }
@@ -116,17 +125,32 @@ async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<HeldLeases, Trou
         // All are new, as when one is made, which is when it matters how long it takes.
         return Ok(held);
     }
-    let rows = sqlx::query!("SELECT lease, id FROM reservation WHERE lease = ANY($1)", &known);
+    let rows = sqlx::query!(
+        r#"SELECT lease AS "lease!", id, NULL::bytea AS hash FROM reservation WHERE lease = ANY($1)
+         UNION ALL SELECT lease, NULL, hash FROM lease_text WHERE lease = ANY($1)"#,
+        &known,
+    );
     for row in rows.fetch_all(&mut *db).await? {
-        held.reservation(row.lease.as_u128(), row.id.as_u128());
+        let lease = row.lease.as_u128();
+        if let Some(id) = row.id {
+            held.reservation(lease, id.as_u128());
+        }
+        if let Some(hash) = row.hash {
+            held.text(lease, &hash)?;
+        }
     }
     bookings::held(db, &known, &mut held).await?;
     Ok(held)
 }
 
 /// New leases and leases that there are, each in one statement, since a statement costs more than a row.
-async fn write_rows(db: &mut PgConnection, rows: &Rows<'_>) -> Result<(), Trouble> {
-    let all = rows.values().map(|(record, expected)| LeaseRow::of(record, *expected, text));
+async fn write_rows(db: &mut PgConnection, rows: &Rows<'_>, long: &mut Texts) -> Result<(), Trouble> {
+    let all = rows.values().map(|(record, expected)| {
+        let mut own = LongText::default();
+        let row = LeaseRow::of(record, *expected, &mut own, text);
+        long.insert(record.lease.id, own);
+        row
+    });
     let (new, known): (Vec<_>, Vec<_>) = all.partition(LeaseRow::is_new);
     let mut written = BTreeSet::new();
     if !new.is_empty() {
@@ -229,31 +253,36 @@ struct Reservations {
 }
 
 impl Reservations {
-    fn push(&mut self, record: &LeaseRecord, position: i64, reservation: &Reservation) {
-        let words = record.wording.get(&reservation.id);
-        let word = |of: fn(&Wording) -> Option<&str>| {
-            maybe_text(words.and_then(of)).map(std::borrow::Cow::into_owned)
-        };
+    /// All reservations of these leases.
+    fn of(records: &[&LeaseRecord], long: &mut Texts) -> Self {
+        let mut rows = Self::default();
+        for record in records {
+            let long = long.entry(record.lease.id).or_default();
+            for (reservation, position) in record.lease.reservations.iter().zip(0..) {
+                rows.push(record, position, reservation, long);
+            }
+        }
+        rows
+    }
+
+    fn push(&mut self, record: &LeaseRecord, position: i64, reservation: &Reservation, long: &mut LongText) {
+        let ReservationText { terms, hypervisor_properties, resource_properties } =
+            long.reservation(record, reservation);
+        let escaped = |column: Option<Cow<'_, str>>| column.map(|column| text(&column).into_owned());
         self.leases.push(uuid(record.lease.id.0));
         self.ids.push(uuid(reservation.id.0));
         self.positions.push(position);
-        self.terms.push(terms_json(&reservation.terms));
+        self.terms.push(terms);
         self.statuses.push(reservation.status.name().to_owned());
         self.missing.push(reservation.missing_resources);
         self.changed.push(reservation.resources_changed);
-        self.hypervisor_properties.push(word(|words| words.hypervisor_properties.as_deref()));
-        self.resource_properties.push(word(|words| words.resource_properties.as_deref()));
+        self.hypervisor_properties.push(escaped(hypervisor_properties));
+        self.resource_properties.push(escaped(resource_properties));
     }
 }
 
-/// Writes all reservations of these leases in one statement, since a statement costs more than a row.
-async fn write_reservations(db: &mut PgConnection, records: &[&LeaseRecord]) -> Result<(), Trouble> {
-    let mut rows = Reservations::default();
-    for record in records {
-        for (reservation, position) in record.lease.reservations.iter().zip(0..) {
-            rows.push(record, position, reservation);
-        }
-    }
+/// Writes reservations in one statement, since a statement costs more than a row.
+async fn write_reservations(db: &mut PgConnection, rows: &Reservations) -> Result<(), Trouble> {
     let write = sqlx::query!(
         "INSERT INTO reservation (
              lease, id, position, terms, status, missing_resources, resources_changed, hypervisor_properties,

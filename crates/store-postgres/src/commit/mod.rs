@@ -10,6 +10,7 @@ mod instances;
 mod inventory;
 mod leases;
 mod take;
+mod texts;
 
 use std::collections::BTreeSet;
 

@@ -11,8 +11,8 @@ use ::leases::terms::ReservationTerms;
 use futures::TryStreamExt;
 use sqlx::PgConnection;
 use store::encoding::{
-    Extras, end_action_from_name, extras_from_json, from_hex, hunt_from_json, named, standing_from_json,
-    terms_from_json,
+    Extras, StoredText, end_action_from_name, extras_from_json, from_hex, hunt_from_json, named,
+    standing_from_json,
 };
 use store::{LeaseRecord, StoreError, Version, Wording};
 use uuid::Uuid;
@@ -26,7 +26,8 @@ type Key = (LeaseId, ReservationId);
 
 pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<LeaseRecord>, Trouble> {
     let mut given = allocations(db, wanted).await?;
-    let mut reservations = reservations(db, wanted, &mut given).await?;
+    let mut stored = stored_text(db, wanted).await?;
+    let mut reservations = reservations(db, wanted, &mut given, &mut stored).await?;
     let mut rows = sqlx::query!(
         "SELECT id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us,
              before_end_us, end_action, status, start_event, before_end_event, end_event, reason, hunt,
@@ -41,10 +42,11 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
         let event = |name: &str| named("event status", name, EventStatus::from_name);
         let deadline = maybe_instant(row.deadline_us)?;
         let OfLease { reservations, wording } = reservations.remove(&id).unwrap_or_default();
-        let Extras { hints, before_start, marks, backfill } = extras_from_json(row.extras.as_deref())?;
+        let Extras { hints, before_start, marks, backfill } =
+            extras_from_json(row.extras.as_deref(), &mut stored)?;
         let lease = Lease {
             id,
-            name: plain(row.name),
+            name: stored.text(&plain(row.name))?.to_owned(),
             owner: Owner { project: ProjectId(plain(row.project)), user: UserId(plain(row.user_id)) },
             lease_type: named("lease type", &row.lease_type, |name| LeaseType::from_parts(name, deadline))?,
             window: window(row.starts_us, row.ends_us)?,
@@ -58,11 +60,11 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
                 before_end: event(&row.before_end_event)?,
                 end: event(&row.end_event)?,
             },
-            reason: row.reason.map(plain),
-            hints: Box::new(hints),
+            reason: row.reason.map(|reason| stored.text(&plain(reason)).map(str::to_owned)).transpose()?,
+            hints,
             marks,
             backfill,
-            hunt: row.hunt.as_deref().map(hunt_from_json).transpose()?,
+            hunt: row.hunt.map(|hunt| hunt_from_json(stored.document(&hunt)?)).transpose()?,
             standing: standing_from_json(row.standing.as_deref())?,
             series: row.series.as_deref().map(from_hex).transpose()?.map(SeriesId),
         };
@@ -77,6 +79,20 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
     Ok(records)
 }
 
+async fn stored_text(db: &mut PgConnection, wanted: &Wanted) -> Result<StoredText, Trouble> {
+    let mut stored = StoredText::default();
+    let mut rows = sqlx::query!(
+        "SELECT hash, body FROM long_text
+         WHERE $1::uuid[] IS NULL OR hash IN (SELECT hash FROM lease_text WHERE lease = ANY($1))",
+        wanted.leases.as_deref(),
+    )
+    .fetch(db);
+    while let Some(row) = rows.try_next().await? {
+        stored.insert(&row.hash, plain(row.body))?;
+    }
+    Ok(stored)
+}
+
 /// What belongs to a lease.
 #[derive(Default)]
 struct OfLease {
@@ -89,6 +105,7 @@ async fn reservations(
     db: &mut PgConnection,
     wanted: &Wanted,
     given: &mut HashMap<Key, Given>,
+    stored: &mut StoredText,
 ) -> Result<HashMap<LeaseId, OfLease>, Trouble> {
     let mut of_leases: HashMap<LeaseId, OfLease> = HashMap::new();
     let mut rows = sqlx::query!(
@@ -101,7 +118,7 @@ async fn reservations(
     while let Some(row) = rows.try_next().await? {
         let key = (LeaseId(row.lease.as_u128()), ReservationId(row.id.as_u128()));
         let of_lease = of_leases.entry(key.0).or_default();
-        let terms = terms_from_json(&row.terms)?;
+        let terms = stored.terms(&row.terms)?;
         let reservation = Reservation {
             id: key.1,
             allocation: given.remove(&key).unwrap_or_default().allocation(&terms),
@@ -111,9 +128,11 @@ async fn reservations(
             resources_changed: row.resources_changed,
         };
         of_lease.reservations.insert(row.position, reservation);
+        let text =
+            |column: Option<String>| column.map(|column| stored.shared_text(&plain(column))).transpose();
         let wording = Wording {
-            hypervisor_properties: row.hypervisor_properties.map(plain),
-            resource_properties: row.resource_properties.map(plain),
+            hypervisor_properties: text(row.hypervisor_properties)?,
+            resource_properties: text(row.resource_properties)?,
         };
         if wording != Wording::default() {
             of_lease.wording.insert(key.1, wording);

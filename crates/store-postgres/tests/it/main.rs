@@ -8,6 +8,7 @@ mod promises;
 mod schema;
 mod sharing;
 mod silence;
+mod texts;
 mod tls;
 
 use std::sync::{Arc, LazyLock};

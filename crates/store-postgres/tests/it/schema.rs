@@ -9,7 +9,7 @@ use store_postgres::{OpenError, PostgresStore, Servers};
 use crate::{SERVER, database, name, open};
 
 /// Runs a statement as somebody with a shell would, past all code of the store.
-fn by_hand(servers: &Servers, statement: &str) -> Result<String, String> {
+pub(crate) fn by_hand(servers: &Servers, statement: &str) -> Result<String, String> {
     SERVER.script(&name(servers), &["-c", statement])
 }
 

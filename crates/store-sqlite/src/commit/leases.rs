@@ -1,6 +1,5 @@
 //! Leases and their reservations, and what they give up.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ::leases::ids::LeaseId;
@@ -9,16 +8,19 @@ use serde::Serialize;
 use sqlx::SqliteConnection;
 use store::booking::{bookings as bookings_of, changes};
 use store::encoding::booking::{Held, HeldLeases};
-use store::encoding::{LeaseRow, hex, json, terms_json};
+use store::encoding::{LeaseRow, LongText, TextChanges, hex, json};
 use store::{CommitError, LeaseRecord, StoreError, Version, Write};
 
-use super::bookings;
 use super::take::Taken;
+use super::{bookings, texts};
 use crate::columns::uuid;
 use crate::error::{failed, unavailable};
 
 /// Leases that are written, and which versions they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
+
+/// The long text of each lease that is written, as it is in the end.
+type Texts = BTreeMap<LeaseId, LongText>;
 
 /// Writes leases, and lets them give up what they do not have any more. Returns what they newly take.
 pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result<Vec<Taken>, CommitError> {
@@ -28,10 +30,11 @@ pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result
     }
     let mut held = held(db, writes).await?;
     let mut rows = Rows::new();
+    let mut long = Texts::new();
     for write in writes {
         // Versions are compared in the order of writes.
         if write.lease().is_some_and(|(id, _)| rows.contains_key(&id)) {
-            write_rows(db, &std::mem::take(&mut rows)).await?;
+            write_rows(db, &std::mem::take(&mut rows), &mut long).await?;
         }
         match write {
             Write::Lease { record, expected } => {
@@ -44,7 +47,10 @@ pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result
             _ => {}
         }
     }
-    write_rows(db, &rows).await?;
+    write_rows(db, &rows, &mut long).await?;
+    let kept: Vec<&LeaseRecord> = last.values().copied().flatten().collect();
+    let reservations = reservation_rows(&kept, &mut long);
+    let mut text_changes = TextChanges::default();
     let mut taken = Vec::new();
     for (&id, record) in &last {
         let Some(record) = record else { continue };
@@ -52,10 +58,11 @@ pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result
         let changes = changes(&held.bookings, bookings_of(&record.lease));
         bookings::give_up(db, id, &held.bookings, &changes).await?;
         remove_reservations(db, record, &held).await?;
+        text_changes.enter(id, long.remove(&id).unwrap_or_default(), &held.texts);
         taken.extend(changes.taken.into_iter().map(|(key, booking)| (id, key, booking)));
     }
-    let kept: Vec<&LeaseRecord> = last.into_values().flatten().collect();
-    write_reservations(db, &reservation_rows(&kept)).await?;
+    write_reservations(db, &reservations).await?;
+    texts::write(db, &text_changes).await?;
     Ok(taken)
 }
 
@@ -79,13 +86,25 @@ async fn held(db: &mut SqliteConnection, writes: &[Write]) -> Result<HeldLeases,
     for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
         held.reservation(uuid(&row.lease)?, uuid(&row.id)?);
     }
+    let rows = sqlx::query!(
+        "SELECT lease, hash FROM lease_text WHERE lease IN (SELECT unhex(value) FROM json_each(?))",
+        leases,
+    );
+    for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
+        held.text(uuid(&row.lease)?, &row.hash)?;
+    }
     bookings::held(db, &leases, &mut held).await?;
     Ok(held)
 }
 
 /// New leases and leases that there are, each in one statement, since a statement costs more than a row.
-async fn write_rows(db: &mut SqliteConnection, rows: &Rows<'_>) -> Result<(), CommitError> {
-    let all = rows.values().map(|(record, expected)| LeaseRow::of(record, *expected, Cow::Borrowed));
+async fn write_rows(db: &mut SqliteConnection, rows: &Rows<'_>, long: &mut Texts) -> Result<(), CommitError> {
+    let all = rows.values().map(|(record, expected)| {
+        let mut own = LongText::default();
+        let row = LeaseRow::of(record, *expected, &mut own, |text| text.into());
+        long.insert(record.lease.id, own);
+        row
+    });
     let (new, known): (Vec<_>, Vec<_>) = all.partition(LeaseRow::is_new);
     let mut written = BTreeSet::new();
     if !new.is_empty() {
@@ -177,11 +196,12 @@ async fn remove_reservations(
 }
 
 /// All reservations of these leases as rows for [`write_reservations`].
-fn reservation_rows(records: &[&LeaseRecord]) -> String {
+fn reservation_rows(records: &[&LeaseRecord], long: &mut Texts) -> String {
     let mut rows = Vec::new();
     for record in records {
+        let long = long.entry(record.lease.id).or_default();
         for (position, reservation) in record.lease.reservations.iter().enumerate() {
-            rows.push(reservation_row(record, position, reservation));
+            rows.push(reservation_row(record, position, reservation, long));
         }
     }
     json(&rows)
@@ -212,17 +232,18 @@ fn reservation_row<'a>(
     record: &'a LeaseRecord,
     position: usize,
     reservation: &'a Reservation,
+    long: &mut LongText,
 ) -> impl Serialize + use<'a> {
-    let words = record.wording.get(&reservation.id);
+    let text = long.reservation(record, reservation);
     (
         hex(record.lease.id.0),
         hex(reservation.id.0),
         position,
-        terms_json(&reservation.terms),
+        text.terms,
         reservation.status.name(),
         reservation.missing_resources,
         reservation.resources_changed,
-        words.and_then(|words| words.hypervisor_properties.as_deref()),
-        words.and_then(|words| words.resource_properties.as_deref()),
+        text.hypervisor_properties,
+        text.resource_properties,
     )
 }

@@ -6,6 +6,7 @@ mod instances;
 mod inventory;
 mod leases;
 mod take;
+mod texts;
 
 use sqlx::SqliteConnection;
 use store::{Advance, Commit, CommitError};

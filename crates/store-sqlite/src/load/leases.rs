@@ -9,7 +9,7 @@ use ::leases::status::ReservationStatus;
 use ::leases::terms::ReservationTerms;
 use futures::TryStreamExt;
 use sqlx::SqliteConnection;
-use store::encoding::{LeaseRow, from_hex, from_json, named, terms_from_json};
+use store::encoding::{LeaseRow, StoredText, from_hex, from_json, named};
 use store::{LeaseRecord, StoreError, Wording};
 
 use crate::columns::uuid;
@@ -20,7 +20,8 @@ type Key = (LeaseId, ReservationId);
 
 pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, StoreError> {
     let mut given = allocations(db).await?;
-    let mut reservations = reservations(db, &mut given).await?;
+    let mut stored = stored_text(db).await?;
+    let mut reservations = reservations(db, &mut given, &mut stored).await?;
     let mut rows = sqlx::query_scalar!(
         r#"SELECT json_object(
              'id', hex(id), 'version', version, 'name', name, 'project', project, 'user_id', user_id,
@@ -37,9 +38,18 @@ pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, 
     while let Some(row) = rows.try_next().await.map_err(unavailable)? {
         let row: LeaseRow = from_json("lease", &row)?;
         let OfLease { reservations, wording } = reservations.remove(&row.id()?).unwrap_or_default();
-        records.push(row.record(reservations.into_values().collect(), wording)?);
+        records.push(row.record(reservations.into_values().collect(), wording, &mut stored)?);
     }
     Ok(records)
+}
+
+async fn stored_text(db: &mut SqliteConnection) -> Result<StoredText, StoreError> {
+    let mut stored = StoredText::default();
+    let mut rows = sqlx::query!("SELECT hash, body FROM long_text").fetch(db);
+    while let Some(row) = rows.try_next().await.map_err(unavailable)? {
+        stored.insert(&row.hash, row.body)?;
+    }
+    Ok(stored)
 }
 
 /// What belongs to a lease.
@@ -56,6 +66,7 @@ type ReservationRow = (String, String, i64, String, String, u8, u8, Option<Strin
 async fn reservations(
     db: &mut SqliteConnection,
     given: &mut HashMap<Key, Given>,
+    stored: &mut StoredText,
 ) -> Result<HashMap<LeaseId, OfLease>, StoreError> {
     let mut of_leases: HashMap<LeaseId, OfLease> = HashMap::new();
     let mut rows = sqlx::query_scalar!(
@@ -70,7 +81,7 @@ async fn reservations(
             from_json::<ReservationRow>("reservation", &row)?;
         let key = (LeaseId(from_hex(&lease)?), ReservationId(from_hex(&id)?));
         let of_lease = of_leases.entry(key.0).or_default();
-        let terms = terms_from_json(&terms)?;
+        let terms = stored.terms(&terms)?;
         let reservation = Reservation {
             id: key.1,
             allocation: given.remove(&key).unwrap_or_default().allocation(&terms),
@@ -80,7 +91,9 @@ async fn reservations(
             resources_changed: changed != 0,
         };
         of_lease.reservations.insert(position, reservation);
-        let wording = Wording { hypervisor_properties: hypervisor, resource_properties: resource };
+        let text = |column: Option<String>| column.map(|column| stored.shared_text(&column)).transpose();
+        let wording =
+            Wording { hypervisor_properties: text(hypervisor)?, resource_properties: text(resource)? };
         if wording != Wording::default() {
             of_lease.wording.insert(key.1, wording);
         }

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Stores that persist are held to [`what_was_committed_survives`] as well, which needs to know how to open
-//! them again. Those that share bookings with nobody need no more than this.
+//! them again, and to the promises about long text that look at its rows. Those that share bookings with nobody need no more than this.
 
 #![expect(clippy::missing_panics_doc, reason = "panicking is how a broken promise is told")]
 #![allow(clippy::wildcard_imports, reason = "samples are named as the domain names things")]
@@ -31,6 +31,7 @@ mod random;
 mod records;
 pub mod sample;
 mod steps;
+mod texts;
 mod tokens;
 mod usage;
 
@@ -47,6 +48,7 @@ pub use races::*;
 pub use random::*;
 pub use records::*;
 pub use steps::*;
+pub use texts::*;
 pub use tokens::*;
 pub use usage::*;
 
@@ -128,6 +130,9 @@ macro_rules! promises {
             energy_f_a_refused_commit_leaves_no_time
             of_parallel_keys_of_one_number_one_stands
             revocations_are_kept_until_their_tokens_end
+            text_of_any_length_is_read_as_it_was_written
+            leases_keep_their_text_while_others_change_theirs
+            of_parallel_leases_with_the_same_text_each_has_it
             random_commits_are_answered_as_the_model_answers_them
         }
     };

@@ -15,7 +15,7 @@ use crate::{Advance, Commit, CommitError, Holder, LeaseRecord, Store};
 const AT_ONCE: usize = 12;
 
 /// Commits all of them at the same time.
-async fn race(store: &Arc<dyn Store>, commits: Vec<Commit>) -> Vec<Result<Advance, CommitError>> {
+pub(super) async fn race(store: &Arc<dyn Store>, commits: Vec<Commit>) -> Vec<Result<Advance, CommitError>> {
     let start = Arc::new(Barrier::new(commits.len()));
     let mut tasks = JoinSet::new();
     for commit in commits {

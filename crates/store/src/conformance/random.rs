@@ -114,7 +114,11 @@ fn random_host(draw: &Draw, known: &Snapshot) -> Write {
 fn random_lease(draw: &Draw, known: &Snapshot) -> Write {
     let number = 1 + u128::from(draw.below(LEASES as u64));
     let old = known.leases.iter().find(|record| record.lease.id == LeaseId(number));
-    let Some(old) = old else { return add(&lease(number, random_window(draw), random_given(draw))) };
+    let Some(old) = old else {
+        let mut new = lease(number, random_window(draw), random_given(draw));
+        new.lease.name = random_name(draw);
+        return add(&new);
+    };
     if draw.chance(5) {
         return Write::ForgetLease { id: LeaseId(number), expected: old.version.next() };
     }
@@ -129,9 +133,14 @@ fn random_lease(draw: &Draw, known: &Snapshot) -> Write {
         3 => replace(old, old.lease.deleted(old.lease.window.start())),
         _ => {
             let LeaseRecord { lease: new, .. } = lease(number, old.lease.window, random_given(draw));
-            replace(old, new)
+            replace(old, Lease { name: random_name(draw), ..new })
         }
     }
+}
+
+/// Often too long for a row, and that of another lease.
+fn random_name(draw: &Draw) -> String {
+    draw.below(3).to_string().repeat(if draw.chance(70) { 300 } else { 3 })
 }
 
 fn random_window(draw: &Draw) -> leases::window::Window {

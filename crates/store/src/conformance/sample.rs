@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::{Power, PowerState};
@@ -272,7 +273,7 @@ pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecor
         reservations: reservations.collect(),
         standing: Standing::Firm,
         series: None,
-        hints: Box::default(),
+        hints: Arc::default(),
         marks: Marks::default(),
         hunt: None,
         status: LeaseStatus::Pending,
@@ -357,7 +358,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
     let mut asked = HostsTerms::new(2, 5).expect("a range").requiring(rack());
     asked.hypervisor = Requirement::negated(rack()).expect("shallow");
     asked.before_end = BeforeEndAction::Snapshot;
-    *asked.properties = properties();
+    asked.properties = properties().into();
     reservations[0].terms = ReservationTerms::Hosts(asked);
     reservations[0].missing_resources = true;
     reservations[0].status = ReservationStatus::Active;
@@ -393,7 +394,7 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
         cost: Cost { memory_mib: 1, disk_gib: 2, downtime_ms: 3, points: u64::MAX },
         allowance: SignedDuration::from_mins(2),
     });
-    record.lease.hints = Box::new(Hints {
+    record.lease.hints = Arc::new(Hints {
         query: Requirement::compare(Operator::Equal, "rack", "\u{1f600}\0").expect("well formed"),
         hosts: ["\0'node".to_owned()].into(),
         same_host: None,

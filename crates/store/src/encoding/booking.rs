@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::resources::Resources;
 
-use super::amounts;
 use super::column::{number, us, used as used_column, window};
+use super::{TextHash, amounts};
 use crate::StoreError;
 use crate::booking::{Booking, BookingChanges, BookingKey, Bookings, Share, Subject};
 
@@ -148,6 +148,8 @@ pub struct Held {
     pub bookings: Bookings,
     /// Its reservations, also those that have nothing.
     pub reservations: BTreeSet<ReservationId>,
+    /// Long text that it refers to.
+    pub texts: BTreeSet<TextHash>,
 }
 
 /// The same of several leases, from their rows.
@@ -158,6 +160,12 @@ impl HeldLeases {
     /// A row of a reservation.
     pub fn reservation(&mut self, lease: u128, reservation: u128) {
         self.0.entry(LeaseId(lease)).or_default().reservations.insert(ReservationId(reservation));
+    }
+
+    /// A reference to long text. A hash that cannot be is an error.
+    pub fn text(&mut self, lease: u128, hash: &[u8]) -> Result<(), StoreError> {
+        self.0.entry(LeaseId(lease)).or_default().texts.insert(TextHash::from_bytes(hash)?);
+        Ok(())
     }
 
     /// A row of a host or an address. A time that cannot be is an error.

@@ -2,6 +2,7 @@
 //! done about them, and whether others may use what they do not.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use leases::hints::{GroupPolicy, Hints, Location, OtherLeases};
@@ -13,13 +14,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::lease::instant;
-use super::{Unreadable, from_hex, from_json, hex, json, named, requirement_from_json, requirement_json};
+use super::{
+    LongText, MOST_INLINE, StoredText, Unreadable, from_hex, from_json, hex, json, named,
+    requirement_from_json, requirement_json,
+};
 
 /// What such a document tells of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
     /// Scheduler hints.
-    pub hints: Hints,
+    pub hints: Arc<Hints>,
     /// What is done before the start.
     pub before_start: Option<BeforeStart>,
     /// What housekeeping has done.
@@ -33,13 +37,27 @@ pub struct Extras {
 #[serde(default)]
 struct Document {
     #[serde(skip_serializing_if = "is_default")]
-    hints: HintsDocument,
+    hints: HintsColumn,
     #[serde(skip_serializing_if = "is_default")]
     before_start: Option<BeforeStartDocument>,
     #[serde(skip_serializing_if = "is_default")]
     marks: MarksDocument,
     #[serde(skip_serializing_if = "is_default")]
     backfill: bool,
+}
+
+/// Hints, or a reference to them: by itself, since what stands beside them changes with the status.
+#[derive(PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum HintsColumn {
+    Reference(String),
+    Document(HintsDocument),
+}
+
+impl Default for HintsColumn {
+    fn default() -> Self {
+        Self::Document(HintsDocument::default())
+    }
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
@@ -96,19 +114,26 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The document of a lease; none if there is nothing to say.
-pub fn extras_json(lease: &Lease) -> Option<String> {
+/// The document of a lease; none if there is nothing to say. It refers to long hints, which are added to `long`.
+pub fn extras_json(lease: &Lease, long: &mut LongText) -> Option<String> {
     let before_start = lease.before_start.map(|BeforeStart { ahead, status }| BeforeStartDocument {
         ahead_s: ahead.as_secs(),
         status: status.name().to_owned(),
     });
-    let (hints, marks) = (hints_document(&lease.hints), marks_document(&lease.marks));
+    let hints = hints_document(&lease.hints);
+    let text = json(&hints);
+    let hints = if text.len() > MOST_INLINE {
+        HintsColumn::Reference(long.reference(text))
+    } else {
+        HintsColumn::Document(hints)
+    };
+    let marks = marks_document(&lease.marks);
     let document = Document { hints, before_start, marks, backfill: lease.backfill };
     (!is_default(&document)).then(|| json(&document))
 }
 
 /// What the document tells of; nothing if there is none.
-pub fn extras_from_json(text: Option<&str>) -> Result<Extras, Unreadable> {
+pub fn extras_from_json(text: Option<&str>, stored: &mut StoredText) -> Result<Extras, Unreadable> {
     let Some(text) = text else { return Ok(Extras::default()) };
     let Document { hints, before_start, marks, backfill } = from_json("lease", text)?;
     let before_start = before_start.map(|document| {
@@ -116,13 +141,22 @@ pub fn extras_from_json(text: Option<&str>) -> Result<Extras, Unreadable> {
         Ok::<_, Unreadable>(BeforeStart { ahead: SignedDuration::from_secs(document.ahead_s), status })
     });
     let before_start = before_start.transpose()?;
-    Ok(Extras { hints: hints_of(hints)?, before_start, marks: marks_of(&marks)?, backfill })
+    let hints = match hints {
+        HintsColumn::Reference(reference) => stored.hints(&reference)?,
+        HintsColumn::Document(document) => Arc::new(hints_of(document)?),
+    };
+    Ok(Extras { hints, before_start, marks: marks_of(&marks)?, backfill })
 }
 
 /// Hints as they are in the document of a lease; empty if there are none.
 pub fn hints_json(hints: &Hints) -> String {
     let document = hints_document(hints);
     if is_default(&document) { String::new() } else { json(&document) }
+}
+
+/// Hints, from such a document.
+pub(super) fn hints_from_json(text: &str) -> Result<Hints, Unreadable> {
+    hints_of(from_json("hints", text)?)
 }
 
 fn marks_document(marks: &Marks) -> MarksDocument {
@@ -195,9 +229,10 @@ mod tests {
 
     #[test]
     fn cls_11_a_a_lease_of_before_has_no_hints() {
+        let mut stored = StoredText::default();
         for text in [None, Some("{}"), Some(r#"{"hints":{}}"#)] {
-            assert_eq!(extras_from_json(text), Ok(Extras::default()), "{text:?}");
+            assert_eq!(extras_from_json(text, &mut stored), Ok(Extras::default()), "{text:?}");
         }
-        assert!(extras_from_json(Some(r#"{"hints":{"group":"nearby"}}"#)).is_err());
+        assert!(extras_from_json(Some(r#"{"hints":{"group":"nearby"}}"#), &mut stored).is_err());
     }
 }

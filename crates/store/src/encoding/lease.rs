@@ -13,8 +13,8 @@ use leases::window::Window;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Extras, Unreadable, end_action_from_name, end_action_name, extras_from_json, extras_json, from_hex, hex,
-    hunt_from_json, hunt_json, named, standing_from_json, standing_json,
+    Extras, LongText, StoredText, Unreadable, end_action_from_name, end_action_name, extras_from_json,
+    extras_json, from_hex, hex, hunt_from_json, hunt_json, named, standing_from_json, standing_json,
 };
 use crate::{LeaseRecord, Version, Wording};
 
@@ -60,16 +60,28 @@ pub struct LeaseRow<'a> {
 }
 
 impl<'a> LeaseRow<'a> {
-    /// The row of a lease that is new or replaces such a version. `text` is how a column has what people wrote.
-    pub fn of(record: &'a LeaseRecord, expected: Option<Version>, text: fn(&'a str) -> Cow<'a, str>) -> Self {
+    /// The row of a lease that is new or replaces such a version. `escape` is how the database has text. Text that is too
+    /// long for a row is added to `long`.
+    pub fn of(
+        record: &'a LeaseRecord,
+        expected: Option<Version>,
+        long: &mut LongText,
+        escape: fn(&str) -> Cow<'_, str>,
+    ) -> Self {
         let LeaseRecord { lease, version, created_at, updated_at, .. } = record;
+        let mut text = |text: &'a str| match long.column(text) {
+            Cow::Borrowed(text) => escape(text),
+            Cow::Owned(text) => Cow::Owned(escape(&text).into_owned()),
+        };
+        let name = text(&lease.name);
+        let reason = lease.reason.as_deref().map(&mut text);
         Self {
             id: hex(lease.id.0).into(),
             expected: expected.map(|version| version.0.cast_signed()),
             version: version.0.cast_signed(),
-            name: text(&lease.name),
-            project: text(&lease.owner.project.0),
-            user_id: text(&lease.owner.user.0),
+            name,
+            project: escape(&lease.owner.project.0),
+            user_id: escape(&lease.owner.user.0),
             lease_type: lease.lease_type.name().into(),
             deadline_us: lease.lease_type.deadline().map(Timestamp::as_microsecond),
             starts_us: lease.window.start().as_microsecond(),
@@ -80,11 +92,11 @@ impl<'a> LeaseRow<'a> {
             start_event: lease.events.start.name().into(),
             before_end_event: lease.events.before_end.name().into(),
             end_event: lease.events.end.name().into(),
-            reason: lease.reason.as_deref().map(text),
-            hunt: lease.hunt.as_ref().map(|hunt| hunt_json(hunt).into()),
+            reason,
+            hunt: lease.hunt.as_ref().map(|hunt| long.document(hunt_json(hunt)).into()),
             standing: standing_json(lease.standing).map(Cow::from),
             series: lease.series.map(|series| hex(series.0).into()),
-            extras: extras_json(lease).map(Cow::Owned),
+            extras: extras_json(lease, long).map(Cow::Owned),
             created_at_us: created_at.as_microsecond(),
             updated_at_us: updated_at.map(Timestamp::as_microsecond),
         }
@@ -100,17 +112,19 @@ impl<'a> LeaseRow<'a> {
         from_hex(&self.id).map(LeaseId)
     }
 
-    /// The lease of that row, whose text is as people wrote it.
+    /// The lease of that row, whose text the database does not escape.
     pub fn record(
         self,
         reservations: Vec<Reservation>,
         wording: BTreeMap<ReservationId, Wording>,
+        stored: &mut StoredText,
     ) -> Result<LeaseRecord, Unreadable> {
         let event = |name: &str| named("event status", name, EventStatus::from_name);
         let deadline = self.deadline_us.map(instant).transpose()?;
         let starts = instant(self.starts_us)?;
         let window = Window::new(starts, instant(self.ends_us)?);
-        let Extras { hints, before_start, marks, backfill } = extras_from_json(self.extras.as_deref())?;
+        let Extras { hints, before_start, marks, backfill } =
+            extras_from_json(self.extras.as_deref(), stored)?;
         let lease = Lease {
             id: self.id()?,
             lease_type: named("lease type", &self.lease_type, |name| LeaseType::from_parts(name, deadline))?,
@@ -125,16 +139,16 @@ impl<'a> LeaseRow<'a> {
                 before_end: event(&self.before_end_event)?,
                 end: event(&self.end_event)?,
             },
-            name: self.name.into_owned(),
+            name: stored.text(&self.name)?.to_owned(),
             owner: Owner {
                 project: ProjectId(self.project.into_owned()),
                 user: UserId(self.user_id.into_owned()),
             },
-            reason: self.reason.map(Cow::into_owned),
-            hunt: self.hunt.as_deref().map(hunt_from_json).transpose()?,
+            reason: self.reason.map(|reason| stored.text(&reason).map(str::to_owned)).transpose()?,
+            hunt: self.hunt.map(|hunt| hunt_from_json(stored.document(&hunt)?)).transpose()?,
             standing: standing_from_json(self.standing.as_deref())?,
             series: self.series.as_deref().map(from_hex).transpose()?.map(SeriesId),
-            hints: Box::new(hints),
+            hints,
             marks,
             backfill,
         };

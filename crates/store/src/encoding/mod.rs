@@ -20,6 +20,7 @@ mod standing;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod text;
 pub mod usage;
 
 use std::fmt;
@@ -47,6 +48,7 @@ pub use self::record::{record_key_from_text, record_key_text, record_keys};
 pub use self::requirement::{requirement_from_json, requirement_json};
 pub use self::standing::{standing_from_json, standing_json};
 pub use self::terms::{terms_from_json, terms_json};
+pub use self::text::{LongText, MOST_INLINE, ReservationText, StoredText, TextChanges, TextHash};
 use crate::StoreError;
 
 /// The lease that a notification is about, as a number: nil if it is about none, since services of earlier versions, which

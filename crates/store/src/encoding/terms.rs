@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use leases::extra_specs::ExtraSpecs;
 use leases::failure_domain::FailureDomain;
@@ -222,7 +223,7 @@ pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
                 BeforeEnd::None => BeforeEndAction::None,
                 BeforeEnd::Snapshot => BeforeEndAction::Snapshot,
             };
-            terms.properties = Box::new(properties.read()?);
+            terms.properties = Arc::new(properties.read()?);
             terms.pool = pool.read()?;
             ReservationTerms::Hosts(terms)
         }

@@ -101,7 +101,7 @@ fn hosts_terms() -> impl Strategy<Value = ReservationTerms> {
             let mut terms = HostsTerms::new(min, min + more).expect("a range");
             (terms.hypervisor, terms.resource) = (hypervisor, resource);
             terms.before_end = actions[action];
-            terms.properties = Box::new(properties);
+            terms.properties = properties.into();
             ReservationTerms::Hosts(terms)
         })
 }

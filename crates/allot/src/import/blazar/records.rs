@@ -471,7 +471,7 @@ fn read_terms(value: &Map<String, Value>) -> Result<(ReservationTerms, Wording),
     request.extend([("flavor_id".to_owned(), json!(id)), ("resource_properties".to_owned(), json!(""))]);
     let read = read_reserved(&Value::Object(request), &|_| Some(record.clone()));
     let (terms, wording) = read.map_err(|error| error.to_string())?;
-    Ok((terms, Wording { resource_properties: Some(words.to_owned()), ..wording }))
+    Ok((terms, Wording { resource_properties: Some(words.into()), ..wording }))
 }
 
 /// Who has which host when, to find leases that cannot be beside each other: two may have a host at one time, which Blazar

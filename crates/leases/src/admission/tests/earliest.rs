@@ -126,7 +126,7 @@ fn a_lease_that_waits_moves_to_no_host_that_others_use_so_much_of_that_too_littl
     let mut cloud = cloud_with(1, 0, std::slice::from_ref(&in_the_way));
     let mut waits = waiting(&mut cloud, 1, 60, 200);
     let ReservationTerms::Hosts(asked) = &mut waits.reservations[0].terms else { panic!("hosts") };
-    asked.properties.vcpus = Some(16);
+    std::sync::Arc::make_mut(&mut asked.properties).vcpus = Some(16);
     cloud.calendar.put(&in_the_way.deleted(at(40)), at(40)).expect("shorter");
     let size = GuestSize { vcpus: 1, memory_mib: 1024, disk_gib: 1 };
     let guest = Guest { size, ..Guest::new(GuestId(1), GuestOwner::Preemptible) };

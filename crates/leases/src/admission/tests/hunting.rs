@@ -430,7 +430,7 @@ fn hosts_that_must_be_alike_are_cleared_of_the_kind_that_is_cheapest() {
         pool.with(0, |admission| admission.grant(&owner().project, &terms)).expect("a plan").allocations
     };
     assert_eq!(given(&grant(&asked)), [2, 5]);
-    asked.properties.homogeneous = true;
+    std::sync::Arc::make_mut(&mut asked.properties).homogeneous = true;
     assert_eq!(given(&grant(&asked)), [2, 4]);
 }
 
@@ -445,10 +445,11 @@ fn fb_e_a_hunt_clears_one_more_host_for_a_lease_that_survives_the_loss_of_one() 
         pool.with(0, |admission| admission.grant(&owner().project, &terms))
     };
     assert_eq!(given(&grant(&asked).expect("a plan").allocations), [2, 5]);
-    asked.properties.survives = Some(FailureDomain::Host);
+    std::sync::Arc::make_mut(&mut asked.properties).survives = Some(FailureDomain::Host);
     assert_eq!(given(&grant(&asked).expect("a plan").allocations), [2, 3, 5]);
     // Nothing is moved for one that is to be in several places: it waits.
-    asked.properties.survives = Some(FailureDomain::Place("hypervisor_hostname".to_owned()));
+    std::sync::Arc::make_mut(&mut asked.properties).survives =
+        Some(FailureDomain::Place("hypervisor_hostname".to_owned()));
     let waits = grant(&asked);
     assert!(!matches!(waits, Ok(Grant { hunt: Some(_), .. })), "{waits:?}");
 }

@@ -12,7 +12,7 @@ use crate::properties::{HostProperties, ImageProperties, PropertyChange};
 
 fn suiting(min: u32, max: u32, properties: HostProperties) -> ReservationTerms {
     let mut terms = HostsTerms::new(min, max).expect("a range");
-    terms.properties = Box::new(properties);
+    terms.properties = properties.into();
     ReservationTerms::Hosts(terms)
 }
 

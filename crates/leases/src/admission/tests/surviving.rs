@@ -25,7 +25,7 @@ fn racks(of: &[&str]) -> Cloud {
 
 fn surviving(min: u32, max: u32, domain: FailureDomain) -> ReservationTerms {
     let mut terms = HostsTerms::new(min, max).expect("a range");
-    terms.properties.survives = Some(domain);
+    std::sync::Arc::make_mut(&mut terms.properties).survives = Some(domain);
     ReservationTerms::Hosts(terms)
 }
 

@@ -1,0 +1,317 @@
+//! Text that is stored once, however many columns have it.
+//!
+//! A column keeps text of at most [`MOST_INLINE`] bytes itself. Longer text is a row of a table of its own, and the column
+//! refers to it by its SHA-256. So a lease that changes its status writes little, whatever text it has, and the leases of
+//! a series have their text together. A lease keeps the rows that it refers to; a row goes with its last reference.
+//!
+//! | column | its own text | a reference |
+//! | --- | --- | --- |
+//! | text | as it is; after `text:` if it starts with `text:` or `sha256:` | `sha256:HEX` |
+//! | JSON | an object | a string, `"sha256:HEX"` |
+//!
+//! Versions before this table kept all text in columns. It is read, and moves when the lease is written again.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use leases::hints::Hints;
+use leases::ids::LeaseId;
+use leases::lease::Reservation;
+use leases::terms::ReservationTerms;
+use sha2::{Digest as _, Sha256};
+
+use super::{Unreadable, extras, terms_from_json, terms_json};
+use crate::LeaseRecord;
+
+/// The most bytes of text that a column keeps itself.
+pub const MOST_INLINE: usize = 256;
+
+/// What a reference starts with.
+const REFERENCE: &str = "sha256:";
+
+/// What stands before a column's own text that would look like a reference, or like such text.
+const LITERAL: &str = "text:";
+
+/// The SHA-256 of a text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TextHash(pub [u8; 32]);
+
+impl TextHash {
+    fn of(text: &str) -> Self {
+        Self(Sha256::digest(text).into())
+    }
+
+    /// The hash that a column has.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let bytes = <[u8; 32]>::try_from(bytes);
+        bytes.map(Self).map_err(|_| Unreadable::new("hash", "of a text", "it is not 32 bytes long"))
+    }
+
+    fn from_hex(digits: &str) -> Option<Self> {
+        let digits = <[u8; 64]>::try_from(digits.as_bytes()).ok()?;
+        let mut hash = [0; 32];
+        for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).ok().filter(|pair| !pair.starts_with('+'))?;
+            *byte = u8::from_str_radix(pair, 16).ok()?;
+        }
+        Some(Self(hash))
+    }
+}
+
+impl fmt::Display for TextHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for TextHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The long text of a lease, found while its rows are made.
+#[derive(Debug, Default)]
+pub struct LongText(BTreeMap<TextHash, String>);
+
+/// Columns of a reservation that have text.
+#[derive(Debug)]
+pub struct ReservationText<'a> {
+    /// What it asks for, JSON.
+    pub terms: String,
+    /// [`crate::Wording::hypervisor_properties`].
+    pub hypervisor_properties: Option<Cow<'a, str>>,
+    /// [`crate::Wording::resource_properties`].
+    pub resource_properties: Option<Cow<'a, str>>,
+}
+
+impl LongText {
+    /// What a column has for a text.
+    pub(super) fn column<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
+        if text.len() > MOST_INLINE {
+            Cow::Owned(self.reference(text.to_owned()))
+        } else if [REFERENCE, LITERAL].iter().any(|start| text.starts_with(start)) {
+            Cow::Owned(format!("{LITERAL}{text}"))
+        } else {
+            Cow::Borrowed(text)
+        }
+    }
+
+    /// What a column of JSON has for an object, which its reference is not.
+    pub(super) fn document(&mut self, json: String) -> String {
+        if json.len() > MOST_INLINE { format!("\"{}\"", self.reference(json)) } else { json }
+    }
+
+    /// The reference to a text, however short.
+    pub(super) fn reference(&mut self, text: String) -> String {
+        let hash = TextHash::of(&text);
+        self.0.insert(hash, text);
+        format!("{REFERENCE}{hash}")
+    }
+
+    /// The texts.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+
+    /// The columns of a reservation.
+    pub fn reservation<'a>(
+        &mut self,
+        record: &'a LeaseRecord,
+        reservation: &Reservation,
+    ) -> ReservationText<'a> {
+        let words = record.wording.get(&reservation.id);
+        let [hypervisor_properties, resource_properties] = [
+            words.and_then(|words| words.hypervisor_properties.as_deref()),
+            words.and_then(|words| words.resource_properties.as_deref()),
+        ]
+        .map(|text| text.map(|text| self.column(text)));
+        let terms = self.document(terms_json(&reservation.terms));
+        ReservationText { terms, hypervisor_properties, resource_properties }
+    }
+}
+
+/// What becomes of text and references to it in a commit.
+#[derive(Debug, Default)]
+pub struct TextChanges {
+    /// Text that some lease did not refer to before. It may be stored already.
+    pub texts: BTreeMap<TextHash, String>,
+    /// New references.
+    pub added: Vec<(LeaseId, TextHash)>,
+    /// References that are no more.
+    pub removed: Vec<(LeaseId, TextHash)>,
+}
+
+impl TextChanges {
+    /// A lease that has that text now, and referred to those before.
+    pub fn enter(&mut self, lease: LeaseId, now: LongText, before: &BTreeSet<TextHash>) {
+        let gone = before.iter().filter(|hash| !now.0.contains_key(hash));
+        self.removed.extend(gone.map(|hash| (lease, *hash)));
+        for (hash, text) in now.0 {
+            if !before.contains(&hash) {
+                self.added.push((lease, hash));
+                self.texts.insert(hash, text);
+            }
+        }
+    }
+
+    /// Whether there are none, as when only statuses change.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Stored text by hash. What several columns refer to is in memory once.
+#[derive(Debug, Default)]
+pub struct StoredText {
+    texts: HashMap<TextHash, Arc<str>>,
+    terms: HashMap<TextHash, ReservationTerms>,
+    hints: HashMap<TextHash, Arc<Hints>>,
+}
+
+impl StoredText {
+    /// A row of it.
+    pub fn insert(&mut self, hash: &[u8], text: String) -> Result<(), Unreadable> {
+        self.texts.insert(TextHash::from_bytes(hash)?, text.into());
+        Ok(())
+    }
+
+    /// The text of a column.
+    pub fn text<'c>(&'c self, column: &'c str) -> Result<&'c str, Unreadable> {
+        match column.strip_prefix(LITERAL) {
+            Some(text) => Ok(text),
+            None => Ok(self.referred(column)?.map_or(column, |(_, text)| text)),
+        }
+    }
+
+    /// The same, for text that is kept.
+    pub fn shared_text(&self, column: &str) -> Result<Arc<str>, Unreadable> {
+        match column.strip_prefix(LITERAL) {
+            Some(text) => Ok(text.into()),
+            None => Ok(self.referred(column)?.map_or_else(|| column.into(), |(_, text)| Arc::clone(text))),
+        }
+    }
+
+    /// The object of a column of JSON.
+    pub fn document<'c>(&'c self, column: &'c str) -> Result<&'c str, Unreadable> {
+        Ok(self.referred_by_json(column)?.map_or(column, |(_, text)| text))
+    }
+
+    /// What a reservation asks for.
+    pub fn terms(&mut self, column: &str) -> Result<ReservationTerms, Unreadable> {
+        let Some((hash, text)) = self.referred_by_json(column)? else { return terms_from_json(column) };
+        if let Some(terms) = self.terms.get(&hash) {
+            return Ok(terms.clone());
+        }
+        let terms = terms_from_json(text)?;
+        self.terms.insert(hash, terms.clone());
+        Ok(terms)
+    }
+
+    /// Hints that a lease refers to.
+    pub(super) fn hints(&mut self, reference: &str) -> Result<Arc<Hints>, Unreadable> {
+        let missing = || Unreadable::new("reference", reference, "it refers to no text");
+        let (hash, text) = self.referred(reference)?.ok_or_else(missing)?;
+        if let Some(hints) = self.hints.get(&hash) {
+            return Ok(Arc::clone(hints));
+        }
+        let hints = Arc::new(extras::hints_from_json(text)?);
+        self.hints.insert(hash, Arc::clone(&hints));
+        Ok(hints)
+    }
+
+    fn referred_by_json(&self, column: &str) -> Result<Option<(TextHash, &Arc<str>)>, Unreadable> {
+        let string = column.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        string.map_or(Ok(None), |string| self.referred(string))
+    }
+
+    /// The text that a column refers to, if it is a reference.
+    fn referred(&self, column: &str) -> Result<Option<(TextHash, &Arc<str>)>, Unreadable> {
+        let Some(digits) = column.strip_prefix(REFERENCE) else { return Ok(None) };
+        let wrong = |why| Unreadable::new("reference", column, why);
+        let hash = TextHash::from_hex(digits).ok_or_else(|| wrong("it has no 64 hexadecimal digits"))?;
+        let text = self.texts.get(&hash).ok_or_else(|| wrong("the text is not stored"))?;
+        Ok(Some((hash, text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(long: &LongText) -> StoredText {
+        let mut stored = StoredText::default();
+        for (hash, text) in &long.0 {
+            stored.insert(&hash.0, text.clone()).expect("a hash");
+        }
+        stored
+    }
+
+    #[test]
+    fn a_column_is_read_as_it_was_written() {
+        let hash = TextHash::of("");
+        let like_references = [
+            format!("sha256:{hash}"),
+            format!("text:sha256:{hash}"),
+            "sha256:".to_owned(),
+            "text:".to_owned(),
+            "text:text:".to_owned(),
+        ];
+        let lengths = [0, 1, MOST_INLINE, MOST_INLINE + 1, 70_000].map(|length| "x".repeat(length));
+        let long = like_references.iter().map(|text| format!("{text}{}", "\0ö".repeat(200)));
+        for text in like_references.iter().cloned().chain(lengths).chain(long) {
+            let mut texts = LongText::default();
+            let column = texts.column(&text).into_owned();
+            assert_eq!(texts.0.len(), usize::from(text.len() > MOST_INLINE));
+            assert!(column.len() <= MOST_INLINE + LITERAL.len(), "{column}");
+            let stored = stored(&texts);
+            assert_eq!(stored.text(&column).as_deref(), Ok(text.as_str()));
+            assert_eq!(stored.shared_text(&column).as_deref(), Ok(text.as_str()));
+        }
+    }
+
+    #[test]
+    fn a_document_of_257_bytes_is_stored_beside_its_column() {
+        let document = |length: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(length - 8));
+        let mut texts = LongText::default();
+        assert_eq!(texts.document(document(256)), document(256));
+        assert!(texts.0.is_empty());
+        let column = texts.document(document(257));
+        assert_eq!(column.len(), "\"sha256:\"".len() + 64);
+        assert_eq!(stored(&texts).document(&column), Ok(document(257).as_str()));
+    }
+
+    #[test]
+    fn a_reference_to_nothing_is_an_error() {
+        let stored = StoredText::default();
+        for column in [
+            "sha256:",
+            "sha256:00",
+            &format!("sha256:{}", "+0".repeat(32)),
+            &format!("sha256:{}", "0".repeat(64)),
+        ] {
+            assert!(stored.text(column).is_err(), "{column}");
+            assert!(stored.document(&format!("\"{column}\"")).is_err(), "{column}");
+        }
+    }
+
+    #[test]
+    fn only_what_changes_is_written() {
+        let of = |texts: &[&str]| {
+            let mut long = LongText::default();
+            for text in texts {
+                long.reference((*text).to_owned());
+            }
+            long
+        };
+        let [a, b, c] = ["a", "b", "c"].map(TextHash::of);
+        let mut changes = TextChanges::default();
+        changes.enter(LeaseId(1), of(&["a", "b"]), &[a, b].into());
+        assert!(changes.is_empty());
+        changes.enter(LeaseId(2), of(&["a", "c"]), &[a, b].into());
+        assert_eq!((changes.added, changes.removed), (vec![(LeaseId(2), c)], vec![(LeaseId(2), b)]));
+        assert_eq!(changes.texts, BTreeMap::from([(c, "c".to_owned())]));
+    }
+}
