@@ -1,4 +1,4 @@
-//! Time and identifiers, as traits.
+//! Time and identifiers, as traits; and temporary directories.
 //!
 //! Everything that decides takes the time as an argument. What drives decisions (the service, drivers) takes a
 //! [`Clock`] and [`Ids`]; only [`SystemClock`] reads the machine's clock, and only [`RandomIds`] draws random
@@ -8,8 +8,10 @@
 
 mod clock;
 mod ids;
+mod temporary;
 mod trust;
 
 pub use clock::{Clock, FastClock, ManualClock, Stopwatch, SystemClock};
 pub use ids::{Ids, RandomIds, SeededIds};
+pub use temporary::{Purpose, TemporaryDirectory, remove_abandoned};
 pub use trust::{Bounds, Reading, Trust, Wrong};

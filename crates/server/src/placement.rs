@@ -6,10 +6,9 @@
 //! takes more starts again in the lane of long bodies, so that no question keeps quick ones waiting. In each lane a
 //! project has a share of the queue, so that the users of one project can't fill it.
 
+mod described;
 pub(crate) mod fleet;
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -22,9 +21,11 @@ use leases::project::{ProjectId, UserId};
 use leases::text::{Quoted, quoted};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit, setpriority_process};
 use serde::de::IgnoredAny;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use described::Described;
 
 use crate::config::PlacementConfig;
 use crate::error::ApiError;
@@ -160,34 +161,39 @@ impl Placement {
             let message = "This service answers no questions about clusters";
             return Err(ApiError::new(StatusCode::NOT_FOUND, message));
         };
-        let directory = Described::new(&request.cluster).await?;
-        let source = match &request.cluster {
-            AskedCluster::Named(name) => self.config.clusters.get(name).cloned().ok_or_else(|| {
+        let named = match &request.cluster {
+            AskedCluster::Named(name) => Some(self.config.clusters.get(name).ok_or_else(|| {
                 let message = format!("Malformed parameter cluster: there is no {}", Quoted(name));
                 ApiError::new(StatusCode::BAD_REQUEST, message)
-            })?,
-            // What the fleet is like has been written down as text.
-            AskedCluster::Text(_) | AskedCluster::Fleet => {
-                format!("--text-data={}", directory.path().join(TEXT).display())
-            }
-            AskedCluster::Rapi(_) => format!("--master=file://{}", directory.path().display()),
+            })?),
+            _ => None,
+        };
+        let command = |directory: &Described| {
+            let source = named.cloned().unwrap_or_else(|| directory.source(&request.cluster));
+            Self::command(program, question, request, &source, directory)
         };
         let bounds = Bounds { wall: self.wall(), memory_mib: self.config.memory_mib };
+        let mut described = None;
         if taken_on.is_short {
             let slice = Bounds { wall: SLICE, memory_mib: bounds.memory_mib.min(SLICE_MEMORY_MIB) };
             let Ok(turn) = self.short.computed.acquire().await else { return Err(ApiError::internal()) };
-            let ended =
-                self.run(Self::command(program, question, request, &source, &directory), slice).await?;
+            let directory = described.insert(Described::new(&request.cluster).await?);
+            let ended = self.run(command(directory), slice).await?;
             drop(turn);
             match ended {
                 Some(ended) if ended.signal.is_none() => {
-                    return self.read(question, request, &directory, Some(ended));
+                    return self.read(question, request, directory, Some(ended));
                 }
                 _ => taken_on.queued = self.long.queue(&taken_on.project)?,
             }
         }
         let Ok(_turn) = self.long.computed.acquire().await else { return Err(ApiError::internal()) };
-        let ended = self.run(Self::command(program, question, request, &source, &directory), bounds).await?;
+        // Open files are few, and each description has one: those that wait have none yet.
+        let directory = match described {
+            Some(directory) => directory,
+            None => Described::new(&request.cluster).await?,
+        };
+        let ended = self.run(command(&directory), bounds).await?;
         self.read(question, request, &directory, ended)
     }
 
@@ -318,46 +324,6 @@ impl Placement {
     }
 }
 
-/// The name of a text file with a cluster.
-const TEXT: &str = "cluster.data";
-
-/// A directory with the description of a cluster, as long as it is needed.
-struct Described(tempfile::TempDir);
-
-impl Described {
-    async fn new(cluster: &AskedCluster) -> Result<Self, ApiError> {
-        let failed = |error: std::io::Error| {
-            tracing::error!(%error, "a cluster cannot be written down");
-            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "The cluster cannot be written down")
-        };
-        let mut private = tempfile::Builder::new();
-        private.prefix("allot-cluster-").permissions(Permissions::from_mode(0o700));
-        let directory = private.tempdir().map_err(failed)?;
-        let write = async |name: &str, text: &str| {
-            let mut options = tokio::fs::OpenOptions::new();
-            let file =
-                options.write(true).create_new(true).mode(0o600).open(directory.path().join(name)).await;
-            let mut file = file.map_err(failed)?;
-            file.write_all(text.as_bytes()).await.map_err(failed)?;
-            file.flush().await.map_err(failed)
-        };
-        match cluster {
-            AskedCluster::Named(_) | AskedCluster::Fleet => {}
-            AskedCluster::Text(text) => write(TEXT, text).await?,
-            AskedCluster::Rapi(documents) => {
-                for (name, text) in documents {
-                    write(name, text).await?;
-                }
-            }
-        }
-        Ok(Self(directory))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
 /// A process that has ended.
 struct Ended {
     said: Vec<u8>,
@@ -426,16 +392,5 @@ mod tests {
         assert!(ask(&placement, 200, "q", None).is_some() && ask(&placement, 201, "q", Some(10)).is_some());
         drop((own, short));
         assert!(ask(&placement, 202, "p", None).is_some());
-    }
-
-    #[tokio::test]
-    async fn a_description_can_be_read_by_the_service_only() {
-        let described = Described::new(&AskedCluster::Text("g|u|preferred||\n".to_owned())).await;
-        let Ok(described) = described else { panic!("it is written down") };
-        let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-        assert_eq!(mode(described.path()), 0o700);
-        assert_eq!(mode(&described.path().join(TEXT)), 0o600);
-        let text = std::fs::read_to_string(described.path().join(TEXT)).expect("it is ours");
-        assert_eq!(text, "g|u|preferred||\n");
     }
 }
