@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
 
 fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
     serve::start_log(&arguments.log_level, LogFormat::Text)?;
-    serve::remove_abandoned();
+    serve::prepare_machine();
     let place = Place::new(arguments.directory.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {

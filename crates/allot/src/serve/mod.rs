@@ -65,7 +65,7 @@ fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
     runtime.block_on(async {
         // From here on SIGHUP does not end the process. One that comes before there is anything to reload waits.
         let hangups = signal(SignalKind::hangup())?;
-        remove_abandoned();
+        prepare_machine();
         files::warn_of_modes(configuration, &values);
         files::warn_of_exposure(configuration);
         let assembly = Assembly::new(configuration, Arc::new(SystemClock)).await?;
@@ -79,8 +79,11 @@ fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
     })
 }
 
-/// Removes the temporary directories of processes that were killed.
-pub(crate) fn remove_abandoned() {
+/// Removes what killed processes left, and has children end with this process.
+pub(crate) fn prepare_machine() {
+    if let Some(program) = assembly::program() {
+        ambient::use_helper(program);
+    }
     match ambient::remove_abandoned() {
         Ok(found) => {
             for (path, removed) in found {
