@@ -9,6 +9,7 @@ mod database;
 mod demo;
 mod duration;
 mod help;
+mod helper;
 mod import;
 mod links;
 mod manual;
@@ -37,6 +38,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let mut arguments = env::args_os();
     let invoked = arguments.next().unwrap_or_default();
+    if invoked == ambient::HELPER {
+        return helper::run(arguments);
+    }
     let arguments: Vec<String> = arguments.map(|argument| text(&argument)).collect();
     ExitCode::from(with_streams(|io| dispatch(&invoked, &arguments, io)))
 }

@@ -1,4 +1,4 @@
-//! Time and identifiers, as traits.
+//! Time and identifiers, as traits; child processes and temporary directories, which end with this process.
 //!
 //! Everything that decides takes the time as an argument. What drives decisions (the service, drivers) takes a
 //! [`Clock`] and [`Ids`]; only [`SystemClock`] reads the machine's clock, and only [`RandomIds`] draws random
@@ -6,10 +6,14 @@
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+mod children;
 mod clock;
 mod ids;
+mod temporary;
 mod trust;
 
+pub use children::{ChildCommand, HELPER, Limits, NOT_STARTED, RunningChild, use_helper};
 pub use clock::{Clock, FastClock, ManualClock, Stopwatch, SystemClock};
 pub use ids::{Ids, RandomIds, SeededIds};
+pub use temporary::{Purpose, TemporaryDirectory, remove_abandoned};
 pub use trust::{Bounds, Reading, Trust, Wrong};

@@ -6,25 +6,27 @@
 //! takes more starts again in the lane of long bodies, so that no question keeps quick ones waiting. In each lane a
 //! project has a share of the queue, so that the users of one project can't fill it.
 
+mod described;
 pub(crate) mod fleet;
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ambient::{ChildCommand, Limits, NOT_STARTED, RunningChild};
 use api::v1::{AskedCluster, PlacementQuestion, PlacementRequest};
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use leases::project::{ProjectId, UserId};
 use leases::text::{Quoted, quoted};
-use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit, setpriority_process};
+use rustix::process::Signal;
 use serde::de::IgnoredAny;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use described::Described;
 
 use crate::config::PlacementConfig;
 use crate::error::ApiError;
@@ -55,9 +57,6 @@ const WALL_FACTOR: u32 = 3;
 const MOST_ANSWERED: u64 = 16 << 20;
 /// Most bytes of a complaint.
 const MOST_COMPLAINED: u64 = 1 << 16;
-
-/// Requests for leases come first.
-const NICENESS: i32 = 10;
 
 /// Who may ask now, and what is computed.
 #[derive(Debug)]
@@ -110,14 +109,6 @@ pub(crate) struct TakenOn {
     _own: Arc<Asked>,
 }
 
-/// What a process may take.
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    /// From its start to its end.
-    wall: Duration,
-    memory_mib: u32,
-}
-
 impl Placement {
     pub fn new(config: PlacementConfig) -> Self {
         let at_once = config.at_once.clamp(1, Semaphore::MAX_PERMITS / TAKEN_ON);
@@ -160,34 +151,38 @@ impl Placement {
             let message = "This service answers no questions about clusters";
             return Err(ApiError::new(StatusCode::NOT_FOUND, message));
         };
-        let directory = Described::new(&request.cluster).await?;
-        let source = match &request.cluster {
-            AskedCluster::Named(name) => self.config.clusters.get(name).cloned().ok_or_else(|| {
+        let named = match &request.cluster {
+            AskedCluster::Named(name) => Some(self.config.clusters.get(name).ok_or_else(|| {
                 let message = format!("Malformed parameter cluster: there is no {}", Quoted(name));
                 ApiError::new(StatusCode::BAD_REQUEST, message)
-            })?,
-            // What the fleet is like has been written down as text.
-            AskedCluster::Text(_) | AskedCluster::Fleet => {
-                format!("--text-data={}", directory.path().join(TEXT).display())
-            }
-            AskedCluster::Rapi(_) => format!("--master=file://{}", directory.path().display()),
+            })?),
+            _ => None,
         };
-        let bounds = Bounds { wall: self.wall(), memory_mib: self.config.memory_mib };
+        let command = |directory: &Described, memory_mib: u32| {
+            let source = named.cloned().unwrap_or_else(|| directory.source(&request.cluster));
+            Self::command(program, self.limits(memory_mib), question, request, &source, directory)
+        };
+        let memory_mib = self.config.memory_mib;
+        let mut described = None;
         if taken_on.is_short {
-            let slice = Bounds { wall: SLICE, memory_mib: bounds.memory_mib.min(SLICE_MEMORY_MIB) };
             let Ok(turn) = self.short.computed.acquire().await else { return Err(ApiError::internal()) };
-            let ended =
-                self.run(Self::command(program, question, request, &source, &directory), slice).await?;
+            let directory = described.insert(Described::new(&request.cluster).await?);
+            let ended = Self::run(command(directory, memory_mib.min(SLICE_MEMORY_MIB)), SLICE).await?;
             drop(turn);
             match ended {
-                Some(ended) if ended.signal.is_none() => {
-                    return self.read(question, request, &directory, Some(ended));
+                Some(ended) if ended.status.signal().is_none() => {
+                    return self.read(question, request, directory, Some(ended));
                 }
                 _ => taken_on.queued = self.long.queue(&taken_on.project)?,
             }
         }
         let Ok(_turn) = self.long.computed.acquire().await else { return Err(ApiError::internal()) };
-        let ended = self.run(Self::command(program, question, request, &source, &directory), bounds).await?;
+        // Open files are few, and each description has one: those that wait have none yet.
+        let directory = match described {
+            Some(directory) => directory,
+            None => Described::new(&request.cluster).await?,
+        };
+        let ended = Self::run(command(&directory, memory_mib), self.wall()).await?;
         self.read(question, request, &directory, ended)
     }
 
@@ -196,16 +191,25 @@ impl Placement {
         self.config.compute_time.saturating_mul(WALL_FACTOR)
     }
 
+    fn limits(&self, memory_mib: u32) -> Limits {
+        Limits {
+            cpu_seconds: self.config.compute_time.as_secs().max(1),
+            memory_bytes: u64::from(memory_mib.max(16)) << 20,
+        }
+    }
+
     /// The command that answers the question.
     fn command(
         program: &Path,
+        limits: Limits,
         question: PlacementQuestion,
         request: &PlacementRequest,
         source: &str,
         directory: &Described,
-    ) -> Command {
-        let mut command = Command::new(program);
-        command.arg0("allot").arg(question.command()).arg("--json").arg(source).args(&request.options);
+    ) -> ChildCommand {
+        let mut child = ChildCommand::new(program, Some(limits));
+        let command = &mut child.command;
+        command.arg(question.command()).arg("--json").arg(source).args(&request.options);
         if question == PlacementQuestion::Balance {
             command.arg("--explain");
         }
@@ -213,55 +217,24 @@ impl Placement {
             command.arg("--").args(&request.operands);
         }
         // No setting of the service is one of the question, and the directory has no path of the client's.
-        command.env_clear().current_dir(directory.path()).kill_on_drop(true);
+        command.env_clear().current_dir(directory.path());
         // Otherwise the program's allocator has a gigabyte from the beginning, which the bound of its memory counts.
         command.env("MIMALLOC_ARENA_EAGER_COMMIT", "0");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
+        child
     }
 
     /// Runs a command to its end, or to that of its time: then there is no outcome.
-    async fn run(&self, mut command: Command, bounds: Bounds) -> Result<Option<Ended>, ApiError> {
-        let child = command.spawn().map_err(|error| {
-            let program = command.as_std().get_program().display();
-            tracing::error!(%error, %program, "a question about a cluster was not begun");
+    async fn run(command: ChildCommand, wall: Duration) -> Result<Option<Ended>, ApiError> {
+        let child = command.spawn().await.map_err(|error| {
+            tracing::error!(%error, "a question about a cluster was not begun");
             ApiError::internal()
         })?;
-        self.limit(&child, bounds)?;
-        let ended = tokio::time::timeout(bounds.wall, listen(child)).await;
+        let ended = tokio::time::timeout(wall, listen(child)).await;
         ended.ok().transpose().map_err(|error| {
             tracing::error!(%error, "a question about a cluster broke off");
             ApiError::internal()
         })
-    }
-
-    /// Bounds what the process may take. It begins with as little as to be loaded meanwhile.
-    fn limit(&self, child: &Child, bounds: Bounds) -> Result<(), ApiError> {
-        let process = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        // One that has ended already needs none.
-        let Some(process) = process else { return Ok(()) };
-        let both = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
-        let seconds = self.config.compute_time.as_secs().max(1);
-        let time = Rlimit { current: Some(seconds), maximum: Some(seconds + 1) };
-        let memory = both(u64::from(bounds.memory_mib.max(16)) << 20);
-        let limits = [
-            (Resource::Cpu, time),
-            (Resource::Data, memory),
-            (Resource::Core, both(0)),
-            (Resource::Fsize, both(0)),
-        ];
-        for (resource, limit) in limits {
-            match prlimit(Some(process), resource, limit) {
-                Ok(_) | Err(rustix::io::Errno::SRCH) => {}
-                Err(error) => {
-                    tracing::error!(%error, ?resource, "a question about a cluster cannot be limited");
-                    return Err(ApiError::internal());
-                }
-            }
-        }
-        // Only a courtesy to others.
-        let _ = setpriority_process(Some(process), NICENESS);
-        Ok(())
     }
 
     /// What came of it; `None` if its time was over.
@@ -277,7 +250,7 @@ impl Placement {
             error.adding_hint(Some(format!("the operator's setting is placement.{name}")))
         };
         let too_long = [Signal::XCPU, Signal::KILL].map(|signal| Some(signal.as_raw()));
-        let ended = ended.filter(|ended| !too_long.contains(&ended.signal));
+        let ended = ended.filter(|ended| !too_long.contains(&ended.status.signal()));
         let Some(ended) = ended else {
             let seconds = self.config.compute_time.as_secs();
             let wall = self.wall().as_secs();
@@ -287,7 +260,7 @@ impl Placement {
             );
             return Err(setting(bad(message), "compute_time"));
         };
-        if let Some(signal) = ended.signal {
+        if let Some(signal) = ended.status.signal() {
             if signal == Signal::ABORT.as_raw() {
                 let mib = self.config.memory_mib;
                 return Err(setting(
@@ -296,6 +269,11 @@ impl Placement {
                 ));
             }
             tracing::error!(signal, question = question.name(), "a question about a cluster broke off");
+            return Err(ApiError::internal());
+        }
+        if ended.status.code() == Some(NOT_STARTED.into()) {
+            let error = complaint(&ended.complained, directory.path());
+            tracing::error!(error, "a question about a cluster was not begun");
             return Err(ApiError::internal());
         }
         if ended.said.len() as u64 > MOST_ANSWERED {
@@ -318,61 +296,21 @@ impl Placement {
     }
 }
 
-/// The name of a text file with a cluster.
-const TEXT: &str = "cluster.data";
-
-/// A directory with the description of a cluster, as long as it is needed.
-struct Described(tempfile::TempDir);
-
-impl Described {
-    async fn new(cluster: &AskedCluster) -> Result<Self, ApiError> {
-        let failed = |error: std::io::Error| {
-            tracing::error!(%error, "a cluster cannot be written down");
-            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "The cluster cannot be written down")
-        };
-        let mut private = tempfile::Builder::new();
-        private.prefix("allot-cluster-").permissions(Permissions::from_mode(0o700));
-        let directory = private.tempdir().map_err(failed)?;
-        let write = async |name: &str, text: &str| {
-            let mut options = tokio::fs::OpenOptions::new();
-            let file =
-                options.write(true).create_new(true).mode(0o600).open(directory.path().join(name)).await;
-            let mut file = file.map_err(failed)?;
-            file.write_all(text.as_bytes()).await.map_err(failed)?;
-            file.flush().await.map_err(failed)
-        };
-        match cluster {
-            AskedCluster::Named(_) | AskedCluster::Fleet => {}
-            AskedCluster::Text(text) => write(TEXT, text).await?,
-            AskedCluster::Rapi(documents) => {
-                for (name, text) in documents {
-                    write(name, text).await?;
-                }
-            }
-        }
-        Ok(Self(directory))
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
 /// A process that has ended.
 struct Ended {
     said: Vec<u8>,
     complained: Vec<u8>,
-    signal: Option<i32>,
+    status: ExitStatus,
 }
 
 /// Reads what a process says until it ends.
-async fn listen(mut child: Child) -> std::io::Result<Ended> {
-    use std::os::unix::process::ExitStatusExt;
+async fn listen(mut running: RunningChild) -> std::io::Result<Ended> {
+    let child = &mut running.child;
     let (mut said, mut complained) = (Vec::new(), Vec::new());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     tokio::try_join!(hear(out, MOST_ANSWERED + 1, &mut said), hear(err, MOST_COMPLAINED, &mut complained))?;
     let status = child.wait().await?;
-    Ok(Ended { said, complained, signal: status.signal() })
+    Ok(Ended { said, complained, status })
 }
 
 /// Keeps so much of what is said. What says more finds its stream closed.
@@ -426,16 +364,5 @@ mod tests {
         assert!(ask(&placement, 200, "q", None).is_some() && ask(&placement, 201, "q", Some(10)).is_some());
         drop((own, short));
         assert!(ask(&placement, 202, "p", None).is_some());
-    }
-
-    #[tokio::test]
-    async fn a_description_can_be_read_by_the_service_only() {
-        let described = Described::new(&AskedCluster::Text("g|u|preferred||\n".to_owned())).await;
-        let Ok(described) = described else { panic!("it is written down") };
-        let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-        assert_eq!(mode(described.path()), 0o700);
-        assert_eq!(mode(&described.path().join(TEXT)), 0o600);
-        let text = std::fs::read_to_string(described.path().join(TEXT)).expect("it is ours");
-        assert_eq!(text, "g|u|preferred||\n");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ambient::{Purpose, TemporaryDirectory};
 use leases::text::escaped;
 use sqlx::Connection;
 use sqlx::migrate::{MigrateError, Migrator};
@@ -127,7 +128,7 @@ pub async fn check(path: &Path) -> Result<Checked, CheckError> {
 
 /// Reads a database of an earlier version from a copy that is brought up to date.
 async fn read_old(mut view: View, path: &Path) -> Result<Archive, CheckError> {
-    let directory = tempfile::tempdir().map_err(CheckError::Temporary)?;
+    let directory = TemporaryDirectory::new(Purpose::Database).map_err(CheckError::Temporary)?;
     let copy = directory.path().join("migrated.db");
     let copied = copy_into(&mut view.db, &copy).await;
     copied.map_err(|error| {

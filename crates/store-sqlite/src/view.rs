@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use ambient::{Purpose, TemporaryDirectory};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection, Row as _};
-use tempfile::TempDir;
 
 use crate::connection::{BUSY_TIMEOUT, migrations, options};
 use crate::file::{self, Lock};
@@ -20,7 +20,7 @@ const NAMED: usize = 3;
 pub(crate) struct View {
     pub(crate) db: SqliteConnection,
     /// The directory of the copy that is read instead, if any.
-    _copy: Option<TempDir>,
+    _copy: Option<TemporaryDirectory>,
     /// Keeps services from starting meanwhile.
     _lock: Option<File>,
 }
@@ -47,7 +47,7 @@ impl View {
             return Ok(Self { db, _copy: None, _lock: lock });
         }
         let failed = |error| OpenError::Temporary { path: database.to_owned(), error };
-        let directory = tempfile::tempdir().map_err(failed)?;
+        let directory = TemporaryDirectory::new(Purpose::Database).map_err(failed)?;
         let copy = directory.path().join("copy.db");
         for end in ["", "-wal", "-journal"] {
             let (from, to) = (file::beside(database, end), file::beside(&copy, end));

@@ -13,7 +13,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ambient::{Clock, FastClock, Ids, ManualClock, RandomIds, SystemClock};
+use ambient::{Clock, FastClock, ManualClock, Purpose, RandomIds, SystemClock, TemporaryDirectory};
 use clap::{Args, CommandFactory, Parser};
 use fleet::StateError;
 use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
@@ -103,6 +103,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
 
 fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
     serve::start_log(&arguments.log_level, LogFormat::Text)?;
+    serve::prepare_machine();
     let place = Place::new(arguments.directory.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -131,26 +132,21 @@ const DATABASE: &str = "allot.db";
 /// Where the database is.
 struct Place {
     path: PathBuf,
-    /// It goes away with this value.
-    temporary: bool,
+    /// Goes away with this value.
+    temporary: Option<TemporaryDirectory>,
 }
 
 impl Place {
     fn new(wanted: Option<&Path>) -> Result<Self, DemoError> {
-        let temporary = || std::env::temp_dir().join(format!("allot-demo-{:032x}", RandomIds.uuid()));
-        let path = wanted.map_or_else(temporary, Path::to_owned);
+        let Some(path) = wanted.map(Path::to_owned) else {
+            let failed = |error| DemoError::Directory { path: std::env::temp_dir(), error };
+            let temporary = TemporaryDirectory::new(Purpose::Demo).map_err(failed)?;
+            return Ok(Self { path: temporary.path().to_owned(), temporary: Some(temporary) });
+        };
         let mut private = std::fs::DirBuilder::new();
-        private.recursive(wanted.is_some()).mode(0o700);
-        private.create(&path).map_err(|error| DemoError::Directory { path: path.clone(), error })?;
-        Ok(Self { path, temporary: wanted.is_none() })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if self.temporary {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
+        let made = private.recursive(true).mode(0o700).create(&path);
+        made.map_err(|error| DemoError::Directory { path: path.clone(), error })?;
+        Ok(Self { path, temporary: None })
     }
 }
 
@@ -244,7 +240,7 @@ async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
 
 fn greeting(url: &str, arguments: &Arguments, place: &Place, program: &str) -> String {
     let at = if url == "http://127.0.0.1:1234" { String::new() } else { format!(" --url {url}") };
-    let kept = if place.temporary { "thrown away at the end" } else { "kept" };
+    let kept = if place.temporary.is_some() { "thrown away at the end" } else { "kept" };
     format!(
         "
 A leasing service with {hosts} simulated hosts in {RACKS} racks. Its clock runs {speed} times as fast as yours.

@@ -318,8 +318,8 @@ fn tls(tls: &Tls) -> Result<Option<TlsConfig>, AssemblyError> {
     }
 }
 
-/// The program that answers questions about clusters, in processes of its own: this one.
-fn program() -> Option<PathBuf> {
+/// The program that answers questions about clusters, in processes of its own, and starts them: this one.
+pub(super) fn program() -> Option<PathBuf> {
     // Where there is such a link, it stands for the program that runs even if another is in its place by now.
     let link = PathBuf::from("/proc/self/exe");
     if link.exists() { Some(link) } else { std::env::current_exe().ok() }

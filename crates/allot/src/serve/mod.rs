@@ -65,6 +65,7 @@ fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
     runtime.block_on(async {
         // From here on SIGHUP does not end the process. One that comes before there is anything to reload waits.
         let hangups = signal(SignalKind::hangup())?;
+        prepare_machine();
         files::warn_of_modes(configuration, &values);
         files::warn_of_exposure(configuration);
         let assembly = Assembly::new(configuration, Arc::new(SystemClock)).await?;
@@ -76,6 +77,26 @@ fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
             _ = reloads => Err(ServeError::TaskLost),
         }
     })
+}
+
+/// Removes what killed processes left, and has children end with this process.
+pub(crate) fn prepare_machine() {
+    if let Some(program) = assembly::program() {
+        ambient::use_helper(program);
+    }
+    match ambient::remove_abandoned() {
+        Ok(found) => {
+            for (path, removed) in found {
+                match removed {
+                    Ok(()) => tracing::info!(path = %path.display(), "abandoned directory removed"),
+                    Err(error) => {
+                        tracing::warn!(%error, path = %path.display(), "abandoned directory not removed");
+                    }
+                }
+            }
+        }
+        Err(error) => tracing::warn!(%error, "abandoned directories not found"),
+    }
 }
 
 /// Becomes true when the process is told to stop: by SIGTERM, or by SIGINT from the keyboard.

@@ -9,6 +9,7 @@ mod documents;
 mod execution;
 mod first_minutes;
 mod hostile_service;
+mod killed;
 mod leasing;
 mod log;
 mod output;

@@ -20,6 +20,11 @@ impl Running {
         Self::of(serving(database).args(more))
     }
 
+    /// The same without a database file, and with its temporary files in a directory.
+    pub fn start_with_temporary(directory: &Path, more: &[&str]) -> Self {
+        Self::of(serving("memory").args(more).env("TMPDIR", directory))
+    }
+
     /// The same in a directory, with words as a page has them for a shell: `serve --name one`.
     pub fn start_in(directory: &Path, words: &str) -> Self {
         let line = format!("exec \"$0\" {words} --listen 127.0.0.1:0 --log-format json");
@@ -59,6 +64,12 @@ impl Running {
         let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         assert!(told.expect("there is a kill").success());
         self.child.wait().expect("a child").code().expect("no signal")
+    }
+
+    /// Kills it, so that it can do nothing before its end.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("a child");
     }
 
     /// Runs a command that talks to it.

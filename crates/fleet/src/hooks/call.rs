@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use ambient::ChildCommand;
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
 use leases::instance::Instance;
@@ -18,10 +19,8 @@ use leases::terms::{Affinity, ReservationTerms};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
 
 use super::config::{HookConfig, HooksError, Moment, SecretHeader};
 use crate::{FleetError, LeaseFacts, Machine, OperationKey};
@@ -253,10 +252,10 @@ impl Hooks {
         let called = async {
             match &hook.kind {
                 Kind::Exec { program, arguments } => {
-                    let mut command = Command::new(program);
-                    command.args(arguments).env_clear().envs(self.environment());
-                    command.env("ALLOT_MOMENT", moment.to_string()).envs(subject.variables());
-                    run(program, command, &told).await
+                    let mut child = ChildCommand::new(program, None);
+                    child.command.args(arguments).env_clear().envs(self.environment());
+                    child.command.env("ALLOT_MOMENT", moment.to_string()).envs(subject.variables());
+                    run(program, child, &told).await
                 }
                 Kind::Webhook { client, url, secret } => {
                     post(client, url.clone(), secret.as_ref(), told).await
@@ -311,44 +310,12 @@ fn client(authorities: Option<&Path>) -> Result<Client, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
-/// A program that runs, with all that it has started. When nobody waits for it any longer all of them are killed:
-/// what is left of a hand-over that was given up must not end beside the next attempt.
-struct Group(Option<Pid>);
-
-impl Group {
-    /// The program leads a group of its own.
-    fn led_by(child: &Child) -> Self {
-        Self(child.id().and_then(|id| Pid::from_raw(id.cast_signed())))
-    }
-
-    /// The program has ended by itself. What it leaves running it leaves on purpose; and the number of the group
-    /// may be another's from now on.
-    fn ended(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // Fails if there is none of them any more.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
-/// Runs a program. It is killed when nobody waits for it any longer.
-async fn run(program: &str, mut command: Command, told: &[u8]) -> Result<Vec<u8>, String> {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| format!("{program}: {error}"))?;
-    // After the child, so that it goes first: until the child is waited for its number is not given again.
-    let mut group = Group::led_by(&child);
+/// Runs a program. It is killed with all that it has started when nobody waits for it any longer: what is left of a
+/// hand-over that was given up must not end beside the next attempt.
+async fn run(program: &str, mut command: ChildCommand, told: &[u8]) -> Result<Vec<u8>, String> {
+    command.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = command.spawn().await.map_err(|error| format!("{program}: {error}"))?;
+    let child = &mut running.child;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let mut said = Vec::new();
     let mut complained = Vec::new();
@@ -371,9 +338,6 @@ async fn run(program: &str, mut command: Command, told: &[u8]) -> Result<Vec<u8>
             }
         }
     };
-    if status.is_ok() {
-        group.ended();
-    }
     match status {
         Ok(status) if status.success() => Ok(said),
         Ok(status) => {
