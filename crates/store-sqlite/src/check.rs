@@ -1,8 +1,8 @@
 //! Checking a database without changing it.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use ambient::{Purpose, TemporaryDirectory};
 use leases::text::escaped;
@@ -112,6 +112,7 @@ pub async fn check(path: &Path) -> Result<Checked, CheckError> {
     if integrity != "ok" {
         return Err(CheckError::Damaged { path: path.to_owned(), reason: escaped(&integrity) });
     }
+    require_whole_pages(&mut reading, path).await?;
     let migrations = migrations();
     let known = migrations.iter().map(|migration| migration.version).max().unwrap_or_default();
     check_schema(&mut reading, path, &migrations).await?;
@@ -124,6 +125,24 @@ pub async fn check(path: &Path) -> Result<Checked, CheckError> {
         read_old(view, path).await?
     };
     Ok(Checked { archive, found, known })
+}
+
+/// Rejects a file whose last page is incomplete: SQLite reads zeros for the missing bytes. With a journal, the rest of the
+/// page can still follow.
+async fn require_whole_pages(db: &mut SqliteConnection, path: &Path) -> Result<(), CheckError> {
+    let damaged = |reason: String| CheckError::Damaged { path: path.to_owned(), reason };
+    // The compiler cannot check pragmas.
+    let page: i64 = sqlx::query_scalar("PRAGMA page_size")
+        .fetch_one(db)
+        .await
+        .map_err(|error| damaged(error.to_string()))?;
+    let length = fs::metadata(path).map_err(|error| damaged(error.to_string()))?.len();
+    if file::journal_of(path).is_none() && !length.is_multiple_of(page.cast_unsigned()) {
+        return Err(damaged(format!(
+            "its last page is incomplete: it has {length} bytes, in pages of {page}"
+        )));
+    }
+    Ok(())
 }
 
 /// Reads a database of an earlier version from a copy that is brought up to date.

@@ -27,6 +27,21 @@ fn a_service_whose_log_is_truncated_is_not_ready() {
 }
 
 #[test]
+fn a_file_whose_last_page_is_incomplete_is_damaged() {
+    let path = fresh("cut.db");
+    let url = format!("sqlite://{}", path.display());
+    Running::start(&url, &[]).stop();
+    let whole = allot(&["database", "check", &url]);
+    assert_eq!(whole.status, 0, "{}", whole.err);
+    let file = File::options().write(true).open(&path).expect("the database");
+    // As if the rest of one more page were missing.
+    file.set_len(file.metadata().expect("its length").len() + 100).expect("longer");
+    let cut = allot(&["database", "check", &url]);
+    assert_eq!(cut.status, 1, "{}", cut.out);
+    assert!(cut.err.contains("its last page is incomplete"), "{}", cut.err);
+}
+
+#[test]
 fn a_path_that_is_no_file_is_refused_and_its_name_is_escaped() {
     let pipe = fresh("\u{1b}[31mpipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is a mkfifo").success());
