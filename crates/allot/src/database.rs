@@ -99,7 +99,7 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let matches = command().try_get_matches_from(arguments);
     let (line, matches) = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)))?;
-    // Of copies that were read and not removed; only a courtesy.
+    // Remove temporary copies of databases that killed commands left. A failure doesn't affect this command.
     let _ = ambient::remove_abandoned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.map_err(DatabaseError::from).and_then(|runtime| {

@@ -1,5 +1,5 @@
-//! The mode in which the program starts another one for a service, and sees to it that no descendant of it goes on: when
-//! it ends, when the service sends SIGTERM, and when the service itself ends.
+//! The mode in which the program acts as a helper of the service: it runs another program and kills all descendants of
+//! it when that program ends, when the service sends SIGTERM, and when the service itself ends.
 
 use std::collections::HashMap;
 use std::env::ArgsOs;
@@ -20,12 +20,12 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-/// Pause between looks at what is left, as it begins and at most. It goes on until nothing is: a process that waits for a
-/// disk can't be killed before that comes back.
+/// First and longest pause between attempts to kill the remaining descendants. Attempts continue until none is left: a
+/// process that waits for a disk can't be killed before the disk responds.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs a program to its end, or to that of the service, and ends as it did.
+/// Runs a program until it ends or the service ends. Then exits with the same status, or dies by the same signal.
 #[expect(clippy::print_stderr, reason = "it has nothing but what the program has")]
 pub(crate) fn run(arguments: ArgsOs) -> ExitCode {
     match supervise(arguments) {
@@ -46,7 +46,7 @@ fn supervise(mut arguments: ArgsOs) -> io::Result<WaitStatus> {
     let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGINT, SIGHUP])?;
     set_child_subreaper(Some(getpid()))?;
     set_parent_process_death_signal(Some(Signal::TERM))?;
-    // Of one that ended before, nothing is told.
+    // If the service ended before the signal was requested, the signal is never sent.
     if parent.is_none() || getppid() != parent {
         return Err(io::Error::other("the service has ended"));
     }
@@ -74,8 +74,8 @@ fn supervise(mut arguments: ArgsOs) -> io::Result<WaitStatus> {
     status.ok_or_else(|| io::Error::other("the program was not waited for"))
 }
 
-/// Waits for what has ended. True if there is nothing left: descendants that lose their parents are children of this
-/// process.
+/// Reaps all children that have ended. Returns true if no child is left. Descendants whose parents have ended are
+/// children of this process, too.
 fn reap(child: Pid, status: &mut Option<WaitStatus>) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -95,14 +95,14 @@ fn kill_descendants() {
     let mut found = vec![getpid()];
     while let Some(process) = found.pop() {
         for child in children.remove(&process).into_iter().flatten() {
-            // It fails for one that has ended, or that has become another user's.
+            // Fails if the process has ended, or now runs as another user.
             let _ = kill_process(child, Signal::KILL);
             found.push(child);
         }
     }
 }
 
-/// All processes that can be seen, with their parents.
+/// All visible processes, each with its parent.
 fn processes() -> impl Iterator<Item = (Pid, Pid)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {
@@ -112,7 +112,7 @@ fn processes() -> impl Iterator<Item = (Pid, Pid)> {
     })
 }
 
-/// The parent in `/proc/PID/stat`: `1 (name) S 0 ...`, where the name can have anything in it.
+/// The parent in `/proc/PID/stat`: `1 (name) S 0 ...`, where the name can contain any character.
 fn parent(stat: &[u8]) -> Option<i32> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
@@ -122,7 +122,7 @@ fn parent(stat: &[u8]) -> Option<i32> {
 /// Ends as a program did: with its exit status, or by the same signal.
 fn end_as(status: WaitStatus) -> ExitCode {
     if let Some(signal) = status.terminating_signal() {
-        // The program has left a core, if that is wanted.
+        // The program has already dumped core, if that is enabled. The helper must not dump one as well.
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
         let _ = emulate_default_handler(signal);
         return ExitCode::from(128u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX)));

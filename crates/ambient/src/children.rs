@@ -1,9 +1,10 @@
-//! Child processes that end with all of their descendants: when nobody waits for them any longer, and with this process,
-//! however it ends.
+//! Child processes that end together with all of their descendants. They are killed when their [`RunningChild`] is
+//! dropped, and when this process ends for any reason.
 //!
-//! A helper starts each of them: the program itself in another mode. Descendants that lose their parents become its
-//! children, whatever session or group they are in, so that it finds all of them. The kernel tells it when the thread
-//! ends that it was started from, so that thread lasts as long as this process.
+//! Each child is started by a helper process, which is this program in another mode. The helper adopts descendants
+//! whose parents end, even those in other sessions and process groups, so it can find and kill all of them. The kernel
+//! signals the helper when the thread that started it ends. So helpers are started from a thread that lasts as long as
+//! this process.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,23 +18,23 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// The program as which the helper is invoked. Its arguments are the process that it belongs to, limits as
-/// [`Limits::to_argument`] writes them or an empty word, then a program with its arguments.
+/// The name as which the program is invoked to act as the helper. Its arguments are the process ID of the service,
+/// limits as [`Limits::to_argument`] writes them or an empty string, and a program with its arguments.
 pub const HELPER: &str = "allot-helper";
 
-/// The helper's exit status if a program can't be started, as a shell's is. The reason is on standard error.
+/// Exit status of the helper if the program can't be started, like a shell's. The reason is on standard error.
 pub const NOT_STARTED: u8 = 127;
 
 static HELPER_PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Starts all children through a program that is the helper if it is invoked as [`HELPER`]. Without it, only the process
-/// groups of children end with them, and nothing ends with this process.
+/// Makes `program` the helper of all later children. It must act as the helper when it is invoked as [`HELPER`].
+/// Without a helper, only a child's process group is killed with it, and children aren't killed when this process ends.
 pub fn use_helper(program: PathBuf) {
-    // All callers name the program that runs.
+    // A second call has no effect: all callers pass the program that is running.
     let _ = HELPER_PROGRAM.set(program);
 }
 
-/// Resources that a child, and each of its descendants, may take. They write no files and run with low priority.
+/// Resource limits of a child and of each of its descendants. They also can't write files, and run with low priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Seconds of processor time.
@@ -43,21 +44,21 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Other processes come first.
+    /// Gives other processes priority.
     const NICENESS: i32 = 10;
 
-    /// As an argument of the helper.
+    /// Formats the limits as an argument of the helper.
     pub fn to_argument(self) -> String {
         format!("{},{}", self.cpu_seconds, self.memory_bytes)
     }
 
-    /// Reads such an argument.
+    /// Parses an argument that [`Self::to_argument`] has formatted.
     pub fn from_argument(text: &str) -> Option<Self> {
         let (cpu, memory) = text.split_once(',')?;
         Some(Self { cpu_seconds: cpu.parse().ok()?, memory_bytes: memory.parse().ok()? })
     }
 
-    /// Limits a process; `None` is this one.
+    /// Applies the limits to a process; `None` is this process.
     pub fn apply(self, process: Option<Pid>) -> io::Result<()> {
         let both = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
         let seconds = self.cpu_seconds;
@@ -69,12 +70,12 @@ impl Limits {
         ];
         for (resource, limit) in limits {
             match prlimit(process, resource, limit) {
-                // A process that has ended needs none.
+                // A process that has ended needs no limits.
                 Ok(_) | Err(rustix::io::Errno::SRCH) => {}
                 Err(error) => return Err(io::Error::other(format!("cannot limit {resource:?}: {error}"))),
             }
         }
-        // Only a courtesy to others.
+        // A failure is harmless: the limits apply without a lower priority, too.
         let _ = setpriority_process(process, Self::NICENESS);
         Ok(())
     }
@@ -83,14 +84,14 @@ impl Limits {
 /// A child that isn't started yet.
 #[derive(Debug)]
 pub struct ChildCommand {
-    /// To be given arguments, environment, directory and streams.
+    /// Callers add arguments, environment, directory and streams. The program is the helper, if there is one.
     pub command: Command,
     limits: Option<Limits>,
     helper: bool,
 }
 
 impl ChildCommand {
-    /// One that runs a program.
+    /// Prepares a child that runs `program`.
     pub fn new(program: impl AsRef<OsStr>, limits: Option<Limits>) -> Self {
         let Some(helper) = HELPER_PROGRAM.get() else {
             return Self { command: Command::new(program), limits, helper: false };
@@ -101,13 +102,13 @@ impl ChildCommand {
         Self { command, limits, helper: true }
     }
 
-    /// Starts it, or only the helper: see [`NOT_STARTED`].
+    /// Starts the child. With a helper, success only means that the helper was started: see [`NOT_STARTED`].
     pub async fn spawn(self) -> io::Result<RunningChild> {
         let runtime = Handle::current();
         let (tell, started) = oneshot::channel();
         on_lasting_thread(Box::new(move || {
             let _entered = runtime.enter();
-            // If nobody waits for the answer any longer, it is dropped, which ends the child.
+            // If the caller no longer waits for the child, the child is dropped and so killed.
             let _ = tell.send(self.spawn_here());
         }))?;
         started.await.unwrap_or_else(|_| Err(io::Error::other("the start of a process was given up")))
@@ -125,16 +126,17 @@ impl ChildCommand {
     }
 }
 
-/// A child that runs. Its descendants are killed when it ends, and all of them when this value is dropped.
+/// A running child. Its descendants are killed when it ends. The child and its descendants are killed when this value
+/// is dropped.
 #[derive(Debug)]
 pub struct RunningChild {
-    /// To be waited for.
+    /// The process to wait for: the helper, if there is one.
     pub child: Child,
     helper: bool,
 }
 
 impl RunningChild {
-    /// Its number, until it was waited for: then the number may be another's.
+    /// The process ID; `None` once the process has been waited for, because the ID can then belong to another process.
     fn process(&self) -> Option<Pid> {
         Pid::from_raw(self.child.id()?.cast_signed())
     }
@@ -143,9 +145,9 @@ impl RunningChild {
 impl Drop for RunningChild {
     fn drop(&mut self) {
         if let Some(process) = self.process() {
-            // The helper kills the others, and then ends.
+            // The helper kills all descendants, and then ends.
             let signal = if self.helper { Signal::TERM } else { Signal::KILL };
-            // It fails if there is none of them any more.
+            // Fails if no process of the group is left.
             let _ = kill_process_group(process, signal);
         }
     }
@@ -163,7 +165,7 @@ fn on_lasting_thread(task: Task) -> io::Result<()> {
             let (sender, receiver) = mpsc::channel::<Task>();
             std::thread::Builder::new().name("children".to_owned()).spawn(move || {
                 for task in receiver {
-                    // If the thread ended, all helpers would.
+                    // A panic must not end this thread: the kernel would signal all helpers to end.
                     let _ = catch_unwind(AssertUnwindSafe(task));
                 }
             })?;

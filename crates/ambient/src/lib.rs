@@ -1,4 +1,5 @@
-//! Time and identifiers, as traits; child processes and temporary directories, which end with this process.
+//! Traits for time and identifiers; child processes and temporary directories that are cleaned up when this process
+//! ends.
 //!
 //! Everything that decides takes the time as an argument. What drives decisions (the service, drivers) takes a
 //! [`Clock`] and [`Ids`]; only [`SystemClock`] reads the machine's clock, and only [`RandomIds`] draws random

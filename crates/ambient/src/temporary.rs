@@ -1,7 +1,7 @@
-//! Temporary directories that don't stay when their process is killed.
+//! Temporary directories that are removed even if their process is killed.
 //!
-//! A process holds a lock on each of its directories, so another one knows which are abandoned. systemd-tmpfiles leaves
-//! locked directories alone, too.
+//! A process holds a lock on each of its directories, so other processes can recognize abandoned ones. systemd-tmpfiles
+//! also leaves locked directories alone.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -12,20 +12,20 @@ use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use tempfile::TempDir;
 
-/// Characters of a name after its prefix.
+/// Number of random characters after the prefix of a directory name.
 const RANDOM_CHARS: usize = 6;
 
-/// Attempts to make a directory that no starting process takes for an abandoned one.
+/// Attempts to create a directory. Another process can remove it as abandoned before it is locked.
 const ATTEMPTS: usize = 16;
 
-/// What a directory is for.
+/// Purpose of a temporary directory, which selects the prefix of its name.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
     /// The description of a cluster.
     Cluster,
     /// A copy of a database.
     Database,
-    /// The demonstration's database.
+    /// The database of the demonstration.
     Demo,
 }
 
@@ -46,12 +46,12 @@ impl Purpose {
 #[derive(Debug)]
 pub struct TemporaryDirectory {
     directory: TempDir,
-    // After the directory, which must not be unlocked before it is removed.
+    // Fields are dropped in order: the directory must be removed before it is unlocked.
     _lock: File,
 }
 
 impl TemporaryDirectory {
-    /// Makes one where temporary files are.
+    /// Creates a directory where the system has temporary files.
     pub fn new(purpose: Purpose) -> io::Result<Self> {
         Self::new_in(&std::env::temp_dir(), purpose)
     }
@@ -65,7 +65,8 @@ impl TemporaryDirectory {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 lock => lock?,
             };
-            // A file system without locks has none for those that look for abandoned directories either.
+            // On a file system without locks, the directory needs none: it can't be locked by `remove_abandoned`
+            // either, which then leaves it alone.
             let is_locked = !matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
             if is_locked && is_at(&lock, directory.path()) {
                 return Ok(Self { directory, _lock: lock });
@@ -74,14 +75,14 @@ impl TemporaryDirectory {
         Err(io::Error::other("each directory was removed while it was made"))
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 }
 
-/// Removes the directories whose processes no longer run, as far as they are of this process's user. Returns each with
-/// what came of it.
+/// Removes directories of this process's user whose processes no longer run. Returns the path of each and the result of
+/// removing it.
 pub fn remove_abandoned() -> io::Result<Vec<(PathBuf, io::Result<()>)>> {
     remove_abandoned_in(&std::env::temp_dir())
 }
@@ -91,7 +92,7 @@ fn remove_abandoned_in(parent: &Path) -> io::Result<Vec<(PathBuf, io::Result<()>
     for entry in fs::read_dir(parent)?.flatten() {
         if entry.file_name().to_str().is_some_and(is_ours) {
             let path = entry.path();
-            // Locked until it is removed.
+            // The lock is held until the directory is removed.
             if let Some(_lock) = abandoned(&path) {
                 let removed = fs::remove_dir_all(&path);
                 found.push((path, removed));
@@ -101,7 +102,7 @@ fn remove_abandoned_in(parent: &Path) -> io::Result<Vec<(PathBuf, io::Result<()>
     Ok(found)
 }
 
-/// Whether a name is one of those that are given here.
+/// Whether a name has the form of those that [`TemporaryDirectory`] chooses.
 fn is_ours(name: &str) -> bool {
     let random = Purpose::ALL.iter().find_map(|purpose| name.strip_prefix(purpose.prefix()));
     random.is_some_and(|random| {
@@ -109,14 +110,14 @@ fn is_ours(name: &str) -> bool {
     })
 }
 
-/// The lock of a directory that no process has locked.
+/// Locks an abandoned directory; `None` if a process holds the lock or the directory belongs to another user.
 fn abandoned(path: &Path) -> Option<File> {
     let lock = open(path).ok()?;
     let is_own = lock.metadata().is_ok_and(|metadata| metadata.uid() == geteuid().as_raw());
     (is_own && lock.try_lock().is_ok() && is_at(&lock, path)).then_some(lock)
 }
 
-/// Opens a directory; what is none, or a link, is an error.
+/// Opens a directory. Any other file, including a symbolic link, is an error.
 fn open(path: &Path) -> io::Result<File> {
     let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(path)

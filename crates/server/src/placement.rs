@@ -177,7 +177,8 @@ impl Placement {
             }
         }
         let Ok(_turn) = self.long.computed.acquire().await else { return Err(ApiError::internal()) };
-        // Open files are few, and each description has one: those that wait have none yet.
+        // Each description keeps a file open, and open files are limited. So questions create it only after they
+        // waited.
         let directory = match described {
             Some(directory) => directory,
             None => Described::new(&request.cluster).await?,

@@ -27,7 +27,7 @@ impl<'a> Audit<'a> {
         self.service.store_read(self.service.parts.store.audit_page(filter, before, limit)).await
     }
 
-    /// Enters into the audit log something that changed nothing: a failed login, or an event of the service itself. The
+    /// Adds an audit record of an event that changes no data: a failed login, or an event of the service itself. The
     /// record expires by age only.
     pub async fn note(self, caller: &Caller, action: &str, object: &str) -> Result<(), ServiceError> {
         let writer = self.service.writer().await?;

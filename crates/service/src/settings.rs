@@ -62,8 +62,9 @@ pub struct Settings {
     pub longest_absence: SignedDuration,
     /// How long notifications, audit records and keys of requests are kept.
     pub keep_records: SignedDuration,
-    /// How many bytes of notifications, and of audit records, a project may have before its oldest expire. Audit records of
-    /// administrators and of failed logins do not count.
+    /// Maximum bytes of notifications, and of audit records, of each project. Beyond it, the project's oldest records
+    /// expire. Audit records that expire by age only don't count: those of administrators, of failed logins and of the
+    /// service itself.
     pub keep_bytes: u64,
     /// How long notifications are kept for a listener that does not take them.
     pub keep_undelivered: SignedDuration,
@@ -102,7 +103,7 @@ impl Settings {
     /// How many leases that are not over a project may have where there is authentication, unless it is said.
     pub const USUAL_LEASES: u64 = 1000;
 
-    /// How many bytes of each journal are kept of a project.
+    /// Default of [`Self::keep_bytes`].
     pub const KEEP_BYTES: u64 = 64 << 20;
 
     /// How long the external service may take to answer unless it is said.

@@ -36,7 +36,7 @@ pub struct Caller {
     pub project: ProjectId,
     /// The request, `req-...`.
     pub request_id: String,
-    /// Whether the user is an administrator at that time.
+    /// Whether the user is an administrator when the request is made.
     pub administrator: bool,
 }
 
@@ -371,8 +371,8 @@ pub struct Statistics {
     pub floating_ips: u64,
     /// How large the store was when it was last tidied.
     pub sizes: Sizes,
-    /// Notifications that were removed since the start because their project had too many, before every listener had
-    /// been told.
+    /// Notifications, since the service started, that were removed because their project had too many, before every
+    /// listener had received them.
     pub notifications_lost: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What expires of journals, by age and by size.
+//! Expiry of journals, by age and by size.
 
 use jiff::Timestamp;
 use leases::project::ProjectId;
@@ -8,8 +8,9 @@ use store::{Journal, JournalSize, StoreError, Trimmed, WriteSize, to_remove};
 use crate::columns::{plain, text, us};
 use crate::error::Trouble;
 
-/// Forgets what is old, at most so many of each kind; whether there may be more. Records are numbered in the order of
-/// their times, or nearly so, so the first ones are looked at and no others.
+/// Deletes old notifications, audit records and request keys, at most `limit` of each. Returns whether there may be
+/// more. Notifications and audit records are numbered nearly in the order of their times, so only the first `limit` are
+/// examined.
 pub(crate) async fn prune(
     db: &mut PgConnection,
     before: Timestamp,
@@ -42,7 +43,8 @@ pub(crate) async fn prune(
     Ok([notifications, audit, requests].into_iter().any(|count| count >= u64::from(limit)))
 }
 
-/// Counts records that are new, at most so many of each kind; whether there may be more. Numbers become visible in order.
+/// Adds new records to the project sizes, at most `limit` notifications and `limit` audit records. Returns whether
+/// there may be more. Record numbers become visible in ascending order, so none is missed.
 pub(crate) async fn count(db: &mut PgConnection, limit: u32) -> Result<bool, Trouble> {
     let counted = sqlx::query!("SELECT audit, notification FROM journal_counted FOR UPDATE");
     let counted = counted.fetch_one(&mut *db).await?;
@@ -90,7 +92,7 @@ pub(crate) async fn count(db: &mut PgConnection, limit: u32) -> Result<bool, Tro
     Ok([told.count, audited.count].into_iter().any(|count| count >= i64::from(limit)))
 }
 
-/// Shares of projects that are larger than that, in order.
+/// Project sizes in journals that are larger than `bytes`, sorted.
 pub(crate) async fn journals_over(db: &mut PgConnection, bytes: u64) -> Result<Vec<JournalSize>, Trouble> {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     let rows =
@@ -103,7 +105,7 @@ pub(crate) async fn journals_over(db: &mut PgConnection, bytes: u64) -> Result<V
     Ok(sizes)
 }
 
-/// Forgets the oldest records of a project in a journal while there are more than `most` bytes of them: a part.
+/// Deletes a batch of a project's oldest records in a journal while they have more than `most` bytes.
 pub(crate) async fn trim(
     db: &mut PgConnection,
     journal: Journal,

@@ -106,7 +106,7 @@ pub async fn check(path: &Path) -> Result<Checked, CheckError> {
     let mut reading = view.db.begin().await.map_err(damaged)?;
     let found = contents(&mut reading).await;
     found.map_err(|error| OpenError::Open { path: path.to_owned(), error })?.require(path)?;
-    // The compiler cannot check pragmas.
+    // SQLx can't check pragmas at compile time.
     let integrity = sqlx::query_scalar("PRAGMA integrity_check(1)").fetch_one(&mut *reading).await;
     let integrity: String = integrity.map_err(damaged)?;
     if integrity != "ok" {
@@ -127,11 +127,11 @@ pub async fn check(path: &Path) -> Result<Checked, CheckError> {
     Ok(Checked { archive, found, known })
 }
 
-/// Rejects a file whose last page is incomplete: SQLite reads zeros for the missing bytes. With a journal, the rest of the
-/// page can still follow.
+/// Rejects a file whose last page is incomplete, because SQLite reads zeros for the missing bytes. A file with a
+/// journal is accepted: the journal may contain the rest of the page.
 async fn require_whole_pages(db: &mut SqliteConnection, path: &Path) -> Result<(), CheckError> {
     let damaged = |reason: String| CheckError::Damaged { path: path.to_owned(), reason };
-    // The compiler cannot check pragmas.
+    // SQLx can't check pragmas at compile time.
     let page: i64 = sqlx::query_scalar("PRAGMA page_size")
         .fetch_one(db)
         .await

@@ -1,4 +1,4 @@
-//! What expires of journals, by age and by size.
+//! Expiry of journals, by age and by size.
 
 use jiff::Timestamp;
 use leases::project::ProjectId;
@@ -8,12 +8,13 @@ use store::{Journal, JournalSize, StoreError, Trimmed, WriteSize, to_remove};
 use crate::columns::us;
 use crate::error::unavailable;
 
-/// In so many audit records at once those of a project are looked for. There is no index: each commit would write a page
-/// of it.
+/// Number of audit records that one call searches for those of a project. There is no index by project, because every
+/// commit would have to write a page of it.
 const SEARCHED_AT_ONCE: i64 = 20_000;
 
-/// Forgets what is old, at most so many of each kind; whether there may be more. Records are numbered in the order of
-/// their times, so the first ones are looked at and no others.
+/// Deletes old notifications, audit records and request keys, at most `limit` of each. Returns whether there may be
+/// more. Notifications and audit records are numbered in the order of their times, so only the first `limit` are
+/// examined.
 pub(crate) async fn prune(
     db: &mut SqliteConnection,
     before: Timestamp,
@@ -45,7 +46,8 @@ pub(crate) async fn prune(
     Ok([notifications, audit, requests].into_iter().any(|count| count >= u64::from(limit)))
 }
 
-/// Counts records that are new, at most so many of each kind; whether there may be more.
+/// Adds new records to the project sizes, at most `limit` notifications and `limit` audit records. Returns whether
+/// there may be more.
 pub(crate) async fn count(db: &mut SqliteConnection, limit: u32) -> Result<bool, StoreError> {
     let told = sqlx::query!(
         r#"SELECT coalesce(max(number), 0) AS "last!: i64", count(*) AS "count!: i64" FROM (
@@ -96,7 +98,7 @@ pub(crate) async fn count(db: &mut SqliteConnection, limit: u32) -> Result<bool,
     Ok([told.count, audited.count].into_iter().any(|count| count >= i64::from(limit)))
 }
 
-/// Shares of projects that are larger than that, in order.
+/// Project sizes in journals that are larger than `bytes`, sorted.
 pub(crate) async fn journals_over(
     db: &mut SqliteConnection,
     bytes: u64,
@@ -115,7 +117,7 @@ pub(crate) async fn journals_over(
     Ok(sizes)
 }
 
-/// Forgets the oldest records of a project in a journal while there are more than `most` bytes of them: a part.
+/// Deletes a batch of a project's oldest records in a journal while they have more than `most` bytes.
 pub(crate) async fn trim(
     db: &mut SqliteConnection,
     journal: Journal,
@@ -203,7 +205,7 @@ async fn trim_audit(
     let records: Vec<_> =
         records.map(|row| (row.number.cast_unsigned(), row.bytes.cast_unsigned())).collect();
     let removed = to_remove(&records, excess, part);
-    // If these were all there are, nothing more is to be found up to the end.
+    // If all of the project's records up to `end` are removed, the next search starts after `end`.
     let all = removed.len() == records.len() && (records.len() as u64) < part.rows;
     let searched = removed.last().filter(|_| !all).map_or(end, |(last, _)| last.cast_signed());
     let deletion = sqlx::query!(

@@ -32,8 +32,9 @@ pub(crate) async fn reclaim(db: &mut SqliteConnection) -> Result<bool, StoreErro
     Ok(left > 0 && left < free)
 }
 
-/// What can be told without reading all of it: journals are counted now and then, numbers rise by one, and of usage the
-/// oldest go first.
+/// Sizes, without reading whole tables. Journals have counters, to which records that aren't counted yet are added.
+/// Records of usage are numbered consecutively and the oldest are removed first, so the range of numbers is their
+/// count.
 pub(crate) async fn sizes(db: &mut SqliteConnection) -> Result<Sizes, StoreError> {
     let page_bytes = pragma(db, "PRAGMA page_size").await?;
     let bytes = |pages: i64| pages.saturating_mul(page_bytes).max(0).cast_unsigned();

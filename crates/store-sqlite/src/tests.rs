@@ -188,7 +188,7 @@ async fn a_later_schema_is_refused_only_if_it_says_so() {
     assert!(error.contains("allot.db") && error.contains("schema 9999 is needed"), "{error}");
 }
 
-/// How many texts are stored, and how many references to them.
+/// Number of stored texts, and number of references to them.
 async fn texts(store: &SqliteStore) -> (u64, u64) {
     let mut db = SqliteConnection::connect_with(&store.options).await.expect("it can be opened");
     let counts: (i64, i64) =

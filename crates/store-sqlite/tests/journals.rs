@@ -1,5 +1,5 @@
-//! Shares of projects in journals, as the schema alone counts them: records of the version before, and those that others
-//! write and delete.
+//! Project sizes in journals, as the schema counts them: records that the previous version wrote before and after the
+//! upgrade.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use store::{AuditFilter, Journal, JournalSize, Store, Trimmed, WriteSize};
 use store_sqlite::SqliteStore;
 use tempfile::TempDir;
 
-/// The first migration that the version before does not have.
+/// The first migration that the previous version doesn't have.
 const FIRST: i64 = 19;
 
-/// Records as the version before writes them.
+/// Records as the previous version writes them.
 const RECORDS: &str = "
     INSERT INTO audit (at_us, user_id, project, request_id, action, object)
         VALUES (1, 'u', 'p', 'r', 'act', 'thing'), (2, 'u', 'p', 'r', 'act', 'thing'), (3, 'u', 'é', 'r', 'act', 'thing');
@@ -64,7 +64,7 @@ async fn records_of_the_version_before_are_counted_and_those_that_it_goes_on_to_
     db.close().await.expect("closes");
     let store = SqliteStore::open(&path).await.expect("opens");
     assert_eq!(counted(&store).await, expected(2));
-    // It is not known whether an administrator wrote them.
+    // These records don't say whether an administrator caused them, so they are protected.
     let whole = WriteSize { rows: 9, bytes: 9999 };
     let p = ProjectId("p".into());
     assert_eq!(store.trim(Journal::Audit, &p, 0, whole).await.expect("works"), Trimmed::default());

@@ -1,4 +1,4 @@
-//! Journals: records that are written with commits and expire, by age, and by size for each project.
+//! Journals: records that are written with commits, and expire by age and by size per project.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use leases::project::ProjectId;
 use crate::write_size::{ROW, WriteSize};
 use crate::{AuditRecord, NewNotification, StoreError};
 
-/// A journal. Each project has a share of its own in it.
+/// A journal. Its size is counted for each project separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Journal {
-    /// Audit records of members.
+    /// Audit records of users who aren't administrators.
     Audit,
     /// Notifications.
     Notifications,
@@ -20,10 +20,10 @@ pub enum Journal {
 }
 
 impl Journal {
-    /// All of them.
+    /// All journals.
     pub const ALL: [Self; 3] = [Self::Audit, Self::Notifications, Self::ProtectedAudit];
 
-    /// Its name in databases and logs.
+    /// The name in databases and logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Audit => "audit",
@@ -32,12 +32,12 @@ impl Journal {
         }
     }
 
-    /// The journal of that name.
+    /// The journal with this name; `None` if the name is unknown.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|journal| journal.name() == name)
     }
 
-    /// Whether a project that has too much in it loses its oldest records.
+    /// Whether the oldest records of a project are removed when the project exceeds its limit.
     pub fn expires_by_size(self) -> bool {
         self != Self::ProtectedAudit
     }
@@ -49,21 +49,21 @@ impl fmt::Display for Journal {
     }
 }
 
-/// The share of a project in a journal.
+/// Size of one project's records in a journal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JournalSize {
     /// The journal.
     pub journal: Journal,
-    /// The project; an empty name for records without one.
+    /// The project. Its name is empty for records without a project.
     pub project: ProjectId,
     /// Number of records.
     pub records: u64,
-    /// Bytes of their texts, and a fixed number for the rest of each record.
+    /// Bytes of the records: their text, and a fixed number for the rest of each record.
     pub bytes: u64,
 }
 
 impl JournalSize {
-    /// From a row of a database.
+    /// Reads a database row. Fails if the journal is unknown.
     pub fn from_row(journal: &str, project: ProjectId, records: i64, bytes: i64) -> Result<Self, StoreError> {
         let unknown = || StoreError::Corrupt(format!("there is no journal {journal:?}"));
         let journal = Journal::from_name(journal).ok_or_else(unknown)?;
@@ -71,19 +71,20 @@ impl JournalSize {
     }
 }
 
-/// Records that were removed because their project has too many.
+/// Result of removing records of a project that exceeded its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trimmed {
     /// Number of records.
     pub records: u64,
-    /// Those of them that are notifications of which some listener has not been told.
+    /// Number of removed notifications that at least one listener had not received.
     pub undelivered: u64,
-    /// Whether the project still has too many.
+    /// Whether the project still exceeds its limit.
     pub more: bool,
 }
 
-/// The part of these records, oldest first, that is removed so that `excess` bytes are: numbers, and bytes of each. Never
-/// nothing if there is any excess, and no more than `part` but for the last one.
+/// Selects the oldest records to remove so that `excess` bytes are freed. `records` are pairs of number and bytes,
+/// oldest first. The selection ends after `part.rows` records, or with the record that reaches `part.bytes`. If there
+/// is any excess, a small `part.bytes` still selects one record.
 pub fn to_remove(records: &[(u64, u64)], excess: u64, part: WriteSize) -> &[(u64, u64)] {
     let enough = excess.min(part.bytes.max(1));
     let mut removed = 0;
@@ -96,31 +97,31 @@ pub fn to_remove(records: &[(u64, u64)], excess: u64, part: WriteSize) -> &[(u64
     &records[..count]
 }
 
-/// How large a store is.
+/// Size of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Bytes of the database; 0 if it is not known.
     pub bytes: u64,
-    /// Bytes of these that nothing is in.
+    /// Unused bytes of the database.
     pub free_bytes: u64,
     /// Records by kind, of the kinds that are not kept in memory. May be estimates.
     pub records: BTreeMap<&'static str, u64>,
 }
 
 impl NewNotification {
-    /// Bytes that count for the share of its project in the journal.
+    /// Bytes that count toward the project's size in the journal.
     pub fn bytes(&self) -> u64 {
         bytes(&[&self.project.0, &self.event_type, &self.payload])
     }
 }
 
 impl AuditRecord {
-    /// Bytes that count for the share of its project in the journal.
+    /// Bytes that count toward the project's size in the journal.
     pub fn bytes(&self) -> u64 {
         bytes(&[&self.user.0, &self.project.0, &self.request_id, &self.action, &self.object])
     }
 
-    /// The journal that it is in.
+    /// The journal that contains the record.
     pub fn journal(&self) -> Journal {
         if self.protected { Journal::ProtectedAudit } else { Journal::Audit }
     }

@@ -511,17 +511,20 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// other time. Says whether there may be more to forget.
     async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError>;
 
-    /// Counts what was written to journals since, at most so many records of each, where that is not counted as it is
-    /// written. Says whether there may be more to count.
+    /// Adds records that were written since the last call to the project sizes of journals, at most `limit` records of
+    /// each kind. Returns whether there may be more to count. Does nothing in stores whose sizes always include all
+    /// records.
     async fn count_journals(&self, _limit: u32) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    /// The shares of projects in journals that are larger than that, in order, as far as they are counted.
+    /// Project sizes in journals that are larger than `bytes`, sorted. They only include counted records
+    /// ([`Self::count_journals`]).
     async fn journals_over(&self, bytes: u64) -> Result<Vec<JournalSize>, StoreError>;
 
-    /// Forgets the oldest records of a project in a journal until there are at most `most` bytes of them: at most
-    /// `part.rows`, and no more than `part.bytes` but for the last. Nothing of a journal that does not expire by size.
+    /// Deletes a project's oldest records in a journal until at most `most` bytes remain. One call deletes at most
+    /// `part.rows` records, and stops after the record that reaches `part.bytes`. Journals that don't expire by size
+    /// are left unchanged.
     async fn trim(
         &self,
         journal: Journal,

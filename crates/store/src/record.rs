@@ -56,7 +56,7 @@ impl Version {
     }
 }
 
-/// What was asked for, in the words of who asked: answers repeat them (API-lease). Copies share the text.
+/// Text of a request as the client wrote it; responses repeat it (API-lease). Copies share the text.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Wording {
     /// `hypervisor_properties`.
@@ -175,8 +175,8 @@ pub struct AuditRecord {
     pub action: String,
     /// To what, by its identifier.
     pub object: String,
-    /// Whether it expires by age only, as records of administrators, of logins and of the service itself do. Others expire
-    /// by size as well.
+    /// Whether the record expires by age only, like those of administrators, of failed logins and of the service
+    /// itself. Other records expire by size as well.
     pub protected: bool,
 }
 

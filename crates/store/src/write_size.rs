@@ -17,7 +17,7 @@ use crate::{Commit, LeaseRecord, Wording, Write};
 /// Bytes of a row beside texts: identifiers, instants, numbers, names of statuses.
 pub(crate) const ROW: u64 = 128;
 
-/// Bytes of a reference to text that is stored once, and of its row.
+/// Bytes that a reference to long text counts, including its row in the table of references.
 const REFERENCE: u64 = 192;
 
 /// Rows, and bytes of data in them.
@@ -147,8 +147,8 @@ impl WriteSize {
         Self { rows: self.rows.saturating_mul(times), bytes: self.bytes.saturating_mul(times) }
     }
 
-    /// The least that `times` equal new leases write: as few hosts as they take, and an audit record and a notification
-    /// of each. Text that is stored once counts once.
+    /// The minimum that `times` equal new leases write: the fewest hosts that each accepts, and an audit record and a
+    /// notification for each. Long text counts once for all leases.
     pub fn of_new_leases<'a>(
         reservations: impl IntoIterator<Item = (&'a ReservationTerms, Option<&'a Wording>)>,
         hints: &Hints,
@@ -164,7 +164,8 @@ impl WriteSize {
         each.times(times).and(texts.size())
     }
 
-    /// A lease that is written, in place of the one before it. What it refers to already is not written.
+    /// The size of writing a lease, which is new or replaces `before`. Unchanged references to long text count, but the
+    /// text itself doesn't.
     fn of_lease(record: &LeaseRecord, before: Option<&LeaseRecord>, texts: &mut Texts) -> Self {
         let lease = &record.lease;
         let mut kept = Texts::default();
@@ -225,7 +226,8 @@ impl WriteSize {
 }
 
 impl Commit {
-    /// How much it writes. `known` are the leases as they are: what a lease has already is not written again.
+    /// Size of the commit. `known` returns the current version of a lease: text that a lease already refers to isn't
+    /// written again.
     pub fn size<'k>(&self, known: impl Fn(LeaseId) -> Option<&'k LeaseRecord>) -> WriteSize {
         let mut texts = Texts::default();
         let writes = self.writes.iter().map(|write| WriteSize::of_write(write, &known, &mut texts));
@@ -240,12 +242,12 @@ impl Commit {
     }
 }
 
-/// Text of a transaction that is stored once.
+/// Long text of a transaction. Each text counts once.
 #[derive(Default)]
 struct Texts(BTreeSet<String>);
 
 impl Texts {
-    /// What a column of a row takes for a text.
+    /// Bytes that a column counts: its text, or a reference to long text, which is collected.
     fn column(&mut self, text: &str) -> WriteSize {
         let bytes = if text.len() <= MOST_INLINE {
             text.len() as u64
@@ -264,7 +266,7 @@ impl Texts {
         texts.flatten().map(|text| self.column(text)).fold(WriteSize::default(), WriteSize::and)
     }
 
-    /// What all of it takes.
+    /// Size of the collected texts.
     fn size(&self) -> WriteSize {
         self.0.iter().map(|text| WriteSize::row(text.len())).fold(WriteSize::default(), WriteSize::and)
     }

@@ -132,7 +132,7 @@ const DATABASE: &str = "allot.db";
 /// Where the database is.
 struct Place {
     path: PathBuf,
-    /// Goes away with this value.
+    /// Removed when this value is dropped; `None` if the user chose the directory.
     temporary: Option<TemporaryDirectory>,
 }
 

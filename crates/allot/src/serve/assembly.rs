@@ -318,7 +318,7 @@ fn tls(tls: &Tls) -> Result<Option<TlsConfig>, AssemblyError> {
     }
 }
 
-/// The program that answers questions about clusters, in processes of its own, and starts them: this one.
+/// This program. Separate processes of it answer questions about clusters, and act as helpers of child processes.
 pub(super) fn program() -> Option<PathBuf> {
     // Where there is such a link, it stands for the program that runs even if another is in its place by now.
     let link = PathBuf::from("/proc/self/exe");

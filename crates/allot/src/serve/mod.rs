@@ -79,7 +79,7 @@ fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
     })
 }
 
-/// Removes what killed processes left, and has children end with this process.
+/// Removes temporary directories of killed processes, and makes child processes end with this one.
 pub(crate) fn prepare_machine() {
     if let Some(program) = assembly::program() {
         ambient::use_helper(program);

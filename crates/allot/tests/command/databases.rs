@@ -34,7 +34,7 @@ fn a_file_whose_last_page_is_incomplete_is_damaged() {
     let whole = allot(&["database", "check", &url]);
     assert_eq!(whole.status, 0, "{}", whole.err);
     let file = File::options().write(true).open(&path).expect("the database");
-    // As if the rest of one more page were missing.
+    // The file gets the first 100 bytes of another page.
     file.set_len(file.metadata().expect("its length").len() + 100).expect("longer");
     let cut = allot(&["database", "check", &url]);
     assert_eq!(cut.status, 1, "{}", cut.out);

@@ -1,4 +1,4 @@
-//! What is left on the machine when a service is killed, or when the time of a hook is over.
+//! Processes and files that remain when a service is killed or a hook exceeds its time limit.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,7 +20,7 @@ fn silent() -> (TcpListener, String) {
     (listener, setting)
 }
 
-/// Asks about the cluster with the silent API. The question is under way when this returns.
+/// Asks a question about the cluster with the silent API, and returns when the question's process has connected to it.
 fn ask(service: &Running, api: &TcpListener) -> (TcpStream, TcpStream) {
     let host = service.url.strip_prefix("http://").expect("no TLS");
     let body = json!({"cluster": "lab", "nodes": ["n1"]}).to_string();
@@ -67,7 +67,7 @@ fn temporary_directories_of_a_killed_service_are_removed_at_the_next_start() {
     drop((other, next));
 }
 
-/// The helper with a program, as the service starts it.
+/// The command that starts a program through the helper, as the service does.
 fn helped(limits: &str, program: &[&str]) -> Command {
     let mut helper = command();
     helper.arg0(ambient::HELPER).arg(std::process::id().to_string()).arg(limits).args(program);
@@ -120,7 +120,7 @@ fn the_helper_of_a_service_that_is_gone_starts_nothing() {
 
 #[test]
 fn all_descendants_of_a_program_end_when_the_helper_is_told_to() {
-    // Whoever has the pipe open keeps its reader waiting.
+    // The read below ends only when no process has the pipe open.
     let script = "setsid sh -c 'trap \"\" TERM HUP; sleep 100000 & (setsid sleep 100000 &) ; wait' &
         setsid sleep 100000 & echo begun; exec sleep 100000";
     let mut helper = helped("", &["sh", "-c", script]).stdout(Stdio::piped()).spawn().expect("it runs");
@@ -134,8 +134,8 @@ fn all_descendants_of_a_program_end_when_the_helper_is_told_to() {
     assert_eq!(helper.wait().expect("a child").signal(), Some(9));
 }
 
-/// A service whose check of a host starts a process in a session of its own, once, and doesn't end. The file ends with
-/// that process.
+/// Starts a service whose check of a host doesn't end, and has started a process in a session of its own. Reading the
+/// returned file ends when that process ends.
 fn checking(time_limit_seconds: u32) -> (Child, File) {
     let rack = fresh("rack");
     fs::create_dir(&rack).expect("a directory");
@@ -151,7 +151,7 @@ fn checking(time_limit_seconds: u32) -> (Child, File) {
     fs::write(rack.join("hooks.toml"), hooks).expect("a file");
     let mut serve = command();
     serve.args(["serve", "--fleet", "hooks:hooks.toml", "--database", "memory", "--listen", "127.0.0.1:0"]);
-    // It serves once the check is over.
+    // The service only listens once the check is over, so there is no address to wait for.
     let service = serve.current_dir(&rack).stderr(Stdio::null()).spawn().expect("it runs");
     (service, File::open(rack.join("pipe")).expect("the process opens it, too"))
 }
@@ -180,6 +180,6 @@ fn a_question_ends_with_a_service_that_is_killed() {
         Running::start("memory", &["--placement-clusters", &setting, "--placement-compute-time", "1h"]);
     let (_client, mut asked) = ask(&service, &api);
     service.kill();
-    // Its connection ends with it.
+    // The connection to the API is closed when the question's process ends.
     let _ = asked.read_to_end(&mut Vec::new());
 }

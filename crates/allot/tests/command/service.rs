@@ -20,7 +20,7 @@ impl Running {
         Self::of(serving(database).args(more))
     }
 
-    /// The same without a database file, and with its temporary files in a directory.
+    /// Starts a service with its database in memory and its temporary files in `directory`.
     pub fn start_with_temporary(directory: &Path, more: &[&str]) -> Self {
         Self::of(serving("memory").args(more).env("TMPDIR", directory))
     }
@@ -66,7 +66,7 @@ impl Running {
         self.child.wait().expect("a child").code().expect("no signal")
     }
 
-    /// Kills it, so that it can do nothing before its end.
+    /// Sends SIGKILL, so the service can't clean up.
     pub fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("a child");

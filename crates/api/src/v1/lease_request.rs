@@ -74,7 +74,7 @@ impl LeaseRequest {
         }
         for (position, value) in entries.iter().enumerate() {
             let (terms, words) = read_reservation(position, value, flavors)?;
-            // Equal ones share their text.
+            // Equal terms and equal wordings share their text in memory.
             reservations.push(reservations.iter().find(|known| **known == terms).cloned().unwrap_or(terms));
             wording.push(wording.iter().find(|known| **known == words).cloned().unwrap_or(words));
         }

@@ -310,8 +310,8 @@ fn client(authorities: Option<&Path>) -> Result<Client, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
-/// Runs a program. It is killed with all that it has started when nobody waits for it any longer: what is left of a
-/// hand-over that was given up must not end beside the next attempt.
+/// Runs a program. The program and all of its descendants are killed when the caller stops waiting: a hook that was
+/// given up must not run beside the next attempt.
 async fn run(program: &str, mut command: ChildCommand, told: &[u8]) -> Result<Vec<u8>, String> {
     command.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = command.spawn().await.map_err(|error| format!("{program}: {error}"))?;

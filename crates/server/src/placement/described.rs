@@ -1,4 +1,4 @@
-//! The description of a cluster as files, for a process that answers a question about it.
+//! The description of a cluster as files, for the process that answers a question about it.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use tokio::io::AsyncWriteExt as _;
 
 use crate::error::ApiError;
 
-/// The name of a text file with a cluster.
+/// Name of the file with a cluster in text format.
 const TEXT: &str = "cluster.data";
 
-/// A directory with the description of a cluster, as long as it is needed.
+/// A temporary directory with the description of a cluster. It is removed when this value is dropped.
 pub(super) struct Described(TemporaryDirectory);
 
 impl Described {
@@ -42,11 +42,11 @@ impl Described {
         Ok(Self(directory))
     }
 
-    /// The option that names it.
+    /// The command-line option that refers to the description.
     pub(super) fn source(&self, cluster: &AskedCluster) -> String {
         match cluster {
             AskedCluster::Rapi(_) => format!("--master=file://{}", self.path().display()),
-            // What the fleet is like has been written down as text.
+            // The fleet is described in the text format, too.
             _ => format!("--text-data={}", self.path().join(TEXT).display()),
         }
     }

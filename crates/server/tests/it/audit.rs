@@ -68,7 +68,7 @@ async fn the_record_of_changes_is_read_page_by_page() {
     }
 }
 
-/// Nor that of an administrator, or of a failed login, whatever project that was for.
+/// Records of administrators and of failed logins aren't displaced either, whatever their project.
 #[tokio::test]
 async fn a_members_flood_displaces_no_records_of_others() {
     let settings = Settings { keep_bytes: 8000, ..Settings::default() };
@@ -96,7 +96,7 @@ async fn a_members_flood_displaces_no_records_of_others() {
         let [foreign, admin, logins] = queries;
         [told("foreign").await, audited(foreign).await, audited(admin).await, audited(logins).await]
     };
-    // Failed logins are entered after they were answered.
+    // Failed logins are recorded after the response is sent.
     let mut before = others().await;
     while before[3].is_empty() {
         tokio::task::yield_now().await;

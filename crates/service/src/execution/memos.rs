@@ -87,15 +87,17 @@ pub(crate) struct Counting {
     pub until: Timestamp,
 }
 
-/// What is known of the store since tidying last began.
+/// State of tidying, and what it has found out about the store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tidying {
-    /// Whether there is more to clear away, and this service is the one to do it.
+    /// Whether there is more to remove, and this service is the one that removes it.
     pub more: bool,
-    /// How large the store was.
+    /// Size of the store when tidying last began.
     pub sizes: Sizes,
-    /// Shares of projects in journals that are too large, the next one last; none while journals are counted.
+    /// Sizes of projects that exceed their limit in a journal. The last one is trimmed next. `None` until journals are
+    /// counted.
     pub oversized: Option<Vec<JournalSize>>,
-    /// Notifications that were removed for their project's size, and that a listener had not been told, since the start.
+    /// Notifications, since the service started, that were removed because of their project's size before every
+    /// listener had received them.
     pub notifications_lost: u64,
 }

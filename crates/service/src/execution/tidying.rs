@@ -111,8 +111,8 @@ impl Execution<'_> {
         Ok(more)
     }
 
-    /// Counts records of journals, then forgets the oldest of projects that have too many: a part of it. Says whether there
-    /// is more to do.
+    /// Counts new records of journals. Then removes a batch of the oldest records of a project that exceeds its limit.
+    /// Returns whether there is more to do.
     async fn trim_journals(self) -> Result<bool, StoreError> {
         let (store, settings) = (&self.service.parts.store, &self.service.decider.settings);
         let known = self.service.progress().tidying.oversized.clone();

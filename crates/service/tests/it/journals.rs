@@ -1,4 +1,4 @@
-//! Shares of projects in journals.
+//! Size limits of projects in journals.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::terms::{asking, at, dates, hosts, make, minutes, settings, world_with
 
 const KEPT: u64 = 20_000;
 
-/// Makes the lease of project `p` end at another time, which is told.
+/// Changes the end of a lease of project `p`, which writes a notification and an audit record.
 async fn change(world: &World, who: &Caller, id: LeaseId, end: i64) {
     let changes =
         LeaseChanges { asked_at: world.now(), changes: dates(None, Some(end)), wording: BTreeMap::new() };
@@ -36,7 +36,7 @@ async fn share(world: &World, journal: Journal) -> u64 {
     own.map_or(0, |size| size.bytes)
 }
 
-/// Project `p` writes more than it may, `quiet` does not, and a listener takes one notification.
+/// Project `p` writes more than its limit, project `quiet` doesn't, and a listener receives a single notification.
 async fn flood() -> (World, LeaseId) {
     let writes = WriteLimits { rows: 20, ..WriteLimits::default() };
     let settings = Settings { keep_bytes: KEPT, writes, ..settings() };

@@ -20,7 +20,7 @@ use crate::error::Trouble;
 /// Leases that are written, and which versions they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
 
-/// The long text of each lease that is written, as it is in the end.
+/// Long text of each lease that is written, after the last write of the lease in the commit.
 type Texts = BTreeMap<LeaseId, LongText>;
 
 /// Leases that are about to be written.
@@ -253,7 +253,7 @@ struct Reservations {
 }
 
 impl Reservations {
-    /// All reservations of these leases.
+    /// Rows of all reservations of these leases.
     fn of(records: &[&LeaseRecord], long: &mut Texts) -> Self {
         let mut rows = Self::default();
         for record in records {

@@ -1,4 +1,4 @@
-//! Text that is stored once, and which leases refer to it.
+//! Long text, which is stored once, and the references of leases to it.
 
 use ::leases::ids::LeaseId;
 use sqlx::PgConnection;
@@ -8,11 +8,12 @@ use uuid::Uuid;
 use crate::columns::{text, uuid};
 use crate::error::{Trouble, refers, unavailable};
 
-/// Enters text that is not stored yet, and changes references. Text goes with its last reference.
+/// Stores text that isn't stored yet, and adds and removes references. A trigger deletes text with its last reference.
 pub(super) async fn write(db: &mut PgConnection, changes: &TextChanges) -> Result<(), Trouble> {
     let (removed_from, removed) = columns(&changes.removed);
     if !removed.is_empty() {
-        // Locked in order: another commit may refer to what this one gives up, and give up what this one refers to.
+        // Lock in the order of hashes to prevent a deadlock: another commit may add references to text that this one
+        // dereferences, and the reverse.
         let all: Vec<&[u8]> =
             changes.texts.keys().map(|hash| hash.0.as_slice()).chain(removed.iter().copied()).collect();
         let lock = sqlx::query!(
@@ -39,7 +40,7 @@ pub(super) async fn write(db: &mut PgConnection, changes: &TextChanges) -> Resul
             &leases,
             &hashes as &[&[u8]],
         );
-        // Another commit has removed the last reference, and the text with it.
+        // Another commit removed the last reference, and with it the text. The transaction is retried.
         let vanished = |error: sqlx::Error| {
             if refers(&error) { Trouble::Overrun(unavailable(&error)) } else { error.into() }
         };

@@ -1,5 +1,5 @@
-//! Shares of projects in journals, as the schema alone counts them: records of the version before, and those that services
-//! of that version go on to write.
+//! Project sizes in journals, as the schema counts them: records of the previous version from before the upgrade, and
+//! records that services of that version write after it.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use store::{Journal, JournalSize, Store, Trimmed, WriteSize};
 
 use crate::{SERVER, open};
 
-/// The first migration that the version before does not have.
+/// The first migration that the previous version doesn't have.
 const FIRST: i64 = 18;
 
-/// Records as the version before writes them.
+/// Records as the previous version writes them.
 const RECORDS: &str = "
     INSERT INTO audit (at_us, user_id, project, request_id, action, object)
         VALUES (1, 'u', 'p', 'r', 'act', 'thing'), (2, 'u', 'p', 'r', 'act', 'thing'), (3, 'u', 'é', 'r', 'act', 'thing');
@@ -53,7 +53,7 @@ async fn records_of_the_version_before_are_counted_and_those_that_it_goes_on_to_
     assert_eq!(counted().await, expected(1));
     sqlx::raw_sql(RECORDS).execute(&mut db).await.expect("works");
     assert_eq!(counted().await, expected(2));
-    // It is not known whether an administrator wrote them.
+    // These records don't say whether an administrator caused them, so they are protected.
     let whole = WriteSize { rows: 9, bytes: 9999 };
     let p = ProjectId("p".into());
     assert_eq!(store.trim(Journal::Audit, &p, 0, whole).await.expect("works"), Trimmed::default());

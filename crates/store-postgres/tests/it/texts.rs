@@ -1,4 +1,4 @@
-//! Long text, which is stored once.
+//! Storage of long text: once for all leases.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use store_postgres::Servers;
 use crate::schema::by_hand;
 use crate::{database, open};
 
-/// The numbers that a query answers with, in one row.
+/// The two numbers in the single row that a query returns.
 fn numbers(servers: &Servers, query: &str) -> (u64, u64) {
     let row = by_hand(servers, query).expect("works");
     let (one, two) = row.trim().split_once('|').unwrap_or_else(|| panic!("two numbers: {row}"));

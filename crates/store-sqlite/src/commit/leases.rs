@@ -19,7 +19,7 @@ use crate::error::{failed, unavailable};
 /// Leases that are written, and which versions they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
 
-/// The long text of each lease that is written, as it is in the end.
+/// Long text of each lease that is written, after the last write of the lease in the commit.
 type Texts = BTreeMap<LeaseId, LongText>;
 
 /// Writes leases, and lets them give up what they do not have any more. Returns what they newly take.

@@ -1,4 +1,4 @@
-//! Text that is stored once, and which leases refer to it.
+//! Long text, which is stored once, and the references of leases to it.
 
 use ::leases::ids::LeaseId;
 use sqlx::SqliteConnection;
@@ -7,7 +7,7 @@ use store::encoding::{TextChanges, TextHash, hex, json};
 
 use crate::error::failed;
 
-/// Enters text that is not stored yet, and changes references. Text goes with its last reference.
+/// Stores text that isn't stored yet, and adds and removes references. A trigger deletes text with its last reference.
 pub(super) async fn write(db: &mut SqliteConnection, changes: &TextChanges) -> Result<(), CommitError> {
     for (hash, text) in &changes.texts {
         let hash = hash.0.as_slice();

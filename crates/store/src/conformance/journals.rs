@@ -1,4 +1,4 @@
-//! Promises about the shares that projects have of journals.
+//! Promises about the size of each project's records in journals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use tokio::task::JoinSet;
 use super::sample::*;
 use crate::{AuditRecord, Commit, Journal, JournalSize, NewNotification, Store, Trimmed, WriteSize};
 
-/// As much as there is.
+/// No limit on the records that one call removes.
 const WHOLE: WriteSize = WriteSize { rows: u64::MAX, bytes: u64::MAX };
 
 fn project(name: &str) -> ProjectId {
     ProjectId(name.into())
 }
 
-/// A record in each journal of that project.
+/// A commit with one record of the project in each journal.
 fn records(name: &str, number: i64) -> Commit {
     let audited = AuditRecord { at: at(number), project: project(name), ..audit("a") };
     let protected = AuditRecord { protected: true, ..audited.clone() };
@@ -37,7 +37,7 @@ async fn size(store: &Arc<dyn Store>, name: &str, journal: Journal) -> JournalSi
     sizes(store).await.into_iter().find(own).unwrap_or(none)
 }
 
-/// The shares, from the records themselves.
+/// Project sizes, computed from the exported records.
 async fn summed(store: &Arc<dyn Store>) -> Vec<JournalSize> {
     let all = store.export().await.expect("works");
     let told = all.notifications.iter().map(|one| &one.content);
@@ -52,7 +52,7 @@ async fn summed(store: &Arc<dyn Store>) -> Vec<JournalSize> {
     sums.into_iter().map(size).collect()
 }
 
-/// Whoever writes more than others loses the oldest of that, and nobody else loses anything.
+/// A project above its limit loses its oldest records. Other projects lose none.
 pub async fn a_project_that_has_too_many_records_loses_its_own(store: &Arc<dyn Store>) {
     for number in 0..20 {
         store.commit(&records("flood", number)).await.expect("accepted");
@@ -80,7 +80,7 @@ pub async fn a_project_that_has_too_many_records_loses_its_own(store: &Arc<dyn S
         let nobody = project("nobody");
         assert_eq!(store.trim(journal, &nobody, 0, WHOLE).await.expect("works"), Trimmed::default());
     }
-    // The newest are left, and those of the other project are.
+    // The newest records of `flood` and all records of `other` remain.
     let told = store.notifications(Some(&project("flood")), 0, 99).await.expect("works");
     assert!((5..=6).contains(&told.len()) && told.last().is_some_and(|one| one.at == at(19)));
     assert!(told.windows(2).all(|two| two[0].number < two[1].number && two[0].at < two[1].at));
@@ -97,7 +97,7 @@ pub async fn a_project_that_has_too_many_records_loses_its_own(store: &Arc<dyn S
     assert_eq!(sizes(store).await, summed(store).await);
 }
 
-/// However much of them there is; by age they go as others do.
+/// Protected audit records are never trimmed, whatever their size. `prune` removes them like others.
 pub async fn protected_audit_records_expire_by_age_only(store: &Arc<dyn Store>) {
     for number in 0..9 {
         store.commit(&records("p", number)).await.expect("accepted");
@@ -113,7 +113,8 @@ pub async fn protected_audit_records_expire_by_age_only(store: &Arc<dyn Store>) 
     assert_eq!(sizes(store).await, summed(store).await);
 }
 
-/// So that nobody waits long, and what is left goes after a crash.
+/// Each call removes a limited number of records, so other requests don't wait long. The rest is removed by later
+/// calls, even after a crash.
 pub async fn what_is_too_much_is_forgotten_a_part_at_a_time(store: &Arc<dyn Store>) {
     for number in 0..12 {
         store.commit(&records("p", number)).await.expect("accepted");
@@ -132,7 +133,8 @@ pub async fn what_is_too_much_is_forgotten_a_part_at_a_time(store: &Arc<dyn Stor
     assert_eq!((trimmed.records, trimmed.more, records().await), (2, false, 2), "never too many");
 }
 
-/// A listener that is away does not fill the store, whoever writes; and what it misses is counted.
+/// Undelivered notifications are removed like others, so an absent listener doesn't make the store grow. Those that a
+/// listener misses are counted.
 pub async fn notifications_that_a_listener_misses_are_counted(store: &Arc<dyn Store>) {
     for number in 0..6 {
         store.commit(&records("p", number)).await.expect("accepted");
@@ -150,7 +152,7 @@ pub async fn notifications_that_a_listener_misses_are_counted(store: &Arc<dyn St
     assert_eq!(left.iter().filter(|one| one.content.project.0 == "q").count(), 5, "the others' wait for it");
 }
 
-/// After anything that is written, and in a copy of it.
+/// Project sizes match the records after any sequence of writes and removals, and after an import into another store.
 pub async fn shares_of_projects_are_those_of_their_records(store: &Arc<dyn Store>) {
     let ids = SeededIds::new(7);
     let below = |limit: u64| (ids.uuid() as u64 & u64::from(u32::MAX)) % limit;
@@ -192,7 +194,8 @@ pub async fn shares_of_projects_are_those_of_their_records(store: &Arc<dyn Store
     assert_eq!(sizes(&copy).await, sizes(store).await);
 }
 
-/// Whoever writes, forgets or trims at the same time: none fails, and all are counted.
+/// Concurrent calls of `commit`, `count_journals`, `trim` and `prune` all succeed, and sizes match the records
+/// afterward.
 pub async fn of_parallel_writers_of_journals_all_are_counted(store: &Arc<dyn Store>) {
     const EACH: i64 = 12;
     let names = ["a", "b", "c"];

@@ -13,8 +13,9 @@
 //! store::promises!(tests);
 //! ```
 //!
-//! Stores that persist are held to [`what_was_committed_survives`] as well, which needs to know how to open
-//! them again, and to the promises about long text that look at its rows. Those that share bookings with nobody need no more than this.
+//! Persistent stores also test [`what_was_committed_survives`], which needs a function that reopens the store, and the
+//! promises about long text that inspect rows of the database. Stores whose bookings aren't shared with other processes
+//! need no other tests.
 
 #![expect(clippy::missing_panics_doc, reason = "panicking is how a broken promise is told")]
 #![allow(clippy::wildcard_imports, reason = "samples are named as the domain names things")]

@@ -138,7 +138,7 @@ fn random_lease(draw: &Draw, known: &Snapshot) -> Write {
     }
 }
 
-/// Often too long for a row, and that of another lease.
+/// A name that is often too long to be stored inline, and often equal to that of another lease.
 fn random_name(draw: &Draw) -> String {
     draw.below(3).to_string().repeat(if draw.chance(70) { 300 } else { 3 })
 }

@@ -1,4 +1,4 @@
-//! Promises about long text, which is stored once.
+//! Promises about long text, which is stored once for all leases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::sample::*;
 use crate::encoding::{MOST_INLINE, hex};
 use crate::{LeaseRecord, Store, Wording, Write};
 
-/// Text that is too long for a row by one byte, and begins with that.
+/// Text that starts with `start` and is one byte too long to be stored inline.
 fn long(start: &str) -> Arc<str> {
     format!("{start:x<length$}", length = MOST_INLINE + 1).into()
 }
 
-/// A lease without hosts whose reservations have these words.
+/// A lease without hosts whose reservations have `words` as their `resource_properties`.
 fn worded(number: u128, words: &[&str]) -> LeaseRecord {
     let mut record = lease(number, window(0, 60), words.iter().map(|_| hosts(&[])).collect());
     record.wording = wording(&record.lease, words);
@@ -34,7 +34,7 @@ fn wording(lease: &Lease, words: &[&str]) -> BTreeMap<leases::ids::ReservationId
     lease.reservations.iter().map(|reservation| reservation.id).zip(words).collect()
 }
 
-/// The lease with other words.
+/// The next version of a lease, with other `resource_properties`.
 fn reworded(old: &LeaseRecord, words: &[&str]) -> LeaseRecord {
     LeaseRecord { wording: wording(&old.lease, words), version: old.version.next(), ..old.clone() }
 }
@@ -43,7 +43,7 @@ fn change(old: &LeaseRecord, new: &LeaseRecord) -> Write {
     Write::Lease { record: Box::new(new.clone()), expected: Some(old.version) }
 }
 
-/// Also text that looks like a reference to other text.
+/// Text of any length is read as it was written, even if it looks like a reference to other text.
 pub async fn text_of_any_length_is_read_as_it_was_written(store: &Arc<dyn Store>) {
     let stored = long("stored");
     let reference = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -62,7 +62,7 @@ pub async fn text_of_any_length_is_read_as_it_was_written(store: &Arc<dyn Store>
     assert_eq!(loaded(store).await.leases, records);
 }
 
-/// Whatever becomes of leases, each has its text.
+/// A lease keeps its text while other leases that share it change theirs or are forgotten.
 pub async fn leases_keep_their_text_while_others_change_theirs(store: &Arc<dyn Store>) {
     let [one, two, three] = ["one", "two", "three"].map(long);
     let [a, b, c] = [(1, &one), (2, &one), (3, &two)].map(|(number, text)| worded(number, &[text, text]));
@@ -72,18 +72,18 @@ pub async fn leases_keep_their_text_while_others_change_theirs(store: &Arc<dyn S
         assert_eq!(loaded(store).await.leases, expected);
     };
     expect(&[&a, &b, &c]).await;
-    // Two texts change places.
+    // Leases 1 and 3 each start to use the other's text.
     let (swapped_a, swapped_c) = (reworded(&a, &[&two, &one]), reworded(&c, &[&one, &one]));
     accept(store, [change(&a, &swapped_a), change(&c, &swapped_c)]).await;
     expect(&[&swapped_a, &b, &swapped_c]).await;
     accept(store, [forget(&b)]).await;
     expect(&[&swapped_a, &swapped_c]).await;
-    // One comes into a lease while another leaves it, and comes back as that of another lease.
+    // Lease 1 starts to use `three` and stops using `two`, and a new lease uses both in the same commit.
     let replaced = reworded(&swapped_a, &[&three, "short"]);
     accept(store, [change(&swapped_a, &replaced), add(&worded(4, &[&two, &three]))]).await;
     expect(&[&replaced, &swapped_c, &worded(4, &[&two, &three])]).await;
-    // A lease is forgotten, and another made in its place with the same text. Of a lease that is written twice, the last
-    // text counts.
+    // Lease 1 is forgotten and created again in one commit, which then writes it a second time. Only the last text
+    // counts.
     let again = worded(1, &[&three, &one]);
     let last = reworded(&again, &[&two, &two]);
     accept(store, [forget(&replaced), add(&again), change(&again, &last)]).await;
@@ -91,14 +91,14 @@ pub async fn leases_keep_their_text_while_others_change_theirs(store: &Arc<dyn S
     expect(&[&last, &worded(4, &[&two, &three])]).await;
 }
 
-/// A store that finds text by its hash, and forgets what nobody refers to, must not forget what somebody is about to
-/// refer to.
+/// Concurrent leases with the same text all keep it: a store must not delete a text without references while another
+/// commit adds a reference to it.
 pub async fn of_parallel_leases_with_the_same_text_each_has_it(store: &Arc<dyn Store>) {
     let [one, two] = ["one", "two"].map(long);
     let mut old = worded(1, &[&one, &two]);
     accept(store, [add(&old)]).await;
     for round in 1..=20 {
-        // The last reference goes while others come.
+        // One commit removes the last reference while others add references.
         let new: Vec<LeaseRecord> =
             (0..5).map(|number| worded(round * 100 + number, &[&one, &two])).collect();
         let mut commits: Vec<_> = new.iter().map(|record| commit([add(record)])).collect();
@@ -107,7 +107,7 @@ pub async fn of_parallel_leases_with_the_same_text_each_has_it(store: &Arc<dyn S
             result.expect("accepted");
         }
         assert_eq!(loaded(store).await.leases, new);
-        // Each gives up what another one keeps.
+        // Each lease drops one of its two texts, which other leases keep.
         let kept = [&one, &two, &one, &two, &one];
         let changed: Vec<_> = new.iter().zip(kept).map(|(old, text)| reworded(old, &[text, text])).collect();
         let commits = new.iter().zip(&changed).map(|(old, new)| commit([change(old, new)])).collect();
@@ -120,8 +120,8 @@ pub async fn of_parallel_leases_with_the_same_text_each_has_it(store: &Arc<dyn S
     }
 }
 
-/// Text of 257 bytes is stored once for all leases, and as long as one has it. `count` says how many texts and how many
-/// references there are.
+/// Text of 257 bytes is stored once for all leases, and is deleted with the last of them. `count` returns the number of
+/// stored texts and the number of references.
 pub async fn long_text_is_stored_once(store: &Arc<dyn Store>, count: impl AsyncFn() -> (u64, u64)) {
     let [one, two] = ["one", "two"].map(long);
     let records: Vec<LeaseRecord> = (1..=5).map(|number| worded(number, &[&one, &one[1..], &one])).collect();
@@ -142,7 +142,7 @@ pub async fn long_text_is_stored_once(store: &Arc<dyn Store>, count: impl AsyncF
     assert_eq!(count().await, (0, 0));
 }
 
-/// A lease with more text than a request may have.
+/// A lease with more text than a request is allowed to contain.
 fn wordy_lease() -> LeaseRecord {
     let mut record = lease(1, window(0, 60), vec![hosts(&[1]), hosts(&[2]), slots(&[(3, 1)])]);
     let name = |number: usize| format!("{number:0>255}");
@@ -171,8 +171,8 @@ fn wordy_lease() -> LeaseRecord {
     record
 }
 
-/// Whatever text a lease has, a change of its status writes little. `sizes` says how many bytes the largest rows of a lease
-/// and of a reservation have; `forbid` makes sure that text and references are not written any more.
+/// A status change writes little, however much text the lease has. `sizes` returns the bytes of the largest row of a
+/// lease and of a reservation. `forbid` makes every later write of text or references fail.
 pub async fn a_status_change_writes_no_text(
     store: &Arc<dyn Store>,
     sizes: impl AsyncFn() -> (u64, u64),
@@ -195,7 +195,8 @@ pub async fn a_status_change_writes_no_text(
     assert!((200..=1024).contains(&of_reservation), "{of_reservation}");
 }
 
-/// Text that versions before kept in rows is read, and moves when the lease is written. `inline` puts it there.
+/// Text that earlier versions stored inline can be read, and moves to the table of texts when its lease is written.
+/// `inline` writes a long text into the rows; `count` returns the number of stored texts and of references.
 pub async fn long_text_in_rows_is_read_and_moves(
     store: &Arc<dyn Store>,
     inline: impl AsyncFn(&str),

@@ -148,7 +148,7 @@ pub struct Held {
     pub bookings: Bookings,
     /// Its reservations, also those that have nothing.
     pub reservations: BTreeSet<ReservationId>,
-    /// Long text that it refers to.
+    /// Hashes of the long text that it refers to.
     pub texts: BTreeSet<TextHash>,
 }
 
@@ -162,7 +162,7 @@ impl HeldLeases {
         self.0.entry(LeaseId(lease)).or_default().reservations.insert(ReservationId(reservation));
     }
 
-    /// A reference to long text. A hash that cannot be is an error.
+    /// Adds a reference to long text. Fails if `hash` isn't 32 bytes long.
     pub fn text(&mut self, lease: u128, hash: &[u8]) -> Result<(), StoreError> {
         self.0.entry(LeaseId(lease)).or_default().texts.insert(TextHash::from_bytes(hash)?);
         Ok(())

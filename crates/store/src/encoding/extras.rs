@@ -46,7 +46,8 @@ struct Document {
     backfill: bool,
 }
 
-/// Hints, or a reference to them: by itself, since what stands beside them changes with the status.
+/// Hints, or a reference to them if they are long. The rest of the document changes with the status, so it isn't part
+/// of the text that is stored by hash.
 #[derive(PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum HintsColumn {
@@ -114,7 +115,8 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The document of a lease; none if there is nothing to say. It refers to long hints, which are added to `long`.
+/// The document of a lease; `None` if all fields have their default. Long hints are added to `long`, and the document
+/// refers to them.
 pub fn extras_json(lease: &Lease, long: &mut LongText) -> Option<String> {
     let before_start = lease.before_start.map(|BeforeStart { ahead, status }| BeforeStartDocument {
         ahead_s: ahead.as_secs(),
@@ -154,7 +156,7 @@ pub fn hints_json(hints: &Hints) -> String {
     if is_default(&document) { String::new() } else { json(&document) }
 }
 
-/// Hints, from such a document.
+/// Reads the JSON document of hints.
 pub(super) fn hints_from_json(text: &str) -> Result<Hints, Unreadable> {
     hints_of(from_json("hints", text)?)
 }

@@ -60,8 +60,8 @@ pub struct LeaseRow<'a> {
 }
 
 impl<'a> LeaseRow<'a> {
-    /// The row of a lease that is new or replaces such a version. `escape` is how the database has text. Text that is too
-    /// long for a row is added to `long`.
+    /// The row of a lease that is new, or replaces version `expected`. `escape` converts text to the form in which the
+    /// database stores it. Long text is added to `long`, and the row refers to it.
     pub fn of(
         record: &'a LeaseRecord,
         expected: Option<Version>,
@@ -112,7 +112,7 @@ impl<'a> LeaseRow<'a> {
         from_hex(&self.id).map(LeaseId)
     }
 
-    /// The lease of that row, whose text the database does not escape.
+    /// The lease of this row. Its columns must not contain text that is escaped for a database.
     pub fn record(
         self,
         reservations: Vec<Reservation>,

@@ -1,15 +1,17 @@
-//! Text that is stored once, however many columns have it.
+//! Storage of long text, once for all columns that contain it.
 //!
-//! A column keeps text of at most [`MOST_INLINE`] bytes itself. Longer text is a row of a table of its own, and the column
-//! refers to it by its SHA-256. So a lease that changes its status writes little, whatever text it has, and the leases of
-//! a series have their text together. A lease keeps the rows that it refers to; a row goes with its last reference.
+//! A column stores text of at most [`MOST_INLINE`] bytes itself. Longer text is a row of a separate table, and columns
+//! refer to it by its SHA-256. So a status change of a lease writes little however much text the lease has, and the
+//! leases of a series share their text. The store also records which texts each lease refers to, and deletes a text
+//! with its last reference.
 //!
-//! | column | its own text | a reference |
+//! | column | text stored inline | reference |
 //! | --- | --- | --- |
-//! | text | as it is; after `text:` if it starts with `text:` or `sha256:` | `sha256:HEX` |
+//! | text | unchanged; prefixed with `text:` if it starts with `text:` or `sha256:` | `sha256:HEX` |
 //! | JSON | an object | a string, `"sha256:HEX"` |
 //!
-//! Versions before this table kept all text in columns. It is read, and moves when the lease is written again.
+//! Earlier versions stored all text inline. Such text can still be read, and long text moves to the table the next time
+//! its lease is written.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,13 +27,13 @@ use sha2::{Digest as _, Sha256};
 use super::{Unreadable, extras, terms_from_json, terms_json};
 use crate::LeaseRecord;
 
-/// The most bytes of text that a column keeps itself.
+/// Maximum bytes of text that a column stores inline.
 pub const MOST_INLINE: usize = 256;
 
-/// What a reference starts with.
+/// Prefix of a reference.
 const REFERENCE: &str = "sha256:";
 
-/// What stands before a column's own text that would look like a reference, or like such text.
+/// Prefix of inline text that would otherwise look like a reference or like prefixed text.
 const LITERAL: &str = "text:";
 
 /// The SHA-256 of a text.
@@ -43,7 +45,7 @@ impl TextHash {
         Self(Sha256::digest(text).into())
     }
 
-    /// The hash that a column has.
+    /// Reads the 32 bytes of a hash column.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Unreadable> {
         let bytes = <[u8; 32]>::try_from(bytes);
         bytes.map(Self).map_err(|_| Unreadable::new("hash", "of a text", "it is not 32 bytes long"))
@@ -72,14 +74,14 @@ impl fmt::Debug for TextHash {
     }
 }
 
-/// The long text of a lease, found while its rows are made.
+/// Long text of a lease, collected while its rows are built.
 #[derive(Debug, Default)]
 pub struct LongText(BTreeMap<TextHash, String>);
 
-/// Columns of a reservation that have text.
+/// Text columns of a reservation, as they are stored.
 #[derive(Debug)]
 pub struct ReservationText<'a> {
-    /// What it asks for, JSON.
+    /// The terms as JSON, or a reference to them.
     pub terms: String,
     /// [`crate::Wording::hypervisor_properties`].
     pub hypervisor_properties: Option<Cow<'a, str>>,
@@ -88,7 +90,7 @@ pub struct ReservationText<'a> {
 }
 
 impl LongText {
-    /// What a column has for a text.
+    /// The column value for a text: inline, or a reference if it is long.
     pub(super) fn column<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
         if text.len() > MOST_INLINE {
             Cow::Owned(self.reference(text.to_owned()))
@@ -99,24 +101,24 @@ impl LongText {
         }
     }
 
-    /// What a column of JSON has for an object, which its reference is not.
+    /// The column value for a JSON object. A reference is a JSON string, so it can't be confused with an object.
     pub(super) fn document(&mut self, json: String) -> String {
         if json.len() > MOST_INLINE { format!("\"{}\"", self.reference(json)) } else { json }
     }
 
-    /// The reference to a text, however short.
+    /// Collects a text of any length and returns the reference to it.
     pub(super) fn reference(&mut self, text: String) -> String {
         let hash = TextHash::of(&text);
         self.0.insert(hash, text);
         format!("{REFERENCE}{hash}")
     }
 
-    /// The texts.
+    /// The collected texts, without duplicates.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(String::as_str)
     }
 
-    /// The columns of a reservation.
+    /// The text columns of a reservation. Long text is collected.
     pub fn reservation<'a>(
         &mut self,
         record: &'a LeaseRecord,
@@ -133,19 +135,19 @@ impl LongText {
     }
 }
 
-/// What becomes of text and references to it in a commit.
+/// Changes of stored text and of references to it in a commit.
 #[derive(Debug, Default)]
 pub struct TextChanges {
-    /// Text that some lease did not refer to before. It may be stored already.
+    /// Texts of new references. They may already be stored for other leases.
     pub texts: BTreeMap<TextHash, String>,
     /// New references.
     pub added: Vec<(LeaseId, TextHash)>,
-    /// References that are no more.
+    /// References to delete.
     pub removed: Vec<(LeaseId, TextHash)>,
 }
 
 impl TextChanges {
-    /// A lease that has that text now, and referred to those before.
+    /// Adds the changes for `lease`, which now has the long text `now` and had references to `before`.
     pub fn enter(&mut self, lease: LeaseId, now: LongText, before: &BTreeSet<TextHash>) {
         let gone = before.iter().filter(|hash| !now.0.contains_key(hash));
         self.removed.extend(gone.map(|hash| (lease, *hash)));
@@ -157,13 +159,13 @@ impl TextChanges {
         }
     }
 
-    /// Whether there are none, as when only statuses change.
+    /// Whether no reference changes, as in a commit that only changes statuses.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty()
     }
 }
 
-/// Stored text by hash. What several columns refer to is in memory once.
+/// Stored text by hash. Columns with the same reference share one copy in memory.
 #[derive(Debug, Default)]
 pub struct StoredText {
     texts: HashMap<TextHash, Arc<str>>,
@@ -172,13 +174,13 @@ pub struct StoredText {
 }
 
 impl StoredText {
-    /// A row of it.
+    /// Adds a row of the table of texts.
     pub fn insert(&mut self, hash: &[u8], text: String) -> Result<(), Unreadable> {
         self.texts.insert(TextHash::from_bytes(hash)?, text.into());
         Ok(())
     }
 
-    /// The text of a column.
+    /// The text of a column, which is inline or a reference.
     pub fn text<'c>(&'c self, column: &'c str) -> Result<&'c str, Unreadable> {
         match column.strip_prefix(LITERAL) {
             Some(text) => Ok(text),
@@ -186,7 +188,7 @@ impl StoredText {
         }
     }
 
-    /// The same, for text that is kept.
+    /// Like [`Self::text`], for text that outlives this value.
     pub fn shared_text(&self, column: &str) -> Result<Arc<str>, Unreadable> {
         match column.strip_prefix(LITERAL) {
             Some(text) => Ok(text.into()),
@@ -194,12 +196,12 @@ impl StoredText {
         }
     }
 
-    /// The object of a column of JSON.
+    /// The JSON object of a column, which is inline or a reference.
     pub fn document<'c>(&'c self, column: &'c str) -> Result<&'c str, Unreadable> {
         Ok(self.referred_by_json(column)?.map_or(column, |(_, text)| text))
     }
 
-    /// What a reservation asks for.
+    /// The terms of a reservation, from their column. Equal references are parsed once.
     pub fn terms(&mut self, column: &str) -> Result<ReservationTerms, Unreadable> {
         let Some((hash, text)) = self.referred_by_json(column)? else { return terms_from_json(column) };
         if let Some(terms) = self.terms.get(&hash) {
@@ -210,7 +212,7 @@ impl StoredText {
         Ok(terms)
     }
 
-    /// Hints that a lease refers to.
+    /// The hints that a reference refers to. Equal references are parsed once.
     pub(super) fn hints(&mut self, reference: &str) -> Result<Arc<Hints>, Unreadable> {
         let missing = || Unreadable::new("reference", reference, "it refers to no text");
         let (hash, text) = self.referred(reference)?.ok_or_else(missing)?;
@@ -227,7 +229,7 @@ impl StoredText {
         string.map_or(Ok(None), |string| self.referred(string))
     }
 
-    /// The text that a column refers to, if it is a reference.
+    /// The hash and the text that a column refers to; `None` if the column isn't a reference.
     fn referred(&self, column: &str) -> Result<Option<(TextHash, &Arc<str>)>, Unreadable> {
         let Some(digits) = column.strip_prefix(REFERENCE) else { return Ok(None) };
         let wrong = |why| Unreadable::new("reference", column, why);

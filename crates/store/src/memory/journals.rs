@@ -1,4 +1,4 @@
-//! What expires.
+//! Expiry of journals, by age and by size.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +24,7 @@ impl State {
         more
     }
 
-    /// The last notification that all listeners have been told.
+    /// Number of the last notification that all listeners have received; [`u64::MAX`] without listeners.
     fn told(&self) -> u64 {
         self.delivered.values().copied().min().unwrap_or(u64::MAX)
     }
@@ -79,7 +79,7 @@ impl State {
     }
 }
 
-/// Removes those of the first records that are old. Whether there may be more.
+/// Removes the old records among the first `limit`. Returns whether there may be more.
 pub(super) fn prune<T>(records: &mut VecDeque<T>, limit: usize, old: impl Fn(&T) -> bool) -> bool {
     let first = records.len().min(limit);
     let kept: Vec<T> = records.drain(..first).filter(|record| !old(record)).collect();
