@@ -1,6 +1,6 @@
 //! Table of attacks: each API operation with its largest legal input, and combinations that were once too expensive.
 //!
-//! A test compares this table with the OpenAPI document in the repository. The bench compares it with the document of
+//! A test compares this table with the API document in the repository. The bench compares it with the document of
 //! the service under test.
 
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub enum Who {
 /// A request that clients repeat, together with the setup and cleanup requests that make it repeatable.
 #[derive(Clone, Copy, Debug)]
 pub struct Attack {
-    /// Method and path as in the OpenAPI document. Variables such as `{lease_id}` are defined in [`super::prey`].
+    /// Method and path as in the API document. Variables such as `{lease_id}` are defined in [`super::prey`].
     pub operation: &'static str,
     /// Name of an additional attack on the same operation; empty for the first.
     pub variant: &'static str,
@@ -148,7 +148,7 @@ const CONSOLE: &[(&str, &str)] = &[("x-allot-console", "1")];
 /// 400 days, the longest range that a calendar or a report accepts.
 const YEAR: &str = "start={long_ago}&end={now}";
 
-/// Paths that are attacked although the OpenAPI document doesn't list them.
+/// Paths that are attacked although the API document doesn't list them.
 pub const UNDOCUMENTED: [&str; 2] = ["GET /openapi.json", "GET /console/assets/{asset}"];
 
 pub const ATTACKS: &[Attack] = &[

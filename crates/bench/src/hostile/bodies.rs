@@ -1,4 +1,4 @@
-//! Request bodies of attacks. Marks are expanded to the limits in the OpenAPI document:
+//! Request bodies of attacks. Marks are expanded to the limits in the API document:
 //!
 //! | mark | expands to |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! Expands request bodies to the largest legal input according to the OpenAPI document.
+//! Expands request bodies to the largest legal input according to the API document.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ const VALUES: usize = 499;
 /// Length of each value in a long expression, and of the syntax around it.
 const VALUE_LENGTH: usize = 240;
 const AROUND: usize = 24;
-/// Length of strings for which the OpenAPI document sets no limit.
+/// Length of strings for which the API document sets no limit.
 const UNLIMITED: usize = 16_384;
 
 /// Expands the marks that [`super::bodies`] describes.

@@ -289,7 +289,7 @@ fn before_minute() -> Result<Minute> {
     Ok(Minute::now().plus(1))
 }
 
-/// Fails unless the OpenAPI document and the table have the same operations.
+/// Fails unless the API document and the table have the same operations.
 fn ensure_all_are_attacked(document: &Value) -> Result<()> {
     let paths = document["paths"].as_object().context("the document has no paths")?;
     let of_path = |(path, item): (&String, &Value)| -> Vec<String> {
