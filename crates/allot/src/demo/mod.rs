@@ -120,9 +120,10 @@ fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
         if new {
             tokio::spawn(history::start_instances(Arc::clone(assembly.app().service())));
         }
+        let stop = serve::stop_by_signal()?;
         let text = greeting(&assembly.url(), arguments, &place, &program());
         write!(io.out, "{text}").and_then(|()| io.out.flush())?;
-        assembly.run(serve::stop_by_signal()?).await?;
+        assembly.run(stop).await?;
         Ok(())
     })
 }

@@ -71,9 +71,10 @@ fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
         let assembly = Assembly::new(configuration, Arc::new(SystemClock)).await?;
         let reloads = reload::by_signal(hangups, assembly.app().clone(), Arc::new(values), settings);
         let reloads = tokio::spawn(reloads);
+        let stop = stop_by_signal()?;
         assembly.announce();
         tokio::select! {
-            served = assembly.run(stop_by_signal()?) => served,
+            served = assembly.run(stop) => served,
             _ = reloads => Err(ServeError::TaskLost),
         }
     })
