@@ -147,7 +147,7 @@ pub(crate) async fn trim(
     let records: Vec<(u64, u64)> = records.into_iter().map(unsigned).collect();
     let removed = to_remove(&records, excess, part);
     let Some((last, _)) = removed.last() else { return Ok(Trimmed::default()) };
-    let (last, mut undelivered) = (last.cast_signed(), 0);
+    let (last, mut told) = (last.cast_signed(), u64::MAX);
     if journal == Journal::Audit {
         let deletion = sqlx::query!(
             "DELETE FROM audit WHERE project = $1 AND NOT protected AND number <= $2",
@@ -156,13 +156,11 @@ pub(crate) async fn trim(
         );
         deletion.execute(db).await?;
     } else {
-        let told = sqlx::query_scalar!("SELECT min(delivered) FROM listener").fetch_one(&mut *db).await?;
-        let told = told.map_or(u64::MAX, i64::cast_unsigned);
-        undelivered = removed.iter().filter(|(number, _)| *number > told).count() as u64;
+        let first = sqlx::query_scalar!("SELECT min(delivered) FROM listener").fetch_one(&mut *db).await?;
+        told = first.map_or(u64::MAX, i64::cast_unsigned);
         let deletion =
             sqlx::query!("DELETE FROM notification WHERE project = $1 AND number <= $2", &name, last);
         deletion.execute(db).await?;
     }
-    let more = removed.iter().map(|(_, bytes)| bytes).sum::<u64>() < excess;
-    Ok(Trimmed { records: removed.len() as u64, undelivered, more })
+    Ok(Trimmed::of(removed, excess, told))
 }

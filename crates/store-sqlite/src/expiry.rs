@@ -163,11 +163,7 @@ async fn trim_notifications(
     let deletion =
         sqlx::query!("DELETE FROM notification WHERE project = ? AND number <= ?", project.0, last);
     deletion.execute(db).await.map_err(unavailable)?;
-    Ok(Trimmed {
-        records: removed.len() as u64,
-        undelivered: removed.iter().filter(|(number, _)| *number > told).count() as u64,
-        more: removed.iter().map(|(_, bytes)| bytes).sum::<u64>() < excess,
-    })
+    Ok(Trimmed::of(removed, excess, told))
 }
 
 async fn trim_audit(
@@ -221,6 +217,6 @@ async fn trim_audit(
         project.0,
     );
     progress.execute(db).await.map_err(unavailable)?;
-    let more = removed.iter().map(|(_, bytes)| bytes).sum::<u64>() < excess && searched < share.counted;
-    Ok(Trimmed { records: removed.len() as u64, undelivered: 0, more })
+    let trimmed = Trimmed::of(removed, excess, u64::MAX);
+    Ok(Trimmed { more: trimmed.more && searched < share.counted, ..trimmed })
 }

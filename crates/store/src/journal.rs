@@ -82,6 +82,18 @@ pub struct Trimmed {
     pub more: bool,
 }
 
+impl Trimmed {
+    /// The result of removing these records, pairs of number and bytes, to free `excess` bytes. `told` is the number of
+    /// the last notification that all listeners have received; [`u64::MAX`] for other journals.
+    pub fn of(removed: &[(u64, u64)], excess: u64, told: u64) -> Self {
+        Self {
+            records: removed.len() as u64,
+            undelivered: removed.iter().filter(|(number, _)| *number > told).count() as u64,
+            more: removed.iter().map(|(_, bytes)| bytes).sum::<u64>() < excess,
+        }
+    }
+}
+
 /// Selects the oldest records to remove so that `excess` bytes are freed. `records` are pairs of number and bytes,
 /// oldest first. The selection ends after `part.rows` records, or with the record that reaches `part.bytes`. If there
 /// is any excess, a small `part.bytes` still selects one record.

@@ -63,19 +63,14 @@ impl State {
         let excess = records.iter().map(|(_, bytes)| bytes).sum::<u64>().saturating_sub(most);
         let removed = to_remove(&records, excess, part);
         let Some((last, _)) = removed.last() else { return Trimmed::default() };
-        let mut trimmed = Trimmed {
-            records: removed.len() as u64,
-            undelivered: 0,
-            more: removed.iter().map(|(_, bytes)| bytes).sum::<u64>() < excess,
-        };
+        let mut told = u64::MAX;
         if journal == Journal::Audit {
             self.audit.retain(|(number, one)| number > last || one.protected || one.project != *project);
         } else {
-            let told = self.told();
-            trimmed.undelivered = removed.iter().filter(|(number, _)| *number > told).count() as u64;
+            told = self.told();
             self.notifications.retain(|one| one.number > *last || one.content.project != *project);
         }
-        trimmed
+        Trimmed::of(removed, excess, told)
     }
 }
 
