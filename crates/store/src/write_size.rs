@@ -155,11 +155,11 @@ impl WriteSize {
         times: u64,
     ) -> Self {
         let mut texts = Texts::default();
-        let rows = Self::rows(3).and(texts.column(&hints_json(hints)));
+        let rows = Self::rows(3).and(texts.column(&hints_json(hints), true));
         let each = reservations.into_iter().fold(rows, |sum, (terms, words)| {
             sum.and(Self::rows(1 + u64::from(least(terms))))
-                .and(texts.column(&terms_json(terms)))
-                .and(texts.wording(words))
+                .and(texts.column(&terms_json(terms), true))
+                .and(texts.wording(words, true))
         });
         each.times(times).and(texts.size())
     }
@@ -168,31 +168,28 @@ impl WriteSize {
     /// text itself doesn't.
     fn of_lease(record: &LeaseRecord, before: Option<&LeaseRecord>, texts: &mut Texts) -> Self {
         let lease = &record.lease;
-        let mut kept = Texts::default();
         let was = before.map(|before| &before.lease);
         let mut hints = LongText::default();
         let extras = extras_json(lease, &mut hints).map_or(0, |json| json.len());
         if was.is_none_or(|was| was.hints != lease.hints) {
-            hints.texts().for_each(|text| _ = texts.column(text));
+            hints.texts().for_each(|text| _ = texts.column(text, true));
         }
-        let mut column = |same: bool, text: &str| if same { &mut kept } else { &mut *texts }.column(text);
         let mut size = Self::row(extras)
             .and(Self::rows(changed_bookings(lease, was)))
-            .and(column(was.is_some_and(|was| was.name == lease.name), &lease.name));
+            .and(texts.column(&lease.name, was.is_none_or(|was| was.name != lease.name)));
         if let Some(reason) = &lease.reason {
-            size = size.and(column(was.is_some_and(|was| was.reason == lease.reason), reason));
+            size = size.and(texts.column(reason, was.is_none_or(|was| was.reason != lease.reason)));
         }
         if let Some(hunt) = &lease.hunt {
-            size = size.and(column(was.is_some_and(|was| was.hunt == lease.hunt), &hunt_json(hunt)));
+            size = size.and(texts.column(&hunt_json(hunt), was.is_none_or(|was| was.hunt != lease.hunt)));
         }
         for reservation in &lease.reservations {
-            let same = was.and_then(|was| was.reservation(reservation.id));
-            let same = same.is_some_and(|was| was.terms == reservation.terms);
-            let terms = if same { &mut kept } else { &mut *texts }.column(&terms_json(&reservation.terms));
+            let one_was = was.and_then(|was| was.reservation(reservation.id));
+            let is_new = one_was.is_none_or(|one_was| one_was.terms != reservation.terms);
+            let terms = texts.column(&terms_json(&reservation.terms), is_new);
             let words = record.wording.get(&reservation.id);
-            let same = before.is_some_and(|before| before.wording.get(&reservation.id) == words);
-            let words = if same { &mut kept } else { &mut *texts }.wording(words);
-            size = size.and(Self::rows(1)).and(terms).and(words);
+            let is_new = before.is_none_or(|before| before.wording.get(&reservation.id) != words);
+            size = size.and(Self::rows(1)).and(terms).and(texts.wording(words, is_new));
         }
         size
     }
@@ -247,23 +244,21 @@ impl Commit {
 struct Texts(BTreeSet<String>);
 
 impl Texts {
-    /// Bytes that a column counts: its text, or a reference to long text, which is collected.
-    fn column(&mut self, text: &str) -> WriteSize {
-        let bytes = if text.len() <= MOST_INLINE {
-            text.len() as u64
-        } else {
-            if !self.0.contains(text) {
-                self.0.insert(text.to_owned());
-            }
-            REFERENCE
-        };
-        WriteSize { rows: 0, bytes }
+    /// Bytes that a column counts: its text, or a reference to long text, which is collected if it is new to the lease.
+    fn column(&mut self, text: &str, is_new: bool) -> WriteSize {
+        if text.len() <= MOST_INLINE {
+            return WriteSize { rows: 0, bytes: text.len() as u64 };
+        }
+        if is_new && !self.0.contains(text) {
+            self.0.insert(text.to_owned());
+        }
+        WriteSize { rows: 0, bytes: REFERENCE }
     }
 
-    fn wording(&mut self, words: Option<&Wording>) -> WriteSize {
+    fn wording(&mut self, words: Option<&Wording>, is_new: bool) -> WriteSize {
         let texts =
             words.into_iter().flat_map(|words| [&words.hypervisor_properties, &words.resource_properties]);
-        texts.flatten().map(|text| self.column(text)).fold(WriteSize::default(), WriteSize::and)
+        texts.flatten().map(|text| self.column(text, is_new)).fold(WriteSize::default(), WriteSize::and)
     }
 
     /// Size of the collected texts.
