@@ -80,18 +80,20 @@ async fn held(db: &mut SqliteConnection, writes: &[Write]) -> Result<HeldLeases,
     }
     let leases = json(&known);
     let rows = sqlx::query!(
-        "SELECT lease, id FROM reservation WHERE lease IN (SELECT unhex(value) FROM json_each(?))",
+        r#"SELECT lease AS "lease!: Vec<u8>", id AS "id: Vec<u8>", NULL AS "hash: Vec<u8>" FROM reservation
+         WHERE lease IN (SELECT unhex(value) FROM json_each(?1))
+         UNION ALL SELECT lease, NULL, hash FROM lease_text
+         WHERE lease IN (SELECT unhex(value) FROM json_each(?1))"#,
         leases,
     );
     for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
-        held.reservation(uuid(&row.lease)?, uuid(&row.id)?);
-    }
-    let rows = sqlx::query!(
-        "SELECT lease, hash FROM lease_text WHERE lease IN (SELECT unhex(value) FROM json_each(?))",
-        leases,
-    );
-    for row in rows.fetch_all(&mut *db).await.map_err(unavailable)? {
-        held.text(uuid(&row.lease)?, &row.hash)?;
+        let lease = uuid(&row.lease)?;
+        if let Some(id) = row.id {
+            held.reservation(lease, uuid(&id)?);
+        }
+        if let Some(hash) = row.hash {
+            held.text(lease, &hash)?;
+        }
     }
     bookings::held(db, &leases, &mut held).await?;
     Ok(held)
