@@ -115,8 +115,8 @@ impl Execution<'_> {
     /// Returns whether there is more to do.
     async fn trim_journals(self) -> Result<bool, StoreError> {
         let (store, settings) = (&self.service.parts.store, &self.service.decider.settings);
-        let known = self.service.progress().tidying.oversized.clone();
-        let Some(oversized) = known else {
+        let known = self.service.progress().tidying.oversized.as_ref().map(|left| left.last().cloned());
+        let Some(next) = known else {
             if store.count_journals(RECORDS_AT_ONCE).await? {
                 return Ok(true);
             }
@@ -126,10 +126,10 @@ impl Execution<'_> {
             self.service.progress().tidying.oversized = Some(oversized);
             return Ok(more);
         };
-        let Some(JournalSize { journal, project, .. }) = oversized.last() else { return Ok(false) };
+        let Some(JournalSize { journal, project, .. }) = next else { return Ok(false) };
         let rows = settings.writes.rows.min(u64::from(RECORDS_AT_ONCE));
         let part = WriteSize { rows, bytes: settings.writes.bytes };
-        let trimmed = store.trim(*journal, project, settings.keep_bytes, part).await?;
+        let trimmed = store.trim(journal, &project, settings.keep_bytes, part).await?;
         let (project, records, lost) = (project.0.as_str(), trimmed.records, trimmed.undelivered);
         if records > 0 {
             tracing::info!(%journal, project, records, "oldest records of project removed");
@@ -139,12 +139,11 @@ impl Execution<'_> {
         }
         let mut progress = self.service.progress();
         progress.tidying.notifications_lost += lost;
-        if !trimmed.more
-            && let Some(oversized) = &mut progress.tidying.oversized
-        {
-            oversized.pop();
+        let left = progress.tidying.oversized.get_or_insert_default();
+        if !trimmed.more {
+            left.pop();
         }
-        Ok(trimmed.more || oversized.len() > 1)
+        Ok(!left.is_empty())
     }
 
     /// Forgets leases that ended long ago, as if they were deleted. What they used stays in the records of usage.
