@@ -1,4 +1,4 @@
-//! Unauthenticated clients whose tokens are so long that Keystone, or a proxy in front of it, closes the connection.
+//! Unauthenticated clients with tokens so long that Keystone or its proxy closes the connection.
 
 use std::fs;
 
