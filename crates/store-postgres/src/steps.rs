@@ -72,7 +72,7 @@ pub(crate) async fn finish(
     );
     let given_up = given_up.fetch_all(&mut *db).await?;
     let given_up: BTreeSet<_> = given_up.into_iter().map(|row| (row.step, row.fence)).collect();
-    let counted = outcomes.counted(&given_up);
+    let counted = outcomes.given_up(&given_up).counted();
     let mut changed = BTreeSet::new();
     for (step, action, message) in counted.failed {
         failed(db, &step, us(now), message).await?;

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnection, SqliteJournalMode, SqlitePoolOptions};
 use store::Store as _;
 use store::schema::Schema;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{self, watch};
 
 use crate::connection::{migrations, options};
 use crate::file::{self, Lock};
@@ -24,6 +24,13 @@ const READERS: u32 = 4;
 /// How many rows SQLite's thread may read ahead. Handing over a row at a time makes two threads wait for each
 /// other, which takes much longer than reading.
 const ROWS_AHEAD: usize = 4096;
+
+/// Page size of a new file. A commit writes every page that it changes, and usually changes one row in each of a dozen
+/// tables and indexes.
+const PAGE_BYTES: u32 = 1024;
+
+/// Number of pages in the log at which SQLite writes them back to the database: 4 MiB.
+const LOG_PAGES: &str = "4096";
 
 /// Memory for pages of the writer, 32 MiB: those that a large commit changes are not written and read again before its
 /// end. In the unit of `PRAGMA cache_size`: KiB below zero.
@@ -43,8 +50,9 @@ impl SqliteStore {
     pub(crate) async fn open_locked(path: &Path, lock: File) -> Result<Self, OpenError> {
         let options = options(path).create_if_missing(false).journal_mode(SqliteJournalMode::Wal);
         let reading = options.clone().read_only(true).row_buffer_size(ROWS_AHEAD);
-        // Of a file that is there already, this changes nothing.
-        let options = options.auto_vacuum(SqliteAutoVacuum::Incremental).pragma("cache_size", WRITER_CACHE);
+        // An existing file keeps its page size and vacuum mode.
+        let options = options.auto_vacuum(SqliteAutoVacuum::Incremental).page_size(PAGE_BYTES);
+        let options = options.pragma("cache_size", WRITER_CACHE).pragma("wal_autocheckpoint", LOG_PAGES);
         let cannot_open = |error| OpenError::Open { path: path.to_owned(), error };
         let mut writer = SqliteConnection::connect_with(&options).await.map_err(cannot_open)?;
         let migrations = migrations();
@@ -52,13 +60,14 @@ impl SqliteStore {
         let cannot_migrate = |error| OpenError::Migrate { path: path.to_owned(), error };
         migrations.run(&mut writer).await.map_err(cannot_migrate)?;
         let readers = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(reading);
-        let writer = Mutex::new(Some(writer));
+        let writer = sync::Mutex::new(Some(writer));
         let revision = watch::Sender::new(None);
         let store = Self {
             path: path.to_owned(),
             writer,
             options,
             readers,
+            claims: Mutex::default(),
             revision,
             opened: OnceLock::new(),
             _lock: lock,

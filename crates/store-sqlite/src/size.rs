@@ -8,7 +8,7 @@ use store::{Sizes, StoreError};
 
 use crate::error::unavailable;
 
-/// So many pages are given back at once: 4 MiB of pages of the usual size.
+/// Maximum number of pages given back at once, 1 MiB in a new file.
 const PAGES_AT_ONCE: i64 = 1024;
 
 /// The value of `PRAGMA auto_vacuum` that stands for `INCREMENTAL`.

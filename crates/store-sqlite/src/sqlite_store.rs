@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,12 +16,13 @@ use leases::window::Window;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
 use sqlx::{Connection, Sqlite, Transaction};
 use store::archive::{Archive, ImportError};
+use store::encoding::Outcomes;
 use store::{
-    Advance, AuditFilter, AuditRecord, Changes, Claim, ClockMark, Commit, CommitError, Delta, Finished,
-    Holder, IdempotencyRecord, Journal, JournalSize, Notification, Origin, Revision, Revocation, Sizes,
-    Snapshot, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Claims, ClockMark, Commit, CommitError, Delta,
+    Finished, Holder, IdempotencyRecord, Journal, JournalSize, Notification, Origin, Revision, Revocation,
+    Sizes, Snapshot, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
 };
-use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::sync::watch;
 
 use crate::error::unavailable;
 use crate::{
@@ -37,10 +38,12 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub struct SqliteStore {
     pub(crate) path: PathBuf,
     /// None when it was closed.
-    pub(crate) writer: Mutex<Option<SqliteConnection>>,
+    pub(crate) writer: tokio::sync::Mutex<Option<SqliteConnection>>,
     /// How the writer's connection is made.
     pub(crate) options: SqliteConnectOptions,
     pub(crate) readers: SqlitePool,
+    /// In memory, because nobody else uses the file.
+    pub(crate) claims: Mutex<Claims>,
     /// Told of each commit: the last revision. None while it is not known whether there is a later one. Nobody else
     /// writes to the file, so that it need not be looked at to know that nothing has changed.
     pub(crate) revision: watch::Sender<Option<Revision>>,
@@ -88,6 +91,10 @@ impl SqliteStore {
         Writer { connection: self.writer.lock().await, options: &self.options, opened: self.opened.get() }
     }
 
+    fn claims(&self) -> MutexGuard<'_, Claims> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn reading(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
         self.readers.begin().await.map_err(unavailable)
     }
@@ -118,7 +125,7 @@ impl SqliteStore {
 
 /// The right to write, held by one at a time.
 pub(crate) struct Writer<'a> {
-    connection: MutexGuard<'a, Option<SqliteConnection>>,
+    connection: tokio::sync::MutexGuard<'a, Option<SqliteConnection>>,
     options: &'a SqliteConnectOptions,
     opened: Option<&'a file::Opened>,
 }
@@ -199,15 +206,17 @@ impl Store for SqliteStore {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<Claim>, StoreError> {
-        if actions.is_empty() {
+        let mut writer = self.writer().await;
+        let free = self.claims().free(actions, now);
+        if free.is_empty() {
             return Ok(Vec::new());
         }
-        let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
-        let claims = steps::claim(&mut transaction, actions, holder, now, until).await?;
+        let count = i64::try_from(free.len()).unwrap_or(i64::MAX);
+        let last_fence = steps::take_fences(&mut transaction, count).await?;
         transaction.commit().await.map_err(unavailable)?;
         writer.confirm().await?;
-        Ok(claims)
+        Ok(self.claims().add(&free, last_fence.cast_unsigned(), holder, until))
     }
 
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
@@ -215,8 +224,10 @@ impl Store for SqliteStore {
             return Ok(None);
         }
         let mut writer = self.writer().await;
+        let held = |finished: &&Finished| self.claims().holds(&finished.claim);
+        let outcomes = Outcomes::of(finished.iter().filter(held));
         let mut transaction = writer.begin().await?;
-        let changed = steps::finish(&mut transaction, finished, now).await?;
+        let changed = steps::finish(&mut transaction, outcomes, now).await?;
         let advance = feed::enter_some(&mut transaction, &changed).await?;
         if advance.is_some() {
             self.doubt();
@@ -224,15 +235,15 @@ impl Store for SqliteStore {
         transaction.commit().await.map_err(unavailable)?;
         writer.confirm().await?;
         self.announce(advance);
+        let mut claims = self.claims();
+        finished.iter().for_each(|finished| claims.give_up(&finished.claim));
+        drop(claims);
         Ok(advance)
     }
 
     async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError> {
-        let mut writer = self.writer().await;
-        let mut transaction = writer.begin().await?;
-        steps::release(&mut transaction, holder, known).await?;
-        transaction.commit().await.map_err(unavailable)?;
-        writer.confirm().await
+        self.claims().release(holder, known);
+        Ok(())
     }
 
     async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {

@@ -1,4 +1,4 @@
-//! Claims of steps and what became of steps; who leads.
+//! Fences; what became of steps; who leads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use leases::plan::Action;
 use sqlx::SqliteConnection;
 use store::encoding::{Outcomes, action_key, json};
-use store::{Claim, Finished, Holder, RecordKey, StoreError};
+use store::{Holder, RecordKey, StoreError};
 
 use crate::columns::us;
 use crate::error::unavailable;
@@ -17,66 +17,14 @@ pub(crate) async fn take_fences(db: &mut SqliteConnection, count: i64) -> Result
     last.fetch_one(db).await.map_err(unavailable)
 }
 
-/// Claims those that are not claimed, or whose claim is over.
-pub(crate) async fn claim(
-    db: &mut SqliteConnection,
-    actions: &[Action],
-    holder: &Holder,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<Vec<Claim>, StoreError> {
-    let steps: BTreeMap<String, Action> =
-        actions.iter().map(|action| (action_key(*action), *action)).collect();
-    let (now_us, until_us) = (us(now), us(until));
-    let count = i64::try_from(steps.len()).unwrap_or(i64::MAX);
-    let last = take_fences(db, count).await?;
-    let keys = json(&steps.keys().collect::<Vec<_>>());
-    // A statement costs more than a row.
-    let rows = sqlx::query!(
-        "INSERT INTO step_claim (step, holder, fence, until_us)
-         SELECT value, ?2, ?3 - key, ?4 FROM json_each(?1) WHERE true
-         ON CONFLICT (step) DO UPDATE SET holder = ?2, fence = excluded.fence, until_us = ?4
-             WHERE until_us <= ?5
-         RETURNING step, fence",
-        keys,
-        holder.0,
-        last,
-        until_us,
-        now_us,
-    );
-    let mut fences: BTreeMap<Action, u64> = BTreeMap::new();
-    for row in rows.fetch_all(db).await.map_err(unavailable)? {
-        if let Some(action) = steps.get(&row.step) {
-            fences.insert(*action, row.fence.cast_unsigned());
-        }
-    }
-    // In the order in which they were asked for.
-    let claimed = actions.iter().filter_map(|action| {
-        let fence = fences.remove(action)?;
-        Some(Claim { action: *action, fence })
-    });
-    Ok(claimed.collect())
-}
-
-/// Gives up claims and records results, as [`leases::plan::History`] does. Returns the steps that have another
-/// history now.
+/// Records results, as [`leases::plan::History`] does. Returns the steps whose history changed.
 pub(crate) async fn finish(
     db: &mut SqliteConnection,
-    finished: &[Finished],
+    outcomes: Outcomes<'_>,
     now: Timestamp,
 ) -> Result<BTreeSet<RecordKey>, StoreError> {
     let now_us = us(now);
-    let outcomes = Outcomes::of(finished);
-    let claims = json(&outcomes.claims().collect::<Vec<_>>());
-    let given_up = sqlx::query!(
-        "DELETE FROM step_claim
-         WHERE (step, fence) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))
-         RETURNING step, fence",
-        claims,
-    );
-    let given_up = given_up.fetch_all(&mut *db).await.map_err(unavailable)?;
-    let given_up: BTreeSet<_> = given_up.into_iter().map(|row| (row.step, row.fence)).collect();
-    let counted = outcomes.counted(&given_up);
+    let counted = outcomes.counted();
     let mut changed = BTreeSet::new();
     for (step, action, message) in counted.failed {
         failed(db, &step, now_us, message).await.map_err(unavailable)?;
@@ -129,22 +77,6 @@ async fn failed(
         message,
     );
     noted.execute(&mut *db).await?;
-    Ok(())
-}
-
-/// Gives up all claims of a holder but those that it knows of.
-pub(crate) async fn release(
-    db: &mut SqliteConnection,
-    holder: &Holder,
-    known: &[Claim],
-) -> Result<(), StoreError> {
-    let fences = json(&known.iter().map(|claim| claim.fence).collect::<Vec<_>>());
-    let release = sqlx::query!(
-        "DELETE FROM step_claim WHERE holder = ? AND fence NOT IN (SELECT value FROM json_each(?))",
-        holder.0,
-        fences
-    );
-    release.execute(&mut *db).await.map_err(unavailable)?;
     Ok(())
 }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use leases::ids::HostId;
+use leases::plan::Action;
 use sqlx::{Connection, SqliteConnection};
 use store::conformance::sample::{
     add, add_hosts, at, audit, commit, host, hosts, lease, notification, slots, window,
 };
-use store::{Changes, Commit, CommitError, Holder, Store, StoreError};
+use store::{Changes, Commit, CommitError, Finished, Holder, Store, StoreError};
 use tempfile::TempDir;
 
 use crate::SqliteStore;
@@ -135,11 +137,38 @@ async fn notifications_of_a_project_are_found_by_an_index() {
     let (store, _directory) = open().await;
     let plan = "EXPLAIN QUERY PLAN SELECT payload FROM notification WHERE project = 'p' AND number > 3
                 ORDER BY number LIMIT 9";
-    let url = format!("sqlite://{}", store.path().display());
-    let mut db = SqliteConnection::connect(&url).await.expect("it can be opened");
+    let mut db = SqliteConnection::connect_with(&store.options).await.expect("it can be opened");
     let steps: Vec<(i64, i64, i64, String)> = sqlx::query_as(plan).fetch_all(&mut db).await.expect("works");
     let steps: Vec<&str> = steps.iter().map(|step| step.3.as_str()).collect();
     assert_eq!(steps, ["SEARCH notification USING INDEX notification_project (project=? AND number>?)"]);
+}
+
+/// A lease that starts takes several steps on each host, so their cost counts.
+#[tokio::test]
+async fn a_step_that_succeeds_writes_one_page() {
+    let (store, _directory) = open().await;
+    let log = store.path().with_extension("db-wal");
+    let length = || std::fs::metadata(&log).expect("a log").len();
+    let (before, holder) = (length(), Holder("me".into()));
+    for number in 1..=10 {
+        let claims = store.claim(&[Action::Fence(HostId(1))], &holder, at(number), at(number + 9)).await;
+        let claim = claims.expect("works").remove(0);
+        store.finish(&[Finished { claim, result: Ok(()) }], at(number)).await.expect("works");
+    }
+    let page_and_frame_header = 1024 + 24;
+    assert_eq!(length() - before, 10 * page_and_frame_header);
+}
+
+/// A service that was killed doesn't wait for itself.
+#[tokio::test]
+async fn claims_end_with_the_process_and_fences_go_on() {
+    let (store, _directory) = open().await;
+    let (path, action) = (store.path().to_owned(), [Action::Fence(HostId(1))]);
+    let first = store.claim(&action, &Holder("me".into()), at(1), at(9)).await.expect("works").remove(0);
+    drop(store);
+    let store = SqliteStore::open(&path).await.expect("it can be opened");
+    let second = store.claim(&action, &Holder("other".into()), at(2), at(9)).await.expect("works").remove(0);
+    assert!(second.fence > first.fence);
 }
 
 #[tokio::test]

@@ -193,12 +193,16 @@ pub(crate) async fn events(
     let lease = filter.lease.map(|lease| lease.0.to_be_bytes().to_vec());
     let what = filter.what.map(Occurrence::name);
     let rows = sqlx::query!(
-        "SELECT number, at_us, what, lease, instance, project, user_id, lease_type, status, starts_us,
-             ends_us, hosts, reason
-         FROM usage_event
-         WHERE number > ?1 AND (?2 IS NULL OR at_us >= ?2) AND (?3 IS NULL OR at_us < ?3)
-           AND (?4 IS NULL OR project = ?4) AND (?5 IS NULL OR lease = ?5) AND (?6 IS NULL OR what = ?6)
-         ORDER BY number LIMIT ?7",
+        r#"WITH own AS (
+             SELECT * FROM usage_event WHERE ?4 IS NULL AND number > ?1
+             UNION ALL SELECT * FROM usage_event WHERE project = ?4 AND number > ?1
+         )
+         SELECT number AS "number!", at_us AS "at_us!", what AS "what!", lease, instance, project AS "project!",
+             user_id AS "user_id!", lease_type, status AS "status!", starts_us, ends_us, hosts AS "hosts!", reason
+         FROM own
+         WHERE (?2 IS NULL OR at_us >= ?2) AND (?3 IS NULL OR at_us < ?3)
+           AND (?5 IS NULL OR lease = ?5) AND (?6 IS NULL OR what = ?6)
+         ORDER BY number LIMIT ?7"#,
         after,
         from_us,
         to_us,
@@ -342,8 +346,8 @@ pub(crate) async fn held_hosts(
     Ok(held)
 }
 
-/// Forgets what is over and ended before that time.
-/// At most so many of each kind; whether there may be more.
+/// Deletes spans and events that ended before that time, at most `limit` of each. Returns whether there may be more. Events
+/// are numbered in the order of their times, so only the first `limit` are examined.
 pub(crate) async fn prune(
     db: &mut SqliteConnection,
     before: Timestamp,
@@ -358,7 +362,8 @@ pub(crate) async fn prune(
     );
     let spans = spans.execute(&mut *db).await.map_err(unavailable)?.rows_affected();
     let events = sqlx::query!(
-        "DELETE FROM usage_event WHERE number IN (SELECT number FROM usage_event WHERE at_us < ?1 LIMIT ?2)",
+        "DELETE FROM usage_event
+         WHERE at_us < ?1 AND number IN (SELECT number FROM usage_event ORDER BY number LIMIT ?2)",
         before_us,
         limit,
     );

@@ -35,7 +35,7 @@ async fn nothing_is_acknowledged_after_the_log_was_damaged() {
         ("to nothing", |log, _| log.set_len(0).expect("truncated")),
         ("to its header", |log, _| log.set_len(32).expect("truncated")),
         ("to half", |log, length| log.set_len(length / 2).expect("truncated")),
-        ("by the last page", |log, length| log.set_len(length - 4096 - 24).expect("truncated")),
+        ("by the last page", |log, length| log.set_len(length - 1024 - 24).expect("truncated")),
         ("and filled with zeros", |log, length| {
             log.set_len(0).and_then(|()| log.set_len(length)).expect("truncated");
         }),

@@ -23,6 +23,7 @@
 
 pub mod archive;
 pub mod booking;
+mod claims;
 pub mod conformance;
 mod document;
 pub mod encoding;
@@ -51,6 +52,7 @@ use thiserror::Error;
 
 use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
+pub use crate::claims::Claims;
 pub use crate::document::{Document, DocumentChange, DocumentKey, DocumentKind};
 pub use crate::feed::{Advance, Changes, Delta, KEPT_REVISIONS, RecordKey, Revision, StepHistory};
 pub use crate::journal::{Journal, JournalSize, Sizes, Trimmed, to_remove};
@@ -425,7 +427,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError>;
 
     /// Claims steps for `holder` until `until`: those that nobody has claimed, or whose claim is over `now`.
-    /// Returns the claims that it got, in the order given.
+    /// Returns the claims that it got, in the order given. In a store that several services use, claims survive the
+    /// service that holds them.
     async fn claim(
         &self,
         actions: &[Action],

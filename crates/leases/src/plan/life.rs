@@ -282,20 +282,20 @@ fn others_leave(host: HostId, lease: &Lease, world: &World<'_>) -> bool {
 /// The next status of the before-end event of an active lease, if it changes.
 fn before_end(lease: &Lease, world: &World<'_>) -> Option<EventStatus> {
     let at = lease.before_end?;
-    match lease.events.before_end {
-        EventStatus::Undone if at <= world.now => Some(EventStatus::InProgress),
-        EventStatus::InProgress => {
-            let snapshots = snapshots(lease, world);
-            if snapshots.iter().any(|snapshot| snapshot.state == SnapshotState::Wanted) {
-                None
-            } else if snapshots.iter().any(|snapshot| snapshot.state == SnapshotState::GivenUp) {
-                Some(EventStatus::Error)
-            } else {
-                Some(EventStatus::Done)
-            }
-        }
-        _ => None,
+    let current = lease.events.before_end;
+    if !(current == EventStatus::InProgress || (current == EventStatus::Undone && at <= world.now)) {
+        return None;
     }
+    let snapshots = snapshots(lease, world);
+    let any = |state| snapshots.iter().any(|snapshot| snapshot.state == state);
+    let next = if any(SnapshotState::Wanted) {
+        EventStatus::InProgress
+    } else if any(SnapshotState::GivenUp) {
+        EventStatus::Error
+    } else {
+        EventStatus::Done
+    };
+    (next != current).then_some(next)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -49,7 +49,7 @@ use crate::hosts::Hosts;
 use crate::service::Service;
 use crate::writing::Writer;
 
-/// How long the loop waits for more after others have committed something.
+/// How long the loop waits for more after others have committed something, or after a step has ended.
 const GATHER: Duration = Duration::from_millis(10);
 
 /// So many cycles at most have the write lock before clients have it.
@@ -184,7 +184,7 @@ async fn turn(service: &Service, tasks: &mut Tasks, stop: &mut watch::Receiver<b
     tokio::select! {
         biased;
         _ = stop.changed() => {}
-        () = tasks.noted() => {}
+        () = tasks.noted() => tasks.gather().await,
         () = service.wake.notified(), if !cycle.failed => {}
         () = news(service), if !cycle.failed => {}
         () = service.parts.clock.sleep_until(cycle.wake_at) => {}
@@ -299,6 +299,17 @@ impl Tasks {
             Some(done) = self.others.join_next() => note_all(execution, done, &mut self.others),
             else => std::future::pending().await,
         }
+    }
+
+    /// Notes further steps that end within [`GATHER`], because steps that begin together often end together.
+    async fn gather(&mut self) {
+        let steps = async {
+            while !self.steps.is_empty() {
+                self.noted().await;
+            }
+        };
+        // Steps that take longer wake the loop when they end.
+        let _ = tokio::time::timeout(GATHER, steps).await;
     }
 
     /// Waits for the steps and gives up the rest.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use store::Store;
+use jiff::{SignedDuration, Timestamp};
+use leases::ids::HostId;
+use leases::plan::Action;
+use store::{Holder, Store};
 
 use crate::{database, open, own_server};
 
@@ -27,6 +30,21 @@ async fn what_was_committed_survives_a_service() {
         store
     };
     store::conformance::what_was_committed_survives(store, reopen).await;
+}
+
+/// Another service may still be carrying the step out.
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_survive_a_service() {
+    let servers = database();
+    let (actions, now) = ([Action::Fence(HostId(1))], Timestamp::UNIX_EPOCH);
+    let until = now + SignedDuration::from_secs(5);
+    let claim = async |name: &str, now| {
+        let store = open(&servers).await;
+        store.claim(&actions, &Holder(name.into()), now, until).await.expect("works").len()
+    };
+    assert_eq!(claim("a", now).await, 1);
+    assert_eq!(claim("b", now).await, 0);
+    assert_eq!(claim("b", until).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,9 +16,9 @@ pub struct Outcomes<'a>(BTreeMap<ClaimKey, &'a Finished>);
 
 impl<'a> Outcomes<'a> {
     /// Those of these steps.
-    pub fn of(finished: &'a [Finished]) -> Self {
+    pub fn of(finished: impl IntoIterator<Item = &'a Finished>) -> Self {
         let key = |step: &Finished| (action_key(step.claim.action), step.claim.fence.cast_signed());
-        Self(finished.iter().map(|step| (key(step), step)).collect())
+        Self(finished.into_iter().map(|step| (key(step), step)).collect())
     }
 
     /// The claims that they were carried out under.
@@ -26,13 +26,16 @@ impl<'a> Outcomes<'a> {
         self.0.keys()
     }
 
-    /// Those that count: their claims were there to be given up.
-    pub fn counted(self, given_up: &BTreeSet<ClaimKey>) -> Counted<'a> {
+    /// Those whose claims `given_up` contains.
+    pub fn given_up(mut self, given_up: &BTreeSet<ClaimKey>) -> Self {
+        self.0.retain(|key, _| given_up.contains(key));
+        self
+    }
+
+    /// Sorts them by how they ended.
+    pub fn counted(self) -> Counted<'a> {
         let mut counted = Counted::default();
         for (key, Finished { claim, result }) in self.0 {
-            if !given_up.contains(&key) {
-                continue;
-            }
             match result {
                 Ok(()) => _ = counted.succeeded.insert(key.0, claim.action),
                 Err(message) => counted.failed.push((key.0, claim.action, message)),

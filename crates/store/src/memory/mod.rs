@@ -30,10 +30,10 @@ use self::page::Page;
 use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
 use crate::{
-    Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Document, DocumentKey,
-    Finished, FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord, InstanceRecord,
-    Journal, JournalSize, LeaseRecord, Notification, Origin, RecordKey, Revision, Revocation, Sizes,
-    Snapshot, StepHistory, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
+    Advance, AuditFilter, AuditRecord, Changes, Claim, Claims, Commit, CommitError, Delta, Document,
+    DocumentKey, Finished, FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord,
+    InstanceRecord, Journal, JournalSize, LeaseRecord, Notification, Origin, RecordKey, Revision, Revocation,
+    Sizes, Snapshot, StepHistory, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
 };
 
 /// A store in memory.
@@ -57,7 +57,7 @@ struct State {
     /// What leases keep from others.
     pages: BTreeMap<Subject, Page>,
     history: History,
-    claims: BTreeMap<Action, Claimed>,
+    claims: Claims,
     last_fence: u64,
     notifications: VecDeque<Notification>,
     last_number: u64,
@@ -75,14 +75,6 @@ struct State {
     log: Log,
     /// Who leads, by role, and until when.
     leaders: BTreeMap<String, (Holder, Timestamp)>,
-}
-
-/// A claim that was not given up.
-#[derive(Debug)]
-struct Claimed {
-    holder: Holder,
-    fence: u64,
-    until: Timestamp,
 }
 
 impl MemoryStore {
@@ -206,27 +198,19 @@ impl State {
         }
     }
 
-    fn claim(&mut self, action: Action, holder: &Holder, now: Timestamp, until: Timestamp) -> Option<Claim> {
-        if self.claims.get(&action).is_some_and(|claimed| now < claimed.until) {
-            return None;
-        }
-        let fence = self.take_fence();
-        self.claims.insert(action, Claimed { holder: holder.clone(), fence, until });
-        Some(Claim { action, fence })
-    }
-
-    fn take_fence(&mut self) -> u64 {
-        self.last_fence += 1;
+    /// Gives out fences. Returns the last.
+    fn take_fences(&mut self, count: usize) -> u64 {
+        self.last_fence += count as u64;
         self.last_fence
     }
 
     /// Returns the step if it has another history now.
     fn finish(&mut self, finished: &Finished, now: Timestamp) -> Option<RecordKey> {
         let action = finished.claim.action;
-        if self.claims.get(&action).is_none_or(|claimed| claimed.fence != finished.claim.fence) {
+        if !self.claims.holds(&finished.claim) {
             return None;
         }
-        self.claims.remove(&action);
+        self.claims.give_up(&finished.claim);
         let before = StepHistory::of(action, &self.history);
         match &finished.result {
             Ok(()) => self.history.succeeded(action, now),
@@ -315,7 +299,9 @@ impl Store for MemoryStore {
         until: Timestamp,
     ) -> Result<Vec<Claim>, StoreError> {
         let mut state = self.state();
-        Ok(actions.iter().filter_map(|action| state.claim(*action, holder, now, until)).collect())
+        let free = state.claims.free(actions, now);
+        let last_fence = state.take_fences(free.len());
+        Ok(state.claims.add(&free, last_fence, holder, until))
     }
 
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
@@ -328,9 +314,7 @@ impl Store for MemoryStore {
     }
 
     async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError> {
-        let known: BTreeSet<u64> = known.iter().map(|claim| claim.fence).collect();
-        let stays = |claimed: &Claimed| claimed.holder != *holder || known.contains(&claimed.fence);
-        self.state().claims.retain(|_, claimed| stays(claimed));
+        self.state().claims.release(holder, known);
         Ok(())
     }
 
@@ -524,7 +508,7 @@ impl Store for MemoryStore {
     }
 
     async fn take_fence(&self) -> Result<u64, StoreError> {
-        Ok(self.state().take_fence())
+        Ok(self.state().take_fences(1))
     }
 
     async fn check(&self) -> Result<(), StoreError> {
