@@ -5,5 +5,5 @@ DROP TABLE step_claim;
 DROP INDEX usage_event_at;
 DROP INDEX usage_event_lease;
 
--- A service of an earlier version uses the table.
+-- A service of an earlier version uses the table, and cannot read terms that refer to the text of their requirements.
 UPDATE compatibility SET oldest = 20;

@@ -45,6 +45,8 @@ pub struct Attack {
     pub unread: bool,
     /// Whether the load spans the start of a minute at which a lease is due.
     pub at_minute: bool,
+    /// Whether leases start at once, so that each changes twice.
+    pub starts: bool,
 }
 
 pub const fn attack(operation: &'static str) -> Attack {
@@ -63,6 +65,7 @@ pub const fn attack(operation: &'static str) -> Attack {
         patience: 0,
         unread: false,
         at_minute: false,
+        starts: false,
     }
 }
 
@@ -110,6 +113,10 @@ impl Attack {
 
     const fn after(self, after: &'static [&'static str]) -> Self {
         Self { after, ..self }
+    }
+
+    const fn starts(self) -> Self {
+        Self { starts: true, ..self }
     }
 
     const fn accepts(self, accepts: u16) -> Self {
@@ -249,7 +256,7 @@ pub const ATTACKS: &[Attack] = &[
         .admin()
         .before(&["PUT /v1/freepools/{freepool}/hosts/{host_id}"]),
     attack("GET /v1/leasepools"),
-    attack("POST /v1/leasepools").body(bodies::lease_pool).after(&["DELETE /v1/leasepools/{made}"]),
+    attack("POST /v1/leasepools").body(bodies::lease_pool).after(&["DELETE /v1/leasepools/{made}"]).starts(),
     attack("GET /v1/leasepools/{leasepool_id}"),
     attack("PUT /v1/leasepools/{leasepool_id}").body(bodies::lease_pool_change),
     attack("DELETE /v1/leasepools/{leasepool_id}"),

@@ -278,6 +278,7 @@ impl Fleet {
             memory: (peak - memory).max(0.0),
             cost,
             allocations: plan.allocations,
+            changes: if attack.starts { 2.0 } else { 1.0 },
         })
     }
 }

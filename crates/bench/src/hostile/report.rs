@@ -36,6 +36,8 @@ pub struct Row {
     /// `None` for requests that change nothing.
     pub cost: Option<PerRequest>,
     pub allocations: f64,
+    /// Number of times that each lease changes.
+    pub changes: f64,
 }
 
 /// A measurement: its name, its text in the table, its JSON value and, if it exceeds its limit, a description.
@@ -153,7 +155,7 @@ impl Row {
     /// A request without leases has the budget of one lease.
     fn allowed(&self, cost: &PerRequest, [lease, allocation, body]: [f64; 3]) -> f64 {
         let leases = cost.bytes.leases.max(1.0);
-        leases * (lease + allocation * self.allocations) + body * cost.body
+        leases * self.changes * (lease + allocation * self.allocations) + body * cost.body
     }
 
     pub fn json(&self) -> Value {
@@ -188,6 +190,7 @@ mod tests {
             name: "POST /v1/leases".to_owned(),
             memory: 1e6,
             allocations: 1.0,
+            changes: 1.0,
             cost: Some(PerRequest { requests: 100, body: 10.0, bytes }),
             ..Row::default()
         };

@@ -3,7 +3,7 @@
 use leases::requirement::{Expression, Operator, Requirement, RequirementError};
 use serde_json::{Value, json};
 
-use super::Unreadable;
+use super::{Unreadable, from_json};
 
 /// A requirement as its expression; null if nothing is required.
 pub fn requirement_json(requirement: &Requirement) -> Value {
@@ -56,6 +56,11 @@ pub fn requirement_from_json(expression: &Value) -> Result<Requirement, Unreadab
         }
         _ => Err(wrong("wrong operands")),
     }
+}
+
+/// The requirement of an expression as a client wrote it.
+pub(super) fn requirement_from_text(text: &str) -> Result<Requirement, Unreadable> {
+    requirement_from_json(&from_json("requirement", text)?)
 }
 
 fn property(name: &Value) -> Option<&str> {

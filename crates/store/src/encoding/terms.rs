@@ -10,6 +10,7 @@ use leases::failure_domain::FailureDomain;
 use leases::host::NetworkId;
 use leases::lease_pool::{LeasePool, Ratio, Ratios};
 use leases::properties::{HostProperties, ImageProperties};
+use leases::requirement::Requirement;
 use leases::terms::{
     Affinity, BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms, InstanceSize,
     InstancesTerms, ReservationTerms, TermsError,
@@ -138,12 +139,27 @@ enum BeforeEnd {
 
 /// What a reservation asks for, as JSON.
 pub fn terms_json(terms: &ReservationTerms) -> String {
+    terms_document(terms, |_, requirement| requirement_json(requirement))
+}
+
+/// The field of a request that contains a requirement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    HypervisorProperties,
+    ResourceProperties,
+}
+
+/// What a reservation asks for, as JSON with its requirements written by `write`.
+pub(super) fn terms_document(
+    terms: &ReservationTerms,
+    mut write: impl FnMut(Field, &Requirement) -> Value,
+) -> String {
     json(&match terms {
         ReservationTerms::Hosts(terms) => Document::Hosts {
             min: terms.min(),
             max: terms.max(),
-            hypervisor: requirement_json(&terms.hypervisor),
-            resource: requirement_json(&terms.resource),
+            hypervisor: write(Field::HypervisorProperties, &terms.hypervisor),
+            resource: write(Field::ResourceProperties, &terms.resource),
             before_end: match terms.before_end {
                 BeforeEndAction::Default => BeforeEnd::Default,
                 BeforeEndAction::None => BeforeEnd::None,
@@ -162,7 +178,7 @@ pub fn terms_json(terms: &ReservationTerms) -> String {
                 Affinity::OneHost => Some(true),
                 Affinity::DistinctHosts => Some(false),
             },
-            requirement: requirement_json(&terms.requirement),
+            requirement: write(Field::ResourceProperties, &terms.requirement),
             survives: named(terms.survives.as_ref()),
         },
         ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives }) => Document::Flavor {
@@ -212,12 +228,20 @@ impl Pool {
 
 /// What a reservation asks for.
 pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
+    read_terms(text, requirement_from_json)
+}
+
+/// What a reservation asks for, from JSON with requirements that `read` reads.
+pub(super) fn read_terms(
+    text: &str,
+    mut read: impl FnMut(&Value) -> Result<Requirement, Unreadable>,
+) -> Result<ReservationTerms, Unreadable> {
     let refused = |error: TermsError| Unreadable::new("terms", text, error);
     Ok(match from_json("terms", text)? {
         Document::Hosts { min, max, hypervisor, resource, before_end, properties, pool } => {
             let mut terms = HostsTerms::new(min, max).map_err(refused)?;
-            terms.hypervisor = requirement_from_json(&hypervisor)?;
-            terms.resource = requirement_from_json(&resource)?;
+            terms.hypervisor = read(&hypervisor)?;
+            terms.resource = read(&resource)?;
             terms.before_end = match before_end {
                 BeforeEnd::Default => BeforeEndAction::Default,
                 BeforeEnd::None => BeforeEndAction::None,
@@ -232,7 +256,7 @@ pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
                 size: InstanceSize::new(vcpus, memory_mib, disk_gib).map_err(refused)?,
                 amount,
                 affinity: affinity.into(),
-                requirement: requirement_from_json(&requirement)?,
+                requirement: read(&requirement)?,
                 survives: domain(survives.as_ref())?,
             })
         }

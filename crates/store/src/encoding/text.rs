@@ -10,6 +10,9 @@
 //! | text | unchanged; prefixed with `text:` if it starts with `text:` or `sha256:` | `sha256:HEX` |
 //! | JSON | an object | a string, `"sha256:HEX"` |
 //!
+//! The JSON of terms contains requirements that clients write as text. Where the column with this text is a reference, the
+//! JSON contains the same reference, and the requirement is parsed from the text.
+//!
 //! Earlier versions stored all text inline. Such text can still be read, and long text moves to the table the next time
 //! its lease is written.
 
@@ -21,10 +24,14 @@ use std::sync::Arc;
 use leases::hints::Hints;
 use leases::ids::LeaseId;
 use leases::lease::Reservation;
+use leases::requirement::Requirement;
 use leases::terms::ReservationTerms;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::{Unreadable, extras, terms_from_json, terms_json};
+use super::requirement::requirement_from_text;
+use super::terms::{Field, read_terms, terms_document};
+use super::{Unreadable, extras, requirement_from_json, requirement_json};
 use crate::LeaseRecord;
 
 /// Maximum bytes of text that a column stores inline.
@@ -125,12 +132,25 @@ impl LongText {
         reservation: &Reservation,
     ) -> ReservationText<'a> {
         let words = record.wording.get(&reservation.id);
-        let [hypervisor_properties, resource_properties] = [
+        let [hypervisor, resource] = [
             words.and_then(|words| words.hypervisor_properties.as_deref()),
             words.and_then(|words| words.resource_properties.as_deref()),
-        ]
-        .map(|text| text.map(|text| self.column(text)));
-        let terms = self.document(terms_json(&reservation.terms));
+        ];
+        let terms = terms_document(&reservation.terms, |field, requirement| {
+            let text = match field {
+                Field::HypervisorProperties => hypervisor,
+                Field::ResourceProperties => resource,
+            };
+            // A client may also have written it in a way that only the API understands.
+            let is_written = |text: &&str| requirement_from_text(text).as_ref() == Ok(requirement);
+            match text.filter(|text| text.len() > MOST_INLINE).filter(is_written) {
+                Some(text) => Value::String(self.reference(text.to_owned())),
+                None => requirement_json(requirement),
+            }
+        });
+        let terms = self.document(terms);
+        let [hypervisor_properties, resource_properties] =
+            [hypervisor, resource].map(|text| text.map(|text| self.column(text)));
         ReservationText { terms, hypervisor_properties, resource_properties }
     }
 }
@@ -170,6 +190,7 @@ impl TextChanges {
 pub struct StoredText {
     texts: HashMap<TextHash, Arc<str>>,
     terms: HashMap<TextHash, ReservationTerms>,
+    requirements: HashMap<TextHash, Requirement>,
     hints: HashMap<TextHash, Arc<Hints>>,
 }
 
@@ -203,19 +224,37 @@ impl StoredText {
 
     /// The terms of a reservation, from their column. Equal references are parsed once.
     pub fn terms(&mut self, column: &str) -> Result<ReservationTerms, Unreadable> {
-        let Some((hash, text)) = self.referred_by_json(column)? else { return terms_from_json(column) };
+        let Some((hash, text)) = self.referred_by_json(column)? else { return self.read_terms(column) };
         if let Some(terms) = self.terms.get(&hash) {
             return Ok(terms.clone());
         }
-        let terms = terms_from_json(text)?;
+        let text = Arc::clone(text);
+        let terms = self.read_terms(&text)?;
         self.terms.insert(hash, terms.clone());
         Ok(terms)
     }
 
+    fn read_terms(&mut self, json: &str) -> Result<ReservationTerms, Unreadable> {
+        read_terms(json, |value| match value {
+            Value::String(reference) => self.requirement(reference),
+            _ => requirement_from_json(value),
+        })
+    }
+
+    /// The requirement in the text that a reference refers to. Equal references are parsed once and share the requirement.
+    fn requirement(&mut self, reference: &str) -> Result<Requirement, Unreadable> {
+        let (hash, text) = self.referred(reference)?.ok_or_else(|| dangling(reference))?;
+        if let Some(requirement) = self.requirements.get(&hash) {
+            return Ok(requirement.clone());
+        }
+        let requirement = requirement_from_text(text)?;
+        self.requirements.insert(hash, requirement.clone());
+        Ok(requirement)
+    }
+
     /// The hints that a reference refers to. Equal references are parsed once.
     pub(super) fn hints(&mut self, reference: &str) -> Result<Arc<Hints>, Unreadable> {
-        let missing = || Unreadable::new("reference", reference, "it refers to no text");
-        let (hash, text) = self.referred(reference)?.ok_or_else(missing)?;
+        let (hash, text) = self.referred(reference)?.ok_or_else(|| dangling(reference))?;
         if let Some(hints) = self.hints.get(&hash) {
             return Ok(Arc::clone(hints));
         }
@@ -239,9 +278,17 @@ impl StoredText {
     }
 }
 
+fn dangling(reference: &str) -> Unreadable {
+    Unreadable::new("reference", reference, "it refers to no text")
+}
+
 #[cfg(test)]
 mod tests {
+    use leases::terms::HostsTerms;
+
     use super::*;
+    use crate::Wording;
+    use crate::conformance::sample;
 
     fn stored(long: &LongText) -> StoredText {
         let mut stored = StoredText::default();
@@ -285,6 +332,39 @@ mod tests {
         assert_eq!(stored(&texts).document(&column), Ok(document(257).as_str()));
     }
 
+    /// Terms with this expression, which a client wrote as `text`: how they are stored, and with which long text.
+    fn stored_terms(expression: &str, text: &str) -> (ReservationTerms, String, LongText) {
+        let mut record = sample::lease(1, sample::window(0, 60), vec![sample::hosts(&[])]);
+        let reservation = &mut record.lease.reservations[0];
+        let mut terms = HostsTerms::new(1, 1).expect("a range");
+        terms.resource = requirement_from_text(expression).expect("an expression");
+        reservation.terms = ReservationTerms::Hosts(terms);
+        let wording = Wording { resource_properties: Some(text.into()), ..Wording::default() };
+        record.wording = BTreeMap::from([(reservation.id, wording)]);
+        let mut long = LongText::default();
+        let column = long.reservation(&record, &record.lease.reservations[0]).terms;
+        (record.lease.reservations[0].terms.clone(), column, long)
+    }
+
+    #[test]
+    fn a_long_expression_is_stored_once() {
+        let text = format!("[\"==\",  \"$rack\", \"{}\"]", "x".repeat(300));
+        let (terms, column, long) = stored_terms(&text, &text);
+        assert_eq!(long.texts().collect::<Vec<_>>(), [text]);
+        assert_eq!(stored(&long).terms(&column), Ok(terms));
+    }
+
+    #[test]
+    fn an_expression_that_differs_from_its_text_is_stored_beside_it() {
+        let value = "x".repeat(300);
+        let expression = format!("[\"==\", \"$rack\", \"{value}\"]");
+        for text in [format!("rack == {value}"), format!("[\"==\", \"$rack\", \"{value}y\"]")] {
+            let (terms, column, long) = stored_terms(&expression, &text);
+            assert_eq!(long.texts().count(), 2);
+            assert_eq!(stored(&long).terms(&column), Ok(terms));
+        }
+    }
+
     #[test]
     fn a_reference_to_nothing_is_an_error() {
         let stored = StoredText::default();
@@ -297,6 +377,14 @@ mod tests {
             assert!(stored.text(column).is_err(), "{column}");
             assert!(stored.document(&format!("\"{column}\"")).is_err(), "{column}");
         }
+    }
+
+    #[test]
+    fn terms_that_refer_to_nothing_are_an_error() {
+        let (_, column, long) = stored_terms("[\"==\", \"$rack\", \"r1\"]", "");
+        assert!(long.0.is_empty());
+        let column = column.replace("[\"==\",\"$rack\",\"r1\"]", "\"r1\"");
+        assert!(StoredText::default().terms(&column).is_err(), "{column}");
     }
 
     #[test]
