@@ -78,7 +78,7 @@ pub enum RequestError {
         /// The first one.
         found: char,
     },
-    /// A field that a request cannot have: it is misspelt, or belongs to the service (W8).
+    /// A field that a request cannot have: it is misspelt.
     #[error("Unknown parameter {}", Quoted(.parameter))]
     Unknown {
         /// Where.
@@ -86,6 +86,9 @@ pub enum RequestError {
         /// What there can be.
         known: Vec<&'static str>,
     },
+    /// A field that belongs to the service, with another value than the service's (W8).
+    #[error("Unknown parameter {}", Quoted(.0))]
+    ReadOnly(String),
     /// A number that is too small.
     #[error("{parameter} must be >= {least}")]
     TooSmall {
@@ -166,6 +169,18 @@ impl RequestError {
         Self::Malformed { parameter: parameter.into(), expected }
     }
 
+    /// The same, or that the field is read-only, if it is one of these.
+    pub(crate) fn or_read_only(self, names: &[&str]) -> Self {
+        match self {
+            Self::Unknown { parameter, .. }
+                if names.contains(&parameter.rsplit('.').next().unwrap_or_default()) =>
+            {
+                Self::ReadOnly(parameter)
+            }
+            other => other,
+        }
+    }
+
     /// The HTTP status of the answer.
     pub fn status(&self) -> u16 {
         match self {
@@ -197,6 +212,9 @@ impl RequestError {
             Self::Unknown { known, .. } if !known.is_empty() => {
                 Some(format!("known parameters: {}", known.join(", ")))
             }
+            Self::ReadOnly(parameter) => Some(format!(
+                "{parameter} is read-only: leave it out, or send the value that the lease has now"
+            )),
             Self::Requirements { why, .. } => Some(why.clone()),
             Self::Host(_) => Some("name the host by name or id".to_owned()),
             _ => None,

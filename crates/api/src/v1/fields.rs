@@ -15,20 +15,21 @@ pub(crate) struct Fields<'a> {
     path: String,
     object: &'a Map<String, Value>,
     known: Vec<&'static str>,
+    ignored: &'static [&'static str],
 }
 
 impl<'a> Fields<'a> {
     /// Of the whole body.
     pub fn body(value: &'a Value) -> Result<Self, RequestError> {
         let object = value.as_object().ok_or_else(|| RequestError::malformed("body", "a JSON object"))?;
-        Ok(Self { path: String::new(), object, known: Vec::new() })
+        Ok(Self { path: String::new(), object, known: Vec::new(), ignored: &[] })
     }
 
     /// Of an entry of a list.
     pub fn entry(list: &str, position: usize, value: &'a Value) -> Result<Self, RequestError> {
         let path = format!("{list}[{position}]");
         match value.as_object() {
-            Some(object) => Ok(Self { path: path + ".", object, known: Vec::new() }),
+            Some(object) => Ok(Self { path: path + ".", object, known: Vec::new(), ignored: &[] }),
             None => Err(RequestError::malformed(path, "an object")),
         }
     }
@@ -36,7 +37,7 @@ impl<'a> Fields<'a> {
     /// Of a field that is an object.
     pub fn nested(name: &'static str, value: &'a Value) -> Result<Self, RequestError> {
         match value.as_object() {
-            Some(object) => Ok(Self { path: format!("{name}."), object, known: Vec::new() }),
+            Some(object) => Ok(Self { path: format!("{name}."), object, known: Vec::new(), ignored: &[] }),
             None => Err(RequestError::malformed(name, "an object")),
         }
     }
@@ -68,14 +69,24 @@ impl<'a> Fields<'a> {
         if missing.is_empty() { Ok(()) } else { Err(RequestError::Missing(missing.join(","))) }
     }
 
+    /// Ignores read-only fields, which a client sends back as it read them.
+    pub fn ignore(&mut self, names: &'static [&'static str]) {
+        self.ignored = names;
+    }
+
+    fn unread(&self) -> Option<&'a String> {
+        let read = |name: &str| self.known.contains(&name) || self.ignored.contains(&name);
+        self.object.keys().find(|name| !read(name))
+    }
+
     /// Whether there are fields besides those that were asked for.
     pub fn has_more(&self) -> bool {
-        self.object.keys().any(|name| !self.known.contains(&name.as_str()))
+        self.unread().is_some()
     }
 
     /// Refuses fields that nobody asked for.
     pub fn finish(self) -> Result<(), RequestError> {
-        match self.object.keys().find(|name| !self.known.contains(&name.as_str())) {
+        match self.unread() {
             Some(name) => {
                 Err(RequestError::Unknown { parameter: format!("{}{name}", self.path), known: self.known })
             }

@@ -124,7 +124,9 @@ impl<'a> Said<'a> {
         let now = dates.now;
         let after = |time: SignedDuration| now.checked_add(time).unwrap_or(Timestamp::MAX);
         if named != Named::BestEffort {
-            for (name, said) in [("timeout", self.timeout), ("timeout_date", self.timeout_date)] {
+            // Answers show the deadline of an immediate lease, which the operator sets.
+            let timeout_date = self.timeout_date.filter(|_| named == Named::Schedule);
+            for (name, said) in [("timeout", self.timeout), ("timeout_date", timeout_date)] {
                 if said.is_some() {
                     return Err(RequestError::malformed(name, "absent unless the lease is BEST-EFFORT"));
                 }

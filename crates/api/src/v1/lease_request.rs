@@ -17,10 +17,12 @@ use super::error::RequestError;
 use super::fields::{Fields, boolean, list, read_name, text};
 use super::hints::read_hints;
 use super::id::parse_uuid;
+use super::lease;
 use super::lease_dates::LeaseDates;
 use super::limits::{LEASE_NAME, Limits};
 use super::repeat::Repeat;
 use super::reservation_request::{FindFlavor, read_change, read_reservation};
+use super::sent_back::{READ_ONLY, changed_fields};
 
 /// A lease that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl LeaseRequest {
     ///
     /// Clients always send `events`: an event there is shown by Blazar and never happens, or breaks the lease
     /// (W13). Here they are passed over, but for one that says the type of the lease; the events of a lease follow
-    /// from its dates.
+    /// from its dates. Other read-only fields of answers are ignored, so a lease that was read can be sent as a new one.
     pub fn read(
         body: &Value,
         now: Timestamp,
@@ -54,6 +56,7 @@ impl LeaseRequest {
     ) -> Result<Self, RequestError> {
         let dates = Dates::new(now, limits);
         let mut fields = Fields::body(body)?;
+        fields.ignore(READ_ONLY);
         let events = list("events", fields.get("events"))?;
         let LeaseDates { window, lease_type, within } =
             LeaseDates::read(&mut fields, events, dates, deadlines)?;
@@ -106,9 +109,17 @@ pub struct LeaseUpdate {
 }
 
 impl LeaseUpdate {
-    /// Reads the body of `PUT /leases/{id}`. What may be there is listed here, nothing else passes (W8).
-    pub fn read(body: &Value, now: Timestamp, lease: &Lease, limits: &Limits) -> Result<Self, RequestError> {
-        let mut fields = Fields::body(body)?;
+    /// Reads the body of `PUT /leases/{id}`. Fields with the value that the client reads in `shown` are left out. Of the
+    /// others, only those that are read here can be changed (W8).
+    pub fn read(
+        body: &Value,
+        now: Timestamp,
+        lease: &Lease,
+        shown: &lease::Lease,
+        limits: &Limits,
+    ) -> Result<Self, RequestError> {
+        let body = changed_fields(body, shown);
+        let mut fields = Fields::body(&body)?;
         let dates = Dates::new(now, limits);
         let mut date = |field: &'static str, present: Option<Timestamp>| {
             let read = |value| match present {
@@ -133,7 +144,10 @@ impl LeaseUpdate {
         if fields.get("scheduler_hints").is_some() {
             return Err(RequestError::HintsChanged);
         }
-        fields.finish()?;
+        fields.finish().map_err(|error| {
+            let fixed = ["lease_type", "timeout_date", "events"];
+            error.or_read_only(READ_ONLY).or_read_only(&fixed)
+        })?;
         update.read_reservations(reservations, lease)?;
         Ok(update)
     }

@@ -59,7 +59,7 @@ impl Default for Limits {
 /// What a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// An expression as JSON in a string.
+    /// An expression as JSON in a string, or another long text.
     Expression,
     /// Anything else.
     Value,
@@ -94,6 +94,14 @@ impl Place<'_> {
         self.of_reservation(&["hypervisor_properties", "resource_properties"])
             || matches!(self, Self::Field(Self::Field(Self::Body, "scheduler_hints"), "query"))
     }
+
+    fn kind(&self) -> Kind {
+        match self {
+            // It has names and numbers of hosts in it.
+            Self::Field(Self::Body, "status_reason") => Kind::Expression,
+            _ => Kind::Value,
+        }
+    }
 }
 
 impl Limits {
@@ -119,12 +127,14 @@ impl Limits {
         }
         match value {
             Value::String(text) => {
-                self.check_length(text, Kind::Value, || place.path())?;
+                self.check_length(text, place.kind(), || place.path())?;
                 check_characters(text, Kind::Value, || place.path())?;
             }
             Value::Array(items) => {
                 let (most, setting) = match place {
                     Place::Field(Place::Body, "hosts") => (self.hosts, "limits.hosts"),
+                    // Answers list them, and a client may send the lease back.
+                    _ if place.of_reservation(&["hosts", "floating_ips"]) => (self.hosts, "limits.hosts"),
                     Place::Field(Place::Body, "reservations") => (self.reservations, "limits.reservations"),
                     _ => (self.entries, "limits.entries"),
                 };

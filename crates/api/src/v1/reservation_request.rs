@@ -1,5 +1,6 @@
 //! Reservations in requests (API-create, API-update).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -21,6 +22,7 @@ use super::flavor;
 use super::host_properties::{failure_domain, read_properties};
 use super::lease_pool::pool_name;
 use super::requirement::read_expression;
+use super::sent_back;
 
 /// Finds a flavor that the caller may use.
 pub type FindFlavor<'a> = &'a dyn Fn(&str) -> Option<FlavorRecord>;
@@ -33,10 +35,11 @@ pub(crate) fn read_reservation(
 ) -> Result<(ReservationTerms, Wording), RequestError> {
     let mut fields = Fields::entry("reservations", position, value)?;
     let resource_type = text("resource_type", fields.required("resource_type")?)?;
+    fields.ignore(sent_back::read_only(&resource_type));
     let read = match resource_type.as_str() {
         "physical:host" => hosts(&mut fields)?,
         "virtual:instance" => instances(&mut fields)?,
-        "flavor:instance" => flavor_instances(&mut fields, flavors)?,
+        "flavor:instance" => flavor_instances(&mut fields, value, flavors)?,
         "virtual:floatingip" => floating_ips(&mut fields)?,
         _ => return Err(RequestError::ResourceType(resource_type)),
     };
@@ -123,17 +126,36 @@ fn affinity(value: &Value) -> Result<Affinity, RequestError> {
     }
 }
 
+/// The flavor that a reservation of a request names. In an answer, `flavor_id` is the identifier of the reservation,
+/// and `resource_properties` has the flavor.
+pub fn asked_flavor(reservation: &Value) -> Option<Cow<'_, str>> {
+    let id = reservation["flavor_id"].as_str()?;
+    if reservation["id"].as_str() == Some(id)
+        && let Some(flavor) = answered_flavor(&reservation["resource_properties"])
+    {
+        return flavor["id"].as_str().map(|id| Cow::Owned(id.to_owned()));
+    }
+    Some(Cow::Borrowed(id))
+}
+
+/// The flavor that an answer has in the place of an expression.
+fn answered_flavor(properties: &Value) -> Option<Value> {
+    serde_json::from_str(properties.as_str()?).ok().filter(Value::is_object)
+}
+
 fn flavor_instances(
     fields: &mut Fields<'_>,
+    entry: &Value,
     flavors: FindFlavor<'_>,
 ) -> Result<(ReservationTerms, Wording), RequestError> {
     let id = text("flavor_id", fields.required("flavor_id")?)?;
+    let id = asked_flavor(entry).map_or(id, Cow::into_owned);
     let amount = positive_amount(fields.required("amount")?)?;
     if affinity(fields.required("affinity")?)? != Affinity::Any {
         return Err(RequestError::AffinityOfFlavor);
     }
-    // What clients copy from the other type of instances; the flavor says it all.
-    if fields.filled("resource_properties").is_some_and(|value| value.as_str() != Some("")) {
+    // Clients copy it from the other type of instances, or from an answer.
+    if fields.filled("resource_properties").is_some_and(|value| answered_flavor(value).is_none()) {
         let expected = "empty: what hosts must be like follows from the flavor";
         return Err(RequestError::malformed("resource_properties", expected));
     }
@@ -187,7 +209,8 @@ pub(crate) fn read_change(
         }
         ReservationTerms::FloatingIps(_) => change_floating_ips(&mut fields)?,
     };
-    fields.finish()?;
+    let read_only = sent_back::read_only(reservation.terms.resource_type());
+    fields.finish().map_err(|error| error.or_read_only(read_only))?;
     Ok(change)
 }
 

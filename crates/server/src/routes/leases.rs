@@ -5,7 +5,9 @@ use std::sync::Arc;
 use api::v1::body::{
     LeaseBody, LeaseChange, LeaseCreate, LeaseMadeBody, LeasesBody, PlanBody, WaitlistEntryBody,
 };
-use api::v1::{LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, Repeat, lease_id, series_id};
+use api::v1::{
+    LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, Repeat, asked_flavor, lease_id, series_id,
+};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
@@ -252,8 +254,8 @@ async fn read(
 ) -> Result<(NewLease, Option<Repeat>), ApiError> {
     let limits = &app.inner.config.limits.parts;
     let asked = body["reservations"].as_array().into_iter().flatten().take(limits.reservations);
-    let asked = asked.filter_map(|reservation| reservation["flavor_id"].as_str());
-    let usable = usable_flavors(app, session, asked).await?;
+    let asked: Vec<_> = asked.filter_map(asked_flavor).collect();
+    let usable = usable_flavors(app, session, asked.iter().map(AsRef::as_ref)).await?;
     let flavors = |id: &str| usable.get(id).cloned();
     let request = LeaseRequest::read(body, asked_at, &app.service().leases().deadlines(), &flavors, limits)?;
     let LeaseRequest { name, terms, wording, end_action, waits, repeat } = request;
@@ -385,7 +387,8 @@ pub(crate) async fn update(
 ) -> Result<Json<LeaseBody>, ApiError> {
     session.allow_on(&app, Rule::LeasesPut, &target(&record))?;
     let (asked_at, id) = (app.service().now(), record.lease.id);
-    let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease, &app.inner.config.limits.parts)?;
+    let (shown, limits) = (viewed(&app, &session, &record), &app.inner.config.limits.parts);
+    let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease, &shown, limits)?;
     let mut changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     mark_unseen(&app, &session, |unseen| unseen.mark_changes(&mut changes.changes));
     if options.truth(DRY_RUN)? {

@@ -29,6 +29,99 @@ async fn a_lease_that_is_sent_back_as_it_was_answered_stays_as_it_is() {
     }
 }
 
+/// A lease with a reservation of each kind that hosts are needed for.
+fn mixed_lease() -> Value {
+    json!({"name": "l", "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 12:00", "end_action": "keep",
+    "before_end_date": "2030-01-02 11:30", "scheduler_hints": {"query": "[\">=\", \"$vcpus\", \"1\"]"},
+    "reservations": [
+        {"resource_type": "physical:host", "min": 1, "max": 2, "hypervisor_properties": "",
+            "resource_properties": "[\">=\", \"$vcpus\", \"1\"]", "memory_mib": 1, "homogeneous": true},
+        {"resource_type": "virtual:instance", "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "amount": 2,
+            "affinity": false, "resource_properties": null},
+        {"resource_type": "flavor:instance", "flavor_id": "f", "amount": 1, "affinity": null},
+    ]})
+}
+
+/// What a lease asks for, without what the service adds.
+fn asked(lease: &Value) -> Vec<Value> {
+    let own = [
+        "id",
+        "lease_id",
+        "resource_id",
+        "flavor_id",
+        "server_group_id",
+        "hosts",
+        "created_at",
+        "updated_at",
+    ];
+    let mut reservations = lease["reservations"].as_array().expect("a list").clone();
+    for fields in reservations.iter_mut().filter_map(Value::as_object_mut) {
+        fields.retain(|name, _| !own.contains(&name.as_str()));
+    }
+    reservations
+}
+
+#[tokio::test]
+async fn a_lease_that_was_read_is_made_again_at_another_date() {
+    let site = Site::open().await;
+    site.add_hosts(4).await;
+    let flavor = json!({"id": "f", "name": "f", "vcpus": 1, "ram": 1, "disk": 0});
+    site.post("/v1/flavors", &flavor).await.ok(201);
+    let first = site.lease(&mixed_lease()).await;
+    let mut copy = site.get(&format!("{}?detail=true", path_of(&first))).await.ok(200)["lease"].clone();
+    copy["start_date"] = json!("2030-01-09T10:00:00.000000");
+    copy["end_date"] = json!("2030-01-09T12:00:00.000000");
+    let second = site.lease(&copy).await;
+    assert_ne!(second["id"], first["id"]);
+    assert_eq!(asked(&second), asked(&first));
+    for field in ["name", "end_action", "scheduler_hints", "lease_type"] {
+        assert_eq!(second[field], first[field], "{field}");
+    }
+    let immediate = json!({"name": "i", "lease_type": "IMMEDIATE", "duration": "1h",
+        "reservations": hosts_lease(1, 1, "", "")["reservations"]});
+    let mut copy = site.lease(&immediate).await;
+    copy["start_date"] = json!("now");
+    assert_ne!(site.lease(&copy).await["id"], copy["id"]);
+}
+
+#[tokio::test]
+async fn a_whole_lease_is_sent_back_in_every_state_and_nothing_changes() {
+    let site = Site::open().await;
+    site.add_hosts(4).await;
+    let flavor = json!({"id": "f", "name": "f", "vcpus": 1, "ram": 1, "disk": 0});
+    site.post("/v1/flavors", &flavor).await.ok(201);
+    let lease = site.lease(&mixed_lease()).await;
+    let path = path_of(&lease);
+    for (instant, status) in [
+        ("2030-01-01T10:01:00Z", "PENDING"),
+        ("2030-01-02T10:01:00Z", "ACTIVE"),
+        ("2030-01-02T12:02:00Z", "TERMINATED"),
+    ] {
+        site.until(instant, &lease, status).await;
+        let read = site.get(&format!("{path}?detail=true")).await.ok(200)["lease"].clone();
+        let plain = site.get(&path).await.ok(200)["lease"].clone();
+        assert_eq!(site.put(&path, &read).await.ok(200)["lease"], plain, "{status}");
+        let mut renamed = read.clone();
+        renamed["name"] = json!(status);
+        let answer = site.put(&path, &renamed).await.ok(200)["lease"].clone();
+        assert_eq!(answer["name"], status);
+        // It was read before the change.
+        let again = site.put(&path, &read).await.ok(200)["lease"].clone();
+        assert_eq!(
+            (&again["name"], &again["reservations"][0]["hosts"]),
+            (&read["name"], &read["reservations"][0]["hosts"])
+        );
+        for wrong in ["status", "degraded", "series_id", "lease_type", "timeout_date"] {
+            let mut changed = read.clone();
+            changed[wrong] = json!("x");
+            assert_eq!(site.put(&path, &changed).await.error(), (400, format!("Unknown parameter {wrong}")));
+        }
+        let mut changed = read.clone();
+        changed["events"][0]["time"] = json!("2030-01-02T10:30:00.000000");
+        assert_eq!(site.put(&path, &changed).await.error(), (400, "Unknown parameter events".to_owned()));
+    }
+}
+
 #[tokio::test]
 async fn a_lease_that_started_between_two_minutes_is_sent_back_as_well() {
     let site = Site::still_of_settings(Settings::default()).await;

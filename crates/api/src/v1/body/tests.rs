@@ -8,10 +8,11 @@ use leases::lease::{self, Allocation, EndAction, NewLease};
 use leases::lease_type::Deadlines;
 use leases::project::{Owner, ProjectId, UserId};
 use serde_json::{Value, json};
-use store::FlavorRecord;
+use store::{FlavorRecord, LeaseRecord};
 use utoipa::PartialSchema;
 
 use super::*;
+use crate::v1::sent_back::{READ_ONLY, read_only as read_only_of};
 use crate::v1::{
     FlavorRequest, FloatingIpRequest, FreePoolRequest, HostsQuestionRequest, InstanceRequest,
     LeasePoolRequest, LeaseRequest, LeaseUpdate, Limits, MaintenanceRequest, MoreHosts, RequestError,
@@ -126,7 +127,8 @@ fn reservations_of_every_type_have_the_fields_that_are_read() {
 #[test]
 fn a_change_of_a_lease_has_the_fields_that_are_read() {
     let lease = present();
-    let read_change = |body: &Value| LeaseUpdate::read(body, now(), &lease, &Limits::default());
+    let shown = Lease::from(&LeaseRecord::new(lease.clone(), BTreeMap::new(), now()));
+    let read_change = |body: &Value| LeaseUpdate::read(body, now(), &lease, &shown, &Limits::default());
     let mut read = read_of(read_change, json!({}), "");
     // That hints do not change is an answer of its own.
     assert!(read.remove("scheduler_hints"));
@@ -137,6 +139,35 @@ fn a_change_of_a_lease_has_the_fields_that_are_read() {
         read.extend(read_of(read_change, body, "/reservations/0"));
     }
     assert_eq!(described(&schema::<ReservationChange>()), read);
+}
+
+#[test]
+fn fields_of_answers_are_fields_of_requests_or_read_only() {
+    let set = described(&schema::<LeaseCreate>());
+    let answered = described(&schema::<Lease>());
+    let read_only: BTreeSet<String> = answered.difference(&set).cloned().collect();
+    assert_eq!(read_only, READ_ONLY.iter().map(|name| (*name).to_owned()).collect());
+    let forms = schema::<ReservationCreate>();
+    let types = ["physical:host", "virtual:instance", "flavor:instance", "virtual:floatingip"];
+    for (form, resource_type) in forms["oneOf"].as_array().expect("forms").iter().zip(types) {
+        let set = described(form);
+        for name in read_only_of(resource_type) {
+            assert!(!set.contains(*name), "{resource_type} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_lease_that_was_read_asks_for_the_same_again() {
+    let lease = present();
+    let wording = |body: &Value| read_lease(body).expect("a lease").wording;
+    let words: BTreeMap<_, _> =
+        lease.reservations.iter().map(|own| own.id).zip(wording(&lease_body())).collect();
+    let shown = Lease::from(&LeaseRecord::new(lease.clone(), words, now()));
+    let shown = serde_json::to_value(shown).expect("JSON");
+    let again = read_lease(&shown).expect("well formed");
+    let asked = read_lease(&lease_body()).expect("well formed");
+    assert_eq!((again.terms, again.wording), (asked.terms, asked.wording));
 }
 
 #[test]

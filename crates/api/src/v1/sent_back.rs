@@ -1,0 +1,105 @@
+//! Leases in requests as clients read them in answers (API-update).
+
+use serde_json::{Map, Value};
+
+use super::lease::Lease;
+
+/// Fields of leases in answers that no request sets.
+pub(crate) const READ_ONLY: &[&str] = &[
+    "id",
+    "user_id",
+    "project_id",
+    "lease_state",
+    "plan",
+    "trust_id",
+    "status",
+    "status_reason",
+    "degraded",
+    "created_at",
+    "updated_at",
+    "series_id",
+    "usage",
+    "cost",
+];
+
+/// Fields that differ from one answer to the next although nobody changed the lease.
+const VOLATILE: [&str; 4] = ["updated_at", "plan", "usage", "cost"];
+
+macro_rules! with_common {
+    ($($name:literal),*) => {
+        &[
+            "id",
+            "lease_id",
+            "resource_id",
+            "status",
+            "missing_resources",
+            "resources_changed",
+            "created_at",
+            "updated_at",
+            "hosts",
+            "floating_ips",
+            $($name),*
+        ]
+    };
+}
+
+/// Fields of reservations of that type in answers that no request for a new lease sets.
+pub(crate) fn read_only(resource_type: &str) -> &'static [&'static str] {
+    match resource_type {
+        "physical:host" => with_common!("aggregate_id", "flavor_ids"),
+        "virtual:instance" => with_common!("flavor_id", "aggregate_id", "server_group_id"),
+        "flavor:instance" => with_common!("vcpus", "memory_mb", "disk_gb", "aggregate_id", "server_group_id"),
+        _ => with_common!(),
+    }
+}
+
+/// The body without fields that have the value that the client reads in `shown`, and without volatile ones.
+///
+/// Entries of `reservations` keep their `id`, which says which one it is.
+pub(crate) fn changed_fields(body: &Value, shown: &Lease) -> Value {
+    let (Some(body), Ok(shown)) = (body.as_object(), serde_json::to_value(shown)) else {
+        return body.clone();
+    };
+    let mut changed = without_unchanged(body, &shown, READ_ONLY);
+    if let Some(Value::Array(entries)) = changed.get_mut("reservations") {
+        for entry in entries {
+            let mut known = shown["reservations"].as_array().into_iter().flatten();
+            let known = known.find(|known| known["id"] == entry["id"]);
+            if let (Some(fields), Some(known)) = (entry.as_object(), known) {
+                let names = read_only(known["resource_type"].as_str().unwrap_or_default());
+                let mut fields = without_unchanged(fields, known, names);
+                fields.insert("id".to_owned(), known["id"].clone());
+                *entry = Value::Object(fields);
+            }
+        }
+    }
+    Value::Object(changed)
+}
+
+/// Null stands for read-only fields that the answer leaves out.
+fn without_unchanged(sent: &Map<String, Value>, shown: &Value, read_only: &[&str]) -> Map<String, Value> {
+    let unchanged = |name: &str, value: &Value| match shown.get(name) {
+        Some(own) => same(value, own),
+        None => value.is_null() && read_only.contains(&name),
+    };
+    let kept =
+        sent.iter().filter(|(name, value)| !VOLATILE.contains(&name.as_str()) && !unchanged(name, value));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Whether two values are equal but for volatile fields.
+fn same(sent: &Value, shown: &Value) -> bool {
+    match (sent, shown) {
+        (Value::Object(sent), Value::Object(shown)) => {
+            let volatile = |name: &String| VOLATILE.contains(&name.as_str());
+            sent.len() == shown.len()
+                && sent.iter().all(|(name, value)| {
+                    shown.get(name).is_some_and(|own| volatile(name) || same(value, own))
+                })
+        }
+        (Value::Array(sent), Value::Array(shown)) => {
+            sent.len() == shown.len() && sent.iter().zip(shown).all(|(sent, shown)| same(sent, shown))
+        }
+        _ => sent == shown,
+    }
+}
