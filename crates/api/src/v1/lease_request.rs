@@ -64,8 +64,9 @@ impl LeaseRequest {
         let before_end = fields.filled("before_end_date");
         let before_end = before_end.map(|value| read_date("before_end_date", value, dates)).transpose()?;
         let end_action = fields.filled("end_action").map(end_action).transpose()?;
-        let repeat =
-            fields.filled("repeat").map(|value| Repeat::read(value, dates, limits.series)).transpose()?;
+        let duration = body.get("duration");
+        let repeat = fields.filled("repeat");
+        let repeat = repeat.map(|value| Repeat::read(value, duration, dates, limits.series)).transpose()?;
         let waits = fields.filled("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
         let backfill = backfill(&mut fields)?.unwrap_or(false);
         let hints = fields.filled("scheduler_hints").map(read_hints).transpose()?.unwrap_or_default();

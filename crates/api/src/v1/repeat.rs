@@ -1,10 +1,13 @@
 //! Leases that recur, in requests and answers (CLS-10). Not in Blazar.
 //!
-//! Starts are reckoned by the calendar of a time zone: a course on Mondays at nine is at nine in winter and in summer. Each
-//! lease is as long as the first one, also where clocks are changed while it runs, or when it starts.
+//! Starts and ends follow the calendar of a time zone: a course on Mondays from nine to five has these hours in winter and
+//! in summer. If the request has a duration instead of an end, its days and weeks follow the calendar, and its hours are as
+//! long as the first lease's. A lease that would otherwise reach into the next one ends where that starts, unless already the
+//! first one does.
 
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{Span, SpanFieldwise, Timestamp};
+use jiff::{Span, SpanFieldwise, Timestamp, Unit};
 use leases::window::Window;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +24,8 @@ pub struct Repeat {
     every: SpanFieldwise,
     times: Option<u32>,
     until: Option<Timestamp>,
+    /// The duration of the request; `None` if it has an end.
+    duration: Option<SpanFieldwise>,
     zone: TimeZone,
     /// Most leases that there may be.
     most: u32,
@@ -30,7 +35,12 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    pub(super) fn read(value: &Value, dates: Dates, most: u32) -> Result<Self, RequestError> {
+    pub(super) fn read(
+        value: &Value,
+        duration: Option<&Value>,
+        dates: Dates,
+        most: u32,
+    ) -> Result<Self, RequestError> {
         let mut fields = Fields::nested("repeat", value)?;
         let wrong = || RequestError::malformed("repeat.every", "a time such as 1w, 1d or 1mo");
         let every = fields.required("every")?;
@@ -60,35 +70,106 @@ impl Repeat {
             }
             None => TimeZone::UTC,
         };
+        let duration = duration.and_then(Value::as_str).and_then(|text| text.parse::<Span>().ok());
+        let duration = duration.map(Span::fieldwise);
         let skips = fields.given("skip_unavailable");
         let skips = skips.map(|value| boolean("repeat.skip_unavailable", value)).transpose()?;
         fields.finish()?;
-        Ok(Self { every: every.fieldwise(), times, until, zone, most, dates, skips: skips.unwrap_or(false) })
+        let (every, skips) = (every.fieldwise(), skips.unwrap_or(false));
+        Ok(Self { every, times, until, duration, zone, most, dates, skips })
     }
 
-    /// When: first in this window, and then again and again, each time for as long. A start that the clocks leave out is
-    /// later by as much as they are changed.
+    /// The windows of all leases, the first one from this window. A start that the clocks leave out is later by as much as
+    /// they are changed.
     pub fn windows(&self, first: Window) -> Result<Vec<Window>, RequestError> {
         let wrong = || RequestError::malformed("repeat", "of dates that the calendar has");
-        let (start, length) = (first.start().to_zoned(self.zone.clone()), first.length());
+        let local = |instant: Timestamp| instant.to_zoned(self.zone.clone());
+        let dates = Occurrences {
+            start: local(first.start()).datetime(),
+            end: match &self.duration {
+                Some(duration) => {
+                    local(first.start()).datetime().checked_add(duration.0).map_err(|_| wrong())?
+                }
+                None => local(first.end()).datetime(),
+            },
+            every: self.every.0,
+        };
+        let overlap = dates.end > dates.start(1).ok_or_else(wrong)?;
         let mut windows = Vec::new();
         for number in 0..=self.most {
             if self.times == Some(number) {
                 return Ok(windows);
             }
-            // Counted from the first, so that the 31st of a month does not become the 28th for good.
-            let later = self.every.0.checked_mul(i64::from(number)).map_err(|_| wrong())?;
-            let start = start.checked_add(later).map_err(|_| wrong())?.timestamp();
+            let start = self.start(first.start(), number).ok_or_else(wrong)?;
             if self.until.is_some_and(|until| start >= until) {
                 return Ok(windows);
             }
-            let end = start.checked_add(length).map_err(|_| wrong())?;
+            let end = match &self.duration {
+                Some(duration) => local(start).checked_add(duration.0).ok().map(|zoned| zoned.timestamp()),
+                None if number == 0 => Some(first.end()),
+                None => dates
+                    .end(number)
+                    .and_then(|end| end.to_zoned(self.zone.clone()).ok())
+                    .map(|end| end.timestamp()),
+            };
+            let mut end = end.ok_or_else(wrong)?;
+            if end <= start {
+                // Clocks leave out both, or are set back from one to before the other.
+                end = start.checked_add(first.length()).map_err(|_| wrong())?;
+            }
+            if !overlap && let Some(next) = self.start(first.start(), number + 1) {
+                end = end.min(next);
+            }
             self.dates.check("repeat", end)?;
             windows.push(Window::new(start, end).map_err(|_| wrong())?);
         }
         // With a number of times it has returned.
         let (parameter, value) = ("repeat".to_owned(), format!("more than {} leases", self.most));
         Err(RequestError::TooLarge { parameter, value, most: self.most.into(), setting: "limits.series" })
+    }
+
+    /// The start of a lease of the series, counted from the first one, so that the 31st of a month does not become the
+    /// 28th for good.
+    fn start(&self, first: Timestamp, number: u32) -> Option<Timestamp> {
+        let later = self.every.0.checked_mul(i64::from(number)).ok()?;
+        Some(first.to_zoned(self.zone.clone()).checked_add(later).ok()?.timestamp())
+    }
+}
+
+/// The leases of a series by the clock on the wall.
+struct Occurrences {
+    start: DateTime,
+    end: DateTime,
+    every: Span,
+}
+
+impl Occurrences {
+    fn start(&self, number: u32) -> Option<DateTime> {
+        self.later(self.start, number)
+    }
+
+    /// An end on a day that the month does not have is as long after the start as the first end, unless the next lease
+    /// starts before.
+    fn end(&self, number: u32) -> Option<DateTime> {
+        let (start, end) = (self.start(number)?, self.later(self.end, number)?);
+        if !self.misses_day(self.start, number) && !self.misses_day(self.end, number) {
+            return Some(end);
+        }
+        let as_long = start.checked_add(self.start.until((Unit::Day, self.end)).ok()?).ok()?;
+        let fits = as_long <= self.start(number + 1)?;
+        Some(if fits || end <= start { as_long } else { end })
+    }
+
+    fn later(&self, first: DateTime, number: u32) -> Option<DateTime> {
+        first.checked_add(self.every.checked_mul(i64::from(number)).ok()?).ok()
+    }
+
+    /// Whether the month does not have that day, so that it becomes the last one.
+    fn misses_day(&self, first: DateTime, number: u32) -> bool {
+        let months = i64::from(self.every.get_years()) * 12 + i64::from(self.every.get_months());
+        let months =
+            months.checked_mul(i64::from(number)).and_then(|months| Span::new().try_months(months).ok());
+        months.and_then(|months| first.checked_add(months).ok()).is_some_and(|date| date.day() != first.day())
     }
 }
 
@@ -141,7 +222,7 @@ mod tests {
         let windows = {
             let limits = Limits::default();
             let dates = Dates::new(at("2030-01-01T00:00:00Z"), &limits);
-            Repeat::read(repeat, dates, limits.series)?.windows(window)?
+            Repeat::read(repeat, None, dates, limits.series)?.windows(window)?
         };
         Ok(windows.iter().map(|window| window.start().to_string()).collect())
     }
@@ -157,41 +238,76 @@ mod tests {
         assert_eq!(found, ["2030-01-31T08:00:00Z", "2030-02-28T08:00:00Z", "2030-03-31T08:00:00Z"]);
     }
 
-    /// The lengths in minutes and the starts of a lease that recurs daily from then on.
-    fn daily(zone: &str, start: &str, minutes: i64) -> Vec<(i64, String)> {
+    /// The windows of a lease that recurs, as the clock on the wall shows them.
+    fn local(every: &str, times: u32, start: &str, length: Length<'_>) -> Vec<String> {
+        let zone = "Europe/Berlin";
         let limits = Limits::default();
         let dates = Dates::new(at("2026-01-01T00:00:00Z"), &limits);
-        let repeat =
-            Repeat::read(&json!({"every": "1d", "times": 3, "time_zone": zone}), dates, limits.series);
-        let window = Window::starting(at(start), jiff::SignedDuration::from_mins(minutes));
-        let windows = repeat.expect("well formed").windows(window).expect("dates that there are");
-        windows.iter().map(|window| (window.length().as_mins(), window.start().to_string())).collect()
+        let repeat = json!({"every": every, "times": times, "time_zone": zone});
+        let wall = |text: &str| {
+            let civil: DateTime = text.parse().expect("a date");
+            civil.in_tz(zone).expect("a zone").timestamp()
+        };
+        let (end, duration) = match length {
+            Length::Until(end) => (wall(end), None),
+            Length::For(duration) => {
+                (wall(start) + jiff::SignedDuration::from_hours(1), Some(json!(duration)))
+            }
+        };
+        let repeat = Repeat::read(&repeat, duration.as_ref(), dates, limits.series).expect("well formed");
+        let windows = repeat.windows(Window::new(wall(start), end).expect("forwards")).expect("dates");
+        let shown = |at: Timestamp| at.in_tz(zone).expect("a zone").strftime("%m-%d %H:%M").to_string();
+        windows.iter().map(|window| format!("{} {}", shown(window.start()), shown(window.end()))).collect()
+    }
+
+    #[derive(Clone, Copy)]
+    enum Length<'a> {
+        Until(&'a str),
+        For(&'a str),
     }
 
     #[test]
-    fn cls_10_h_a_lease_that_recurs_over_a_change_of_clocks_keeps_its_length() {
-        // In New York clocks go from 2:00 to 3:00 on March 14, 2027, in Lord Howe from 2:00 to 2:30 on October 4, 2026.
-        for (zone, starts) in [
-            ("America/New_York", ["2027-03-13T07:00:00Z", "2027-03-14T07:00:00Z", "2027-03-15T06:00:00Z"]),
-            ("Australia/Lord_Howe", ["2026-10-02T15:30:00Z", "2026-10-03T15:30:00Z", "2026-10-04T15:00:00Z"]),
-        ] {
-            for minutes in [15, 30, 60, 90, 1500] {
-                let found = daily(zone, starts[0], minutes);
-                let wanted: Vec<_> = starts.iter().map(|start| (minutes, (*start).to_owned())).collect();
-                assert_eq!(found, wanted, "{zone}");
-            }
+    fn cls_10_h_an_end_stays_a_date_of_the_calendar() {
+        // Clocks go from 2:00 to 3:00 on March 28, 2027.
+        let weekly = ["03-20 10:00 03-27 10:00", "03-27 10:00 04-03 10:00", "04-03 10:00 04-10 10:00"];
+        assert_eq!(local("1w", 3, "2027-03-20T10:00", Length::Until("2027-03-27T10:00")), weekly);
+        let months = ["02-01 00:00 03-01 00:00", "03-01 00:00 04-01 00:00", "04-01 00:00 05-01 00:00"];
+        assert_eq!(local("1mo", 3, "2027-02-01T00:00", Length::Until("2027-03-01T00:00")), months);
+        let leap_year = ["01-01 00:00 02-01 00:00", "02-01 00:00 03-01 00:00", "03-01 00:00 04-01 00:00"];
+        assert_eq!(local("1mo", 3, "2028-01-01T00:00", Length::Until("2028-02-01T00:00")), leap_year);
+        let last_days = ["01-01 00:00 01-31 18:00", "02-01 00:00 02-28 18:00"];
+        assert_eq!(local("1mo", 2, "2027-01-01T00:00", Length::Until("2027-01-31T18:00")), last_days);
+        let over_the_end = ["01-30 10:00 01-31 12:00", "02-28 10:00 03-01 12:00", "03-30 10:00 03-31 12:00"];
+        assert_eq!(local("1mo", 3, "2027-01-30T10:00", Length::Until("2027-01-31T12:00")), over_the_end);
+        let nights = ["03-27 00:00 03-27 04:00", "03-28 00:00 03-28 04:00"];
+        assert_eq!(local("1d", 2, "2027-03-27T00:00", Length::Until("2027-03-27T04:00")), nights);
+        // Clocks leave out the start and the end.
+        let left_out = ["03-27 02:30 03-27 03:00", "03-28 03:30 03-28 04:00", "03-29 02:30 03-29 03:00"];
+        assert_eq!(local("1d", 3, "2027-03-27T02:30", Length::Until("2027-03-27T03:00")), left_out);
+    }
+
+    #[test]
+    fn cls_10_h_days_of_a_duration_follow_the_calendar_and_hours_do_not() {
+        let weekly = ["03-27 10:00 04-03 10:00", "04-03 10:00 04-10 10:00"];
+        for week in ["7d", "P7D", "1w", "P1W"] {
+            assert_eq!(local("1w", 2, "2027-03-27T10:00", Length::For(week)), weekly, "{week}");
         }
-        // And back: New York from 2:00 to 1:00 on November 7, 2027, Lord Howe from 2:00 to 1:30 on April 5, 2026.
-        for (zone, start) in [
-            ("America/New_York", "2027-11-06T05:30:00Z"),
-            ("America/New_York", "2027-11-06T06:00:00Z"),
-            ("Australia/Lord_Howe", "2026-04-03T14:40:00Z"),
-            ("Australia/Lord_Howe", "2026-04-03T15:00:00Z"),
-        ] {
-            let found = daily(zone, start, 60);
-            assert!(found.iter().all(|(minutes, _)| *minutes == 60), "{zone}: {found:?}");
-            assert!(found.is_sorted_by_key(|(_, start)| start.clone()), "{zone}: {found:?}");
-        }
+        let longer = ["03-27 10:00 03-28 12:00", "04-03 10:00 04-04 12:00"];
+        assert_eq!(local("1w", 2, "2027-03-27T10:00", Length::For("1d2h")), longer);
+        let nights = ["03-27 00:00 03-27 04:00", "03-28 00:00 03-28 05:00"];
+        assert_eq!(local("1d", 2, "2027-03-27T00:00", Length::For("4h")), nights);
+    }
+
+    #[test]
+    fn cls_10_h_a_lease_does_not_reach_into_the_next_one_unless_the_first_does() {
+        let daily = ["03-26 10:00 03-27 10:00", "03-27 10:00 03-28 10:00", "03-28 10:00 03-29 10:00"];
+        assert_eq!(local("1d", 3, "2027-03-26T10:00", Length::For("24h")), daily);
+        let from_the_change = ["03-27 10:00 03-28 10:00", "03-28 10:00 03-29 10:00"];
+        assert_eq!(local("1d", 2, "2027-03-27T10:00", Length::For("PT24H")), from_the_change);
+        let months = ["01-01 00:00 02-01 00:00", "02-01 00:00 03-01 00:00", "03-01 00:00 04-01 00:00"];
+        assert_eq!(local("1mo", 3, "2027-01-01T00:00", Length::For("31d")), months);
+        let overlapping = ["02-01 09:00 02-02 11:00", "02-02 09:00 02-03 11:00"];
+        assert_eq!(local("1d", 2, "2027-02-01T09:00", Length::For("26h")), overlapping);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use leases::ids::SeriesId;
-use service::{IdempotencyKey, Missing, NewLease, NewSeries, properties_of_terms};
+use service::{IdempotencyKey, Missing, NewLease, NewSeries, ServiceError, properties_of_terms};
 
 use super::lease_view::{target, unknown_properties};
 use super::visible::{Find, Visible};
@@ -51,10 +51,21 @@ pub(super) async fn preview(
 
 /// Why none of them is made: which date cannot be had.
 fn not_made(app: &App, session: &Session, new: &NewSeries, missing: Missing) -> ApiError {
-    let Missing { window, error } = missing;
+    let Missing { window, error, overlaps } = missing;
     let asked = || properties_of_terms(&new.lease.terms);
     let unknown = unknown_properties(app, session, &error, asked);
-    ApiError::of_creation(error).adding_hint(unknown).on(&date(window.start()))
+    let lack = matches!(&error, ServiceError::Refused(refusal) if refusal.is_lack());
+    let way_out = match (overlaps, &unknown) {
+        (true, _) => {
+            Some("the leases of the series overlap each other: make them shorter, or repeat them less often")
+        }
+        (false, None) if lack => {
+            Some("skip_unavailable (`--skip-unavailable`) leaves out dates that can't be had")
+        }
+        _ => None,
+    };
+    let error = ApiError::of_creation(error).adding_hint(unknown);
+    error.adding_hint(way_out.map(str::to_owned)).on(&date(window.start()))
 }
 
 /// What was made by an earlier request, as far as it is there.

@@ -133,8 +133,14 @@ async fn cls_10_h_leases_that_recur_are_made_listed_and_deleted_together() {
     let listed = site.get(&format!("/v1/leases?series_id={id}")).await.ok(200);
     assert!(listed["leases"].as_array().expect("leases").iter().all(|lease| lease["series_id"] == id));
     assert_eq!(site.get(&format!("/v1/series/{id}")).await.ok(200)["series"]["id"], id);
-    let (status, refused) = site.post("/v1/leases", &weekly).await.error();
-    assert_eq!((status, refused.as_str()), (400, "2030-01-02T10:00:00.000000: Not enough hosts available"));
+    let answer = site.post("/v1/leases", &weekly).await;
+    let refused = "2030-01-02T10:00:00.000000: Not enough hosts available".to_owned();
+    assert_eq!(answer.error(), (400, refused));
+    assert!(answer.text.contains("--skip-unavailable"), "{}", answer.text);
+    let mut overlapping = hosts_lease(1, 1, "2030-03-01 09:00", "2030-03-02 11:00");
+    overlapping["repeat"] = json!({"every": "1d", "times": 3});
+    let answer = site.post("/v1/leases", &overlapping).await;
+    assert!(answer.text.contains("overlap each other"), "{}", answer.text);
     assert_eq!(site.delete(&format!("/v1/series/{id}")).await.status, 204);
     assert_eq!(site.get(&format!("/v1/series/{id}")).await.status, 404);
     weekly["waitlist"] = json!(true);

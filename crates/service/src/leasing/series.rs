@@ -52,6 +52,14 @@ pub struct Missing {
     pub window: Window,
     /// Why.
     pub error: ServiceError,
+    /// Whether it could be had but for earlier leases of the series.
+    pub overlaps: bool,
+}
+
+impl Missing {
+    fn new(window: Window, error: impl Into<ServiceError>) -> Self {
+        Self { window, error: error.into(), overlaps: false }
+    }
 }
 
 impl Leases<'_> {
@@ -62,7 +70,7 @@ impl Leases<'_> {
         new: &NewSeries,
         key: Option<&IdempotencyKey>,
     ) -> Result<Series, Missing> {
-        let whole = |error: ServiceError| Missing { window: new.lease.terms.window(), error };
+        let whole = |error: ServiceError| Missing::new(new.lease.terms.window(), error);
         let id = SeriesId(self.service.parts.ids.uuid());
         let identities = self.identities(caller, new);
         let now = as_stored(new.lease.asked_at);
@@ -95,7 +103,7 @@ impl Leases<'_> {
                 drop(writer);
                 for (question, lease) in questions.iter().zip(&proposed) {
                     let asked = self.ask(enforcer.as_ref(), caller, question).await;
-                    asked.map_err(|error| Missing { window: lease.window, error })?;
+                    asked.map_err(|error| Missing::new(lease.window, error))?;
                 }
                 approved = Some(proposed);
                 continue;
@@ -122,7 +130,7 @@ impl Leases<'_> {
     /// The leases as they would be made at this moment; none is.
     pub async fn preview_series(self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
         let id = SeriesId(self.service.parts.ids.uuid());
-        let whole = |error: ServiceError| Missing { window: new.lease.terms.window(), error };
+        let whole = |error: ServiceError| Missing::new(new.lease.terms.window(), error);
         self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
         let identities = self.identities(caller, new);
         let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
@@ -161,22 +169,26 @@ impl Leases<'_> {
                     skipped.push((*window, refusal));
                     continue;
                 }
-                Err(refusal) => return Err(Missing { window: *window, error: refusal.into() }),
+                Err(refusal) => {
+                    let alone = || admission.with_calendar(&state.calendar);
+                    let overlaps = refusal.is_lack()
+                        && leases.iter().any(|other: &Arc<LeaseRecord>| other.lease.window.overlaps(window))
+                        && alone().grant_usual(&caller.project, &terms, rules).is_ok();
+                    return Err(Missing { overlaps, ..Missing::new(*window, refusal) });
+                }
             };
             let wording =
                 identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
             let lease = self.service.decider.lease_of(&state, identity, new.lease.end_action, grant);
             let lease = Lease { series: Some(id), ..lease };
             let stacked = self.service.decider.check_stack_among(&state, None, &lease, &leases);
-            stacked.map_err(|refusal| Missing { window: *window, error: refusal.into() })?;
+            stacked.map_err(|refusal| Missing::new(*window, refusal))?;
             // It was found free in this calendar.
             let _ = calendar.put(&lease, now);
             leases.push(Arc::new(LeaseRecord::new(lease, wording, now)));
         }
         match (leases.is_empty(), skipped.first()) {
-            (true, Some((window, refusal))) => {
-                Err(Missing { window: *window, error: refusal.clone().into() })
-            }
+            (true, Some((window, refusal))) => Err(Missing::new(*window, refusal.clone())),
             _ => Ok((leases, skipped, first)),
         }
     }

@@ -47,9 +47,13 @@ async fn cls_10_h_one_date_that_cannot_be_had_has_all_refused_or_is_left_out() {
 async fn cls_10_h_leases_that_recur_do_not_take_hosts_from_each_other() {
     let mut world = world(2).await;
     let made = series(&mut world, &[10, 20], false).await.expect("two hosts");
-    let hosts: Vec<_> = made.leases.iter().map(|record| crate::terms::hosts_of(record)).collect();
-    assert_ne!(hosts[0], hosts[1]);
-    assert!(series(&mut world, &[100, 110, 120], false).await.is_err());
+    let given: Vec<_> = made.leases.iter().map(|record| crate::terms::hosts_of(record)).collect();
+    assert_ne!(given[0], given[1]);
+    let refused = series(&mut world, &[100, 110, 120], false).await.expect_err("three overlap");
+    assert!(refused.overlaps, "nobody else has the hosts");
+    make(&mut world, asking(200, 210, vec![hosts(2)])).await.expect("free");
+    let refused = series(&mut world, &[180, 190], false).await.expect_err("another lease has the hosts");
+    assert!(!refused.overlaps);
 }
 
 #[tokio::test]
