@@ -56,9 +56,10 @@ pub(crate) async fn plan(
 #[utoipa::path(
     get, path = "/v1/energy/report", tag = "energy", operation_id = "show_energy_report",
     params(
-        ("start" = Option<String>, Query, description = "From when: RFC 3339, or `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM` in \
-            UTC; the beginning of this month if it is not said"),
-        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
+        ("start" = Option<String>, Query, description = "First instant, written as for usage; by default the beginning of the \
+            month"),
+        ("end" = Option<String>, Query, description = "End of the period, written as for usage; by default now"),
+        ("time_zone" = Option<String>, Query, description = "Whose days, as for usage"),
     ),
     responses((status = 200, body = EnergyReportBody))
 )]
@@ -68,7 +69,7 @@ pub(crate) async fn report(
     options: Options,
 ) -> Result<Json<EnergyReportBody>, ApiError> {
     session.allow(&app, Rule::EnergyGet)?;
-    let asked = period::asked(&options, app.service().now())?;
+    let (asked, _) = period::asked(&options, app.service().now())?;
     let service = Arc::clone(app.service());
     let report = session.consider(async move { service.power_saving().report(asked).await }).await??;
     let pools = pools(&app);

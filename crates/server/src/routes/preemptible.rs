@@ -19,8 +19,9 @@ use crate::policy::Rule;
 #[utoipa::path(
     get, path = "/v1/preemptible", tag = "preemptible", operation_id = "show_preemptible_usage",
     params(
-        ("start" = Option<String>, Query, description = "From when, as for usage"),
-        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
+        ("start" = Option<String>, Query, description = "First instant, written as for usage"),
+        ("end" = Option<String>, Query, description = "End of the period, written as for usage; by default now"),
+        ("time_zone" = Option<String>, Query, description = "Whose days, as for usage"),
         ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
         ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
     ),
@@ -33,7 +34,7 @@ pub(crate) async fn show(
 ) -> Result<Json<PreemptibleBody>, ApiError> {
     session.allow(&app, Rule::UsageGet)?;
     let project = project_to_list(&app, &session, &options, Rule::UsageGet)?;
-    let period = period::asked(&options, app.service().now())?;
+    let (period, _) = period::asked(&options, app.service().now())?;
     let service = Arc::clone(app.service());
     let usage = async move { service.usage().preemptible(period, project.as_ref()).await };
     let usage = session.consider(usage).await??;

@@ -77,9 +77,12 @@ impl Format {
 #[utoipa::path(
     get, path = "/v1/usage", tag = "usage", operation_id = "show_usage",
     params(
-        ("start" = Option<String>, Query, description = "From when: RFC 3339, or `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM` in \
-            UTC; the beginning of this month if it is not said"),
-        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
+        ("start" = Option<String>, Query, description = "First instant: RFC 3339, `YYYY-MM-DD HH:MM` in UTC, or a day of the \
+            time zone as `YYYY-MM-DD`; by default the beginning of the month"),
+        ("end" = Option<String>, Query, description = "End of the period, written like `start`; a day is included. By \
+            default now"),
+        ("time_zone" = Option<String>, Query, description = "Whose days and months, such as `Europe/Paris`; UTC by \
+            default"),
         ("group_by" = Option<String>, Query, description = "By what, separated by commas: project, user, pool, lease, \
             lease_type, and one of hour, day, month"),
         ("project_id" = Option<String>, Query, description = "That of this project; of others for administrators only"),
@@ -100,9 +103,9 @@ pub(crate) async fn show(
     let format = Format::read(&options)?;
     let Grouping { by, step } =
         options.parsed("group_by", Grouping::read)?.unwrap_or(Grouping { by: By::default(), step: None });
-    let period = asked(&options, app.service().now())?;
+    let (period, zone) = asked(&options, app.service().now())?;
     let query = Query {
-        periods: parts(period, step)?,
+        periods: parts(period, step, &zone)?,
         by,
         user: options.text("user_id").map(|user| UserId(user.to_owned())),
         pool: options.text("pool").map(str::to_owned),
@@ -128,8 +131,10 @@ pub(crate) async fn show(
 #[utoipa::path(
     get, path = "/v1/usage/billing", tag = "usage", operation_id = "show_billing",
     params(
-        ("start" = Option<String>, Query, description = "From when, as for usage"),
-        ("end" = Option<String>, Query, description = "Until when; now if it is not said"),
+        ("start" = Option<String>, Query, description = "First instant, written as for usage"),
+        ("end" = Option<String>, Query, description = "End of the period, written as for usage; by default now"),
+        ("time_zone" = Option<String>, Query, description = "Whose days and months, such as `Europe/Paris`; UTC by \
+            default"),
         ("interval" = Option<String>, Query, description = "Lines for each hour, day or month"),
         ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
         ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
@@ -145,10 +150,10 @@ pub(crate) async fn billing(
 ) -> Result<Response, ApiError> {
     session.allow(&app, Rule::UsageGet)?;
     let format = Format::read(&options)?;
-    let period = asked(&options, app.service().now())?;
+    let (period, zone) = asked(&options, app.service().now())?;
     let by = By { project: true, user: true, lease: true, ..By::default() };
     let step = options.parsed("interval", Step::from_name)?;
-    let query = Query { periods: parts(period, step)?, by, ..of_whom(&app, &session, &options)? };
+    let query = Query { periods: parts(period, step, &zone)?, by, ..of_whom(&app, &session, &options)? };
     let (service, asked) = (Arc::clone(app.service()), query.clone());
     let groups = session.consider(async move { service.usage().sums(&asked).await }).await??;
     let prices = app.service().usage().prices();
@@ -178,7 +183,9 @@ pub(crate) async fn billing(
     get, path = "/v1/usage/events", tag = "usage", operation_id = "list_usage_events",
     params(
         ("start" = Option<String>, Query, description = "Those from then on, as for usage; all if it is not said"),
-        ("end" = Option<String>, Query, description = "Those before then"),
+        ("end" = Option<String>, Query, description = "End of the period, written as for usage"),
+        ("time_zone" = Option<String>, Query, description = "Whose days and months, such as `Europe/Paris`; UTC by \
+            default"),
         ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
         ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
         ("lease_id" = Option<String>, Query, description = "Those of this lease, also if it is gone"),
@@ -195,7 +202,9 @@ pub(crate) async fn events(
 ) -> Result<Json<UsageEventsBody>, ApiError> {
     session.allow(&app, Rule::UsageGet)?;
     let now = app.service().now();
-    let (start, end) = (period::instant(&options, "start", now)?, period::instant(&options, "end", now)?);
+    let zone = period::zone(&options)?;
+    let start = period::start(&options, now, &zone)?;
+    let end = period::end(&options, now, &zone)?;
     let everything = Window::ALWAYS;
     let period = Window::new(start.unwrap_or(everything.start()), end.unwrap_or(everything.end()));
     let filter = UsageFilter {

@@ -2,7 +2,7 @@
 
 use api::v1::{Written, read_written};
 use axum::http::StatusCode;
-use jiff::civil::{DateTime, Time};
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use leases::window::Window;
@@ -13,7 +13,7 @@ use crate::extract::Options;
 /// Most parts that a period is asked in.
 const MOST_PARTS: usize = 1000;
 
-/// Parts that a period is asked in: by the calendar, in UTC.
+/// Parts that a period is asked in: by the calendar of a time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Hours.
@@ -36,23 +36,30 @@ impl Step {
     }
 
     /// When the next one begins.
-    fn next(self, at: Timestamp) -> Option<Timestamp> {
-        let civil = TimeZone::UTC.to_datetime(at);
+    fn next(self, at: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let today = zone.to_datetime(at).date();
         let next = match self {
             Self::Hour => {
-                let begun = at.as_second().rem_euclid(3600);
+                let begun = (at.as_second() + i64::from(zone.to_offset(at).seconds())).rem_euclid(3600);
                 let hour = Timestamp::from_second(at.as_second() - begun).ok()?;
                 return hour.checked_add(SignedDuration::from_hours(1)).ok();
             }
-            Self::Day => civil.date().tomorrow().ok()?,
-            Self::Month => civil.date().first_of_month().checked_add(1.month()).ok()?,
+            Self::Day => today.tomorrow().ok()?,
+            Self::Month => today.first_of_month().checked_add(1.month()).ok()?,
         };
-        utc(next.to_datetime(Time::midnight()))
+        beginning(next, zone)
     }
 }
 
-fn utc(civil: DateTime) -> Option<Timestamp> {
-    TimeZone::UTC.to_timestamp(civil).ok()
+/// The first instant of a day.
+fn beginning(date: Date, zone: &TimeZone) -> Option<Timestamp> {
+    Some(date.to_zoned(zone.clone()).ok()?.timestamp())
+}
+
+/// The time zone whose days and months a report has; UTC by default.
+pub(in crate::routes) fn zone(options: &Options) -> Result<TimeZone, ApiError> {
+    let zone = options.parsed("time_zone", |name| TimeZone::get(name).ok())?;
+    Ok(zone.unwrap_or(TimeZone::UTC))
 }
 
 /// The instant of that name, if there is one.
@@ -75,20 +82,53 @@ pub(in crate::routes) fn backwards() -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, "The end must not be before the start")
 }
 
+/// The first instant of a report: of that day, if it is a date without a time.
+pub(in crate::routes) fn start(
+    options: &Options,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Result<Option<Timestamp>, ApiError> {
+    match day(options, "start") {
+        Some(first) => Ok(beginning(first, zone)),
+        None => instant(options, "start", now),
+    }
+}
+
+/// The end of a report: after that day, if it is a date without a time.
+pub(in crate::routes) fn end(
+    options: &Options,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Result<Option<Timestamp>, ApiError> {
+    match day(options, "end") {
+        Some(last) => Ok(last.tomorrow().ok().and_then(|next| beginning(next, zone))),
+        None => instant(options, "end", now),
+    }
+}
+
+/// A date without a time.
+fn day(options: &Options, name: &str) -> Option<Date> {
+    options.text(name).filter(|text| !text.contains([':', 'T', ' '])).and_then(|text| text.parse().ok())
+}
+
 /// The period that is asked for, as far as it is past.
-pub(in crate::routes) fn asked(options: &Options, now: Timestamp) -> Result<Window, ApiError> {
-    let month = TimeZone::UTC.to_datetime(now).date().first_of_month();
-    let start = match instant(options, "start", now)? {
+pub(in crate::routes) fn asked(options: &Options, now: Timestamp) -> Result<(Window, TimeZone), ApiError> {
+    let zone = zone(options)?;
+    let start = match start(options, now, &zone)? {
         Some(start) => start,
-        None => utc(month.to_datetime(Time::midnight())).unwrap_or(now),
+        None => beginning(zone.to_datetime(now).date().first_of_month(), &zone).unwrap_or(now),
     };
-    let end = instant(options, "end", now)?.unwrap_or(now);
+    let last = day(options, "end");
+    let end = end(options, now, &zone)?.unwrap_or(now);
+    if last.is_some() && end <= start {
+        return Err(backwards());
+    }
     let whole = Window::new(start, end).map_err(|_| backwards())?;
-    Ok(whole.before(now))
+    Ok((whole.before(now), zone))
 }
 
 /// Its parts; none of a period that is empty.
-pub(super) fn parts(period: Window, step: Option<Step>) -> Result<Vec<Window>, ApiError> {
+pub(super) fn parts(period: Window, step: Option<Step>, zone: &TimeZone) -> Result<Vec<Window>, ApiError> {
     let Some(step) = step else { return Ok(if period.is_empty() { Vec::new() } else { vec![period] }) };
     let mut parts = Vec::new();
     let mut rest = period;
@@ -97,7 +137,7 @@ pub(super) fn parts(period: Window, step: Option<Step>) -> Result<Vec<Window>, A
             let message = format!("The period has more than {MOST_PARTS} such parts");
             return Err(ApiError::new(StatusCode::BAD_REQUEST, message));
         }
-        let next = step.next(rest.start()).unwrap_or(rest.end());
+        let next = step.next(rest.start(), zone).unwrap_or(rest.end());
         parts.push(rest.before(next));
         rest = rest.since(next);
     }
@@ -116,7 +156,7 @@ mod tests {
     #[test]
     fn parts_begin_with_the_hours_days_and_months_of_the_calendar() {
         let period = window("2028-01-30T22:30:00Z", "2028-03-01T00:00:00Z");
-        let of = |step| parts(period, Some(step)).expect("few");
+        let of = |step| parts(period, Some(step), &TimeZone::UTC).expect("few");
         let (months, days, hours) = (of(Step::Month), of(Step::Day), of(Step::Hour));
         assert_eq!(
             months,
@@ -132,9 +172,24 @@ mod tests {
             assert_eq!((parts[0].start(), parts[parts.len() - 1].end()), (period.start(), period.end()));
         }
         let years = window("2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z");
-        assert!(parts(years, Some(Step::Day)).is_err());
+        assert!(parts(years, Some(Step::Day), &TimeZone::UTC).is_err());
         let nothing = window("2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z");
-        assert_eq!(parts(nothing, Some(Step::Day)).expect("few"), []);
-        assert_eq!(parts(nothing, None).expect("few"), []);
+        assert_eq!(parts(nothing, Some(Step::Day), &TimeZone::UTC).expect("few"), []);
+        assert_eq!(parts(nothing, None, &TimeZone::UTC).expect("few"), []);
+    }
+    #[test]
+    fn days_and_months_are_those_of_the_zone() {
+        let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
+        let period = window("2026-10-22T22:00:00Z", "2026-10-31T23:00:00Z");
+        let days = parts(period, Some(Step::Day), &berlin).expect("few");
+        let hours: Vec<i64> = days.iter().map(|day| day.length().as_hours()).collect();
+        assert_eq!(hours, [24, 24, 25, 24, 24, 24, 24, 24, 24], "clocks go back on October 25");
+        let months =
+            parts(window("2026-09-30T22:00:00Z", "2026-11-30T23:00:00Z"), Some(Step::Month), &berlin);
+        let starts: Vec<_> = months.expect("few").iter().map(|month| month.start().to_string()).collect();
+        assert_eq!(starts, ["2026-09-30T22:00:00Z", "2026-10-31T23:00:00Z"]);
+        let kolkata = TimeZone::get("Asia/Kolkata").expect("a zone");
+        let hours = parts(window("2026-10-01T00:00:00Z", "2026-10-01T01:00:00Z"), Some(Step::Hour), &kolkata);
+        assert_eq!(hours.expect("few")[1].start().to_string(), "2026-10-01T00:30:00Z");
     }
 }
