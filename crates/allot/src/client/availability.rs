@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// From when; now if it is not said
     #[arg(long, value_name = "WHEN")]
     from: Option<String>,
-    /// Until when; 30 days later if it is not said
+    /// End of the period; a day is included. By default 30 days later
     #[arg(long, value_name = "WHEN")]
     to: Option<String>,
     /// What hosts must be like: 'rack=r1 and vcpus>=16'
@@ -114,10 +114,11 @@ async fn query(
 ) -> Result<Vec<(&'static str, String)>, ClientError> {
     let now = session.now().await;
     let mut query = Vec::new();
-    for (name, text) in [("start", &arguments.from), ("end", &arguments.to)] {
-        if let Some(text) = text {
-            query.push((name, When::parse(text, now, &session.zone)?.instant(now).to_string()));
-        }
+    if let Some(from) = &arguments.from {
+        query.push(("start", When::parse(from, now, &session.zone)?.instant(now).to_string()));
+    }
+    if let Some(to) = &arguments.to {
+        query.push(("end", When::parse_last(to, now, &session.zone)?.instant(now).to_string()));
     }
     if let Some(text) = &arguments.requirement {
         query.push(("resource_properties", requirement::parse(text)?));

@@ -35,9 +35,61 @@ impl When {
         Self::read(text, now, Near::From(after), zone)
     }
 
+    /// The same for a new start; a time of day is one of the day of the present start.
+    pub(crate) fn parse_on_day_of(
+        present: Timestamp,
+        text: &str,
+        now: Timestamp,
+        zone: &TimeZone,
+    ) -> Result<Self, ClientError> {
+        match time_of_day(text.trim()) {
+            Some(time) => {
+                at_time(present.to_zoned(zone.clone()).date(), time, zone).ok_or_else(|| wrong(text))
+            }
+            None => Self::parse(text, now, zone),
+        }
+    }
+
+    /// The same for a new end; a time of day is the one after `start` that is nearest to the present end.
+    pub(crate) fn parse_near(
+        present: Timestamp,
+        start: Timestamp,
+        text: &str,
+        now: Timestamp,
+        zone: &TimeZone,
+    ) -> Result<Self, ClientError> {
+        let Some(time) = time_of_day(text.trim()) else { return Self::parse_end(text, now, start, zone) };
+        let today = present.to_zoned(zone.clone()).date();
+        let days = [today.yesterday().ok(), Some(today), today.tomorrow().ok()];
+        let times = days.into_iter().flatten().filter_map(|day| at_time(day, time, zone));
+        let later = times.filter(|when| when.instant(now) > start);
+        let nearest = later.min_by_key(|when| when.instant(now).duration_since(present).abs());
+        nearest.map_or_else(|| Self::parse_end(text, now, start, zone), Ok)
+    }
+
     /// The same in a report of the past: `13:00` and `monday` are the last ones.
     pub(crate) fn parse_past(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
         Self::read(text, now, Near::Until(now), zone)
+    }
+
+    /// The end of a period in the past; a day is included.
+    pub(crate) fn parse_past_end(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
+        Ok(Self::parse_past(text, now, zone)?.after_day(text, zone))
+    }
+
+    /// The end of a period ahead; a day is included.
+    pub(crate) fn parse_last(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
+        Ok(Self::parse(text, now, zone)?.after_day(text, zone))
+    }
+
+    /// The beginning of the next day, if the text is a day without a time.
+    fn after_day(self, text: &str, zone: &TimeZone) -> Self {
+        let Self::At(instant) = self else { return self };
+        if !is_day(text) {
+            return self;
+        }
+        let next = instant.to_zoned(zone.clone()).date().tomorrow().ok();
+        next.and_then(|next| next.to_zoned(zone.clone()).ok()).map_or(self, |next| Self::At(next.timestamp()))
     }
 
     fn read(text: &str, now: Timestamp, near: Near, zone: &TimeZone) -> Result<Self, ClientError> {
@@ -139,6 +191,20 @@ fn time_of_day(text: &str) -> Option<Time> {
     (digits(hour) && rest.split(':').all(digits)).then(|| format!("{hour:0>2}:{rest}").parse().ok())?
 }
 
+fn at_time(day: Date, time: Time, zone: &TimeZone) -> Option<When> {
+    let zoned = DateTime::from_parts(day, time).to_zoned(zone.clone()).ok()?;
+    Some(When::At(zoned.timestamp()))
+}
+
+/// Whether it is a day without a time.
+fn is_day(text: &str) -> bool {
+    let text = text.trim().to_lowercase();
+    let dated = text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains([':', ' ', 't']);
+    matches!(text.as_str(), "today" | "tomorrow" | "yesterday")
+        || weekday(&text).is_some()
+        || (dated && text.parse::<Date>().is_ok())
+}
+
 fn weekday(text: &str) -> Option<Weekday> {
     const NAMES: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
     let place = NAMES.iter().position(|name| *name == text || name[..3] == *text)?;
@@ -212,6 +278,11 @@ pub(crate) fn shown(text: &str, zone: &TimeZone) -> String {
     of_answer(text).map_or_else(|| text.to_owned(), |instant| show(instant, zone))
 }
 
+/// The same to the second.
+pub(crate) fn shown_seconds(text: &str, zone: &TimeZone) -> String {
+    of_answer(text).map_or_else(|| text.to_owned(), |instant| show_seconds(instant, zone))
+}
+
 /// An instant as it is shown, to the minute; with its offset where clocks show that time twice.
 pub(crate) fn show(instant: Timestamp, zone: &TimeZone) -> String {
     shown_as(instant, zone, "%Y-%m-%d %H:%M")
@@ -227,6 +298,31 @@ fn shown_as(instant: Timestamp, zone: &TimeZone, format: &str) -> String {
 /// An instant as it is shown, to the second.
 pub(crate) fn show_seconds(instant: Timestamp, zone: &TimeZone) -> String {
     shown_as(instant, zone, "%Y-%m-%d %H:%M:%S")
+}
+
+/// A text of the service with its dates in the zone: `2030-01-02T10:00:00.000000` and `2030-01-02 10:00 UTC`.
+pub(crate) fn with_local_dates(text: &str, zone: &TimeZone) -> String {
+    const OF_ANSWER: usize = "2030-01-02T10:00:00.000000".len();
+    const OF_MESSAGE: usize = "2030-01-02 10:00 UTC".len();
+    let mut local = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        let begins = next.is_ascii_digit() && !local.ends_with(|c: char| c.is_ascii_alphanumeric());
+        let dated = |length: usize, suffix: &str| {
+            let date = rest.get(..length).filter(|_| begins)?.strip_suffix(suffix)?;
+            (date.as_bytes()[4] == b'-').then(|| of_answer(date)).flatten().map(|instant| (instant, length))
+        };
+        let found = dated(OF_ANSWER, "").or_else(|| dated(OF_MESSAGE, " UTC"));
+        let step = found.map_or(next.len_utf8(), |(_, length)| length);
+        match found {
+            Some((instant, _)) => {
+                local.push_str(&instant.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M %Z").to_string());
+            }
+            None => local.push(next),
+        }
+        rest = &rest[step..];
+    }
+    local
 }
 
 /// What times are shown in: `UTC`, `local time (Europe/Rome)`.
@@ -332,6 +428,26 @@ mod tests {
     }
 
     #[test]
+    fn a_day_as_an_end_is_included() {
+        let now = at("2030-01-02T10:20:30Z");
+        let last = |text| When::parse_last(text, now, &zone()).map(When::wire).ok();
+        for (text, end) in [
+            ("2030-02-05", "2030-02-05 22:00"),
+            ("today", "2030-01-02 22:00"),
+            ("friday", "2030-01-04 22:00"),
+            ("2030-02-05 00:00", "2030-02-04 22:00"),
+            ("2030-02-05T00:00Z", "2030-02-05 00:00"),
+            ("13:00", "2030-01-02 11:00"),
+            ("+2d", "2030-01-04 10:20"),
+            ("now", "now"),
+        ] {
+            assert_eq!(last(text).as_deref(), Some(end), "{text}");
+        }
+        let past = When::parse_past_end("2029-12-31", now, &zone()).map(When::wire);
+        assert_eq!(past.ok().as_deref(), Some("2029-12-31 22:00"));
+    }
+
+    #[test]
     fn times_that_clocks_leave_out_or_show_twice_are_told_apart() {
         let new_york = TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("a zone");
         let now = at("2027-01-01T00:00:00Z");
@@ -388,6 +504,20 @@ mod tests {
         assert_eq!(shown("2030-01-02T10:00:00.000000", &TimeZone::UTC), "2030-01-02 10:00");
         assert_eq!(shown("whenever", &zone()), "whenever");
         assert_eq!(zone_name(&TimeZone::UTC), "UTC");
+    }
+
+    #[test]
+    fn dates_in_texts_of_the_service_are_shown_in_the_zone() {
+        let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
+        let local = |text| with_local_dates(text, &berlin);
+        assert_eq!(local("2027-02-01T08:00:00.000000: Not enough"), "2027-02-01 09:00 CET: Not enough");
+        assert_eq!(local("from 2026-07-01 12:05 UTC on, é"), "from 2026-07-01 14:05 CEST on, é");
+        for same in
+            ["2026-07-01 12:05", "x2026-07-01 12:05 UTC", "12026-07-01 12:05 UTC", "2026-13-01 12:05 UTC", ""]
+        {
+            assert_eq!(local(same), same);
+        }
+        assert_eq!(with_local_dates("2026-07-01 12:05 UTC", &TimeZone::UTC), "2026-07-01 12:05 UTC");
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::io;
 
+use jiff::tz::TimeZone;
 use leases::text::escaped;
 use reqwest::StatusCode;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::dates::with_local_dates;
 use crate::shown;
 
 /// Exit status: the service says no.
@@ -52,6 +54,24 @@ pub(crate) enum ClientError {
 }
 
 impl ClientError {
+    /// The same with dates of the service in that zone.
+    pub(super) fn in_zone(self, zone: &TimeZone) -> Self {
+        let local = |text: String| with_local_dates(&text, zone);
+        match self {
+            Self::Refused { status, message, hint } => {
+                Self::Refused { status, message: local(message), hint: hint.map(local) }
+            }
+            Self::Offered { message, hint, offers } => {
+                Self::Offered { message: local(message), hint: hint.map(local), offers }
+            }
+            Self::Several { of, failed } => {
+                let failed = failed.into_iter().map(|(name, error)| (name, error.in_zone(zone)));
+                Self::Several { of, failed: failed.collect() }
+            }
+            other => other,
+        }
+    }
+
     /// The exit status that says it.
     pub(super) fn status(&self) -> u8 {
         match self {

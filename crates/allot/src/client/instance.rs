@@ -7,7 +7,7 @@ use api::v1::body::{HostsQuestion, InstanceCreate, LeaseHints};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::dates::shown;
+use super::dates::{shown, shown_seconds};
 use super::lease::{identify as identify_lease, is_uuid};
 use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
@@ -291,7 +291,7 @@ fn print_hosts(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientEr
 /// Until when it may stay, if that is known.
 fn safe_until(instance: &Value, session: &Session<'_>) -> String {
     let until = instance["safe_until"].as_str();
-    until.map_or_else(String::new, |until| shown(until, &session.zone))
+    until.map_or_else(String::new, |until| shown_seconds(until, &session.zone))
 }
 
 fn print(answer: &Value, found: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {

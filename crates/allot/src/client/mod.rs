@@ -302,7 +302,8 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
     let zone = zone(utc, io.err);
     let style = Style::of_output(format == Format::Wide, columns);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let local = zone.clone();
+    let outcome = runtime.block_on(async {
         let connection = Connection::open(target, Login::new(login)?, json).await?;
         let mut session = Session { connection, json, zone, style, out: io.out, err: io.err };
         match line.command {
@@ -324,5 +325,6 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
             Command::Energy(command) => energy::run(command, &mut session).await,
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }
-    })
+    });
+    outcome.map_err(|error| error.in_zone(&local))
 }

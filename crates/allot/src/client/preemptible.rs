@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::dates::{shown, zone_name};
+use super::dates::{shown, shown_seconds, zone_name};
 use super::period::Past;
 use super::table::text;
 use super::wire::{plain, read};
@@ -112,7 +112,9 @@ async fn list(whose: Whose, session: &mut Session<'_>) -> Result<(), ClientError
     let (asked, gone) = (format!("ASKED TO LEAVE ({zone})"), format!("GONE BY ({zone})"));
     let mut table = session.style.table(&["ID", "NAME", "PROJECT", "STATUS", "RUNS SINCE", &asked, &gone]);
     for instance in &found {
-        let time = |value: &Value| value.as_str().map_or_else(String::new, |time| shown(time, &session.zone));
+        let time = |value: &Value| {
+            value.as_str().map_or_else(String::new, |time| shown_seconds(time, &session.zone))
+        };
         table.add_row([
             plain(&instance["id"]),
             plain(&instance["name"]),

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// From when: now, -1d, today, 2030-01-02, "2030-01-02 10:00"
     #[arg(long, value_name = "WHEN", default_value = "now", allow_hyphen_values = true)]
     from: String,
-    /// Until when, written like --from; without it, a week later
+    /// End of the period, written like --from; a day is included. By default a week later
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     to: Option<String>,
     /// Put hosts with the same value of this property together
@@ -46,7 +46,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let now = session.now().await;
     let from = When::parse(&arguments.from, now, &session.zone)?.instant(now);
     let to = match &arguments.to {
-        Some(to) => When::parse(to, now, &session.zone)?.instant(now),
+        Some(to) => When::parse_last(to, now, &session.zone)?.instant(now),
         None => from.checked_add(SignedDuration::from_hours(7 * 24)).unwrap_or(Timestamp::MAX),
     };
     if to <= from {

@@ -2,15 +2,16 @@
 
 use api::v1::body::{LeaseCreate, RepeatCreate, ReservationCreate};
 use clap::{Args, ValueEnum};
+use jiff::{SignedDuration, Span};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::amount::Amount;
 use super::end_action::EndAction;
 use super::hints;
 use super::offers;
 use super::suiting::Suiting;
-use crate::client::dates::{When, duration};
+use crate::client::dates::{When, duration, of_answer};
 use crate::client::name_value::name_value;
 use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::{ClientError, Session, requirement};
@@ -20,6 +21,9 @@ use crate::client::{ClientError, Session, requirement};
 pub(crate) struct Arguments {
     /// Name of the lease
     name: String,
+    /// Ask for the same as this lease, by its name or identifier, with its length unless --end or --for is given
+    #[arg(long, value_name = "LEASE", conflicts_with_all = ["hosts", "instances", "floating_ips", "reservation"])]
+    like: Option<String>,
     /// When it is to start
     #[arg(long = "type", value_enum, value_name = "TYPE", default_value = "schedule")]
     lease_type: LeaseType,
@@ -123,7 +127,7 @@ struct Recurring {
     /// So many times in all
     #[arg(long, value_name = "N", requires = "every", conflicts_with = "until")]
     times: Option<u32>,
-    /// As long as it starts before then, written like --start
+    /// Last day on which it starts, or the time before which it does, written like --start
     #[arg(long, value_name = "WHEN", requires = "every")]
     until: Option<String>,
     /// Leave out dates that cannot be had, instead of refusing all
@@ -139,7 +143,7 @@ impl Recurring {
         zone: &jiff::tz::TimeZone,
     ) -> Result<Option<RepeatCreate>, ClientError> {
         let Some(every) = &self.every else { return Ok(None) };
-        let until = self.until.as_ref().map(|until| When::parse(until, now, zone)).transpose()?;
+        let until = self.until.as_ref().map(|until| When::parse_last(until, now, zone)).transpose()?;
         Ok(Some(RepeatCreate {
             every: every.clone(),
             times: self.times,
@@ -186,7 +190,14 @@ fn document(text: &str) -> Result<Value, String> {
 
 pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let now = session.now().await;
-    let body = body(arguments, now, &session.zone)?;
+    let model = match &arguments.like {
+        Some(like) => {
+            Some(super::get(&super::identify(like, session).await?, session).await?["lease"].take())
+        }
+        None => None,
+    };
+    let body = body(arguments, model.as_ref(), now, &session.zone)?;
+    let body = model.map_or_else(|| json!(body), |model| copied(model, &body));
     let times = [Some(&arguments.start), arguments.end.as_ref(), arguments.recurring.until.as_ref()];
     super::note_oddities(times, now, session);
     if arguments.dry_run {
@@ -236,7 +247,30 @@ enum Reserved {
     Given(Value),
 }
 
-fn body(arguments: &Arguments, now: jiff::Timestamp, zone: &jiff::tz::TimeZone) -> Result<Body, ClientError> {
+/// The lease that another one is like, with what the command line says of it. The service ignores read-only fields.
+fn copied(mut model: Value, body: &Body) -> Value {
+    if let (Some(fields), Value::Object(own)) = (model.as_object_mut(), json!(body.lease)) {
+        // These belong to its type, and the dates of its events to it.
+        for name in ["timeout_date", "lease_type", "events", "end_date"] {
+            fields.remove(name);
+        }
+        fields.extend(own);
+    }
+    model
+}
+
+/// The length of a lease of an answer.
+fn length_of(lease: &Value) -> Option<SignedDuration> {
+    let date = |name: &str| of_answer(lease[name].as_str()?);
+    Some(date("end_date")?.duration_since(date("start_date")?))
+}
+
+fn body(
+    arguments: &Arguments,
+    model: Option<&Value>,
+    now: jiff::Timestamp,
+    zone: &jiff::tz::TimeZone,
+) -> Result<Body, ClientError> {
     let start = When::parse(&arguments.start, now, zone)?;
     let end = match (&arguments.end, &arguments.length) {
         (Some(end), _) => When::parse_end(end, now, start.instant(now), zone)?,
@@ -244,15 +278,22 @@ fn body(arguments: &Arguments, now: jiff::Timestamp, zone: &jiff::tz::TimeZone) 
             let end = start.instant(now).checked_add(duration(length)?);
             When::At(end.map_err(|_| ClientError::Usage(format!("--for {length}: that is too long")))?)
         }
-        (None, None) => return Err(ClientError::Usage("say how long: --for 2h, or --end".to_owned())),
+        (None, None) => {
+            let end =
+                model.and_then(length_of).and_then(|length| start.instant(now).checked_add(length).ok());
+            When::At(end.ok_or_else(|| ClientError::Usage("say how long: --for 2h, or --end".to_owned()))?)
+        }
     };
     let reservations = reservations(&arguments.reservations, &arguments.suiting)?;
-    if reservations.is_empty() {
+    if reservations.is_empty() && model.is_none() {
         return Err(ClientError::Usage(
             "nothing is asked for: say --hosts, --instances, --floating-ips or --reservation".to_owned(),
         ));
     }
-    let length = arguments.length.as_ref().filter(|_| arguments.end.is_some());
+    // The service adds days of a series by the calendar, so it has to know the length.
+    let recurs = arguments.recurring.every.is_some();
+    let length = arguments.length.as_ref().filter(|_| recurs || arguments.end.is_some());
+    let end = (length.is_none() || arguments.end.is_some()).then(|| end.wire());
     let before_end = arguments.before_end_at.as_ref().map(|before| When::parse(before, now, zone));
     let (timeout, timeout_date) = timeout(arguments, now, zone)?;
     let hints = &arguments.hint;
@@ -260,8 +301,8 @@ fn body(arguments: &Arguments, now: jiff::Timestamp, zone: &jiff::tz::TimeZone) 
         name: arguments.name.clone(),
         lease_type: arguments.lease_type.wire().map(str::to_owned),
         start_date: Some(start.wire()),
-        end_date: Some(end.wire()),
-        duration: length.map(|length| duration(length)).transpose()?.map(|length| length.to_string()),
+        end_date: end,
+        duration: length.map(|length| wire_duration(length)).transpose()?,
         timeout,
         timeout_date,
         before_end_date: before_end.transpose()?.map(When::wire),
@@ -274,6 +315,12 @@ fn body(arguments: &Arguments, now: jiff::Timestamp, zone: &jiff::tz::TimeZone) 
         events: Vec::new(),
     };
     Ok(Body { lease, reservations })
+}
+
+/// The duration as the service reads it, with days as days.
+fn wire_duration(text: &str) -> Result<String, ClientError> {
+    let length = duration(text)?;
+    Ok(text.parse::<Span>().map_or_else(|_| length.to_string(), |span| span.to_string()))
 }
 
 impl LeaseType {
@@ -379,7 +426,6 @@ fn instances(
 mod tests {
     use clap::Parser;
     use jiff::tz::TimeZone;
-    use serde_json::json;
 
     use super::*;
 
@@ -393,8 +439,33 @@ mod tests {
         let words = std::iter::once("create").chain(words.split_whitespace());
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
         let now = "2030-01-02T10:20:30Z".parse().expect("a timestamp");
-        let body = body(&line.arguments, now, &TimeZone::UTC);
+        let body = body(&line.arguments, None, now, &TimeZone::UTC);
         body.map(|body| json!(body)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_lease_is_copied_with_its_length_and_other_dates() {
+        let words = ["create", "again", "--like", "web", "--start", "2030-01-09T10:00Z"];
+        let line = Line::try_parse_from(words).expect("arguments");
+        let model = json!({"id": "l", "name": "web", "lease_type": "IMMEDIATE", "timeout_date": "2030-01-02T10:02:00",
+            "start_date": "2030-01-02T10:00:00.000000", "end_date": "2030-01-02T14:00:00.000000", "end_action": "keep",
+            "reservations": [{"resource_type": "physical:host", "min": 1, "max": 1}]});
+        let now = "2030-01-02T10:20:30Z".parse().expect("a timestamp");
+        let body = body(&line.arguments, Some(&model), now, &TimeZone::UTC).expect("a lease");
+        let wanted = json!({"id": "l", "name": "again", "start_date": "2030-01-09 10:00",
+            "end_date": "2030-01-09 14:00", "end_action": "keep", "reservations": model["reservations"]});
+        assert_eq!(copied(model.clone(), &body), wanted);
+    }
+
+    #[test]
+    fn days_of_a_lease_that_recurs_are_sent_as_days() {
+        let weekly =
+            body_of("web --hosts 1 --start 2030-01-02T10:00Z --for 7d --every 1w --until 2030-02-05");
+        let weekly = weekly.expect("a lease");
+        assert_eq!((&weekly["duration"], &weekly["end_date"]), (&json!("P7D"), &Value::Null));
+        assert_eq!(weekly["repeat"]["until"], "2030-02-06 00:00", "that day is included");
+        let monthly = body_of("web --hosts 1 --start 2030-02-01 --end 2030-03-01 --every 1mo --times 2");
+        assert_eq!(monthly.expect("a lease")["end_date"], "2030-03-01 00:00");
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use api::v1::body::{LeaseChange, ReservationChange};
 use clap::{ArgGroup, Args};
-use jiff::SignedDuration;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::amount::Amount;
 use super::end_action::EndAction;
 use super::offers;
 use super::suiting::Suiting;
-use crate::client::dates::{When, duration, of_answer};
+use crate::client::dates::{When, duration, length, of_answer};
 use crate::client::wire::{Lease, Reservation, read};
 use crate::client::{ClientError, Session, requirement};
 
@@ -21,10 +22,14 @@ pub(crate) struct Arguments {
     /// New name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// New start, as now, +2h, 13:00, monday, "2030-01-02 10:00"
+    /// Move the lease that much later, or earlier as -1h: 90m, 2h, 3d
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, conflicts_with_all = ["start", "new-end"])]
+    move_by: Option<String>,
+    /// New start: now, +2h (from now), monday, "2030-01-02 10:00", or 13:00 on the day of the present start. Without a
+    /// new end, the lease keeps its length
     #[arg(long, value_name = "WHEN")]
     start: Option<String>,
-    /// New end, written like --start; `now` ends the lease
+    /// New end, written like --start: 13:00 is the time nearest to the present end. `now` ends the lease
     #[arg(long, value_name = "WHEN")]
     end: Option<String>,
     /// Move the end that much later: 90m, 2h, 3d
@@ -67,6 +72,9 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let now = session.now().await;
     let body = body(arguments, &present, now, &session.zone)?;
     super::note_oddities([arguments.start.as_ref(), arguments.end.as_ref()], now, session);
+    if let Some(note) = much_longer(&body, &present, now) {
+        session.note(&format!("Note: {note}"));
+    }
     if arguments.dry_run {
         let path = format!("/v1/leases/{id}?dry_run=true");
         let answer = session.connection.put(&path, &body).await;
@@ -81,26 +89,17 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
 fn body(
     arguments: &Arguments,
     present: &Lease,
-    now: jiff::Timestamp,
-    zone: &jiff::tz::TimeZone,
+    now: Timestamp,
+    zone: &TimeZone,
 ) -> Result<LeaseChange, ClientError> {
     let date = |when: &Option<String>| {
         when.as_ref().map(|when| When::parse(when, now, zone).map(When::wire)).transpose()
     };
-    let by = match (&arguments.extend_by, &arguments.shorten_by) {
-        (Some(later), _) => Some(duration(later)?),
-        (None, Some(earlier)) => Some(-duration(earlier)?),
-        (None, None) => None,
-    };
-    let end = match (&arguments.end, by, of_answer(&present.start_date)) {
-        (_, Some(by), _) => Some(moved(&present.end_date, by)?.wire()),
-        (Some(end), None, Some(start)) => Some(When::parse_end(end, now, start.max(now), zone)?.wire()),
-        (end, None, _) => date(end)?,
-    };
+    let (start, end) = dates(arguments, present, now, zone)?;
     let change = LeaseChange {
         name: arguments.name.clone(),
-        start_date: date(&arguments.start)?,
-        end_date: end,
+        start_date: start.map(When::wire),
+        end_date: end.map(When::wire),
         before_end_date: date(&arguments.before_end_at)?,
         backfill: arguments.backfill,
         end_action: arguments.end_action.map(|action| action.name().to_owned()),
@@ -112,9 +111,57 @@ fn body(
     Ok(change)
 }
 
-fn moved(date: &str, by: SignedDuration) -> Result<When, ClientError> {
-    let end = of_answer(date).and_then(|end| end.checked_add(by).ok());
-    end.map(When::At).ok_or_else(|| ClientError::Usage("the end cannot be moved that far".to_owned()))
+/// The new start and the new end.
+fn dates(
+    arguments: &Arguments,
+    present: &Lease,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Result<(Option<When>, Option<When>), ClientError> {
+    let unknown = || ClientError::Usage("the lease has no dates that can be moved".to_owned());
+    let old_start = || of_answer(&present.start_date).ok_or_else(unknown);
+    let old_end = || of_answer(&present.end_date).ok_or_else(unknown);
+    if let Some(by) = &arguments.move_by {
+        let by = match by.strip_prefix('-') {
+            Some(earlier) => -duration(earlier)?,
+            None => duration(by.strip_prefix('+').unwrap_or(by))?,
+        };
+        return Ok((Some(moved(old_start()?, by)?), Some(moved(old_end()?, by)?)));
+    }
+    let start = arguments.start.as_ref();
+    let start = start.map(|text| When::parse_on_day_of(old_start()?, text, now, zone)).transpose()?;
+    let end = if let Some(later) = &arguments.extend_by {
+        Some(moved(old_end()?, duration(later)?)?)
+    } else if let Some(earlier) = &arguments.shorten_by {
+        Some(moved(old_end()?, -duration(earlier)?)?)
+    } else {
+        let begins = start.map_or_else(old_start, |start| Ok(start.instant(now)))?;
+        let as_long = moved(begins, old_end()?.duration_since(old_start()?))?;
+        match &arguments.end {
+            Some(end) => Some(When::parse_near(as_long.instant(now), begins.max(now), end, now, zone)?),
+            None => start.map(|_| as_long),
+        }
+    };
+    Ok((start, end))
+}
+
+fn moved(date: Timestamp, by: SignedDuration) -> Result<When, ClientError> {
+    let date = date.checked_add(by).map(When::At);
+    date.map_err(|_| ClientError::Usage("the lease cannot be moved that far".to_owned()))
+}
+
+/// Says that a lease becomes many times as long, which is often a mistake.
+fn much_longer(change: &LeaseChange, present: &Lease, now: Timestamp) -> Option<String> {
+    let date = |new: &Option<String>, old: &str| match new.as_deref() {
+        Some("now") => Some(now),
+        Some(new) => of_answer(new),
+        None => of_answer(old),
+    };
+    let old = of_answer(&present.end_date)?.duration_since(of_answer(&present.start_date)?);
+    let new = date(&change.end_date, &present.end_date)?;
+    let new = new.duration_since(date(&change.start_date, &present.start_date)?);
+    let much = new >= old.saturating_mul(4) && new > SignedDuration::from_hours(24);
+    much.then(|| format!("the lease lasts {}, up from {}", length(new), length(old)))
 }
 
 fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<ReservationChange>, ClientError> {
@@ -153,7 +200,6 @@ fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Reservat
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use jiff::tz::TimeZone;
     use serde_json::{Value, json};
 
     use super::*;
@@ -185,6 +231,43 @@ mod tests {
         assert_eq!(change("--shorten-by 1d", &none), Ok(json!({"end_date": "2030-01-02 10:00"})));
         assert_eq!(change("--end now --name x", &none), Ok(json!({"name": "x", "end_date": "now"})));
         assert!(change("--extend-by 2h --end now", &none).is_err());
+    }
+
+    #[test]
+    fn a_lease_that_is_moved_keeps_its_length() {
+        let none = json!([]);
+        let dates = |start: &str, end: &str| Ok(json!({"start_date": start, "end_date": end}));
+        assert_eq!(change("--move-by 1h", &none), dates("2030-01-02 11:00", "2030-01-03 11:00"));
+        assert_eq!(change("--move-by -1d", &none), dates("2030-01-01 10:00", "2030-01-02 10:00"));
+        assert_eq!(change("--start 2030-01-05T12:00Z", &none), dates("2030-01-05 12:00", "2030-01-06 12:00"));
+        assert_eq!(change("--start +1h", &none), dates("2030-01-02 11:20", "2030-01-03 11:20"));
+        assert!(change("--move-by 1h --end now", &none).is_err() && change("--move-by soon", &none).is_err());
+    }
+
+    #[test]
+    fn a_time_of_day_is_near_the_present_dates() {
+        let change = |words: &str, start: &str, end: &str| {
+            let words = ["update", "web"].into_iter().chain(words.split_whitespace());
+            let line = Line::try_parse_from(words).expect("arguments");
+            let lease =
+                json!({"id": "l", "name": "web", "start_date": start, "end_date": end, "reservations": []});
+            let now = "2029-11-29T10:20:30Z".parse().expect("a timestamp");
+            let lease = serde_json::from_value(lease).expect("a lease");
+            let change = body(&line.arguments, &lease, now, &TimeZone::UTC).expect("a change");
+            let note = much_longer(&change, &lease, now).is_some();
+            (change.start_date.unwrap_or_default(), change.end_date.unwrap_or_default(), note)
+        };
+        let day = |words: &str| change(words, "2030-01-12T09:00:00.000000", "2030-01-12T12:00:00.000000");
+        let dates = |start: &str, end: &str| (start.to_owned(), end.to_owned(), false);
+        assert_eq!(day("--start 10:00 --end 13:00"), dates("2030-01-12 10:00", "2030-01-12 13:00"));
+        assert_eq!(day("--start 10:00"), dates("2030-01-12 10:00", "2030-01-12 13:00"));
+        assert_eq!(day("--end 08:00"), dates("", "2030-01-13 08:00"));
+        assert_eq!(day("--end 2030-01-14").2, true, "it is much longer");
+        let night = |words: &str| change(words, "2030-01-12T22:00:00.000000", "2030-01-13T02:00:00.000000");
+        assert_eq!(night("--end 23:30"), dates("", "2030-01-12 23:30"));
+        assert_eq!(night("--end 03:00"), dates("", "2030-01-13 03:00"));
+        let week = |words: &str| change(words, "2030-01-12T09:00:00.000000", "2030-01-19T12:00:00.000000");
+        assert_eq!(week("--end 13:00"), dates("", "2030-01-19 13:00"));
     }
 
     #[test]
