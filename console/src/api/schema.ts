@@ -293,7 +293,7 @@ export interface components {
         Departure: {
             /** @description When it is asked to shut down: UTC to the second. */
             asked_at: string;
-            /** @description When the lease starts, by which it is gone. */
+            /** @description When it is deleted if it is still there. */
             gone_by: string;
             /** @description Whether it is to be moved to another host before that, so that it need not leave. */
             moves: boolean;

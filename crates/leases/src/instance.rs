@@ -84,11 +84,18 @@ impl Departure {
         Self { asked_at: now, gone_by: later(now, notice), cause, moves_to: None }
     }
 
-    /// The same for whoever has so long to shut down: until then it may stay, also after the start where nobody is asked
-    /// before.
+    /// The same as its owner is told, who has that long to shut down: an instance that is still there then is deleted.
     #[must_use]
-    pub fn with_notice(self, notice: SignedDuration) -> Self {
-        Self { gone_by: later(self.asked_at, notice).max(self.gone_by), ..self }
+    pub fn for_owner(self, notice: SignedDuration) -> Self {
+        Self { gone_by: later(self.asked_at, notice), ..self }
+    }
+
+    /// The departure to note at that time. Nobody is asked in the past, and one that is due already stays as it was noted.
+    #[must_use]
+    pub fn noted(self, known: Option<&Self>, now: Timestamp) -> Self {
+        let same_lease = |known: &&Self| (known.gone_by, known.cause) == (self.gone_by, self.cause);
+        let stays = |known: &&Self| known.is_at(&self) || (self.asked_at <= now && same_lease(known));
+        known.filter(stays).copied().unwrap_or(Self { asked_at: self.asked_at.max(now), ..self })
     }
 
     /// Whether it is for a lease that is to start: if that is deleted, or put off, it is withdrawn. Others never are.

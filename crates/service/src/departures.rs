@@ -19,6 +19,7 @@ use crate::execution::memos::{Announced, StartedElsewhere};
 use crate::instances::change;
 use crate::notices;
 use crate::state::State;
+use crate::writing::as_stored;
 
 impl Decider {
     /// When an instance of that class is preempted for a lease of its host that starts then.
@@ -45,7 +46,8 @@ impl Decider {
         let others = seen.and_then(|seen| self.started_elsewhere(state, (host.id, seen), now));
         let elsewhere = self.elsewhere(others.as_ref(), now);
         let leaving = admission.preempted_for_leases(host, there, elsewhere, needs_in(state, host.id, seen));
-        leaving.get(&new.id).map(|start| self.departure_for(new.class.as_ref(), *start))
+        let departure = leaving.get(&new.id).map(|start| self.departure_for(new.class.as_ref(), *start));
+        departure.map(|departure| departure.noted(None, as_stored(now)))
     }
 
     /// When that guest, which others have started, is preempted, if a lease is known that needs its place.
@@ -102,7 +104,9 @@ impl Decider {
             changes
         };
         let entry = |(before, write): Changed| {
-            let notifications = notices::of_instance(&before, &write, None, now).into_iter().collect();
+            let notice = self.settings.plan_rules.notice(before.instance.class.as_ref());
+            let notifications =
+                notices::of_instance(&before, &write, notice, None, now).into_iter().collect();
             let commit = Commit { writes: vec![write], notifications, ..Commit::new(now) };
             Entry::new(commit, Effect::PreemptionTime(before.instance.id))
         };
@@ -174,7 +178,7 @@ impl Decider {
                 let known = record.instance.departure;
                 let start = leaving.get(&record.instance.id);
                 let departure = start.map(|start| self.departure_for(record.instance.class.as_ref(), *start));
-                let departure = departure.map(|new| known.filter(|known| known.is_at(&new)).unwrap_or(new));
+                let departure = departure.map(|new| new.noted(known.as_ref(), as_stored(now)));
                 let after = Instance { departure, ..record.instance.clone() };
                 if after != record.instance {
                     changes.push((Arc::clone(record), change(record, after, now)));

@@ -43,8 +43,8 @@ impl Instances<'_> {
                 InstanceKind::Regular | InstanceKind::Preemptible => (None, None),
             };
             let preemptible = instance.kind == InstanceKind::Preemptible;
-            let notice = self.service.decider.settings.plan_rules.notice(instance.class.as_ref());
-            let departure = instance.departure.map(|departure| departure.with_notice(notice));
+            let notice = self.notice(instance);
+            let departure = instance.departure.map(|departure| departure.for_owner(notice));
             return Ok(Some(GuestFacts { lease, reservation, preemptible, departure }));
         }
         let known = self.facts_among(&self.service.observed(), id);
@@ -83,7 +83,7 @@ impl Instances<'_> {
                     )
                 });
                 let notice = self.service.decider.settings.plan_rules.notice(None);
-                let departure = departure.map(|departure| departure.with_notice(notice));
+                let departure = departure.map(|departure| departure.for_owner(notice));
                 GuestFacts { preemptible: true, departure, ..GuestFacts::default() }
             }
             GuestOwner::Other => GuestFacts::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::admission::NoHost;
 use leases::hints::InstanceHints;
 use leases::ids::{GuestId, LeaseId};
@@ -91,7 +91,8 @@ impl<'a> Instances<'a> {
             commit.writes.push(Write::Instance { record: Box::new(record.clone()), expected: None });
             commit.writes.push(seize(&host));
             for (before, write) in &displaced {
-                commit.notifications.extend(notices::of_instance(before, write, None, now));
+                let notice = self.notice(&before.instance);
+                commit.notifications.extend(notices::of_instance(before, write, notice, None, now));
             }
             commit.writes.extend(displaced.into_iter().map(|(_, write)| write));
             Ok(Transaction::of(commit, Arc::new(record)).wakes())
@@ -163,6 +164,11 @@ impl<'a> Instances<'a> {
         let now = self.service.now();
         let asked_at = instance.departure.map(|departure| departure.asked_at.max(now));
         if instance.backfills.is_some() { Some(now) } else { asked_at }
+    }
+
+    /// How long the instance has to shut down.
+    pub fn notice(self, instance: &Instance) -> SignedDuration {
+        self.service.decider.settings.plan_rules.notice(instance.class.as_ref())
     }
 
     /// Has an instance destroyed. It is DELETING when this returns, and goes by itself; one that waits is gone.
@@ -266,12 +272,13 @@ impl Decider {
     pub(crate) fn enter_instances(&self, draft: &mut Draft, changes: Vec<Change>) {
         let now = draft.now;
         let entry = |change: Change| {
+            let notice = self.settings.plan_rules.notice(change.before.instance.class.as_ref());
             let successor = change.successor.clone();
             let successor =
                 successor.map(|record| Write::Instance { record: Box::new(record), expected: None });
             let commit = Commit {
                 writes: [change.write.clone()].into_iter().chain(successor).collect(),
-                notifications: change.notice(now).into_iter().collect(),
+                notifications: change.notification(notice, now).into_iter().collect(),
                 ..Commit::new(now)
             };
             let preempted = notices::preempted(&change.before, &change.write, now);
@@ -298,9 +305,9 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    fn notice(&self, now: Timestamp) -> Option<NewNotification> {
+    fn notification(&self, notice: SignedDuration, now: Timestamp) -> Option<NewNotification> {
         let successor = self.successor.as_ref().map(|record| record.instance.id);
-        notices::of_instance(&self.before, &self.write, successor, now)
+        notices::of_instance(&self.before, &self.write, notice, successor, now)
     }
 }
 

@@ -23,7 +23,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::v1::Names;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::host::Host;
 use leases::housekeeping::Marks;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
@@ -92,10 +92,11 @@ fn of_host<const N: usize>(event_type: &str, host: &Host, more: [(&str, Value); 
 
 /// What the owner of a preemptible instance is told of a change that is written.
 ///
-/// `successor` is started in its place.
+/// `notice` is how long it has to shut down. `successor` is started in its place.
 pub(crate) fn of_instance(
     before: &InstanceRecord,
     write: &Write,
+    notice: SignedDuration,
     successor: Option<GuestId>,
     now: Timestamp,
 ) -> Option<NewNotification> {
@@ -111,7 +112,8 @@ pub(crate) fn of_instance(
         Write::ForgetInstance { .. } if preempted(before, write, now) => (PREEMPTED, before),
         _ => return None,
     };
-    let mut value = serde_json::to_value(api::v1::Instance::of(record, None, None)).unwrap_or_default();
+    let mut value =
+        serde_json::to_value(api::v1::Instance::of(record, notice, None, None)).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         // Where it is is the operator's business.
         fields.remove("host");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::ids::GuestId;
 use leases::instance::{InstanceKind, LeaseHint};
 use leases::plan::GuestSize;
@@ -81,7 +81,7 @@ pub struct Instance {
 pub struct Departure {
     /// When it is asked to shut down: UTC to the second.
     pub asked_at: String,
-    /// When the lease starts, by which it is gone.
+    /// When it is deleted if it is still there.
     pub gone_by: String,
     /// Whether it is to be moved to another host before that, so that it need not leave.
     pub moves: bool,
@@ -96,8 +96,13 @@ impl Instance {
         self
     }
 
-    /// The instance on a host of that name, with when it has to leave it.
-    pub fn of(record: &InstanceRecord, host: Option<String>, safe_until: Option<Timestamp>) -> Self {
+    /// The instance on a host of that name, with when it has to leave it. `notice` is how long it has to shut down.
+    pub fn of(
+        record: &InstanceRecord,
+        notice: SignedDuration,
+        host: Option<String>,
+        safe_until: Option<Timestamp>,
+    ) -> Self {
         let instance = &record.instance;
         let (lease_id, reservation_id) = match instance.kind {
             InstanceKind::Reserved { lease, reservation } => {
@@ -115,10 +120,12 @@ impl Instance {
             kind: instance.kind.name().to_owned(),
             safe_until: safe_until.map(created_at),
             backfills: instance.backfills.is_some(),
-            departure: instance.departure.map(|departure| Departure {
-                asked_at: created_at(departure.asked_at),
-                gone_by: created_at(departure.gone_by),
-                moves: instance.moves_to().is_some(),
+            departure: instance.departure.map(|departure| departure.for_owner(notice)).map(|departure| {
+                Departure {
+                    asked_at: created_at(departure.asked_at),
+                    gone_by: created_at(departure.gone_by),
+                    moves: instance.moves_to().is_some(),
+                }
             }),
             preemptible_class: instance.class.as_ref().map(|class| class.name().to_owned()),
             notice_seconds: instance.class.as_ref().map(|class| class.notice().as_secs()),

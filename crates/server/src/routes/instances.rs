@@ -199,7 +199,9 @@ fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     // One that waits is nowhere, nor is one that is kept.
     let placed = !matches!(record.instance.status, InstanceStatus::Queued | InstanceStatus::Shelved);
     let host = host.filter(|_| placed && (leased || session.may(Rule::HostsGet)));
-    let instance = Instance::of(record, host, app.service().instances().safe_until(&record.instance));
+    let instances = app.service().instances();
+    let (notice, safe_until) = (instances.notice(&record.instance), instances.safe_until(&record.instance));
+    let instance = Instance::of(record, notice, host, safe_until);
     let mut instance = if session.may(Rule::HostsGet) { instance.for_operator(record) } else { instance };
     let failed = placed && found.is_some_and(|host| host.host.health == Health::Failed);
     if failed && instance.status_reason.is_none() {

@@ -58,7 +58,7 @@ async fn a_preemptible_server_sees_when_it_is_preempted_as_soon_as_that_is_known
     assert_eq!(said(&site, guest).await, json!({"preemptible": true}));
     site.lease(&hosts_lease(1, 1, "2030-01-01 12:00", "2030-01-01 13:00")).await;
     let expected = json!({
-        "preemptible": true, "shutdown_date": "2030-01-01T11:58:00.000000", "gone_date": "2030-01-01T12:00:00.000000",
+        "preemptible": true, "shutdown_date": "2030-01-01T11:58:00.000000", "gone_date": "2030-01-01T11:59:00.000000",
     });
     assert_eq!(said(&site, guest).await, expected);
     // One that was started afterwards, too.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fleet::simulated::{Between, Timing};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use leases::admission::NoHost;
 use leases::ids::GuestId;
 use leases::instance::{Cause, Departure, InstanceKind};
@@ -228,14 +228,43 @@ async fn pre_06_07_08_they_leave_with_notice_and_the_lease_starts_on_time() {
     assert_eq!(world.fleet.violations(), []);
 }
 
+/// When the owner of an instance is told that it is deleted.
+fn gone_by(world: &World, id: GuestId) -> Option<Timestamp> {
+    let instance = world.service.instances().get(id)?.instance.clone();
+    Some(instance.departure?.for_owner(world.service.instances().notice(&instance)).gone_by)
+}
+
+#[tokio::test]
+async fn pre_07_nobody_is_told_of_a_time_in_the_past() {
+    let stubborn = Timing { shut_down: Between::secs(3600, 3600), ..Timing::IMMEDIATE };
+    let mut world = world_with(1, allowing(), None, |fleet| fleet.with_timing(stubborn)).await;
+    let (instance, host) = {
+        let started = start(&mut world).await.expect("room");
+        (started.instance.id, started.instance.host)
+    };
+    world.run_until(at(10)).await;
+    make(&mut world, asking(11, 60, vec![hosts(1)])).await.expect("it is preempted");
+    world.run_until(at(10) + SignedDuration::from_secs(1)).await;
+    let told = gone_by(&world, instance).expect("it leaves");
+    assert!(told >= at(11), "it has a minute from {} on: {told}", at(10));
+    world.run_until(told - SignedDuration::from_secs(1)).await;
+    assert_eq!((state(&world, instance), gone_by(&world, instance)), ("ACTIVE", Some(told)));
+    world.run_until(told + SignedDuration::from_secs(5)).await;
+    assert_eq!(world.fleet.look(host).expect("taken on").guests, []);
+    assert_eq!(world.fleet.violations(), []);
+}
+
 #[tokio::test]
 async fn pre_07_who_does_not_leave_is_deleted_when_its_grace_is_over_and_not_before() {
     let stubborn = Timing { shut_down: Between::secs(3600, 3600), ..Timing::IMMEDIATE };
     let mut world = world_with(1, allowing(), None, |fleet| fleet.with_timing(stubborn)).await;
     let lease = make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("free");
     let instance = start(&mut world).await.expect("room");
+    assert_eq!(gone_by(&world, instance.instance.id), Some(at(29)), "its owner is told when it is deleted");
     world.run_until(at(29) - SignedDuration::from_secs(1)).await;
     assert_eq!(state(&world, instance.instance.id), "ACTIVE");
+    world.run_until(at(29) + SignedDuration::from_secs(5)).await;
+    assert_eq!(world.fleet.look(instance.instance.host).expect("taken on").guests, []);
     world.run_until(at(30) + SignedDuration::from_secs(1)).await;
     assert_eq!((state(&world, instance.instance.id), status(&world, lease.lease.id)), ("gone", "ACTIVE"));
     assert_eq!(world.fleet.violations(), [], "none is deleted before its grace is over");
