@@ -54,6 +54,7 @@ impl Decider {
         now: Timestamp,
     ) -> Admission<'a> {
         Admission::new(&state.calendar, &state.inventory, &self.settings.rules, facts, now)
+            .with_healing(self.settings.healing_interval)
     }
 
     /// What was observed, with guests that are about to be there.

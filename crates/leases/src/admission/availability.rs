@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Admission, Refusal};
 use crate::filters::{FilterReport, HostFilter, screen};
-use crate::host::Host;
+use crate::host::{Health, Host};
 use crate::ids::HostId;
 use crate::project::ProjectId;
 use crate::resources::Resources;
@@ -109,7 +109,7 @@ impl Admission<'_> {
             ReservationTerms::Hosts(asked) if self.is_by_calendar_alone(asked) => {
                 self.rules.check_hosts(asked)?;
                 let admission = self.asked_by(project);
-                let (hosts, _) = admission.suitable(asked);
+                let (hosts, _) = admission.suitable(asked, within.end());
                 let hosts: Vec<HostId> = hosts.iter().map(|host| host.id).collect();
                 let count = asked.min() as usize;
                 let most = (most, self.budget);
@@ -124,7 +124,8 @@ impl Admission<'_> {
     /// Whether it depends on nothing but the calendar when enough of the hosts that suit can be had together.
     fn is_by_calendar_alone(&self, asked: &HostsTerms) -> bool {
         let alike = asked.properties.homogeneous || asked.properties.survives.is_some();
-        !alike && self.facts.waking.as_ref().is_none_or(BTreeMap::is_empty)
+        let working = || self.inventory.hosts().all(|host| host.health == Health::Up);
+        !alike && working() && self.facts.waking.as_ref().is_none_or(BTreeMap::is_empty)
     }
 
     /// The same, each found as a lease is given its hosts.
@@ -151,16 +152,17 @@ impl Admission<'_> {
         Ok(found)
     }
 
-    /// The hosts that suit, whoever has them when.
-    fn suitable(&self, asked: &HostsTerms) -> (Vec<&Host>, FilterReport) {
+    /// The hosts that suit by `end`, whoever has them when.
+    fn suitable(&self, asked: &HostsTerms, end: Timestamp) -> (Vec<&Host>, FilterReport) {
         let screening = self.screening(asked.properties.extra_specs.iter().count());
         let unsuited = self.unsuited(asked);
-        let objection = |host: &Host| self.barred(host).or_else(|| unsuited(host));
+        let objection = |host: &Host| self.barred(host, end).or_else(|| unsuited(host));
         screen(self.inventory.hosts(), screening, &objection, &[])
     }
 
     /// How much of what is asked for is free at each instant of the window, for a project. How many it asks for does not
-    /// matter. Hosts that have failed or are closed now count as never free; offers that are reserved count as free, since
+    /// matter. Hosts that are closed now count as never free, and so do those that don't work until they would no longer
+    /// be replaced; offers that are reserved count as free, since
     /// whatever is asked for comes before them.
     ///
     /// # Errors
@@ -186,7 +188,7 @@ impl Admission<'_> {
     }
 
     fn free_hosts(&self, asked: &HostsTerms, within: Window) -> Availability {
-        let (hosts, _) = self.suitable(asked);
+        let (hosts, _) = self.suitable(asked, within.end());
         let mut changes = Changes::default();
         let cleaning = self.calendar.cleaning_time();
         for host in &hosts {
@@ -196,6 +198,7 @@ impl Admission<'_> {
             // A gap that ends at a booking ends earlier by the cleaning time; at the end of the window it does not.
             for gap in self.calendar.free_gaps(host.id, &within.widened(cleaning), None) {
                 let start = gap.start().checked_add(cleaning).unwrap_or(Timestamp::MAX);
+                let start = start.max(self.usable_from(host));
                 let end = gap.end().checked_sub(cleaning).unwrap_or(Timestamp::MIN);
                 if let Ok(free) = Window::new(start, end) {
                     changes.add(&free, 1);
@@ -210,7 +213,7 @@ impl Admission<'_> {
             let meets = asked.requirement.is_none_or(|requirement| self.meets(requirement, host));
             meets && asked.traits.is_none_or(|traits| traits.admit(host))
         };
-        let objection = |host: &Host| self.barred(host);
+        let objection = |host: &Host| self.barred(host, within.end());
         let (hosts, _) = screen(
             self.inventory.hosts(),
             self.screening(0),
@@ -224,11 +227,22 @@ impl Admission<'_> {
             }
             let capacity = host.capacity();
             total += u64::from(capacity.slots(&Resources::default(), &asked.size));
-            self.room(host.id, within, |part, used| {
+            let Ok(usable) = Window::new(within.start().max(self.usable_from(host)), within.end()) else {
+                continue;
+            };
+            self.room(host.id, usable, |part, used| {
                 changes.add(&part, capacity.slots(used, &asked.size).into());
             });
         }
         Availability { total, steps: changes.steps(within) }
+    }
+
+    /// The first instant at which the host can be given, as far as it works.
+    fn usable_from(&self, host: &Host) -> Timestamp {
+        match self.out_of_use(host, self.now) {
+            Some(_) => self.recovery().unwrap_or(Timestamp::MAX),
+            None => Timestamp::MIN,
+        }
     }
 
     /// Tells of each part of the window in which nobody has the whole host, or it is cleaned for or after such a lease, and

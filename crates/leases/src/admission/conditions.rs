@@ -1,11 +1,14 @@
 //! Which hosts suit a reservation, filter by filter (CLS-05, CLS-07).
 
+use jiff::Timestamp;
+
 use super::memory::Memory;
-use super::{Admission, Refusal, Rules};
+use super::{Admission, Refusal, Rules, Search};
 use crate::extra_specs::Judge;
 use crate::filters::{Filter, Filters, HostFilter};
 use crate::hints::{Hint, HintError, Hints};
 use crate::host::{Health, Host};
+use crate::ids::HostId;
 use crate::lease::Lease;
 use crate::lease_pool::overcommitted;
 use crate::project::ProjectId;
@@ -14,6 +17,7 @@ use crate::requirement::Requirement;
 use crate::resources::Resources;
 use crate::terms::{HostsTerms, ReservationTerms, Terms};
 use crate::text::as_written;
+use crate::window::later;
 use crate::work::Budget;
 
 /// The capability that keeps a host for some projects: their identifiers, separated by commas.
@@ -163,18 +167,35 @@ impl<'a> Admission<'a> {
         Some(HostFilter::Hint(against))
     }
 
-    /// What keeps the project from having any of the host, whatever it asks for.
-    pub(super) fn barred(&self, host: &Host) -> Option<HostFilter> {
-        let filters = &self.rules.filters;
-        let bars = |filter, barred: bool| (barred && filters.applies(filter)).then_some(filter.into());
+    /// What keeps the project from having any of the host from `start` on, whatever it asks for.
+    pub(super) fn barred(&self, host: &Host, start: Timestamp) -> Option<HostFilter> {
+        self.out_of_use(host, start).or_else(|| self.kept_from(host))
+    }
+
+    /// Whether the host is closed, or doesn't work and isn't expected to by `start`.
+    pub(super) fn out_of_use(&self, host: &Host, start: Timestamp) -> Option<HostFilter> {
         if !host.reservable {
             return Some(HostFilter::Reservable);
         }
-        if host.health == Health::Failed {
-            return Some(Filter::Compute.into());
-        }
-        bars(Filter::Compute, host.health != Health::Up)
-            .or_else(|| bars(Filter::IsolatedHosts, filters.isolated_hosts.contains(&host.name)))
+        let down = host.health != Health::Up && self.recovery().is_none_or(|recovery| start < recovery);
+        let counts = host.health == Health::Failed || self.rules.filters.applies(Filter::Compute);
+        (down && counts).then(|| Filter::Compute.into())
+    }
+
+    /// Whether the host is given last, since it is closed or doesn't work now.
+    pub(super) fn is_doubtful(&self, host: &Host) -> bool {
+        self.out_of_use(host, self.now).is_some()
+    }
+
+    /// The first instant for which hosts that don't work now can be given: until then they would be replaced.
+    pub(super) fn recovery(&self) -> Option<Timestamp> {
+        self.healing.0.filter(|_| !self.heeds.working).map(|interval| later(self.now, interval))
+    }
+
+    fn kept_from(&self, host: &Host) -> Option<HostFilter> {
+        let filters = &self.rules.filters;
+        let bars = |filter, barred: bool| (barred && filters.applies(filter)).then_some(filter.into());
+        bars(Filter::IsolatedHosts, filters.isolated_hosts.contains(&host.name))
             .or_else(|| bars(Filter::MultiTenancy, !self.welcome_on(host)))
             .or_else(|| {
                 let against = filters.custom.iter().find(|filter| !self.meets(&filter.requirement, host))?;
@@ -252,6 +273,20 @@ impl<'a> Admission<'a> {
             | Filter::Json
             | Filter::Homogeneous => true,
         }
+    }
+}
+
+impl Search<'_> {
+    /// What keeps the lease from having any of the host from `start` on, whatever it asks for.
+    pub(super) fn objection(&self, host: &Host, start: Timestamp) -> Option<HostFilter> {
+        let admission = &self.admission;
+        let unused = admission.out_of_use(host, start).filter(|_| !(self.keeps_own && self.has(host.id)));
+        unused.or_else(|| admission.kept_from(host)).or_else(|| admission.against_hints(host))
+    }
+
+    fn has(&self, host: HostId) -> bool {
+        let mut bookings = self.admission.calendar.bookings(host);
+        bookings.any(|(_, booking)| Some(booking.lease) == self.own)
     }
 }
 

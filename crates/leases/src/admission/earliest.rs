@@ -7,7 +7,7 @@ use std::ops::Bound;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Admission, Refusal, Search};
-use crate::host::Host;
+use crate::host::{Health, Host};
 use crate::hunt::Hunt;
 use crate::ids::{HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
@@ -183,13 +183,13 @@ impl Admission<'_> {
             _ => None,
         });
         let pool = |asked: &HostsTerms| {
-            let (matching, _) = search.matching(self.inventory.hosts(), asked);
+            let (matching, _) = search.matching(self.inventory.hosts(), asked, wish.before);
             Pool { hosts: matching.into_iter().map(|host| host.id).collect(), wanted: asked.least_in_all() }
         };
         of_hosts.map(pool).collect()
     }
 
-    /// The instants before the deadline at which something is given back, or has been woken.
+    /// The instants before the deadline at which something is given back, has been woken, or may work again.
     fn given_back(&self, wish: &Wish<'_>) -> BTreeSet<Timestamp> {
         let near = |host: &Host| 1 + self.calendar.near(host.id, &Window::ALWAYS) as u64;
         self.budget.charge(self.inventory.hosts().map(near).sum::<u64>() * BOOKING);
@@ -199,6 +199,8 @@ impl Admission<'_> {
         let cleaned = hosts.map(|(window, _)| later(window.end(), self.calendar.cleaning_time()));
         let ends = cleaned.chain(addresses.map(|(window, _)| window.end()));
         let ends = ends.chain(self.facts.waking.iter().flatten().map(|(_, ready)| *ready));
+        let down = self.inventory.hosts().any(|host| host.health != Health::Up);
+        let ends = ends.chain(self.recovery().filter(|_| down));
         ends.filter(|end| wish.from < *end && *end < wish.before).collect()
     }
 }

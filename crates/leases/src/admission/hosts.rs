@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
+
 use super::waking::Thrift;
 use super::{Refusal, Resource, Search};
 use crate::calendar::Fit;
@@ -25,7 +27,8 @@ impl Search<'_> {
         let most = asked.max() as usize;
         // Usually a lease that is changed can keep what it has.
         let of_held = held.iter().filter_map(|id| self.admission.inventory.host(*id));
-        let (kept, _) = self.free_among(of_held, asked);
+        let (mut kept, _) = self.free_among(of_held, asked);
+        kept.retain(|fit| !self.is_doubtful(fit.host));
         let kept = self.alike(kept, asked, held);
         let none = BTreeSet::new();
         if self.could_count(&kept, asked) >= most {
@@ -57,21 +60,19 @@ impl Search<'_> {
         self.free_among(self.admission.inventory.hosts(), asked)
     }
 
-    /// Hosts that match, whether they can be had or not.
+    /// Hosts that match at `start`, whether they can be had or not.
     pub(super) fn matching<'a>(
         &self,
         hosts: impl IntoIterator<Item = &'a Host>,
         asked: &HostsTerms,
+        start: Timestamp,
     ) -> (Vec<&'a Host>, FilterReport) {
         let admission = &self.admission;
         let unsuited = admission.unsuited(asked);
         screen(
             hosts,
             admission.screening(asked.properties.extra_specs.iter().count()),
-            &|host| {
-                let barred = admission.barred(host).or_else(|| admission.against_hints(host));
-                barred.or_else(|| unsuited(host))
-            },
+            &|host| self.objection(host, start).or_else(|| unsuited(host)),
             &[(HostFilter::Guests, &|host| !admission.occupied(host.id))],
         )
     }
@@ -81,7 +82,7 @@ impl Search<'_> {
         hosts: impl IntoIterator<Item = &'a Host>,
         asked: &HostsTerms,
     ) -> (Vec<Fit>, FilterReport) {
-        let (matching, mut report) = self.matching(hosts, asked);
+        let (matching, mut report) = self.matching(hosts, asked, self.window.start());
         let future = self.future();
         let fit = |host: &Host| {
             let calendar = self.admission.calendar;
@@ -100,7 +101,11 @@ impl Search<'_> {
     }
 
     fn avoids(&self, host: HostId) -> bool {
-        self.admission.avoided.contains(&host)
+        self.admission.avoided.contains(&host) || self.is_doubtful(host)
+    }
+
+    fn is_doubtful(&self, host: HostId) -> bool {
+        self.admission.inventory.host(host).is_some_and(|host| self.admission.is_doubtful(host))
     }
 
     fn offered(&self, host: HostId) -> bool {
@@ -125,8 +130,9 @@ impl Search<'_> {
 
     fn candidates(&self, free: &[Fit], held: &BTreeSet<HostId>) -> Vec<Candidate> {
         let candidate = |fit: &Fit| Candidate {
+            doubtful: self.is_doubtful(fit.host),
             new: !held.contains(&fit.host),
-            avoided: self.avoids(fit.host),
+            avoided: self.admission.avoided.contains(&fit.host),
             late: self.late(fit.host),
             loss: self.admission.facts.losses.of_lease(fit.host, self.window.start()),
             offered: self.offered(fit.host),
@@ -140,6 +146,8 @@ impl Search<'_> {
 /// A host that could be taken; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
+    /// It is closed, or may not work by then.
+    doubtful: bool,
     /// Hosts that the reservation has already are kept.
     new: bool,
     /// Somebody may be there forever.

@@ -299,7 +299,7 @@ impl Admission<'_> {
             Err(Unfit::Off)
         } else if seen.place != place {
             Err(Unfit::NotFree)
-        } else if self.asked_by(project).barred(host).is_some() {
+        } else if self.asked_by(project).barred(host, self.now).is_some() {
             Err(Unfit::Barred)
         } else {
             Ok(())

@@ -115,6 +115,8 @@ pub struct Admission<'a> {
     hints: Option<&'a Hints>,
     /// Hosts of leases that preemptible instances may be started on; none if they are started on no such host.
     backfill: Option<&'a Backfill>,
+    /// How far ahead hosts that don't work are replaced, and so can't be given.
+    healing: HealingInterval,
     /// How much work the decision may cost. All that one client asks for at once shares one budget.
     budget: &'a Budget,
     /// The present.
@@ -130,6 +132,8 @@ struct Heeds {
     occupied: bool,
     /// What is asked for has to be free beside what guests use.
     used: bool,
+    /// Hosts have to work now: the lease starts as soon as it can.
+    working: bool,
     /// Guests that others have are not moved away, however much sooner there were hosts.
     no_hunts: bool,
 }
@@ -153,6 +157,7 @@ impl<'a> Admission<'a> {
             project: None,
             hints: None,
             backfill: None,
+            healing: HealingInterval::default(),
             budget: &UNLIMITED,
             now,
             memory: None,
@@ -177,6 +182,12 @@ impl<'a> Admission<'a> {
         Self { backfill, ..self }
     }
 
+    /// The same, where hosts that don't work can be given to leases that start after this interval.
+    #[must_use]
+    pub fn with_healing(self, healing: HealingInterval) -> Self {
+        Self { healing, ..self }
+    }
+
     /// The same, where nobody is moved away for a lease.
     #[must_use]
     pub fn without_hunts(self) -> Self {
@@ -186,7 +197,7 @@ impl<'a> Admission<'a> {
     /// The decision on a lease of that type: until a date that it has, guests may be gone.
     fn suited_to(self, lease_type: LeaseType) -> Self {
         let at_once = lease_type != LeaseType::Schedule;
-        Self { heeds: Heeds { occupied: at_once, used: at_once, ..self.heeds }, ..self }
+        Self { heeds: Heeds { occupied: at_once, used: at_once, working: at_once, ..self.heeds }, ..self }
     }
 
     /// The decision on what a lease is to have at once: without hosts with guests that nobody may remove.
@@ -269,6 +280,8 @@ struct Search<'a> {
     patient: bool,
     /// A host that the lease has and is to have others for.
     leaving: Option<HostId>,
+    /// The lease can keep hosts of its own that are closed or don't work.
+    keeps_own: bool,
     taken: Taken,
 }
 
@@ -282,7 +295,8 @@ struct Taken {
 impl<'a> Search<'a> {
     fn new(admission: Admission<'a>, window: Window, own: Option<LeaseId>) -> Self {
         let window = window.since(admission.now);
-        Self { admission, window, own, patient: false, leaving: None, taken: Taken::default() }
+        let (patient, leaving, keeps_own) = (false, None, false);
+        Self { admission, window, own, patient, leaving, keeps_own, taken: Taken::default() }
     }
 
     /// Gives new reservations what they ask for, in their order.

@@ -247,6 +247,8 @@ impl Admission<'_> {
         let lasting = |minutes: i64| until(end.checked_add(SignedDuration::from_mins(minutes)).ok()?);
         let latest = greatest(0, minutes, lasting).map(|(_, found)| found).or_else(|| until(end));
         match self.settled_or_none(latest) {
+            // Nobody else has its hosts: it lacks others.
+            Some(latest) if latest == end && !self.is_taken(lease, asked) => refusal,
             Some(latest) => {
                 let taken_from = match refusal {
                     Refusal::FloatingIps { .. } => latest,
@@ -256,6 +258,29 @@ impl Admission<'_> {
             }
             None => refusal,
         }
+    }
+
+    /// Whether others have anything of what the lease has, from its end until then.
+    fn is_taken(&self, lease: &Lease, until: Timestamp) -> bool {
+        let Ok(window) = Window::new(lease.window.start().max(self.now), until) else { return false };
+        let cleaned = window.widened(self.calendar.cleaning_time());
+        let own = Some(lease.id);
+        lease.reservations.iter().any(|reservation| match &reservation.allocation {
+            Allocation::Hosts(hosts) => {
+                hosts.iter().any(|host| !self.calendar.host_free(*host, &cleaned, own))
+            }
+            Allocation::FloatingIps(ips) => {
+                ips.iter().any(|ip| !self.calendar.floating_ip_free(*ip, &window, own))
+            }
+            Allocation::Slots(slots) => slots.iter().any(|(host, count)| {
+                let fits = || {
+                    let terms = reservation.terms.slots()?;
+                    let used = self.calendar.peak_use(*host, &window, own);
+                    Some(self.inventory.host(*host)?.capacity().slots(&used, &terms.size) >= *count)
+                };
+                !self.calendar.host_open_to_slots(*host, &cleaned, own) || fits() == Some(false)
+            }),
+        })
     }
 
     fn growing_less(&self, lease: &Lease, changes: &Changes) -> Option<Lease> {

@@ -24,9 +24,11 @@ impl Admission<'_> {
         let attempt = Attempt { admission, before, updated };
         let given = match attempt.keeping_apart() {
             // As if the lease were new: its reservations may take over hosts from each other.
-            Err(Refusal::NotEnough { .. }) if !attempt.started() => match attempt.starting_over() {
+            Err(Refusal::NotEnough { .. }) if !attempt.started() => match attempt.starting_over(false) {
                 // Less is asked for than was granted. If a host has failed since, healing sees to it.
                 Err(Refusal::NotEnough { .. }) if !attempt.asks_more() => Ok(updated.reservations.clone()),
+                // Nobody is worse off for asking: it keeps its hosts that are closed or don't work, as without a change.
+                Err(refusal @ Refusal::NotEnough { .. }) => attempt.starting_over(true).map_err(|_| refusal),
                 given => given,
             },
             given => given,
@@ -43,7 +45,7 @@ impl Admission<'_> {
             return Ok(firm);
         }
         let admission = self.on_behalf_of(offered);
-        let given = Attempt { admission, before: offered, updated: offered }.starting_over();
+        let given = Attempt { admission, before: offered, updated: offered }.starting_over(false);
         let reservations = self.settled_of(offered, given)?;
         Ok(Lease { reservations, ..firm })
     }
@@ -107,10 +109,10 @@ impl<'a> Attempt<'a> {
         Ok(reservations)
     }
 
-    /// The hardest to serve first, whatever each has; what it has is preferred.
-    fn starting_over(&self) -> Result<Vec<Reservation>, Refusal> {
+    /// The hardest to serve first, whatever each has; what it has is preferred, and kept in any state if it `keeps_own`.
+    fn starting_over(&self, keeps_own: bool) -> Result<Vec<Reservation>, Refusal> {
         let mut reservations = self.updated.reservations.clone();
-        let mut search = self.search();
+        let mut search = Search { keeps_own, ..self.search() };
         let asked: Vec<&ReservationTerms> = self.updated.reservations.iter().map(|r| &r.terms).collect();
         for position in order::hardest_first(&search, &asked) {
             let case = Case { position, started: false, changed: self.changed(position) };
@@ -153,7 +155,7 @@ impl Search<'_> {
             // An allocation is of its terms' type: nothing makes another.
             (_, kept) => kept.clone(),
         };
-        if !case.started {
+        if !case.started && !self.keeps_own {
             // It has been given all it asked for, on hosts that work.
             reservation.missing_resources = false;
         }

@@ -43,6 +43,8 @@ pub(super) struct Room<'a> {
     slots: u32,
     /// How many fit beside preemptible guests, so that none of them has to leave.
     beside_guests: u32,
+    /// It is closed, or may not work by then.
+    doubtful: bool,
     /// How soon it is had where power is saved.
     thrift: Thrift,
 }
@@ -151,7 +153,7 @@ impl Search<'_> {
         let (open, mut report) = screen(
             self.admission.inventory.hosts(),
             self.admission.screening(0),
-            &|host| self.admission.barred(host).or_else(|| self.admission.against_hints(host)),
+            &|host| self.objection(host, self.window.start()),
             &[
                 (HostFilter::ResourceProperties, &|host| {
                     asked.requirement.is_none_or(|requirement| self.admission.meets(requirement, host))
@@ -184,7 +186,8 @@ impl Search<'_> {
             guests.add(1, &used);
             host.capacity().slots(&guests, &asked.size)
         });
-        (slots > 0).then_some(Room { host, used, slots, beside_guests, thrift: self.thrift(host.id) })
+        let (doubtful, thrift) = (self.admission.is_doubtful(host), self.thrift(host.id));
+        (slots > 0).then_some(Room { host, used, slots, beside_guests, doubtful, thrift })
     }
 }
 
@@ -206,7 +209,7 @@ struct Filling<'a> {
 }
 
 /// How soon a host is used; less is sooner.
-type Turn = (Tier, Thrift);
+type Turn = (bool, Tier, Thrift);
 
 impl<'a> Filling<'a> {
     fn new(
@@ -227,7 +230,8 @@ impl<'a> Filling<'a> {
             };
             let mut left = room.host.capacity();
             left.subtract(1, &room.used);
-            let (turn, slots) = ((tier, room.thrift), room.at_most(asked));
+            let doubtful = room.doubtful && tier != Tier::Held;
+            let (turn, slots) = ((doubtful, tier, room.thrift), room.at_most(asked));
             (room.host.id, Spare { turn, slots, beside_guests: room.beside_guests.min(slots), left })
         });
         Some(Self {

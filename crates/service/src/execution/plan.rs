@@ -84,7 +84,8 @@ impl Decider {
         let changes = RefCell::new(Vec::new());
         let heal = |record: &Arc<LeaseRecord>| {
             let mut calendar = calendar.borrow_mut();
-            let admission = Admission::new(&calendar, inventory, rules, &facts, now).with_budget(&budget);
+            let admission = Admission::new(&calendar, inventory, rules, &facts, now);
+            let admission = admission.with_healing(interval).with_budget(&budget);
             let lease = admission.heal(&record.lease, interval)?;
             let entered = calendar.put(&lease, now);
             debug_assert_eq!(entered, Ok(()), "healing takes what is free");

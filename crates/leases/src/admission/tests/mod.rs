@@ -20,6 +20,7 @@ use crate::terms::{
 use crate::testing::{at, inventory, minutes, new_lease, owner, window};
 
 mod costs;
+mod down;
 mod earliest;
 mod extending;
 mod hinting;
