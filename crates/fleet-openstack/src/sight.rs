@@ -181,6 +181,7 @@ impl Sight {
                 place,
                 health: health(service, known.failed),
                 guests: guests.collect(),
+                reports_guests: true,
                 slots: slots.get(names.service.as_str()).cloned().unwrap_or_default(),
                 powered: if is_off(service) { Powered::Off } else { Powered::On },
                 overcommit: Some(ratios::told(membership, &names.service)),

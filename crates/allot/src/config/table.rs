@@ -188,7 +188,7 @@ settings! {
     /// What becomes of guests at the end where neither a lease nor the free pool of its hosts says: delete, keep,
     /// snapshot or migrate. Blazar deletes them
     "leases.end_action" "ACTION" => service.end_action;
-    /// How far ahead failed hosts are replaced; 0s for all the time to come
+    /// How far ahead failed hosts are replaced, and from when on they can be leased; 0s for all the time to come
     "leases.healing_interval" "DURATION" => service.healing_interval.0 as ZeroForNone;
     /// How long a lease that is to start at once may take to; longer than leases.grace, or it does not start where
     /// preemptible guests are
@@ -242,7 +242,7 @@ settings! {
     /// How many hosts of a lease its owner may have exchanged
     "housekeeping.swaps" "N" => service.housekeeping.swaps;
     /// What hosts are like that are given to who asks for nothing in particular, unless there are none:
-    /// `["!=", "$gpu", "yes"]`
+    /// `["not", ["==", "$gpu", "yes"]]`
     "housekeeping.default_properties" "JSON" => service.housekeeping.default_properties;
     /// Project that maintenance of hosts is booked for; without it, none is
     "housekeeping.maintenance_project" "PROJECT" => service.housekeeping.maintenance_project;

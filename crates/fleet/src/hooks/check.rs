@@ -17,8 +17,9 @@ use crate::site::Site;
 struct Answer {
     #[serde(default = "yes")]
     healthy: bool,
+    /// `None` if the machine says nothing about them.
     #[serde(default)]
-    guests: Vec<AnsweredGuest>,
+    guests: Option<Vec<AnsweredGuest>>,
     #[serde(default)]
     power: Option<AnsweredPower>,
 }
@@ -98,7 +99,7 @@ enum AnsweredOwner {
     Other,
 }
 
-/// Reads what `check` said of a host. Silence means that it works and nothing runs there.
+/// Reads what `check` said of a host. Silence means that it works and that nothing is known to run there.
 pub(super) fn read(said: &[u8], record: &Record) -> Result<Seen, serde_json::Error> {
     if said.trim_ascii().is_empty() {
         return Ok(Seen::default());
@@ -117,9 +118,10 @@ pub(super) fn read(said: &[u8], record: &Record) -> Result<Seen, serde_json::Err
         let (project, mobility) = (guest.project.map(ProjectId), guest.movable.map(Mobility::from));
         (guest.id, SeenGuest { name: guest.name, owner, project, size, mobility })
     };
-    let guests: BTreeMap<_, _> = answer.guests.into_iter().map(guest).collect();
+    let reports_guests = answer.guests.is_some();
+    let guests: BTreeMap<_, _> = answer.guests.into_iter().flatten().map(guest).collect();
     let health = if answer.healthy { Health::Up } else { Health::Failed };
-    Ok(Seen { health, guests, powered: answer.power.map(Powered::from) })
+    Ok(Seen { health, guests, reports_guests, powered: answer.power.map(Powered::from) })
 }
 
 /// The lease that has the host, or all slots that were granted there.
@@ -137,6 +139,19 @@ mod tests {
     use leases::ids::ReservationId;
 
     use super::*;
+
+    #[test]
+    fn silence_is_not_a_report_of_guests() {
+        for (said, reports) in [
+            ("", false),
+            ("{}", false),
+            (r#"{"healthy": true, "guests": null}"#, false),
+            (r#"{"guests": []}"#, true),
+        ] {
+            let seen = read(said.as_bytes(), &Record::default()).expect("well formed");
+            assert_eq!((seen.reports_guests, seen.guests.len()), (reports, 0), "{said}");
+        }
+    }
 
     #[test]
     fn silence_means_that_nothing_runs_there() {

@@ -130,6 +130,8 @@ pub(super) struct Granted {
 pub(super) struct Seen {
     pub(super) health: Health,
     pub(super) guests: BTreeMap<GuestId, SeenGuest>,
+    /// Whether the check says what runs there.
+    pub(super) reports_guests: bool,
     /// Whether it has power, if the check says so.
     pub(super) powered: Option<Powered>,
 }
@@ -199,6 +201,7 @@ impl Record {
             place,
             health: seen.map_or(Health::Up, |seen| seen.health),
             guests: seen.into_iter().flat_map(|seen| &seen.guests).map(guest).collect(),
+            reports_guests: seen.is_some_and(|seen| seen.reports_guests),
             slots: self.slots.iter().map(|(reservation, granted)| (*reservation, granted.count)).collect(),
             powered: seen.and_then(|seen| seen.powered).unwrap_or(self.powered()),
             overcommit: None,

@@ -464,6 +464,7 @@ impl Host {
         Some(plan::ObservedHost {
             place: self.site.place()?,
             health: self.health(),
+            reports_guests: true,
             guests: self.guests.iter().map(guest).collect(),
             slots: self.slots.iter().map(|(reservation, slots)| (*reservation, slots.count)).collect(),
             powered: self.powered(),

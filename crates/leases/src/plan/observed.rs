@@ -80,6 +80,8 @@ pub struct ObservedHost {
     pub health: Health,
     /// What runs there, in any state.
     pub guests: Vec<Guest>,
+    /// Whether the fleet says what runs there. If not, a host without guests may be in use.
+    pub reports_guests: bool,
     /// Slots that were granted to reservations of instances.
     pub slots: BTreeMap<ReservationId, u32>,
     /// Whether it has power. One that is booting has, and does not work yet.
@@ -133,6 +135,7 @@ impl ObservedHost {
             place: Place::FreePool,
             health: Health::Up,
             guests: Vec::new(),
+            reports_guests: true,
             slots: BTreeMap::new(),
             powered: Powered::On,
             overcommit: None,

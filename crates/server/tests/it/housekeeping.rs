@@ -4,6 +4,7 @@ use axum::http::Method;
 use jiff::SignedDuration;
 use leases::housekeeping::HousekeepingRules;
 use leases::project::ProjectId;
+use leases::requirement::Requirement;
 use serde_json::{Value, json};
 use service::Settings;
 
@@ -114,4 +115,36 @@ async fn hk_g_an_owner_has_a_host_exchanged_if_the_operator_lets_it() {
     assert_eq!(post("member", &path, &json!({"host_id": "x"})).await.error().0, 400);
     post("admin", &path, &json!({"host_id": before})).await.ok(200);
     assert_ne!(hosts().await, before, "an administrator may always");
+}
+
+/// The expression that a page gives as an example of `default_properties`.
+fn documented(page: &str) -> Requirement {
+    let line = page.lines().find(|line| line.contains("default_properties` ") && line.contains("`["));
+    let line = line.expect("an example");
+    let text = &line[line.find("`[").expect("an expression") + 1..];
+    let text = &text[..text.find('`').expect("its end")];
+    api::v1::read_requirement(&serde_json::from_str(text).expect("JSON")).expect("well formed")
+}
+
+#[tokio::test]
+async fn hk_f_the_documented_example_keeps_gpu_hosts_for_last() {
+    let example = documented(include_str!("../../../../docs/housekeeping.md"));
+    assert_eq!(documented(include_str!("../../../../docs/configuration.md")), example);
+    let housekeeping = HousekeepingRules { default_properties: example, ..HousekeepingRules::default() };
+    let site = Site::of_settings(Settings { housekeeping, ..Settings::default() }).await;
+    site.add_hosts(3).await;
+    for (id, gpu) in [("1", "yes"), ("3", "no")] {
+        site.put(&format!("/v1/os-hosts/{id}"), &json!({"gpu": gpu})).await.ok(200);
+    }
+    let mut names = Vec::new();
+    for _ in 0..3 {
+        let lease = site.lease(&hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 12:00")).await;
+        names.push(lease["reservations"][0]["hosts"][0].clone());
+    }
+    let hosts = site.get("/v1/os-hosts").await.ok(200)["hosts"].clone();
+    let name = |id: &str| {
+        let mut hosts = hosts.as_array().expect("a list").iter();
+        hosts.find(|host| host["id"] == id).expect("there")["hypervisor_hostname"].clone()
+    };
+    assert_eq!(names, [name("2"), name("3"), name("1")]);
 }

@@ -39,8 +39,8 @@ impl Decider {
     }
 }
 
-/// Whether an instance is in the lease, as far as is known. What was never looked at since it might have changed says
-/// nothing.
+/// Whether an instance is in the lease, as far as is known. A host that was not looked at since it might have changed, or
+/// that reports no guests, says nothing.
 fn seen(state: &State, progress: &Progress, lease: &Lease) -> Use {
     let own = GuestOwner::Lease(lease.id);
     let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
@@ -50,7 +50,7 @@ fn seen(state: &State, progress: &Progress, lease: &Lease) -> Use {
             known = false;
             return false;
         };
-        known &= seen.health == Health::Up;
+        known &= seen.health == Health::Up && seen.reports_guests;
         seen.guests.iter().any(|guest| guest.owner == own)
     });
     match (used || state.instances.of_lease(lease.id).next().is_some(), known) {
