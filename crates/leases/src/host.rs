@@ -103,6 +103,9 @@ impl Host {
         "reservable",
     ];
 
+    /// Those of them that are numbers.
+    pub const NUMBERS: [&'static str; 5] = ["id", "vcpus", "memory_mb", "local_gb", "hypervisor_version"];
+
     /// What instances may use of it.
     pub fn capacity(&self) -> Resources {
         Resources {

@@ -102,7 +102,7 @@ pub use notifications::Notifications;
 pub use offers::{CounterOffers, Offers};
 pub use preemptible_projects::PreemptibleProjects;
 pub use projects::Projects;
-pub use properties::{properties_of_changes, properties_of_terms};
+pub use properties::{Asked, Shown};
 pub use readiness::NotReady;
 pub use service::{Parts, Service};
 pub use settings::{EnergyMode, EnergySettings, Settings};

@@ -1,16 +1,20 @@
-//! Properties that requests name and that no host has: they are mistyped, mostly.
+//! Properties and values of requests that no host has: they are mistyped, mostly.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use leases::admission::{Changes, TermsChange};
 use leases::host::Host;
 use leases::properties::PropertyChange;
+use leases::requirement::{Comparison, Operand, Operator, Requirement};
 use leases::terms::{ReservationTerms, Terms};
 use leases::text::{Quoted, as_written, quoted_list};
 
 use crate::hosts::Hosts;
 use crate::types::Property;
 
+/// The property that a zone of a request is.
+const ZONE: &str = "availability_zone";
 /// How many of the names of a request are looked at: each is looked for on each host.
 const MOST_ASKED: usize = 20;
 /// How many of them are said to be unknown.
@@ -20,35 +24,177 @@ const MOST_COMPARED: usize = 1000;
 /// Names of fields, which all hosts have, are proposed if one letter in so many differs, at most.
 const NEARLY: usize = 3;
 
+/// What a request asks of properties of hosts.
+#[derive(Clone, Debug, Default)]
+pub struct Asked<'a> {
+    names: BTreeSet<&'a str>,
+    comparisons: Vec<Comparison<'a>>,
+    zones: BTreeSet<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    /// Properties by their names.
+    pub fn names(names: impl Iterator<Item = &'a str>) -> Self {
+        Self { names: names.collect(), ..Self::default() }
+    }
+
+    fn add(&mut self, requirement: &'a Requirement) {
+        self.names.extend(requirement.names());
+        self.comparisons.extend(requirement.comparisons());
+    }
+
+    /// What terms ask for, in expressions, extra specs and hints.
+    pub fn of_terms(terms: &'a Terms) -> Self {
+        let mut asked = Self::default();
+        asked.add(&terms.hints.query);
+        for reservation in &terms.reservations {
+            match reservation {
+                ReservationTerms::Hosts(terms) => {
+                    asked.add(&terms.hypervisor);
+                    asked.add(&terms.resource);
+                    asked.names.extend(terms.properties.extra_specs.capabilities());
+                    asked.zones.extend(terms.properties.availability_zone.as_deref());
+                }
+                ReservationTerms::Instances(terms) => asked.add(&terms.requirement),
+                ReservationTerms::Flavor(_) | ReservationTerms::FloatingIps(_) => {}
+            }
+        }
+        asked
+    }
+
+    /// What changes ask for.
+    pub fn of_changes(changes: &'a Changes) -> Self {
+        let mut asked = Self::default();
+        for (_, change) in &changes.reservations {
+            match change {
+                TermsChange::Hosts(change) => {
+                    [&change.hypervisor, &change.resource]
+                        .into_iter()
+                        .flatten()
+                        .for_each(|one| asked.add(one));
+                    for property in &change.properties {
+                        match property {
+                            PropertyChange::ExtraSpecs(specs) => asked.names.extend(specs.capabilities()),
+                            PropertyChange::AvailabilityZone(zone) => asked.zones.extend(zone.as_deref()),
+                            _ => {}
+                        }
+                    }
+                }
+                TermsChange::Instances(change) => change.requirement.iter().for_each(|one| asked.add(one)),
+                TermsChange::None | TermsChange::Flavor | TermsChange::FloatingIps(_) => {}
+            }
+        }
+        asked
+    }
+}
+
+/// The properties whose values a client may know: capabilities that pass, and whether names of hosts are known.
+#[derive(Clone, Copy)]
+pub struct Shown<'s> {
+    /// Whether the capability is shown.
+    pub capability: &'s dyn Fn(&Property) -> bool,
+    /// Whether hosts are shown.
+    pub hosts: bool,
+}
+
 impl Hosts<'_> {
-    /// Which of these properties no host has, in words, with those that there are: capabilities that `shown` lets through,
-    /// those first that are spelled most like them. Nothing if hosts have them all.
-    pub fn unknown_properties<'n>(
-        self,
-        asked: impl IntoIterator<Item = &'n str>,
-        shown: impl Fn(&Property) -> bool,
-    ) -> Option<String> {
+    /// Which properties and values of a request no host has, in words, with those that there are, the most similar ones
+    /// first. `None` if hosts have them all.
+    pub fn unknown_properties(self, asked: &Asked<'_>, shown: Shown<'_>) -> Option<String> {
+        let properties: Vec<Property> = self.properties().into_iter().filter(shown.capability).collect();
+        let mut said = self.unknown_names(asked, &properties);
+        said.extend(self.unknown_values(asked, &properties, shown));
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+
+    fn unknown_names(self, asked: &Asked<'_>, properties: &[Property]) -> Vec<String> {
+        let names = asked.names.iter().copied();
         let mut unknown: BTreeSet<&str> =
-            asked.into_iter().filter(|name| !Host::FIELDS.contains(name)).take(MOST_ASKED).collect();
+            names.filter(|name| !Host::FIELDS.contains(name)).take(MOST_ASKED).collect();
         let state = self.service.state();
         for host in state.inventory.hosts() {
             if unknown.is_empty() {
-                return None;
+                return Vec::new();
             }
             unknown.retain(|name| host.property(name).is_none());
         }
         drop(state);
-        let there: Vec<String> = self
-            .properties()
-            .into_iter()
-            .filter(shown)
-            .take(MOST_COMPARED)
-            .map(|property| property.name)
-            .collect();
-        let said: Vec<String> =
-            unknown.into_iter().take(MOST_UNKNOWN).map(|name| in_words(name, &there)).collect();
-        (!said.is_empty()).then(|| said.join("; "))
+        let there: Vec<String> =
+            properties.iter().take(MOST_COMPARED).map(|property| property.name.clone()).collect();
+        unknown.into_iter().take(MOST_UNKNOWN).map(|name| in_words(name, &there)).collect()
     }
+
+    /// Values that a request wants properties to have and that no host has.
+    fn unknown_values(self, asked: &Asked<'_>, properties: &[Property], shown: Shown<'_>) -> Vec<String> {
+        let equal = asked.comparisons.iter().filter(|one| one.operator == Operator::Equal);
+        let zones = asked.zones.iter().map(|zone| (ZONE, *zone, Operand::from(*zone)));
+        let wanted = equal.map(|one| (one.name, one.value.text(), one.value.clone())).chain(zones);
+        let mut said = Vec::new();
+        for (name, text, value) in wanted.take(MOST_ASKED) {
+            let there = self.values_of(name, properties, shown);
+            if !there.is_empty() && !there.iter().any(|own| value.equals(own)) && said.len() < MOST_UNKNOWN {
+                said.push(no_such_value(name, text, there));
+            }
+        }
+        said
+    }
+
+    /// A comparison by size of a property with a value of another type, in words: of numbers with text, or of text with a
+    /// number.
+    pub fn wrong_type(self, asked: &Asked<'_>, shown: Shown<'_>) -> Option<String> {
+        let ordered: Vec<_> = asked.comparisons.iter().filter(|one| one.operator.is_order()).collect();
+        if ordered.is_empty() {
+            return None;
+        }
+        let properties: Vec<Property> = self.properties().into_iter().filter(shown.capability).collect();
+        ordered.into_iter().take(MOST_ASKED).find_map(|one| {
+            let there = self.values_of(one.name, &properties, shown);
+            let numbers = there.iter().filter(|value| Operand::from(value.as_str()).is_number()).count();
+            let (name, value) = (as_written(one.name), Quoted(one.value.text()));
+            if there.is_empty() {
+                None
+            } else if numbers == there.len() && !one.value.is_number() {
+                Some(format!("${name} is a number, and '{value}' is not"))
+            } else if numbers == 0 && one.value.is_number() {
+                Some(format!("${name} is text, and {value} is a number: its values are {}", listed(&there)))
+            } else {
+                None
+            }
+        })
+    }
+
+    /// The values that hosts have of a property, as far as they are shown.
+    fn values_of(self, name: &str, properties: &[Property], shown: Shown<'_>) -> BTreeSet<String> {
+        if let Some(property) = properties.iter().find(|property| property.name == name) {
+            return property.values.iter().cloned().collect();
+        }
+        let field = match name {
+            ZONE | "hypervisor_type" => true,
+            "hypervisor_hostname" => shown.hosts,
+            _ => false,
+        };
+        if !field {
+            return BTreeSet::new();
+        }
+        let state = self.service.state();
+        state.inventory.hosts().filter_map(|host| host.property(name)).map(Cow::into_owned).collect()
+    }
+}
+
+/// That no host has a property with this value, and which values there are.
+fn no_such_value(name: &str, value: &str, there: BTreeSet<String>) -> String {
+    let mut there: Vec<String> = there.into_iter().take(MOST_COMPARED).collect();
+    there.sort_by_cached_key(|known| (difference(value, known), known.clone()));
+    format!(
+        "no host has {}={}; its values are {}",
+        as_written(name),
+        Quoted(value),
+        quoted_list(&there, ", ")
+    )
+}
+
+fn listed(values: &BTreeSet<String>) -> String {
+    quoted_list(&values.iter().collect::<Vec<_>>(), ", ")
 }
 
 /// That no host has a property of that name, and which there are instead.
@@ -72,46 +218,6 @@ fn difference(one: &str, other: &str) -> usize {
     const LONGEST: usize = 64;
     let letters = |text: &str| -> String { text.to_lowercase().chars().take(LONGEST).collect() };
     strsim::levenshtein(&letters(one), &letters(other))
-}
-
-/// The properties that terms name, in expressions, extra specs and hints.
-pub fn properties_of_terms(terms: &Terms) -> BTreeSet<&str> {
-    let mut names = terms.hints.query.names();
-    for reservation in &terms.reservations {
-        match reservation {
-            ReservationTerms::Hosts(terms) => {
-                names.extend(terms.hypervisor.names());
-                names.extend(terms.resource.names());
-                names.extend(terms.properties.extra_specs.capabilities());
-            }
-            ReservationTerms::Instances(terms) => names.extend(terms.requirement.names()),
-            ReservationTerms::Flavor(_) | ReservationTerms::FloatingIps(_) => {}
-        }
-    }
-    names
-}
-
-/// The same of changes.
-pub fn properties_of_changes(changes: &Changes) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    for (_, change) in &changes.reservations {
-        match change {
-            TermsChange::Hosts(change) => {
-                let expressions = [&change.hypervisor, &change.resource];
-                names.extend(expressions.into_iter().flatten().flat_map(|expression| expression.names()));
-                for property in &change.properties {
-                    if let PropertyChange::ExtraSpecs(specs) = property {
-                        names.extend(specs.capabilities());
-                    }
-                }
-            }
-            TermsChange::Instances(change) => {
-                names.extend(change.requirement.iter().flat_map(|expression| expression.names()));
-            }
-            TermsChange::None | TermsChange::Flavor | TermsChange::FloatingIps(_) => {}
-        }
-    }
-    names
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use leases::requirement::{MAX_DEPTH, Operator, Requirement, RequirementError};
+use leases::host::Host;
+use leases::requirement::{Comparison, MAX_DEPTH, Operator, Requirement, RequirementError};
+use leases::text::Quoted;
 use serde_json::Value;
 
 use super::error::RequestError;
@@ -35,6 +37,9 @@ pub(crate) fn read_expression(value: &Value) -> Result<Expression, RequestError>
         Value::Array(items) if items.is_empty() => Requirement::NONE,
         expression => expression_of(expression, 0).map_err(|why| malformed(expression, why))?,
     };
+    if let Some(why) = requirement.comparisons().into_iter().find_map(wrong_type) {
+        return Err(malformed(&decoded, why));
+    }
     Ok(Expression { wording, requirement })
 }
 
@@ -88,6 +93,12 @@ fn expression_of(value: &Value, depth: usize) -> Result<Requirement, Why> {
 fn unknown_operator(head: &Value) -> Why {
     let known = "==, =, !=, <, <=, >, >=, in, and, or, not";
     format!("{} is no operator; there are {known}", python::notation(head))
+}
+
+/// What is wrong with a comparison of a field of all hosts that is a number.
+fn wrong_type(Comparison { name, value, .. }: Comparison<'_>) -> Option<Why> {
+    let wrong = Host::NUMBERS.contains(&name) && !value.is_number();
+    wrong.then(|| format!("${name} is a number, and '{}' is not", Quoted(value.text())))
 }
 
 /// Whether the text stands for a number that nothing can be compared with: `inf`, `-Infinity`, `nan`, `1e999`.
@@ -176,6 +187,8 @@ mod tests {
             (json!([">=", "$vcpus", "-Infinity"]), "['>=', '$vcpus', '-Infinity']"),
             (json!(["<=", "$vcpus", " NaN"]), "['<=', '$vcpus', ' NaN']"),
             (json!([">", "$vcpus", "1e999"]), "['>', '$vcpus', '1e999']"),
+            (json!([">=", "$vcpus", "many"]), "['>=', '$vcpus', 'many']"),
+            (json!(["not", ["in", "$memory_mb", 5, "5G"]]), "['not', ['in', '$memory_mb', 5, '5G']]"),
             (json!(["==", "$gpu"]), "['==', '$gpu']"),
             (json!(["and", [], ["==", "$a", "b"]]), "['and', [], ['==', '$a', 'b']]"),
             (json!(5), "5"),

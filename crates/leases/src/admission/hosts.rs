@@ -82,11 +82,16 @@ impl Search<'_> {
         hosts: impl IntoIterator<Item = &'a Host>,
         asked: &HostsTerms,
     ) -> (Vec<Fit>, FilterReport) {
-        let (matching, mut report) = self.matching(hosts, asked, self.window.start());
+        let (mut matching, mut report) = self.matching(hosts, asked, self.window.start());
+        let all = matching.len();
+        matching.retain(|host| !self.taken(host.id));
+        if matching.len() < all {
+            report.removed.insert(HostFilter::OwnPart, all - matching.len());
+        }
         let future = self.future();
         let fit = |host: &Host| {
             let calendar = self.admission.calendar;
-            calendar.fit(host.id, &self.window, &future, self.own).filter(|_| !self.taken(host.id))
+            calendar.fit(host.id, &self.window, &future, self.own)
         };
         let mut free: Vec<Fit> = matching.iter().filter_map(|host| fit(host)).collect();
         if free.len() < matching.len() {

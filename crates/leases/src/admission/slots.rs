@@ -159,16 +159,32 @@ impl Search<'_> {
                     asked.requirement.is_none_or(|requirement| self.admission.meets(requirement, host))
                 }),
                 (HostFilter::Traits, &|host| asked.traits.is_none_or(|traits| traits.admit(host))),
+                (HostFilter::OwnPart, &|host| !self.taken.whole.contains(&host.id)),
                 (HostFilter::Calendar, &|host| self.host_open_to_slots(host.id)),
                 (HostFilter::Power, &|host| self.can_be_on(host.id)),
             ],
         );
-        let open_hosts = open.len();
-        let rooms: Vec<Room<'_>> = open.into_iter().filter_map(|host| self.room(host, asked)).collect();
-        if rooms.len() < open_hosts {
-            report.removed.insert(HostFilter::Room, open_hosts - rooms.len());
+        let mut rooms = Vec::with_capacity(open.len());
+        for host in open {
+            match self.room(host, asked) {
+                Some(room) => rooms.push(room),
+                None => *report.removed.entry(self.lacks_room(host, asked)).or_insert(0) += 1,
+            }
         }
         (rooms, report)
+    }
+
+    /// Why the host has no room: for what others have, or for what the lease has there already.
+    fn lacks_room(&self, host: &Host, asked: &SlotsTerms<'_>) -> HostFilter {
+        let fits = || {
+            let of_others = self.admission.calendar.peak_use(host.id, &self.window, self.own);
+            host.capacity().slots(&of_others, &asked.size) > 0
+        };
+        if self.taken.shared.contains_key(&host.id) && fits() {
+            HostFilter::OwnPart
+        } else {
+            HostFilter::Room
+        }
     }
 
     /// Whether the host can serve so many slots, whatever its health: for those that have slots there.

@@ -34,6 +34,8 @@ pub enum HostFilter {
     Guests,
     /// It is not leased to others in that time, cleaning time included.
     Calendar,
+    /// No other part of the lease has it.
+    OwnPart,
     /// It is on, or can be by then.
     Power,
     /// It has room for at least one instance of that size.
@@ -57,6 +59,7 @@ impl HostFilter {
             Self::Traits => "without the flavor's traits",
             Self::Guests => "with guests of others",
             Self::Calendar => "leased at that time",
+            Self::OwnPart => "taken by another part of this lease",
             Self::Power => "off, and not to be woken by then",
             Self::Room => "without room at that time",
             Self::InReserve => "needed in case others fail",
@@ -75,6 +78,7 @@ impl HostFilter {
             | Self::Traits
             | Self::Guests
             | Self::Calendar
+            | Self::OwnPart
             | Self::Power
             | Self::Room
             | Self::InReserve

@@ -77,6 +77,11 @@ impl Operator {
         })
     }
 
+    /// Whether it compares by size.
+    pub fn is_order(self) -> bool {
+        !matches!(self, Self::Equal | Self::NotEqual)
+    }
+
     /// Its spelling, the first one where there are two.
     pub fn symbol(self) -> &'static str {
         match self {
@@ -124,6 +129,17 @@ pub enum Expression<'a> {
     Or(&'a [Requirement]),
     /// `["not", ...]`.
     Not(&'a Requirement),
+}
+
+/// A property and what it is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Comparison<'a> {
+    /// How they are compared.
+    pub operator: Operator,
+    /// The name of the property, without `$`.
+    pub name: &'a str,
+    /// The value.
+    pub value: &'a Operand,
 }
 
 /// A requirement on a host.
@@ -281,6 +297,30 @@ impl Requirement {
             Node::Not(part) => Node::Not(Box::new(part.renamed(rename))),
         };
         Self { node: Some(Arc::new(node)), ..self.clone() }
+    }
+
+    /// All its comparisons, with `in` as one for each value.
+    pub fn comparisons(&self) -> Vec<Comparison<'_>> {
+        let mut found = Vec::new();
+        self.collect_comparisons(&mut found);
+        found
+    }
+
+    fn collect_comparisons<'a>(&'a self, found: &mut Vec<Comparison<'a>>) {
+        match self.node.as_deref() {
+            None => {}
+            Some(Node::Compare(operator, name, value)) => {
+                found.push(Comparison { operator: *operator, name, value });
+            }
+            Some(Node::In(name, values)) => {
+                let equal = |value| Comparison { operator: Operator::Equal, name, value };
+                found.extend(values.iter().map(equal));
+            }
+            Some(Node::And(parts) | Node::Or(parts)) => {
+                parts.iter().for_each(|part| part.collect_comparisons(found));
+            }
+            Some(Node::Not(part)) => part.collect_comparisons(found),
+        }
     }
 
     /// The properties that it names, so that one in use is not changed under a lease.

@@ -24,6 +24,16 @@ impl Operand {
         Self { text, number }
     }
 
+    /// Whether it is a number.
+    pub fn is_number(&self) -> bool {
+        self.number.is_some()
+    }
+
+    /// Whether a property has this value.
+    pub fn equals(&self, property: &str) -> bool {
+        self.compared_with(property).is_eq()
+    }
+
     /// As it was written.
     pub fn text(&self) -> &str {
         &self.text
@@ -42,6 +52,12 @@ impl Operand {
             Some((property, own)) => property.compared_with(own),
             None => property.cmp(&self.text),
         }
+    }
+}
+
+impl From<&str> for Operand {
+    fn from(text: &str) -> Self {
+        Self::new(text.to_owned())
     }
 }
 

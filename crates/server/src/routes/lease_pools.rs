@@ -17,6 +17,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use service::Asked;
 use store::LeaseRecord;
 
 use super::lease_view::{mark_unseen, target, unknown_properties};
@@ -198,7 +199,7 @@ pub(crate) async fn add_hosts(
     let specs = extra_specs.clone();
     let grown = async move { service.lease_pools().grow(&caller, pool.id, count, specs).await };
     let grown = session.change(grown).await?.map_err(|error| {
-        let asked = || extra_specs.capabilities().collect();
+        let asked = || Asked::names(extra_specs.capabilities());
         let unknown = unknown_properties(&app, &session, &error, asked);
         ApiError::from(error).adding_hint(unknown)
     });

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use api::v1::limits::NAME;
 use api::v1::{Cost, Lease, LeaseUsage, Names, lease_id};
+use axum::http::StatusCode;
 use leases::ids::{FloatingIpId, HostId, ReservationId};
 use leases::plan::Prepared;
 use leases::unseen::Unseen;
 use leases::usage::Totals;
-use service::ServiceError;
+use service::{Asked, Property, ServiceError, Shown};
 use store::{FlavorRecord, LeaseRecord};
 
 use super::hosts::may_know;
@@ -26,19 +27,32 @@ pub(super) fn mark_unseen(app: &App, session: &Session, mark: impl FnOnce(Unseen
     }
 }
 
-/// Which of the properties that a request names no host has, if it is refused for want of hosts. The names that there
-/// are, are for whoever may list them, and hidden ones for administrators.
+/// Which properties and values of a request no host has, if it is refused for want of hosts.
 pub(super) fn unknown_properties<'n>(
     app: &App,
     session: &Session,
     error: &ServiceError,
-    asked: impl FnOnce() -> BTreeSet<&'n str>,
+    asked: impl FnOnce() -> Asked<'n>,
 ) -> Option<String> {
     if !matches!(error, ServiceError::Refused(refusal) if refusal.is_lack()) {
         return None;
     }
+    with_shown(app, session, |shown| app.service().hosts().unknown_properties(&asked(), shown))
+}
+
+/// Refuses comparisons by size with a value of another type than the property's, which no host could meet.
+pub(super) fn check_types(app: &App, session: &Session, asked: &Asked<'_>) -> Result<(), ApiError> {
+    let wrong = with_shown(app, session, |shown| app.service().hosts().wrong_type(asked, shown));
+    wrong.map_or(Ok(()), |why| {
+        Err(ApiError::new(StatusCode::BAD_REQUEST, format!("Malformed requirements: {why}")))
+    })
+}
+
+/// The names and values of properties that the caller may list; hidden ones are for administrators.
+fn with_shown<T>(app: &App, session: &Session, ask: impl FnOnce(Shown<'_>) -> T) -> T {
     let (lists, admin) = (session.may(Rule::HostsGetProperties), session.is_admin(app));
-    app.service().hosts().unknown_properties(asked(), |property| lists && may_know(property, admin))
+    let capability = |property: &Property| lists && may_know(property, admin);
+    ask(Shown { capability: &capability, hosts: session.may(Rule::HostsGet) })
 }
 
 /// Of flavors that a request names, those that the caller may use, by identifier: those that the service has, which are for

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use leases::ids::SeriesId;
-use service::{IdempotencyKey, Missing, NewLease, NewSeries, ServiceError, properties_of_terms};
+use service::{Asked, IdempotencyKey, Missing, NewLease, NewSeries, ServiceError};
 
 use super::lease_view::{target, unknown_properties};
 use super::visible::{Find, Visible};
@@ -52,7 +52,7 @@ pub(super) async fn preview(
 /// Why none of them is made: which date cannot be had.
 fn not_made(app: &App, session: &Session, new: &NewSeries, missing: Missing) -> ApiError {
     let Missing { window, error, overlaps } = missing;
-    let asked = || properties_of_terms(&new.lease.terms);
+    let asked = || Asked::of_terms(&new.lease.terms);
     let unknown = unknown_properties(app, session, &error, asked);
     let lack = matches!(&error, ServiceError::Refused(refusal) if refusal.is_lack());
     let way_out = match (overlaps, &unknown) {

@@ -93,3 +93,13 @@ fn a_lack_that_does_not_depend_on_the_end_is_not_told_as_one() {
     assert!(matches!(refused, Refusal::NotEnough { .. }), "{refused:?}");
     assert!(refused.hint().is_some_and(|hint| hint.contains("1 not working")), "{refused:?}");
 }
+
+#[test]
+fn what_another_part_of_the_lease_has_is_told_apart_from_other_leases() {
+    let cloud = Cloud::new(2);
+    for asked in [hosts(2, 2), instances(8, 2, Affinity::DistinctHosts)] {
+        let refused = cloud.decide(window(0, 10), vec![hosts(1, 1), asked]).expect_err("there are two");
+        let hint = refused.hint().expect("counts");
+        assert!(hint.contains("taken by another part of this lease") && !hint.contains("leased"), "{hint}");
+    }
+}
