@@ -16,7 +16,7 @@ use crate::terms::HostsTerms;
 type Kind<'a> = (&'a str, &'a str, Cow<'a, str>);
 
 impl Search<'_> {
-    fn location(&self) -> Option<Location> {
+    pub(super) fn location(&self) -> Option<Location> {
         self.admission.hints.and_then(|hints| hints.location)
     }
 
@@ -33,7 +33,7 @@ impl Search<'_> {
         if self.must_match(asked) { Filter::Homogeneous.into() } else { HostFilter::Hint(Hint::Location) }
     }
 
-    fn place(&self, host: HostId) -> Cow<'_, str> {
+    pub(super) fn place(&self, host: HostId) -> Cow<'_, str> {
         let host = self.admission.inventory.host(host);
         host.and_then(|host| place(host, &self.admission.rules.hints.location)).unwrap_or_default()
     }

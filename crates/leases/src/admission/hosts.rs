@@ -105,7 +105,7 @@ impl Search<'_> {
         (free, report)
     }
 
-    fn avoids(&self, host: HostId) -> bool {
+    pub(super) fn avoids(&self, host: HostId) -> bool {
         self.admission.avoided.contains(&host) || self.is_doubtful(host)
     }
 

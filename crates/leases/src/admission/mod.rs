@@ -8,6 +8,7 @@
 
 mod addresses;
 mod alike;
+mod assignment;
 mod availability;
 mod backfill;
 mod conditions;
@@ -43,6 +44,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use self::assignment::Part;
 pub use self::availability::Availability;
 pub use self::backfill::Backfill;
 pub(crate) use self::backfill::is_used;
@@ -299,10 +301,19 @@ impl<'a> Search<'a> {
         Self { admission, window, own, patient, leaving, keeps_own, taken: Taken::default() }
     }
 
-    /// Gives new reservations what they ask for, in their order.
+    /// Gives new reservations what they ask for.
     fn give_all(mut self, asked: &[&ReservationTerms]) -> Result<Vec<Allocation>, Refusal> {
+        let given = self.give_in_turn(asked);
+        given.or_else(|refusal| {
+            let parts: Vec<Part<'_>> = asked.iter().map(|terms| Part { terms, held: None }).collect();
+            self.give_together(&parts).ok_or(refusal)
+        })
+    }
+
+    /// Gives new reservations what they ask for, the hardest to serve first.
+    fn give_in_turn(&mut self, asked: &[&ReservationTerms]) -> Result<Vec<Allocation>, Refusal> {
         let mut given: Vec<Option<Allocation>> = vec![None; asked.len()];
-        for position in order::hardest_first(&self, asked) {
+        for position in order::hardest_first(self, asked) {
             given[position] = Some(self.give(position, asked[position])?);
         }
         Ok(given.into_iter().flatten().collect())

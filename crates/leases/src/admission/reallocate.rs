@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::assignment::Part;
 use super::{Admission, Refusal, Resource, Search, order};
 use crate::host::Health;
 use crate::ids::{FloatingIpId, HostId, ReservationId};
@@ -44,10 +45,15 @@ impl Admission<'_> {
         if self.stands(&firm) {
             return Ok(firm);
         }
-        let admission = self.on_behalf_of(offered);
-        let given = Attempt { admission, before: offered, updated: offered }.starting_over(false);
-        let reservations = self.settled_of(offered, given)?;
+        let reservations = self.given_anew(offered)?;
         Ok(Lease { reservations, ..firm })
+    }
+
+    /// The reservations of a lease that has not started with what they ask for, whatever each has.
+    pub(super) fn given_anew(&self, lease: &Lease) -> Result<Vec<Reservation>, Refusal> {
+        let admission = self.on_behalf_of(lease);
+        let given = Attempt { admission, before: lease, updated: lease }.starting_over(false);
+        self.settled_of(lease, given)
     }
 
     /// Whether the lease can have just what it has: none of its hosts has failed or is in the way of anybody.
@@ -109,8 +115,25 @@ impl<'a> Attempt<'a> {
         Ok(reservations)
     }
 
-    /// The hardest to serve first, whatever each has; what it has is preferred, and kept in any state if it `keeps_own`.
+    /// Serves all reservations again, regardless of the hosts that each has. Those hosts are preferred, and kept in any state
+    /// if `keeps_own` is set.
     fn starting_over(&self, keeps_own: bool) -> Result<Vec<Reservation>, Refusal> {
+        self.in_turn(keeps_own).or_else(|refusal| {
+            let mut reservations = self.updated.reservations.clone();
+            let part = |r: &'a Reservation| Part { terms: &r.terms, held: Some(&r.allocation) };
+            let parts: Vec<Part<'_>> = self.updated.reservations.iter().map(part).collect();
+            let search = Search { keeps_own, ..self.search() };
+            let given = search.give_together(&parts).ok_or(refusal)?;
+            for (reservation, allocation) in reservations.iter_mut().zip(given) {
+                reservation.allocation = allocation;
+                reservation.missing_resources = false;
+            }
+            Ok(reservations)
+        })
+    }
+
+    /// The hardest to serve first.
+    fn in_turn(&self, keeps_own: bool) -> Result<Vec<Reservation>, Refusal> {
         let mut reservations = self.updated.reservations.clone();
         let mut search = Search { keeps_own, ..self.search() };
         let asked: Vec<&ReservationTerms> = self.updated.reservations.iter().map(|r| &r.terms).collect();

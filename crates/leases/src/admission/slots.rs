@@ -187,6 +187,12 @@ impl Search<'_> {
         }
     }
 
+    /// Number of slots that each host has room for.
+    pub(super) fn slots_by_host(&self, asked: &SlotsTerms<'_>) -> BTreeMap<HostId, u32> {
+        let (rooms, _) = self.rooms(asked);
+        rooms.iter().map(|room| (room.host.id, room.at_most(asked))).collect()
+    }
+
     /// Whether the host can serve so many slots, whatever its health: for those that have slots there.
     pub(super) fn still_fits(&self, host: HostId, count: u32, asked: &SlotsTerms<'_>) -> bool {
         let room = self.admission.inventory.host(host).and_then(|host| self.room(host, asked));

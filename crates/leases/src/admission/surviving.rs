@@ -13,13 +13,13 @@ use crate::terms::{HostsTerms, SlotsTerms};
 
 /// One failure domain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Domain<'a> {
+pub(super) enum Domain<'a> {
     Host(HostId),
     Place(Cow<'a, str>),
 }
 
 impl Search<'_> {
-    fn domain(&self, host: HostId, asked: &FailureDomain) -> Domain<'_> {
+    pub(super) fn domain(&self, host: HostId, asked: &FailureDomain) -> Domain<'_> {
         match asked {
             FailureDomain::Host => Domain::Host(host),
             FailureDomain::Place(property) => {

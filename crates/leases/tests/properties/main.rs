@@ -1,6 +1,7 @@
 //! Properties of the leasing core on random leases, changes and histories.
 
 mod admitting;
+mod assigning;
 mod availability;
 mod calendar;
 mod energy;
