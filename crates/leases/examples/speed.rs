@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::{Admission, Changes, Rules, Within};
+use leases::admission::{Admission, Changes, Rules, Wanted, Within};
 use leases::calendar::Calendar;
 use leases::hints::InstanceHints;
 use leases::host::{Host, Inventory};
@@ -119,7 +119,8 @@ fn offers(inventory: &Inventory, calendar: &Calendar, leases: &[Lease], numbers:
             let new = NewLease { id, name, owner: owner(), end_action, reservations };
             Ok(Lease::new(new, grant.terms, grant.allocations, None))
         };
-        timed(&mut room, || admission.replan(leases, now, (&terms.window(), &lack), decide, |lease| lease));
+        let wanted = Wanted::for_new(&owner().project, &terms);
+        timed(&mut room, || admission.replan(leases, now, (&wanted, &lack), decide, |lease| lease));
     }
     report(&format!("offers for a refused request ({found} of {refused})"), offers);
     report("look whether others could make room", room);

@@ -219,12 +219,12 @@ impl<'a> Hosts<'a> {
 
     /// Gives a host back to the fleet; leases that are to start with it get others (FP-5).
     pub async fn remove_from_pool(self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
-        let rules = &self.service.decider.settings.rules;
+        let settings = &self.service.decider.settings;
         self.take_out(caller, id, |state, most, now| {
             if starts_there(state, id) {
                 return Err(reserved(id));
             }
-            without_host(state, rules, &self.service.decider.host_facts(state, now), id, most, now)
+            without_host(state, settings, &self.service.decider.host_facts(state, now), id, most, now)
         })
         .await
     }

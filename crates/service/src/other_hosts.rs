@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{HealingInterval, heal_all, healing_order};
+use leases::admission::{Admission, HealingInterval, Replanned, heal_all, healing_order};
 use leases::host_facts::HostFacts;
 use leases::ids::HostId;
 use leases::lease::Lease;
 use leases::status::LeaseStatus;
+use leases::work::Budget;
 use store::{Commit, LeaseRecord, Write};
 
 use crate::notices::{self, notice};
+use crate::settings::Settings;
 use crate::state::State;
 use crate::types::ServiceError;
 
@@ -19,12 +21,15 @@ use crate::types::ServiceError;
 /// or has no replacement for it.
 pub(crate) fn without_host(
     state: &State,
-    rules: &leases::admission::Rules,
+    settings: &Settings,
     facts: &HostFacts<'_>,
     host: HostId,
     most: usize,
     now: Timestamp,
 ) -> Result<Moved, ServiceError> {
+    let rules = &settings.rules;
+    let budget = Budget::new(settings.decision_work);
+    let settled = now.checked_add(settings.replan_notice).unwrap_or(Timestamp::MAX);
     let mut concerned: Vec<_> = having(state, host).collect();
     let needed = |id, why: &str| {
         let text = format!("Can't remove host {host}. Lease {id} {why}.");
@@ -43,14 +48,33 @@ pub(crate) fn without_host(
     let healed = heal_all(&mut calendar, &inventory, rules, facts, before, HealingInterval(None), now);
     let mut healed: BTreeMap<_, _> = healed.into_iter().map(|lease| (lease.id, lease)).collect();
     let has = |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
-    let moved = concerned.into_iter().map(|record| {
-        let after = healed.remove(&record.lease.id);
-        let after = after.filter(|after| !has(after) && after.has_as_much_as(&record.lease));
-        let after =
-            after.ok_or_else(|| needed(record.lease.id, "is to have it, and there is no other for it"))?;
-        Ok((Arc::clone(record), after))
+    healed.retain(|id, after| {
+        let before = state.leases.get(*id).map(|record| &record.lease);
+        !has(after) && before.is_some_and(|before| after.has_as_much_as(before))
     });
-    Ok(Moved { leases: moved.collect::<Result<_, ServiceError>>()?, all })
+    for record in concerned {
+        let lease = &record.lease;
+        if healed.contains_key(&lease.id) {
+            continue;
+        }
+        // Others move, and those that were to have the host are where they were found another one.
+        let others = state.leases.pending().filter(|other| other.lease.id != lease.id);
+        let others: Vec<&Lease> =
+            others.map(|other| healed.get(&other.lease.id).unwrap_or(&other.lease)).collect();
+        let admission = Admission::new(&calendar, &inventory, rules, facts, now).with_budget(&budget);
+        let left = admission.leave_by_moves(lease, others, settled);
+        let Replanned { decided, moved } =
+            left.ok_or_else(|| needed(lease.id, "is to have it, and there is no other for it"))?;
+        calendar.remove_all(&moved.iter().map(|lease| lease.id).collect());
+        for lease in moved.into_iter().chain([decided]) {
+            // They were found free in this calendar.
+            let _ = calendar.put(&lease, now);
+            healed.insert(lease.id, lease);
+        }
+    }
+    let leases = healed.into_iter();
+    let leases = leases.filter_map(|(id, after)| Some((Arc::clone(state.leases.get(id)?), after))).collect();
+    Ok(Moved { leases, all })
 }
 
 /// Leases before and after their reallocation.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::Refusal;
+use leases::admission::{Admission, Refusal, Wanted};
 use leases::ids::LeaseId;
 use leases::lease::{Allocation, Lease, NewLease as Identity};
 use leases::project::ProjectId;
@@ -18,6 +18,8 @@ use store::{Commit, LeaseRecord, NewNotification, StoreError, Write};
 use crate::decider::Decider;
 use crate::execution::tour::Known;
 use crate::free_pools::end_action;
+use crate::leasing::create::{enter_reallocated, reallocated};
+use crate::leasing::holding::Decision;
 use crate::leasing::proposed::Proposed;
 use crate::notices::{self, notice};
 use crate::proposals::forget;
@@ -26,6 +28,14 @@ use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, NewLease, NotFound, ServiceError};
 use crate::writing::audit;
+
+/// A request that becomes a lease.
+struct Promotion {
+    before: Arc<LeaseRecord>,
+    served: LeaseRecord,
+    /// Leases that get other hosts for it, as they were and as they are to be.
+    moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
+}
 
 /// Requests that wait until there is enough.
 #[derive(Clone, Copy, Debug)]
@@ -107,16 +117,19 @@ impl<'a> Waitlist<'a> {
 
     /// Makes a lease of the first request that waits and can be had. Says whether there was any.
     pub(crate) async fn promote(self, now: Timestamp) -> Result<bool, StoreError> {
-        let holds = |state: &State, (before, served): &(Arc<LeaseRecord>, LeaseRecord)| {
+        let holds = |state: &State, Promotion { before, served, moved }: &Promotion| {
+            let moved = moved.iter().map(|(before, after)| (Some(&**before), after));
+            let decisions: Vec<Decision<'_>> = moved.chain([(None, served)]).collect();
             waiting(state, before.lease.id).is_some()
-                && self.service.decider.still_hold(state, &[(None, served)], now)
+                && self.service.decider.still_hold(state, &decisions, now)
         };
         let found = self.service.decided_by_pass(|budget| self.promotable(now, budget), holds).await?;
-        let Some((writer, (before, served))) = found else { return Ok(false) };
+        let Some((writer, Promotion { before, served, moved })) = found else { return Ok(false) };
         let id = served.lease.id;
         let mut commit = Commit::new(now);
         commit.notifications.push(notice(notices::CREATE, &served));
         commit.notifications.push(notice(notices::SERVED, &served));
+        enter_reallocated(&mut commit, moved);
         commit.writes.push(Write::Lease { record: Box::new(served), expected: Some(before.version) });
         match writer.commit(commit).await {
             Ok(()) => {
@@ -129,7 +142,7 @@ impl<'a> Waitlist<'a> {
         }
     }
 
-    fn promotable(self, now: Timestamp, budget: &Budget) -> Option<(Arc<LeaseRecord>, LeaseRecord)> {
+    fn promotable(self, now: Timestamp, budget: &Budget) -> Option<Promotion> {
         let state = self.service.snapshot();
         let facts = self.service.decider.host_facts(&state, now);
         let known = (state.revision, facts.occupied.clone());
@@ -142,7 +155,6 @@ impl<'a> Waitlist<'a> {
             let lease = &record.lease;
             let terms = lease.asked_terms()?;
             let rules = &self.service.decider.settings.housekeeping;
-            let grant = admission.grant_usual(&lease.owner.project, &terms, rules).ok()?;
             let identity = Identity {
                 id: lease.id,
                 name: lease.name.clone(),
@@ -151,9 +163,23 @@ impl<'a> Waitlist<'a> {
                 reservations: lease.reservations.iter().map(|reservation| reservation.id).collect(),
             };
             let lead = self.service.decider.settings.rules.before_end_lead;
-            let served = Lease::new(identity, grant.terms, grant.allocations, lead);
-            self.service.decider.check_stack_of(&state, None, &served).ok()?;
-            Some((Arc::clone(record), record.becomes(served, now)))
+            let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
+                let grant = admission.grant_usual(&lease.owner.project, &terms, rules)?;
+                let served = Lease::new(identity.clone(), grant.terms, grant.allocations, lead);
+                self.service.decider.check_stack_of(&state, None, &served)?;
+                Ok(served)
+            };
+            let (served, moved) = match decide(&admission) {
+                Ok(served) => (served, Vec::new()),
+                Err(refusal) if terms.has_dates() && refusal.is_lack() => {
+                    let wanted = Wanted::for_new(&lease.owner.project, &terms);
+                    let movable = self.service.decider.movable(&state, &admission, None);
+                    movable.make_room(&admission, &wanted, refusal, decide, |lease| lease).ok()?
+                }
+                Err(_) => return None,
+            };
+            let served = record.becomes(served, now);
+            Some(Promotion { before: Arc::clone(record), served, moved: reallocated(&state, moved, now) })
         };
         let found = self.service.decider.go_on(|memos| &mut memos.to_serve, &waiting, known, budget, serve);
         found.any()

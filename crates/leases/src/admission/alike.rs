@@ -83,6 +83,12 @@ impl Search<'_> {
         places.into_values().filter_map(best).collect()
     }
 
+    /// Whether each of these hosts is in another place, if they must be.
+    pub(super) fn are_apart(&self, hosts: &BTreeSet<HostId>) -> bool {
+        let places: BTreeSet<Cow<'_, str>> = hosts.iter().map(|host| self.place(*host)).collect();
+        self.location() != Some(Location::Different) || places.len() == hosts.len()
+    }
+
     /// Sets of hosts of which a reservation can be served: all of them, or if all must be alike each kind by itself.
     pub(super) fn kinds(
         &self,

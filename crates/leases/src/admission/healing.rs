@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Admission, Refusal, Rules, Search};
+use super::{Admission, Refusal, Replanned, Rules, Search, Wanted};
 use crate::calendar::{Calendar, Fit};
 use crate::host::{Health, Inventory};
 use crate::host_facts::HostFacts;
@@ -103,6 +103,57 @@ impl Admission<'_> {
                 *lease = after;
             }
         }
+        if self.has_to_leave(lease)
+            && let Some(after) = self.as_much_elsewhere(lease)
+        {
+            *lease = after;
+        }
+    }
+
+    /// Whether the lease has a host that is closed or was removed.
+    pub fn has_to_leave(&self, lease: &Lease) -> bool {
+        let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+        hosts.any(|host| self.inventory.host(host).is_none_or(|host| !host.reservable))
+    }
+
+    /// The lease with as many hosts as it has, none of which is closed. Its reservations may exchange hosts.
+    fn as_much_elsewhere(&self, lease: &Lease) -> Option<Lease> {
+        let mut wanted = lease.clone();
+        for reservation in &mut wanted.reservations {
+            reservation.terms = Wanted::as_many(&reservation.terms, &reservation.allocation);
+        }
+        let mut after = lease.clone();
+        let given = self.given_anew(&wanted).ok()?;
+        for (reservation, given) in after.reservations.iter_mut().zip(given) {
+            reservation.allocation = given.allocation;
+        }
+        (after.has_as_much_as(lease) && !self.has_to_leave(&after)).then_some(after)
+    }
+
+    /// The lease that waits with other hosts instead of those that are closed or were removed, after some of the `others`
+    /// have moved. None if it has no such host, or if moves do not help.
+    pub fn leave_by_moves<'a>(
+        &self,
+        lease: &Lease,
+        others: impl IntoIterator<Item = &'a Lease>,
+        settled: Timestamp,
+    ) -> Option<Replanned<Lease>> {
+        if lease.status != LeaseStatus::Pending || lease.degraded() || !self.has_to_leave(lease) {
+            return None;
+        }
+        let mut wanted = lease.clone();
+        for reservation in &mut wanted.reservations {
+            reservation.terms = Wanted::as_many(&reservation.terms, &reservation.allocation);
+        }
+        let hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+        let lack = Refusal::WouldLoseHosts(hosts.collect());
+        let decide = |admission: &Admission<'_>| {
+            let healed = admission.heal(lease, HealingInterval(None));
+            let left =
+                healed.filter(|healed| healed.has_as_much_as(lease) && !admission.has_to_leave(healed));
+            left.ok_or_else(|| lack.clone())
+        };
+        self.replan(others, settled, (&Wanted::for_lease(&wanted), &lack), decide, |lease| lease)
     }
 
     /// The search for hosts instead of failed ones, and of the one that is `leaving`, for a lease that goes on to have the

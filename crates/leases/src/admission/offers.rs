@@ -283,6 +283,40 @@ impl Admission<'_> {
         })
     }
 
+    /// The refusal of a change with the latest end that the lease could have if some of the `others` moved, if that is
+    /// later than the one that it names.
+    pub fn ends_later_by_moves(
+        &self,
+        lease: &Lease,
+        changes: &Changes,
+        (others, settled): (&[&Lease], Timestamp),
+        refusal: Refusal,
+    ) -> Refusal {
+        let known = match &refusal {
+            Refusal::EndsTooLate { latest, .. } => *latest,
+            _ => lease.window.end(),
+        };
+        let Some(asked) = changes.end.filter(|end| *end > known && refusal.is_lack()) else { return refusal };
+        let until = |minutes: i64| {
+            let end = known.checked_add(SignedDuration::from_mins(minutes)).ok()?;
+            let sooner = Changes { end: Some(end), before_end: None, ..changes.clone() };
+            let Err(lack) = self.changed(lease, &sooner) else { return Some(end) };
+            let wanted = self.wanted_by(lease, &sooner).ok()?;
+            let decide = |admission: &Admission<'_>| admission.changed(lease, &sooner);
+            let others = others.iter().copied();
+            self.replan(others, settled, (&wanted, &lack), decide, |updated| &updated.lease).map(|_| end)
+        };
+        let latest = greatest(0, asked.duration_since(known).as_mins(), until);
+        match self.settled_or_none(latest) {
+            Some((_, latest)) => {
+                let taken_from = later(latest, self.calendar.cleaning_time());
+                let refusal = Box::new(refusal.cause().clone());
+                Refusal::EndsTooLate { refusal, taken_from, latest }
+            }
+            None => refusal,
+        }
+    }
+
     fn growing_less(&self, lease: &Lease, changes: &Changes) -> Option<Lease> {
         let Err(Refusal::NotEnough { position, .. }) = self.changed(lease, changes) else { return None };
         let changed = self.on_changed_terms(lease, changes).ok()?;

@@ -1,11 +1,10 @@
-//! Making room by giving other leases, which have not started, other hosts (CLS-10): they keep their dates and what
-//! they asked for, and a lease that has started keeps everything.
+//! Decisions after other leases have moved to other hosts ([`super::moves`]).
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Admission, Refusal, Resource, Search, order};
+use super::{Admission, Refusal, Resource, Search, Wanted, order};
 use crate::calendar::Calendar;
 use crate::hunt::may_hunt;
 use crate::ids::HostId;
@@ -18,6 +17,9 @@ use crate::window::Window;
 /// What it costs to copy what is known of a host or a lease, and to change it.
 const COPYING: u64 = 50;
 
+/// Cost of a look at a lease that may be moved.
+const LOOKING: u64 = 5;
+
 /// What could be had, and which leases get other hosts for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replanned<T> {
@@ -28,33 +30,41 @@ pub struct Replanned<T> {
 }
 
 impl Admission<'_> {
-    /// Decides again as if `others` had no hosts yet, and finds them hosts then. None if that does not help.
+    /// Decides again after some of the `others` have moved to other hosts. None if that does not help.
     ///
-    /// `lack` is why it was refused, for that window, and `lease` the lease that a decision makes or changes, which is
-    /// none of the others. Of these only those are moved that start from `settled` on, overlap the window, and have
-    /// whole hosts at dates of their own.
+    /// `lack` is why `wanted` was refused, and `lease` the lease that a decision makes or changes, which is none of the
+    /// others. Only leases move that start from `settled` on, and have whole hosts at dates of their own.
     pub fn replan<'a, T>(
         &self,
         others: impl IntoIterator<Item = &'a Lease>,
         settled: Timestamp,
-        (window, lack): (&Window, &Refusal),
+        (wanted, lack): (&Wanted, &Refusal),
         decide: impl Fn(&Admission<'_>) -> Result<T, Refusal>,
         lease: impl Fn(&T) -> &Lease,
     ) -> Option<Replanned<T>> {
         if self.budget.stopped().is_some() {
             return None;
         }
+        let window = wanted.window();
         let near = window.widened(self.calendar.cleaning_time());
-        let others: Vec<&Lease> = others.into_iter().filter(|other| other.window.overlaps(&near)).collect();
+        let all: Vec<&Lease> = others.into_iter().collect();
+        let mut others = all.clone();
+        others.retain(|other| other.window.overlaps(&near));
         // Each is sorted by its dates, and its hosts are taken out of a copy of the calendar.
         let hosts =
             others.iter().map(|other| other.reservations.iter().map(|r| r.allocation.amount()).sum::<u64>());
-        let work = COPYING * (self.inventory.hosts().len() as u64 + hosts.sum::<u64>() + others.len() as u64);
-        if !self.budget.spend(work) || self.too_few_hosts(&others, settled, window, lack) {
+        let work = COPYING * (self.inventory.hosts().len() as u64 + hosts.sum::<u64>() + others.len() as u64)
+            + LOOKING * all.len() as u64;
+        if !self.budget.spend(work) || self.too_few_hosts(&others, settled, &window, lack) {
             return None;
         }
         self.remembering(|admission| {
-            admission.settled_or_none(admission.replan_without(others, settled, decide, lease))
+            let moved = admission.replan_by_moves(&all, settled, (wanted, lack), &decide, &lease);
+            let replanned = moved.or_else(|| {
+                // Room for instances, and addresses, are not moved for one by one.
+                wanted.is_mixed().then(|| admission.replan_without(others, settled, decide, lease)).flatten()
+            });
+            admission.settled_or_none(replanned)
         })
     }
 
@@ -88,6 +98,7 @@ impl Admission<'_> {
         most + i128::from(*needed) > self.inventory.hosts().count() as i128
     }
 
+    /// Decides as if the others had no hosts yet, and finds them hosts then.
     pub(super) fn replan_without<T>(
         &self,
         others: Vec<&Lease>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, healing_order};
+use leases::admission::{Admission, Replanned, healing_order};
 use leases::ids::LeaseId;
 use leases::instance::Instance;
 use leases::lease::Lease;
@@ -18,6 +18,7 @@ use super::draft::Draft;
 use super::progress::Progress;
 use crate::decider::Decider;
 use crate::entries::{Effect, Entry};
+use crate::leasing::create::{enter_reallocated, reallocated};
 use crate::notices::{self, notice};
 use crate::state::State;
 
@@ -72,25 +73,45 @@ impl Decider {
         ill.sort_by_key(|record| healing_order(&record.lease));
         let changes = self.healed(&state, &ill, draft.now);
         drop(state);
-        self.enter_changes(draft, changes);
+        draft.enter(self, changes);
     }
 
-    fn healed(&self, state: &State, ill: &[&Arc<LeaseRecord>], now: Timestamp) -> Vec<Change> {
+    fn healed(&self, state: &State, ill: &[&Arc<LeaseRecord>], now: Timestamp) -> Vec<Entry> {
         let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
         let (inventory, facts) = (&state.inventory, self.host_facts(state, now));
         let budget = Budget::new(self.settings.decision_work);
         // A copy, because what is decided counts only once it is committed.
         let calendar = RefCell::new(state.calendar.clone());
-        let changes = RefCell::new(Vec::new());
+        let entries = RefCell::new(Vec::new());
+        // Leases of which something was decided. Each is changed once.
+        let decided = RefCell::new(BTreeSet::new());
         let heal = |record: &Arc<LeaseRecord>| {
             let mut calendar = calendar.borrow_mut();
             let admission = Admission::new(&calendar, inventory, rules, &facts, now);
             let admission = admission.with_healing(interval).with_budget(&budget);
-            let lease = admission.heal(&record.lease, interval)?;
-            let entered = calendar.put(&lease, now);
+            let mut decided = decided.borrow_mut();
+            if decided.contains(&record.lease.id) {
+                return None;
+            }
+            let healed = admission.heal(&record.lease, interval);
+            let stays = admission.has_to_leave(healed.as_ref().unwrap_or(&record.lease));
+            let left = stays.then(|| {
+                let movable = self.movable(state, &admission, Some(record.lease.id));
+                let others = movable.others.into_iter().filter(|other| !decided.contains(&other.id));
+                admission.leave_by_moves(&record.lease, others, movable.settled)
+            });
+            let healed = healed.map(|lease| Replanned { decided: lease, moved: Vec::new() });
+            let Replanned { decided: lease, moved } = left.flatten().or(healed)?;
+            calendar.remove_all(&moved.iter().map(|lease| lease.id).collect());
+            let entered = moved.iter().chain([&lease]).try_for_each(|lease| calendar.put(lease, now));
             debug_assert_eq!(entered, Ok(()), "healing takes what is free");
             if entered.is_ok() {
-                changes.borrow_mut().push(Change { before: Arc::clone(record), after: Some(lease) });
+                decided.extend(moved.iter().chain([&lease]).map(|lease| lease.id));
+                let change = Change { before: Arc::clone(record), after: Some(lease) };
+                let others = reallocated(state, moved, now);
+                let mut entry = change.entry(now);
+                enter_reallocated(&mut entry.commit, others);
+                entries.borrow_mut().push(entry);
             }
             // There may be more.
             None::<()>
@@ -98,7 +119,7 @@ impl Decider {
         let known = (state.revision, BTreeSet::new());
         let found = self.go_on(|memos| &mut memos.to_heal, ill, known, &budget, heal);
         self.found(found);
-        changes.into_inner()
+        entries.into_inner()
     }
 
     /// Plans: what becomes of leases and instances, and what is to be done to machines.

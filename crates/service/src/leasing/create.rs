@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Grant, Refusal, Replanned};
+use leases::admission::{Admission, Grant, Refusal, Replanned, Wanted};
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{self, EndAction, Lease};
-use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 
@@ -180,10 +179,11 @@ impl Leases<'_> {
         };
         let (lease, moved) = match decide(&admission) {
             Ok(lease) => (lease, Vec::new()),
-            Err(refusal) if !new.terms.has_dates() => return Err(refusal.into()),
+            Err(refusal) if !new.terms.has_dates() || !refusal.is_lack() => return Err(refusal.into()),
             Err(refusal) => {
-                let wanted = (None, new.terms.window());
-                self.service.decider.make_room(&state, &admission, wanted, refusal, decide, |lease| lease)?
+                let wanted = Wanted::for_new(&identity.owner.project, &new.terms);
+                let movable = self.service.decider.movable(&state, &admission, None);
+                movable.make_room(&admission, &wanted, refusal, decide, |lease| lease)?
             }
         };
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
@@ -221,24 +221,39 @@ impl Decider {
             .cleared_ahead(self.settings.plan_rules.clear_ahead)
     }
 
-    /// Decides again with other hosts for leases that have not started, if there is not enough. What was refused stays
-    /// refused if that does not help. `own` is the lease that is to be changed, if it is there already.
-    pub(crate) fn make_room<T>(
+    /// The leases that may move out of the way of another one, `own` if it exists already.
+    pub(crate) fn movable<'a>(
         &self,
-        state: &State,
+        state: &'a State,
         admission: &Admission<'_>,
-        (own, window): (Option<LeaseId>, Window),
+        own: Option<LeaseId>,
+    ) -> Movable<'a> {
+        let settled = admission.now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
+        let others = state.leases.pending().map(|record| &record.lease);
+        Movable { others: others.filter(|other| Some(other.id) != own).collect(), settled }
+    }
+}
+
+/// Leases that have not started.
+pub(crate) struct Movable<'a> {
+    pub others: Vec<&'a Lease>,
+    /// Only those that start from then on may move.
+    pub settled: Timestamp,
+}
+
+impl Movable<'_> {
+    /// Decides again with other hosts for some of these leases, if there is not enough. What was refused stays refused if
+    /// that does not help.
+    pub fn make_room<T>(
+        &self,
+        admission: &Admission<'_>,
+        wanted: &Wanted,
         refusal: Refusal,
         decide: impl Fn(&Admission<'_>) -> Result<T, Refusal>,
         lease: impl Fn(&T) -> &Lease,
     ) -> Result<(T, Vec<Lease>), Refusal> {
-        if !refusal.is_lack() {
-            return Err(refusal);
-        }
-        let settled = admission.now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
-        let others = state.leases.pending().map(|record| &record.lease);
-        let others = others.filter(|other| Some(other.id) != own);
-        match admission.replan(others, settled, (&window, &refusal), decide, lease) {
+        let others = self.others.iter().copied();
+        match admission.replan(others, self.settled, (wanted, &refusal), decide, lease) {
             Some(Replanned { decided, moved }) => Ok((decided, moved)),
             None => Err(refusal),
         }

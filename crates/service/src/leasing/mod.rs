@@ -3,7 +3,7 @@
 pub(crate) mod create;
 mod delete;
 mod enforcing;
-mod holding;
+pub(crate) mod holding;
 mod immediate;
 mod preparing;
 pub(crate) mod proposed;

@@ -1,10 +1,11 @@
 //! Leases that recur (CLS-10): made together, all of them or those that are free, and given up together.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leases::admission::Refusal;
+use leases::admission::{Admission, Refusal, Wanted};
 use leases::calendar::Calendar;
-use leases::ids::SeriesId;
+use leases::ids::{LeaseId, SeriesId};
 use leases::lease::{Lease, NewLease as Identity};
 use leases::terms::Terms;
 use leases::window::Window;
@@ -12,7 +13,7 @@ use leases::work::Budget;
 use store::{Commit, LeaseRecord, Write};
 
 use super::Leases;
-use super::create::{enter, remembered};
+use super::create::{enter, enter_reallocated, reallocated, remembered};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use crate::state::State;
@@ -42,8 +43,16 @@ pub struct Series {
     pub skipped: Vec<(Window, Refusal)>,
 }
 
-/// The leases to be made; the windows that are left out, and why; and changes that are committed before the leases.
-type ProposedSeries = (Vec<Arc<LeaseRecord>>, Vec<(Window, Refusal)>, Vec<Write>);
+/// A series as it would be made.
+struct ProposedSeries {
+    leases: Vec<Arc<LeaseRecord>>,
+    /// The windows that are left out, and why.
+    skipped: Vec<(Window, Refusal)>,
+    /// What is written before the leases.
+    first: Vec<Write>,
+    /// Leases that get other hosts for the series, as they were and as they are to be.
+    moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
+}
 
 /// One that cannot be had, where all were wanted.
 #[derive(Debug)]
@@ -76,8 +85,10 @@ impl Leases<'_> {
         let now = as_stored(new.lease.asked_at);
         self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
-            proposed.as_ref().is_ok_and(|(leases, _, _)| {
-                let decisions: Vec<Decision<'_>> = leases.iter().map(|record| (None, &**record)).collect();
+            proposed.as_ref().is_ok_and(|ProposedSeries { leases, moved, .. }| {
+                let moved = moved.iter().map(|(before, after)| (Some(&**before), after));
+                let made = leases.iter().map(|record| (None, &**record));
+                let decisions: Vec<Decision<'_>> = moved.chain(made).collect();
                 self.service.decider.still_hold(state, &decisions, now)
             })
         };
@@ -91,7 +102,7 @@ impl Leases<'_> {
             {
                 return Ok(Series { id, leases: self.series(id), skipped: Vec::new() });
             }
-            let (leases, skipped, first) = proposed?;
+            let ProposedSeries { leases, skipped, first, moved } = proposed?;
             let proposed: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
             if let Some(enforcer) = &self.service.parts.enforcer
                 && approved.as_ref() != Some(&proposed)
@@ -110,6 +121,7 @@ impl Leases<'_> {
             }
             let mut commit = Commit::new(now);
             commit.writes = first;
+            enter_reallocated(&mut commit, moved);
             for record in &leases {
                 enter(&mut commit, caller, LeaseRecord::clone(record));
             }
@@ -134,7 +146,8 @@ impl Leases<'_> {
         self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
         let identities = self.identities(caller, new);
         let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
-        let (leases, skipped, _) = self.service.consider(propose).await.map_err(whole)??;
+        let ProposedSeries { leases, skipped, .. } =
+            self.service.consider(propose).await.map_err(whole)??;
         Ok(Series { id, leases, skipped })
     }
 
@@ -158,13 +171,30 @@ impl Leases<'_> {
         let mut calendar: Calendar = state.calendar.clone();
         let facts = self.service.decider.host_facts(&state, now);
         let (mut leases, mut skipped) = (Vec::new(), Vec::new());
+        let mut moved: BTreeMap<LeaseId, Lease> = BTreeMap::new();
         for (window, identity) in new.windows.iter().zip(identities) {
             let terms: Terms = new.lease.terms.clone().during(*window);
             let admission =
                 self.service.decider.admission(&state, &facts, now, budget).with_calendar(&calendar);
             let rules = &self.service.decider.settings.housekeeping;
-            let grant = match admission.grant_usual(&caller.project, &terms, rules) {
-                Ok(grant) => grant,
+            let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
+                let grant = admission.grant_usual(&caller.project, &terms, rules)?;
+                let lease = self.service.decider.lease_of(&state, identity, new.lease.end_action, grant);
+                Ok(Lease { series: Some(id), ..lease })
+            };
+            let decided = decide(&admission).map(|lease| (lease, Vec::new())).or_else(|refusal| {
+                if !terms.has_dates() || !refusal.is_lack() {
+                    return Err(refusal);
+                }
+                let mut movable = self.service.decider.movable(&state, &admission, None);
+                for other in &mut movable.others {
+                    *other = moved.get(&other.id).unwrap_or(*other);
+                }
+                let wanted = Wanted::for_new(&caller.project, &terms);
+                movable.make_room(&admission, &wanted, refusal, decide, |lease| lease)
+            });
+            let (lease, others) = match decided {
+                Ok(decided) => decided,
                 Err(refusal) if new.skips && refusal.is_lack() => {
                     skipped.push((*window, refusal));
                     continue;
@@ -179,18 +209,23 @@ impl Leases<'_> {
             };
             let wording =
                 identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
-            let lease = self.service.decider.lease_of(&state, identity, new.lease.end_action, grant);
-            let lease = Lease { series: Some(id), ..lease };
             let stacked = self.service.decider.check_stack_among(&state, None, &lease, &leases);
             stacked.map_err(|refusal| Missing::new(*window, refusal))?;
-            // It was found free in this calendar.
-            let _ = calendar.put(&lease, now);
+            calendar.remove_all(&others.iter().map(|other| other.id).collect());
+            for lease in others.iter().chain([&lease]) {
+                // It was found free in this calendar.
+                let _ = calendar.put(lease, now);
+            }
+            moved.extend(others.into_iter().map(|other| (other.id, other)));
             leases.push(Arc::new(LeaseRecord::new(lease, wording, now)));
         }
-        match (leases.is_empty(), skipped.first()) {
-            (true, Some((window, refusal))) => Err(Missing::new(*window, refusal.clone())),
-            _ => Ok((leases, skipped, first)),
+        if leases.is_empty()
+            && let Some((window, refusal)) = skipped.first()
+        {
+            return Err(Missing::new(*window, refusal.clone()));
         }
+        let moved = reallocated(&state, moved.into_values().collect(), now);
+        Ok(ProposedSeries { leases, skipped, first, moved })
     }
 
     /// The leases of a series that there are, by start.

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use leases::admission::{Admission, Refusal, Updated};
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::Lease;
-use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, Wording, Write};
 
@@ -114,14 +113,15 @@ impl Leases<'_> {
         };
         let (updated, moved) = match decide(&admission) {
             Ok(updated) => (updated, Vec::new()),
+            Err(refusal) if !refusal.is_lack() => return Err(refusal.into()),
             Err(refusal) => {
-                let start = changes.changes.start.unwrap_or(before.lease.window.start());
-                let end = changes.changes.end.unwrap_or(before.lease.window.end());
-                let window = Window::new(start, end).unwrap_or(before.lease.window);
-                let wanted = (Some(before.lease.id), window);
-                self.service
-                    .decider
-                    .make_room(state, &admission, wanted, refusal, decide, |updated| &updated.lease)?
+                let movable = self.service.decider.movable(state, &admission, Some(before.lease.id));
+                let wanted = admission.wanted_by(&before.lease, &changes.changes)?;
+                let room = movable.make_room(&admission, &wanted, refusal, decide, |updated| &updated.lease);
+                room.map_err(|refusal| {
+                    let others = (movable.others.as_slice(), movable.settled);
+                    admission.ends_later_by_moves(&before.lease, &changes.changes, others, refusal)
+                })?
             }
         };
         let Updated { lease, before_end_rearmed } = updated;

@@ -20,6 +20,7 @@ mod housekeeping;
 mod hunts;
 mod instances;
 mod journals;
+mod moving;
 mod negotiating;
 mod preemptible;
 mod readiness;

@@ -26,6 +26,7 @@ mod extending;
 mod hinting;
 mod hunting;
 mod losses;
+mod moving;
 mod offers;
 mod preempting;
 mod replanning;

@@ -26,12 +26,16 @@ impl Cloud {
         let replanned = admission.replan(
             others.iter().copied(),
             at(settled),
-            (&Window::new(lease.window.start(), at(end)).expect("forwards"), &lack),
+            (&admission.wanted_by(lease, &changes).expect("a change"), &lack),
             decide,
             |updated| &updated.lease,
         )?;
         Some((replanned.decided.lease, replanned.moved))
     }
+}
+
+fn for_new(terms: &Terms) -> Wanted {
+    Wanted::for_new(&owner().project, terms)
 }
 
 fn hosts_of(lease: &Lease) -> Vec<u64> {
@@ -109,7 +113,7 @@ fn cls_10_d_a_new_lease_is_made_room_for_as_well() {
         Ok(Lease::new(new_lease(9, 1), grant.terms, grant.allocations, None))
     };
     let replanned =
-        admission.replan([&first, &second], at(20), (&wanted.window(), &lack), decide, |lease| lease);
+        admission.replan([&first, &second], at(20), (&for_new(&wanted), &lack), decide, |lease| lease);
     let replanned = replanned.expect("room");
     let mut all = replanned.moved.clone();
     all.push(replanned.decided);

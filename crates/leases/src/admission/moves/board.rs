@@ -1,0 +1,235 @@
+//! Reservations that compete for hosts, and the hosts that each of them can have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::super::assignment::Way;
+use super::super::{Admission, Search};
+use super::Wanted;
+use crate::calendar::Fit;
+use crate::ids::{HostId, LeaseId, ReservationId};
+use crate::lease::{Allocation, Lease};
+use crate::terms::{HostsTerms, ReservationTerms};
+use crate::window::Window;
+
+/// Cost of a look at a booking.
+const BOOKING: u64 = 10;
+
+/// A reservation on the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ClaimId(usize);
+
+/// All reservations of the lease that hosts are looked for.
+pub(super) const REQUEST: ClaimId = ClaimId(0);
+
+/// A host that a claim can have once others have left it.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub host: HostId,
+    /// Claims on the host in the same window. All of them can be moved.
+    pub blockers: Vec<ClaimId>,
+}
+
+/// A reservation of whole hosts in a lease that can be moved.
+struct Claim<'a> {
+    lease: &'a Lease,
+    position: usize,
+    terms: &'a HostsTerms,
+    held: &'a BTreeSet<HostId>,
+}
+
+/// The claims that compete for hosts. The search adds the claim of another lease when it first meets it.
+pub(super) struct Board<'a> {
+    admission: Admission<'a>,
+    movable: &'a BTreeMap<LeaseId, &'a Lease>,
+    wanted: &'a Wanted,
+    claims: Vec<Claim<'a>>,
+    numbers: BTreeMap<ReservationId, ClaimId>,
+    choices: BTreeMap<ClaimId, Rc<[Choice]>>,
+}
+
+impl<'a> Board<'a> {
+    pub fn new(
+        admission: Admission<'a>,
+        movable: &'a BTreeMap<LeaseId, &'a Lease>,
+        wanted: &'a Wanted,
+    ) -> Self {
+        let (claims, numbers, choices) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Self { admission, movable, wanted, claims, numbers, choices }
+    }
+
+    /// The hosts that the request can have in these ways.
+    pub fn choices_of_request(&mut self, ways: &[&Way]) -> Rc<[Choice]> {
+        let hosts: BTreeSet<HostId> = ways.iter().flat_map(|way| way.hosts.keys().copied()).collect();
+        let search = Search::new(self.wanted.admission(self.admission), self.wanted.window, self.wanted.own);
+        self.choices_among(&search, hosts, None)
+    }
+
+    /// Has the request choose among these hosts.
+    pub fn request(&mut self, choices: &Rc<[Choice]>) {
+        self.choices.insert(REQUEST, choices.clone());
+    }
+
+    /// The hosts that a claim can have, those first that nobody has.
+    pub fn choices(&mut self, id: ClaimId) -> Rc<[Choice]> {
+        if let Some(known) = self.choices.get(&id) {
+            return known.clone();
+        }
+        let choices = match self.claim(id) {
+            None => Rc::from([]),
+            Some(&Claim { lease, position, terms, held }) => {
+                let admission = self.admission.without_guests().on_behalf_of(lease);
+                let search = Search::new(admission, lease.window, Some(lease.id));
+                let (matching, _) = search.matching(self.admission.inventory.hosts(), terms);
+                let hosts = matching.into_iter().map(|host| host.id);
+                let hosts = hosts.filter(|host| !held.contains(host) && search.can_be_on(*host)).collect();
+                self.choices_among(&search, hosts, Some((lease, position)))
+            }
+        };
+        self.choices.insert(id, choices.clone());
+        choices
+    }
+
+    fn choices_among(
+        &mut self,
+        search: &Search<'_>,
+        hosts: BTreeSet<HostId>,
+        own: Option<(&'a Lease, usize)>,
+    ) -> Rc<[Choice]> {
+        let (mut free, mut taken): (Vec<Fit>, Vec<Choice>) = (Vec::new(), Vec::new());
+        let (cleaned, future) = (search.cleaned(), search.future());
+        for host in hosts {
+            let near = self.admission.calendar.near(host, &cleaned) as u64;
+            if !self.admission.budget.spend(BOOKING * (1 + near)) {
+                break;
+            }
+            let Some(blockers) = self.blockers(host, &cleaned, search.own, own) else { continue };
+            let fit = || self.admission.calendar.fit(host, &search.window, &future, search.own);
+            match fit().filter(|_| blockers.is_empty()) {
+                Some(fit) => free.push(fit),
+                None => taken.push(Choice { host, blockers }),
+            }
+        }
+        taken.sort_by_key(|choice| (choice.blockers.len(), search.avoids(choice.host), choice.host));
+        let free = search.ranked(&free, &self.wanted.held);
+        free.map(|host| Choice { host, blockers: Vec::new() }).chain(taken).collect()
+    }
+
+    /// The claims on a host in that window. None if a lease has it that cannot be moved.
+    fn blockers(
+        &mut self,
+        host: HostId,
+        cleaned: &Window,
+        without: Option<LeaseId>,
+        own: Option<(&'a Lease, usize)>,
+    ) -> Option<Vec<ClaimId>> {
+        let calendar = self.admission.calendar;
+        let mut blockers = Vec::new();
+        for (window, booking) in calendar.bookings_in(host, *cleaned) {
+            if !window.overlaps(cleaned) || Some(booking.lease) == without {
+                continue;
+            }
+            let lease = self.movable.get(&booking.lease).filter(|_| booking.used.is_none())?;
+            let position = lease.reservations.iter().position(|r| r.id == booking.reservation)?;
+            blockers.push(self.enter(lease, position)?);
+        }
+        // Another reservation of the same lease.
+        if let Some((lease, position)) = own {
+            let has = |other: &usize| lease.reservations[*other].allocation.hosts().contains(&host);
+            let others = (0..lease.reservations.len()).filter(|other| *other != position);
+            for other in others.filter(has) {
+                self.movable.get(&lease.id)?;
+                blockers.push(self.enter(lease, other)?);
+            }
+        }
+        blockers.sort_unstable();
+        blockers.dedup();
+        Some(blockers)
+    }
+
+    /// The number of a claim. None for a reservation of anything else than whole hosts.
+    fn enter(&mut self, lease: &'a Lease, position: usize) -> Option<ClaimId> {
+        let reservation = &lease.reservations[position];
+        if let Some(known) = self.numbers.get(&reservation.id) {
+            return Some(*known);
+        }
+        let (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) =
+            (&reservation.terms, &reservation.allocation)
+        else {
+            return None;
+        };
+        self.claims.push(Claim { lease, position, terms, held });
+        let id = ClaimId(self.claims.len());
+        self.numbers.insert(reservation.id, id);
+        Some(id)
+    }
+
+    fn claim(&self, id: ClaimId) -> Option<&Claim<'a>> {
+        self.claims.get(id.0.checked_sub(1)?)
+    }
+
+    /// The hosts that a claim has before any moves; none for the request.
+    pub fn held(&self, id: ClaimId) -> Option<&'a BTreeSet<HostId>> {
+        self.claim(id).map(|claim| claim.held)
+    }
+
+    /// How long a claim keeps others from its hosts.
+    pub fn occupied(&self, id: ClaimId) -> Window {
+        let window = self.claim(id).map_or(self.wanted.window, |claim| claim.lease.window);
+        let since = window.since(self.admission.now);
+        Window::starting(since.start(), since.length() + self.admission.calendar.cleaning_time())
+    }
+
+    /// Whether two claims cannot have the same host.
+    pub fn exclude_each_other(&self, one: ClaimId, other: ClaimId) -> bool {
+        let lease = |id| self.claim(id).map(|claim| claim.lease);
+        let window = |id| lease(id).map_or(self.wanted.window, |lease| lease.window);
+        let same = lease(one).map(|lease| lease.id) == lease(other).map(|lease| lease.id);
+        same || window(one).widened(self.admission.calendar.cleaning_time()).overlaps(&window(other))
+    }
+
+    /// All hosts of a claim, if they depend on each other. Then it can help to move all of them.
+    pub fn together(&self, id: ClaimId) -> Option<&'a BTreeSet<HostId>> {
+        let claim = self.claim(id)?;
+        let depend = claim.terms.properties.homogeneous
+            || claim.terms.properties.survives.is_some()
+            || claim.lease.hints.location.is_some();
+        (depend && claim.held.len() > 1).then_some(claim.held)
+    }
+
+    /// Whether a claim can have all these hosts together.
+    pub fn suit(&self, id: ClaimId, hosts: &BTreeSet<HostId>) -> bool {
+        let Some(claim) = self.claim(id) else { return true };
+        let admission = self.admission.without_guests().on_behalf_of(claim.lease);
+        let search = Search::new(admission, claim.lease.window, Some(claim.lease.id));
+        let counting = |hosts: &BTreeSet<HostId>| search.counting(hosts.iter().copied(), claim.terms);
+        search.unlike(hosts, claim.terms).is_empty()
+            && search.are_apart(hosts)
+            && counting(hosts) >= counting(claim.held).min(claim.terms.min() as usize)
+    }
+
+    /// The hosts of a claim after it has left some and got others.
+    pub fn hosts_after(
+        &self,
+        id: ClaimId,
+        left: &BTreeSet<(ClaimId, HostId)>,
+        placed: &[(ClaimId, HostId)],
+    ) -> BTreeSet<HostId> {
+        let held = self.claim(id).map(|claim| claim.held.iter().copied()).into_iter().flatten();
+        let stays = held.filter(|host| !left.contains(&(id, *host)));
+        stays.chain(placed.iter().filter(|(claim, _)| *claim == id).map(|(_, host)| *host)).collect()
+    }
+
+    /// The leases of claims with the hosts that they have after these moves.
+    pub fn moved(&self, left: &BTreeSet<(ClaimId, HostId)>, placed: &[(ClaimId, HostId)]) -> Vec<Lease> {
+        let mut moved: BTreeMap<LeaseId, Lease> = BTreeMap::new();
+        let claims: BTreeSet<ClaimId> = left.iter().map(|(claim, _)| *claim).collect();
+        for id in claims {
+            let Some(claim) = self.claim(id) else { continue };
+            let lease = moved.entry(claim.lease.id).or_insert_with(|| claim.lease.clone());
+            let hosts = self.hosts_after(id, left, placed);
+            lease.reservations[claim.position].allocation = Allocation::Hosts(hosts);
+        }
+        moved.into_values().collect()
+    }
+}

@@ -1,0 +1,89 @@
+//! Requests that no moves can serve, since some instant has too few hosts for all.
+//!
+//! At one instant leases and hosts are a bipartite graph, and the hosts that leases have are a matching in it. If that
+//! cannot be augmented for the request, no moves make room, however many. This is much cheaper to find out than by trying
+//! moves, and most refusals are of this kind where hosts are scarce.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+
+use super::super::assignment::Way;
+use super::board::{Board, ClaimId, REQUEST};
+use super::search::{CHOICE, Effort};
+use crate::ids::HostId;
+
+/// Whether there is an instant at which a reservation of the request cannot have its hosts, whoever moves.
+pub(super) fn too_few_hosts(board: &mut Board<'_>, ways: &[&Way], effort: &mut Effort<'_>) -> bool {
+    let blockers: BTreeSet<ClaimId> =
+        board.choices(REQUEST).iter().flat_map(|choice| choice.blockers.iter().copied()).collect();
+    let mut instants: BTreeSet<Timestamp> =
+        blockers.into_iter().map(|id| board.occupied(id).start()).collect();
+    instants.insert(board.occupied(REQUEST).start());
+    instants.retain(|at| board.occupied(REQUEST).contains(*at));
+    instants.into_iter().any(|at| ways.iter().any(|way| !Instant::new(at).serves(board, way, effort)))
+}
+
+/// Who has which host at an instant.
+struct Instant {
+    at: Timestamp,
+    /// Hosts that have been taken over since.
+    taken: BTreeMap<HostId, ClaimId>,
+}
+
+impl Instant {
+    fn new(at: Timestamp) -> Self {
+        Self { at, taken: BTreeMap::new() }
+    }
+
+    /// Whether the request can have as many hosts as it needs. True as well if the effort ends.
+    fn serves(mut self, board: &mut Board<'_>, way: &Way, effort: &mut Effort<'_>) -> bool {
+        (0..way.need).all(|_| self.augment(board, way, effort))
+    }
+
+    /// Gives the request one more host, if there is a way. True as well if the effort ends.
+    fn augment(&mut self, board: &mut Board<'_>, way: &Way, effort: &mut Effort<'_>) -> bool {
+        // Who would take each host, and which host it would leave for it.
+        let mut takers: BTreeMap<HostId, (ClaimId, Option<HostId>)> = BTreeMap::new();
+        let mut queue = VecDeque::from([(REQUEST, None)]);
+        while let Some((claim, left)) = queue.pop_front() {
+            let choices = board.choices(claim);
+            if !effort.spend(CHOICE * choices.len() as u64) {
+                return true;
+            }
+            let is_there = |id: &ClaimId| board.occupied(*id).contains(self.at);
+            let mut reached: Vec<(HostId, Option<ClaimId>)> = Vec::new();
+            for choice in choices.iter() {
+                let owner = self.taken.get(&choice.host).copied();
+                reached.push((choice.host, owner.or_else(|| choice.blockers.iter().copied().find(is_there))));
+            }
+            // It may return to a host that another one has taken over.
+            let held = board.held(claim).into_iter().flatten();
+            reached.extend(held.filter_map(|host| Some((*host, Some(*self.taken.get(host)?)))));
+            for (host, owner) in reached {
+                let wanted = claim != REQUEST || way.hosts.contains_key(&host);
+                if !wanted || owner == Some(claim) || takers.contains_key(&host) {
+                    continue;
+                }
+                takers.insert(host, (claim, left));
+                let Some(owner) = owner else {
+                    self.shift(host, &takers);
+                    return true;
+                };
+                queue.push_back((owner, Some(host)));
+            }
+        }
+        false
+    }
+
+    /// Has each taker take its host, from the free one back to the one that the request takes.
+    fn shift(&mut self, free: HostId, takers: &BTreeMap<HostId, (ClaimId, Option<HostId>)>) {
+        let mut next = Some(free);
+        while let Some(host) = next
+            && let Some((taker, left)) = takers.get(&host)
+        {
+            self.taken.insert(host, *taker);
+            next = *left;
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Search for the fewest moves that make room.
+//!
+//! A state names the hosts that claims have taken over so far. The claims that left them need other hosts: free ones, or
+//! hosts that they take over in turn. So moves form chains, and a lease that displaces two shorter ones begins two
+//! chains. The search tries all states with one move, then all with two, and so on (iterative deepening).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::assignment::{Flow, Way};
+use super::board::{Board, ClaimId, REQUEST};
+use crate::ids::HostId;
+use crate::work::Budget;
+
+/// Cost of a state, and of a look at a choice.
+const STATE: u64 = 100;
+pub(super) const CHOICE: u64 = 3;
+
+/// A claim has a host.
+pub(super) type Place = (ClaimId, HostId);
+
+/// Moves that make room.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moves {
+    /// The places that claims give up. Each is one move.
+    pub left: BTreeSet<Place>,
+    /// The new places of the claims that left some.
+    pub placed: Vec<Place>,
+}
+
+/// Hosts that were taken over so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct State {
+    left: BTreeSet<Place>,
+    taken: BTreeSet<Place>,
+    /// How many hosts each claim still needs that had to leave some.
+    needs: BTreeMap<ClaimId, usize>,
+}
+
+/// A limit of its own within the budget of a decision: a search that ends early refuses nothing but the moves.
+#[derive(Debug)]
+pub(super) struct Effort<'a> {
+    budget: &'a Budget,
+    left: u64,
+}
+
+impl<'a> Effort<'a> {
+    pub fn new(budget: &'a Budget, most: u64) -> Self {
+        Self { budget, left: most.min(budget.left() / 2) }
+    }
+
+    #[must_use]
+    pub fn spend(&mut self, units: u64) -> bool {
+        match self.left.checked_sub(units) {
+            Some(left) if self.budget.spend(units) => {
+                self.left = left;
+                true
+            }
+            _ => {
+                self.left = 0;
+                false
+            }
+        }
+    }
+
+    pub fn ended(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// The search for a request that can be served in one combination of ways.
+pub(super) struct Mover<'b, 'a> {
+    pub board: &'b mut Board<'a>,
+    pub ways: &'b [&'b Way],
+    pub effort: &'b mut Effort<'a>,
+    tried: BTreeSet<State>,
+}
+
+impl<'b, 'a> Mover<'b, 'a> {
+    pub fn new(board: &'b mut Board<'a>, ways: &'b [&'b Way], effort: &'b mut Effort<'a>) -> Self {
+        Self { board, ways, effort, tried: BTreeSet::new() }
+    }
+
+    /// Moves that make room, this number of them at most.
+    pub fn with(mut self, most: usize) -> Option<Moves> {
+        self.go_on(&State::default(), most)
+    }
+
+    fn go_on(&mut self, state: &State, left: usize) -> Option<Moves> {
+        if !self.effort.spend(STATE * (1 + state.taken.len() as u64)) || !self.tried.insert(state.clone()) {
+            return None;
+        }
+        let mut claims: Vec<ClaimId> = vec![REQUEST];
+        claims.extend(state.needs.keys());
+        let mut free: BTreeMap<ClaimId, Vec<HostId>> = BTreeMap::new();
+        let mut lacking = None;
+        for id in claims {
+            let hosts = self.free(state, id)?;
+            let lack = self.lack(state, id, &hosts);
+            if lack > left {
+                return None;
+            }
+            if lack > 0 {
+                lacking = lacking.or(Some(id));
+            }
+            free.insert(id, hosts);
+        }
+        if lacking.is_none()
+            && let Some(placed) = self.complete(state, &free)
+        {
+            let taken = state.taken.iter().filter(|(id, _)| *id != REQUEST).copied();
+            return Some(Moves { left: state.left.clone(), placed: taken.chain(placed).collect() });
+        }
+        if left == 0 {
+            return None;
+        }
+        // A claim with too few free hosts has to take one over. Without such a claim, any of them could.
+        let takers: Vec<ClaimId> = lacking.map_or_else(|| free.into_keys().collect(), |id| vec![id]);
+        for next in self.takeovers(state, &takers, left)? {
+            let moves = next.left.len() - state.left.len();
+            if let Some(found) = self.go_on(&next, left - moves) {
+                return Some(found);
+            }
+            if self.effort.ended() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// States with one more host taken over, with fewest moves first. None if the effort ends.
+    fn takeovers(&mut self, state: &State, takers: &[ClaimId], left: usize) -> Option<Vec<State>> {
+        let mut next = Vec::new();
+        for id in takers {
+            let choices = self.board.choices(*id);
+            if !self.effort.spend(CHOICE * choices.len() as u64) {
+                return None;
+            }
+            for choice in choices.iter() {
+                if !self.is_open(state, *id, choice.host) {
+                    continue;
+                }
+                let leaving = choice.blockers.iter().map(|blocker| (*blocker, choice.host));
+                let leaving: BTreeSet<Place> = leaving.filter(|place| !state.left.contains(place)).collect();
+                if leaving.is_empty() || leaving.len() > left {
+                    continue;
+                }
+                let mut all = leaving.clone();
+                for (blocker, _) in &leaving {
+                    let hosts = self.board.together(*blocker).into_iter().flatten();
+                    all.extend(hosts.map(|host| (*blocker, *host)));
+                }
+                all.retain(|place| !state.left.contains(place));
+                if all.len() > leaving.len() && all.len() <= left {
+                    next.extend(state.after((*id, choice.host), &all));
+                }
+                next.extend(state.after((*id, choice.host), &leaving));
+            }
+        }
+        next.sort_by_key(|state| state.left.len());
+        Some(next)
+    }
+
+    /// Whether the host was not taken over by another claim at that time, or by the same one.
+    fn is_open(&self, state: &State, id: ClaimId, host: HostId) -> bool {
+        let mut there = state.taken.iter().filter(|(_, taken)| *taken == host);
+        there.all(|(other, _)| *other != id && !self.board.exclude_each_other(*other, id))
+    }
+
+    /// Hosts that a claim can have without a move. None if the effort ends.
+    fn free(&mut self, state: &State, id: ClaimId) -> Option<Vec<HostId>> {
+        let choices = self.board.choices(id);
+        if !self.effort.spend(CHOICE * choices.len() as u64) {
+            return None;
+        }
+        let gone = |host: HostId, blockers: &[ClaimId]| {
+            blockers.iter().all(|blocker| state.left.contains(&(*blocker, host)))
+        };
+        let free = choices.iter().filter(|choice| gone(choice.host, &choice.blockers));
+        Some(free.map(|choice| choice.host).filter(|host| self.is_open(state, id, *host)).collect())
+    }
+
+    /// How many hosts a claim lacks beside the free ones.
+    fn lack(&mut self, state: &State, id: ClaimId, free: &[HostId]) -> usize {
+        if id == REQUEST {
+            let taken = state.taken.iter().filter(|(id, _)| *id == REQUEST).map(|(_, host)| *host);
+            return self.request_lacks(taken.chain(free.iter().copied()));
+        }
+        state.needs.get(&id).copied().unwrap_or(0).saturating_sub(free.len())
+    }
+
+    /// How many hosts the request lacks if it can have these.
+    fn request_lacks(&mut self, hosts: impl Iterator<Item = HostId>) -> usize {
+        if let [way] = self.ways
+            && way.in_one >= way.need
+        {
+            return way.need.saturating_sub(hosts.count());
+        }
+        let mut flow = Flow::new(self.ways);
+        for host in hosts {
+            if flow.lacks() == 0 || !self.effort.spend(flow.add(host)) {
+                break;
+            }
+        }
+        flow.lacks()
+    }
+
+    /// Free hosts for all claims that need some, so that enough are left for the request.
+    fn complete(&mut self, state: &State, free: &BTreeMap<ClaimId, Vec<HostId>>) -> Option<Vec<Place>> {
+        let taken = state.taken.iter().filter(|(id, _)| *id == REQUEST).map(|(_, host)| *host);
+        let request: BTreeSet<HostId> =
+            free.get(&REQUEST).into_iter().flatten().copied().chain(taken).collect();
+        let mut seats: Vec<(ClaimId, Vec<HostId>)> = Vec::new();
+        for (id, count) in &state.needs {
+            let mut hosts = free.get(id)?.clone();
+            // The request should keep its hosts.
+            hosts.sort_by_key(|host| request.contains(host));
+            seats.extend(std::iter::repeat_n((*id, hosts), *count));
+        }
+        seats.sort_by_key(|(id, hosts)| (hosts.len(), *id));
+        let mut placed = Vec::new();
+        self.seat(state, &seats, &request, &mut placed).then_some(placed)
+    }
+
+    /// Places all claims from here on. Whether that was possible.
+    fn seat(
+        &mut self,
+        state: &State,
+        seats: &[(ClaimId, Vec<HostId>)],
+        request: &BTreeSet<HostId>,
+        placed: &mut Vec<Place>,
+    ) -> bool {
+        let Some(((id, hosts), others)) = seats.split_first() else {
+            return self.all_suit(state, placed);
+        };
+        if !self.effort.spend(STATE + CHOICE * hosts.len() as u64) {
+            return false;
+        }
+        // Places of one claim are alike, so each set of hosts is tried once.
+        let last = placed.last().filter(|(other, _)| other == id).map(|(_, host)| *host);
+        let from = last.and_then(|last| hosts.iter().position(|host| *host == last)).map_or(0, |at| at + 1);
+        for host in &hosts[from..] {
+            let mut there = placed.iter().filter(|(_, taken)| taken == host);
+            if there.any(|(other, _)| self.board.exclude_each_other(*other, *id)) {
+                continue;
+            }
+            let mut rest = request.clone();
+            if self.board.exclude_each_other(REQUEST, *id) && rest.remove(host) {
+                let taken = state.taken.contains(&(REQUEST, *host));
+                if taken || self.request_lacks(rest.iter().copied()) > 0 {
+                    continue;
+                }
+            }
+            placed.push((*id, *host));
+            if self.seat(state, others, &rest, placed) {
+                return true;
+            }
+            placed.pop();
+        }
+        false
+    }
+
+    /// Whether hosts that depend on each other still go together.
+    fn all_suit(&self, state: &State, placed: &[Place]) -> bool {
+        let all: Vec<Place> = state.taken.iter().chain(placed).copied().collect();
+        let moved: BTreeSet<ClaimId> = state.left.iter().map(|(id, _)| *id).collect();
+        let mut dependent = moved.into_iter().filter(|id| self.board.together(*id).is_some());
+        dependent.all(|id| self.board.suit(id, &self.board.hosts_after(id, &state.left, &all)))
+    }
+}
+
+impl State {
+    /// The state after a claim has taken over a host, which these have left.
+    fn after(&self, taken: Place, leaving: &BTreeSet<Place>) -> Option<Self> {
+        let mut next = self.clone();
+        if taken.0 != REQUEST {
+            let need = next.needs.get_mut(&taken.0)?;
+            *need -= 1;
+            if *need == 0 {
+                next.needs.remove(&taken.0);
+            }
+        }
+        for (blocker, _) in leaving {
+            *next.needs.entry(*blocker).or_insert(0) += 1;
+        }
+        next.taken.insert(taken);
+        next.left.extend(leaving);
+        Some(next)
+    }
+}

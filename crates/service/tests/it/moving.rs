@@ -1,0 +1,130 @@
+//! Leases that wait move out of the way of others (CLS-10): wherever hosts are looked for.
+
+use std::sync::Arc;
+
+use leases::admission::Refusal;
+use leases::ids::HostId;
+use leases::requirement::{Operator, Requirement};
+use leases::terms::{HostsTerms, ReservationTerms};
+use service::{HostUpdate, LeaseFilter, NewLease, NewSeries, ServiceError};
+use simulation::{World, caller, operator};
+use store::LeaseRecord;
+
+use crate::terms::{asking, at, change, dates, hosts, hosts_of, make, settings, status, window, world_with};
+
+/// Three hosts, two of which have a property.
+async fn world() -> World {
+    let mut world = world_with(3, settings(), None, |fleet| fleet).await;
+    for host in [1, 2] {
+        let gpu = HostUpdate::from(vec![("gpu".to_owned(), Some("a".to_owned()))]);
+        world.service.hosts().update(&operator(), HostId(host), gpu).await.expect("never refused");
+        world.touched();
+    }
+    world
+}
+
+fn special() -> ReservationTerms {
+    let requirement = Requirement::compare(Operator::Equal, "gpu", "a").expect("well formed");
+    ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range").requiring(requirement))
+}
+
+/// Makes leases from minute 100 to 130 so that one that wants the property is on host 1, and one that could be anywhere on
+/// host 2. Returns both.
+async fn crowded(world: &mut World) -> (Arc<LeaseRecord>, Arc<LeaseRecord>) {
+    let bound = make(world, asking(100, 130, vec![special()])).await.expect("free");
+    let third = Requirement::compare(Operator::Equal, "hypervisor_hostname", name_of(world, 3));
+    let third = HostsTerms::new(1, 1).expect("a range").requiring(third.expect("well formed"));
+    let block = make(world, asking(100, 130, vec![ReservationTerms::Hosts(third)])).await.expect("free");
+    let free = make(world, asking(100, 130, vec![hosts(1)])).await.expect("free");
+    world.service.leases().delete(&caller("p"), block.lease.id).await.expect("there");
+    world.touched();
+    world.settle().await;
+    assert_eq!((hosts_of(&bound), hosts_of(&free)), (vec![HostId(1)], vec![HostId(2)]));
+    (bound, free)
+}
+
+fn name_of(world: &World, host: u64) -> String {
+    world.service.hosts().get(HostId(host)).expect("there").host.name.clone()
+}
+
+fn hosts_now(world: &World, record: &LeaseRecord) -> Vec<HostId> {
+    hosts_of(&world.service.leases().get(record.lease.id).expect("there"))
+}
+
+#[tokio::test]
+async fn cls_10_d_a_new_lease_gets_the_host_of_one_that_can_be_elsewhere() {
+    let mut world = world().await;
+    let (bound, free) = crowded(&mut world).await;
+    let new = make(&mut world, asking(100, 130, vec![special()])).await.expect("the other one moves");
+    assert_eq!(hosts_of(&new), [HostId(2)]);
+    assert_eq!((hosts_now(&world, &bound), hosts_now(&world, &free)), (vec![HostId(1)], vec![HostId(3)]));
+    world.run_until(at(101)).await;
+    assert!([&bound, &free, &new].iter().all(|record| status(&world, record.lease.id) == "ACTIVE"));
+}
+
+#[tokio::test]
+async fn cls_10_d_leases_that_recur_get_hosts_of_those_that_can_be_elsewhere() {
+    let mut world = world().await;
+    let (_, free) = crowded(&mut world).await;
+    let windows = vec![window(10, 40), window(100, 130), window(110, 140)];
+    let lease = asking(0, 30, vec![special()]);
+    let new = NewSeries { lease, windows, skips: false };
+    let refused = world.service.leases().create_series(&caller("p"), &new, None).await;
+    assert_eq!(refused.expect_err("only one lease can move").window, window(110, 140));
+    let new = NewSeries { windows: vec![window(10, 40), window(100, 130)], ..new };
+    let made = world.service.leases().create_series(&caller("p"), &new, None).await.expect("it moves");
+    world.touched();
+    assert_eq!((made.leases.len(), hosts_now(&world, &free)), (2, vec![HostId(3)]));
+}
+
+#[tokio::test]
+async fn cls_10_d_a_request_on_the_waitlist_gets_a_host_by_a_move() {
+    let mut world = world().await;
+    let (_, free) = crowded(&mut world).await;
+    let third = make(&mut world, asking(100, 130, vec![hosts(1)])).await.expect("free");
+    let waits = NewLease { waits: true, ..asking(100, 130, vec![special()]) };
+    let waits = make(&mut world, waits).await.expect("waits");
+    assert_eq!(world.service.waitlist().all(None).len(), 1);
+    world.service.leases().delete(&caller("p"), third.lease.id).await.expect("there");
+    world.touched();
+    world.settle().await;
+    assert_eq!((hosts_now(&world, &waits), hosts_now(&world, &free)), (vec![HostId(2)], vec![HostId(3)]));
+}
+
+#[tokio::test]
+async fn cls_10_d_an_extension_is_made_and_its_latest_end_told_by_moves() {
+    let mut world = world().await;
+    crowded(&mut world).await;
+    let before = make(&mut world, asking(60, 90, vec![special()])).await.expect("free");
+    make(&mut world, asking(130, 150, vec![special()])).await.expect("free");
+    make(&mut world, asking(130, 150, vec![special()])).await.expect("free");
+    let refused = change(&mut world, before.lease.id, dates(None, Some(140))).await;
+    let Err(ServiceError::Refused(Refusal::EndsTooLate { latest, .. })) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(latest, at(130));
+    change(&mut world, before.lease.id, dates(None, Some(130))).await.expect("that can be had");
+}
+
+#[tokio::test]
+async fn cls_10_d_leases_leave_a_closed_or_removed_host_by_moves() {
+    for removed in [false, true] {
+        let mut world = world().await;
+        let (bound, free) = crowded(&mut world).await;
+        if removed {
+            let removed = world.service.hosts().remove_from_pool(&operator(), HostId(1)).await;
+            removed.expect("the lease can leave");
+        } else {
+            let closed = HostUpdate { reservable: Some(false), ..HostUpdate::default() };
+            world.service.hosts().update(&operator(), HostId(1), closed).await.expect("never refused");
+        }
+        world.touched();
+        world.settle().await;
+        assert_eq!((hosts_now(&world, &bound), hosts_now(&world, &free)), (vec![HostId(2)], vec![HostId(3)]));
+        let told = world.service.notifications().after(None, 0, 100).await.expect("the store works");
+        let of_moved = told.iter().filter(|notice| notice.content.lease == Some(free.lease.id));
+        let types: Vec<_> = of_moved.map(|notice| notice.content.event_type.as_str()).collect();
+        assert_eq!(types, ["lease.create", "lease.update"]);
+        assert_eq!(world.service.leases().all(&LeaseFilter::default()).len(), 2);
+    }
+}
