@@ -8,5 +8,6 @@ mod energy;
 mod extra_specs;
 mod generate;
 mod hinting;
+mod moving;
 mod planning;
 mod requirement;

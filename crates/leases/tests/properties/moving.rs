@@ -1,0 +1,208 @@
+//! Leases that have not started move out of the way if that helps: on small fleets, exhaustively.
+
+use std::collections::BTreeSet;
+
+use leases::admission::{Admission, Replanned, Rules, Wanted};
+use leases::calendar::Calendar;
+use leases::host::{Host, Inventory};
+use leases::host_facts::HostFacts;
+use leases::ids::HostId;
+use leases::lease::{Allocation, Lease};
+use leases::requirement::{Operator, Requirement};
+use leases::terms::{HostsTerms, ReservationTerms, Terms};
+
+use crate::generate::{at, given, new_lease, project, window};
+
+/// Hosts and leases of the largest fleet.
+const HOSTS: usize = 5;
+const LEASES: usize = 4;
+/// All windows on a grid of three steps.
+const WINDOWS: [(i64, i64); 6] = [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (0, 3)];
+
+/// A kind of lease: one of the windows, and whether it wants hosts with the property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    window: usize,
+    special: bool,
+}
+
+impl Kind {
+    /// All kinds, or those that want nothing in particular.
+    fn all(special: bool) -> Vec<Self> {
+        let kinds = |special| (0..WINDOWS.len()).map(move |window| Self { window, special });
+        kinds(false).chain(special.then(|| kinds(true)).into_iter().flatten()).collect()
+    }
+
+    /// The steps of the grid that it takes, as bits.
+    fn steps(self) -> u8 {
+        let (start, end) = WINDOWS[self.window];
+        (start..end).map(|step| 1 << step).sum()
+    }
+
+    fn window(self) -> leases::window::Window {
+        let (start, end) = WINDOWS[self.window];
+        window(60 + 10 * start, 60 + 10 * end)
+    }
+
+    fn terms(self, count: u32) -> ReservationTerms {
+        let special = Requirement::compare(Operator::Equal, "gpu", "a").expect("well formed");
+        let requirement = if self.special { special } else { Requirement::NONE };
+        ReservationTerms::Hosts(HostsTerms::new(count, count).expect("a range").requiring(requirement))
+    }
+}
+
+/// A fleet whose first hosts have the property.
+#[derive(Clone, Copy, Debug)]
+struct Fleet {
+    hosts: usize,
+    special: usize,
+}
+
+impl Fleet {
+    fn suits(self, host: usize, kind: Kind) -> bool {
+        host < self.special || !kind.special
+    }
+
+    fn inventory(self) -> Inventory {
+        let host = |number: usize| {
+            let mut host = Host::new(HostId(number as u64), format!("node{number}"), 4, 1000, 1000);
+            if number < self.special {
+                host.capabilities.insert("gpu".to_owned(), "a".to_owned());
+            }
+            host
+        };
+        Inventory::new((0..self.hosts).map(host), [])
+    }
+
+    /// The number of hosts that are free for a lease beside others.
+    fn free(self, kind: Kind, leases: &[Kind], on: &[usize]) -> usize {
+        let suiting = (0..self.hosts).filter(|host| self.suits(*host, kind));
+        let beside = |host: &usize| {
+            let mut there = leases.iter().zip(on).filter(|(_, on)| *on == host);
+            there.all(|(lease, _)| lease.steps() & kind.steps() == 0)
+        };
+        suiting.filter(beside).count()
+    }
+
+    /// All places of leases, each beside those before it.
+    fn places(self, leases: &[Kind], on: &mut Vec<usize>, each: &mut impl FnMut(&[usize])) {
+        let Some(next) = leases.get(on.len()) else { return each(on) };
+        for host in (0..self.hosts).filter(|host| self.suits(*host, *next)) {
+            let mut there = leases.iter().zip(&*on).filter(|(_, on)| **on == host);
+            if there.all(|(lease, _)| lease.steps() & next.steps() == 0) {
+                on.push(host);
+                self.places(leases, on, each);
+                on.pop();
+            }
+        }
+    }
+
+    /// What is on hosts, whichever of two hosts that are alike has it.
+    fn up_to_symmetry(self, leases: &[Kind], on: &[usize]) -> Vec<(bool, Vec<Kind>)> {
+        let of_host = |host: usize| {
+            let there = leases.iter().zip(on).filter(|(_, on)| **on == host).map(|(lease, _)| *lease);
+            (host < self.special, there.collect())
+        };
+        let mut hosts: Vec<(bool, Vec<Kind>)> = (0..self.hosts).map(of_host).collect();
+        hosts.sort_unstable();
+        hosts
+    }
+
+    /// Has each request decided that is refused although other places of the leases leave enough hosts for it. Returns the
+    /// number of requests.
+    fn judge(self, leases: &[Kind]) -> u64 {
+        let kinds = Kind::all(self.special > 0);
+        let mut most = vec![0; kinds.len()];
+        let mut fleets = BTreeSet::new();
+        let mut all = Vec::new();
+        self.places(leases, &mut Vec::new(), &mut |on| {
+            for (most, kind) in most.iter_mut().zip(&kinds) {
+                *most = (*most).max(self.free(*kind, leases, on));
+            }
+            if fleets.insert(self.up_to_symmetry(leases, on)) {
+                all.push(on.to_vec());
+            }
+        });
+        let inventory = self.inventory();
+        let mut requests = 0;
+        for on in all {
+            for (most, kind) in most.iter().zip(&kinds) {
+                for count in self.free(*kind, leases, &on) + 1..=*most {
+                    requests += 1;
+                    self.request(&inventory, (leases, &on), *kind, count as u32);
+                }
+            }
+        }
+        requests
+    }
+
+    fn request(self, inventory: &Inventory, (kinds, on): (&[Kind], &[usize]), kind: Kind, count: u32) {
+        let mut leases = Vec::new();
+        for (number, (kind, host)) in (1..).zip(kinds.iter().zip(on)) {
+            let hosts = Allocation::Hosts(BTreeSet::from([HostId(*host as u64)]));
+            leases.push(given(number, kind.window(), kind.terms(1), hosts));
+        }
+        let calendar = Calendar::default().with_leases(&leases, at(0)).expect("free");
+        let (rules, facts) = (Rules::default(), HostFacts::nothing());
+        let admission = Admission::new(&calendar, inventory, &rules, &facts, at(0));
+        let terms = Terms::new(kind.window(), None, vec![kind.terms(count)]).expect("terms");
+        let decide = |admission: &Admission<'_>| {
+            let grant = admission.grant(&project(), &terms)?;
+            Ok(Lease::new(new_lease(99, 1), grant.terms, grant.allocations, None))
+        };
+        let lack = decide(&admission).expect_err("too few are free");
+        let wanted = Wanted::for_new(&project(), &terms);
+        let replanned = admission.replan(&leases, at(0), (&wanted, &lack), decide, |lease| lease);
+        let Some(Replanned { decided, moved }) = replanned else {
+            panic!("{self:?}: {count} hosts for {kind:?} beside {kinds:?} on {on:?}: {lack:?}");
+        };
+        assert_eq!(decided.reservations[0].allocation.amount(), u64::from(count));
+        let ids: BTreeSet<_> = moved.iter().map(|lease| lease.id).collect();
+        let stay = leases.iter().filter(|lease| !ids.contains(&lease.id));
+        for lease in &moved {
+            let before = leases.iter().find(|before| before.id == lease.id).expect("one of them");
+            assert!(lease.has_as_much_as(before) && lease.window == before.window, "{lease:?}");
+            let special = kinds[lease.id.0 as usize - 1].special;
+            let suits = |host: &HostId| !special || (host.0 as usize) < self.special;
+            assert!(lease.reservations[0].allocation.hosts().iter().all(suits), "{lease:?}");
+        }
+        let all = stay.chain(&moved).chain([&decided]);
+        Calendar::default().with_leases(all, at(0)).expect("no host is given twice");
+    }
+}
+
+/// All sets of so many leases.
+fn sets(kinds: &[Kind], count: usize) -> Vec<Vec<Kind>> {
+    let Some(fewer) = count.checked_sub(1) else { return vec![Vec::new()] };
+    let mut all = Vec::new();
+    for set in sets(kinds, fewer) {
+        let larger = kinds.iter().filter(|kind| set.last().is_none_or(|last| last <= kind));
+        all.extend(larger.map(|kind| set.iter().copied().chain([*kind]).collect()));
+    }
+    all
+}
+
+/// Judges all fleets of so many hosts.
+fn judge_all(hosts: usize) {
+    let mut requests = 0;
+    for special in 0..hosts {
+        let fleet = Fleet { hosts, special };
+        for count in 1..=LEASES {
+            for leases in sets(&Kind::all(special > 0), count) {
+                requests += fleet.judge(&leases);
+            }
+        }
+    }
+    assert!(requests > 0);
+    println!("{requests} requests on {hosts} hosts");
+}
+
+#[test]
+fn cls_10_d_no_request_is_refused_that_moves_could_serve_on_up_to_four_hosts() {
+    (2..HOSTS).for_each(judge_all);
+}
+
+#[test]
+fn cls_10_d_no_request_is_refused_that_moves_could_serve_on_five_hosts() {
+    judge_all(HOSTS);
+}
