@@ -122,7 +122,7 @@ impl<'a> Attempt<'a> {
             let mut reservations = self.updated.reservations.clone();
             let part = |r: &'a Reservation| Part { terms: &r.terms, held: Some(&r.allocation) };
             let parts: Vec<Part<'_>> = self.updated.reservations.iter().map(part).collect();
-            let search = Search { keeps_own, ..self.search() };
+            let mut search = Search { keeps_own, ..self.search() };
             let given = search.give_together(&parts).ok_or(refusal)?;
             for (reservation, allocation) in reservations.iter_mut().zip(given) {
                 reservation.allocation = allocation;

@@ -80,7 +80,9 @@ impl<'a> Board<'a> {
             Some(&Claim { lease, position, terms, held }) => {
                 let admission = self.admission.without_guests().on_behalf_of(lease);
                 let search = Search::new(admission, lease.window, Some(lease.id));
-                let (matching, _) = search.matching(self.admission.inventory.hosts(), terms);
+                // Nobody is moved to a host that doesn't work now.
+                let (matching, _) =
+                    search.matching(self.admission.inventory.hosts(), terms, self.admission.now);
                 let hosts = matching.into_iter().map(|host| host.id);
                 let hosts = hosts.filter(|host| !held.contains(host) && search.can_be_on(*host)).collect();
                 self.choices_among(&search, hosts, Some((lease, position)))

@@ -144,7 +144,7 @@ impl Wanted {
             if need == 0 {
                 continue;
             }
-            let (matching, _) = search.matching(admission.inventory.hosts(), terms);
+            let (matching, _) = search.matching(admission.inventory.hosts(), terms, self.window.start());
             let hosts = matching.into_iter().map(|host| host.id);
             let hosts =
                 hosts.filter(|host| search.can_be_on(*host) && !(self.started && held.contains(host)));
