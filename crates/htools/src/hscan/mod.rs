@@ -64,7 +64,7 @@ fn scan(options: &Options, io: &mut Io<'_>) -> Result<u8, HscanError> {
     };
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     if !options.no_headers {
-        let columns = ["Nodes", "Inst", "BNode", "BInst", "t_mem", "f_mem", "t_disk", "f_disk", "Score"];
+        let columns = ["Nodes", "Inst", "BNode", "BInst", "t_mem", "f_mem", "t_disk", "f_disk", "     Score"];
         print_row(io, width, "Name", &columns.map(str::to_owned))?;
     }
     let mut complete = true;
@@ -122,7 +122,7 @@ fn print_row(io: &mut Io<'_>, width: usize, name: &str, columns: &[String; 9]) -
     writeln!(
         io.out,
         "{name:<width$} {nodes:>5} {instances:>5} {bad_nodes:>5} {bad_instances:>5} {memory:>6} \
-         {free_memory:>6} {disk:>6} {free_disk:>6} {score:>10}"
+         {free_memory:>6} {disk:>6} {free_disk:>6} {score}"
     )
 }
 

@@ -52,6 +52,20 @@ fn the_memory_of_kvm_nodes_is_saved_as_it_counts() {
 }
 
 #[test]
+fn a_score_that_is_not_a_number_is_not_padded() {
+    let server = Server::start(|head| {
+        let request = head.lines().next().unwrap();
+        Reply::Document(200, document(request).replace("\"spindle_count\":2", "\"spindle_count\":0"))
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let address = format!("http://127.0.0.1:{}", server.port);
+    let (status, out, _) = hscan(&["-d", directory.path().to_str().unwrap(), &address]);
+    assert_eq!(status, SUCCESS);
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].ends_with(" f_disk      Score") && lines[1].ends_with("  0 NaN"), "{out}");
+}
+
+#[test]
 fn a_cluster_that_cannot_be_read_does_not_keep_others_from_being_saved() {
     let (server, directory) = (api(), tempfile::tempdir().unwrap());
     let refusing = Server::start(|_| Reply::Document(500, String::new()));
