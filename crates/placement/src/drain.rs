@@ -60,9 +60,6 @@ pub enum Obstacle {
     /// Its nodes are in different groups.
     #[error("its two nodes are in different groups")]
     DifferentGroups,
-    /// It is planned for the node.
-    #[error("it is planned for this node, but does not exist yet")]
-    Forthcoming,
     /// Its disks would have to be copied, which the options forbid.
     #[error("its disks would have to be copied to another node")]
     NoDiskMoves,
@@ -164,6 +161,8 @@ pub struct Plan {
     pub steps: Vec<DrainStep>,
     /// What stays behind.
     pub stays: Vec<Stay>,
+    /// Forthcoming instances that are planned for the nodes: nothing of them leaves or stays.
+    pub planned: Vec<InstanceIdx>,
     /// Health of the other nodes alone once the emptied ones are gone.
     pub after: Health,
 }
@@ -182,9 +181,10 @@ pub fn drain(cluster: &mut Cluster, leaving: &[NodeIdx], options: DrainOptions) 
     // A move makes room elsewhere at times, so that what was refused is asked again.
     while run.pass() {}
     let stays = run.stays();
+    let planned = run.planned();
     let steps = run.steps;
     let after = Health::of(run.cluster, &run.remaining);
-    Plan { before, steps, stays, after }
+    Plan { before, steps, stays, planned, after }
 }
 
 /// How many of the best targets are tried in the hope of one that leaves every node evacuable.
@@ -248,10 +248,21 @@ impl Drain<'_> {
         self.steps.len() > before
     }
 
+    /// Forthcoming instances that need other nodes, unless the nodes are only restarted.
+    fn planned(&self) -> Vec<InstanceIdx> {
+        let concerned = |i: &InstanceIdx| {
+            let instance = self.cluster.instance(*i);
+            instance.forthcoming && instance.involved_nodes().any(|n| self.leaves(n))
+        };
+        let instances = self.cluster.instance_indices().filter(|_| self.options.purpose != Purpose::Reboot);
+        instances.filter(concerned).collect()
+    }
+
     /// Instances that have this copy on a node to be emptied, and may not.
     fn pending(&self, role: Role) -> Vec<InstanceIdx> {
         let instances = self.cluster.instance_indices();
         instances
+            .filter(|i| !self.cluster.instance(*i).forthcoming)
             .filter(|i| {
                 let instance = self.cluster.instance(*i);
                 match role {
@@ -274,7 +285,6 @@ impl Drain<'_> {
         let instance = self.cluster.instance(index);
         let node = |n: NodeIdx| self.cluster.node(n);
         match (instance.template.mirror(), instance.secondary) {
-            _ if instance.forthcoming => Some(Obstacle::Forthcoming),
             (MirrorClass::None, _) => Some(Obstacle::NotMirrored(instance.template)),
             (MirrorClass::External, _) => None,
             (MirrorClass::Internal, None) => Some(Obstacle::NoSecondary),

@@ -141,10 +141,11 @@ impl Answer<'_> {
         let done = if reboot { "rebooted" } else { "emptied" };
         let moves = print::count(plan.steps.len(), "move");
         let (stays, effort) = (plan.stays.len(), self.effort());
+        let planned = self.planned();
         if stays == 0 && plan.steps.is_empty() {
-            writeln!(io.out, "YES: {names} can be {done} as things are.")?;
+            writeln!(io.out, "YES: {names} can be {done} as things are{planned}.")?;
         } else if stays == 0 {
-            writeln!(io.out, "YES: {names} can be {done} after {moves} ({effort}).")?;
+            writeln!(io.out, "YES: {names} can be {done} after {moves} ({effort}){planned}.")?;
         } else if reboot {
             let stop = print::count(stays, "instance");
             writeln!(io.out, "NO: {stop} would stop in a reboot of {names}, even after {moves} ({effort}).")?;
@@ -153,10 +154,23 @@ impl Answer<'_> {
             let stay = if stays == 1 { "stays" } else { "stay" };
             writeln!(
                 io.out,
-                "NO: {stays} of {all} instances and mirrors {stay} on {names}; the rest can leave by {moves} ({effort})."
+                "NO: {stays} of {all} instances and mirrors {stay} on {names}; the rest can leave by {moves} ({effort}){planned}."
             )?;
         }
         Ok(())
+    }
+
+    /// What to do about instances that are planned for the nodes.
+    fn planned(&self) -> String {
+        let planned = &self.plan.planned;
+        if planned.is_empty() {
+            return String::new();
+        }
+        let count = print::count(planned.len(), "instance");
+        let (are, them) = if planned.len() == 1 { ("is", "it") } else { ("are", "them") };
+        let names = print::instance_names(self.cluster, planned);
+        let there = if self.nodes.len() == 1 { "it" } else { "them" };
+        format!("; {count} {are} planned for {there} ({names}): give {them} other nodes first")
     }
 
     /// Disks that the plan copies, MiB.
@@ -226,6 +240,7 @@ impl Answer<'_> {
             before: HealthEntry::new(cluster, &plan.before),
             steps: plan.steps.iter().map(|s| StepEntry::new(cluster, s)).collect(),
             stays: plan.stays.iter().map(|s| StayEntry::new(cluster, s)).collect(),
+            planned: plan.planned.iter().map(|i| cluster.instance(*i).name.as_str()).collect(),
             after: HealthEntry::new(cluster, &plan.after),
         }
     }
@@ -240,6 +255,8 @@ struct Document<'a> {
     before: HealthEntry<'a>,
     steps: Vec<StepEntry<'a>>,
     stays: Vec<StayEntry<'a>>,
+    /// Instances that don't exist yet, but are planned for the nodes.
+    planned: Vec<&'a str>,
     after: HealthEntry<'a>,
 }
 

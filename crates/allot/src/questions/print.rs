@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cluster::{Cluster, DiskTemplate, Move, Node, NodeIdx};
+use cluster::{Cluster, DiskTemplate, InstanceIdx, Move, Node, NodeIdx};
 use htools::commands;
 use htools::number::fixed;
 use htools::table::format_table;
@@ -32,16 +32,25 @@ pub(super) fn list(words: &[String]) -> String {
     }
 }
 
+/// Names of instances; the rest of a long list is counted.
+pub(super) fn instance_names(cluster: &Cluster, instances: &[InstanceIdx]) -> String {
+    let names = instances.iter().map(|i| cluster.alias(&cluster.instance(*i).name).to_owned());
+    shortened(names.collect())
+}
+
 /// At most so many names are spelled out in a sentence.
 const NAMES_IN_A_SENTENCE: usize = 8;
 
 /// Names of nodes; the rest of a long list is counted.
 pub(super) fn names(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
-    let name = |n: &NodeIdx| cluster.alias(&cluster.node(*n).name).to_owned();
-    let shown = nodes.iter().take(NAMES_IN_A_SENTENCE).map(name);
-    let rest = nodes.len().saturating_sub(NAMES_IN_A_SENTENCE);
-    let more = (rest > 0).then(|| format!("{rest} more"));
-    list(&shown.chain(more).collect::<Vec<_>>())
+    shortened(nodes.iter().map(|n| cluster.alias(&cluster.node(*n).name).to_owned()).collect())
+}
+
+fn shortened(mut names: Vec<String>) -> String {
+    let rest = names.len().saturating_sub(NAMES_IN_A_SENTENCE);
+    names.truncate(NAMES_IN_A_SENTENCE);
+    names.extend((rest > 0).then(|| format!("{rest} more")));
+    list(&names)
 }
 
 /// That one of some nodes died: `n1 died`, `one of n1 and n2 died`.

@@ -224,6 +224,12 @@ impl Answer<'_> {
                 writeln!(io.out, "  {}: {}", alias(stay.instance), stay.obstacle)?;
             }
         }
+        if !plan.planned.is_empty() {
+            let count = print::count(plan.planned.len(), "planned instance");
+            let names = print::instance_names(cluster, &plan.planned);
+            let need = if plan.planned.len() == 1 { "needs" } else { "need" };
+            writeln!(io.out, "{count} {need} other nodes: {names}.")?;
+        }
         writeln!(io.out, "{} can be built again on other nodes.", print::count(mirrors, "mirror"))?;
         if !bare.is_empty() {
             let stay = if bare.len() == 1 { "stays" } else { "stay" };

@@ -56,6 +56,23 @@ fn a_node_without_anything_unmovable_can_be_emptied() {
 }
 
 #[test]
+fn planned_instances_neither_stay_nor_run_again() {
+    let planned = SMALL
+        .lines()
+        .map(|line| if line.starts_with("log.x") { line.replace("|N", "|Y") } else { line.to_owned() } + "\n")
+        .collect::<String>();
+    let path = file("cluster", &planned);
+    let ran = allot(&["drain", "-t", &path, "n1"]);
+    assert_eq!(ran.status, 0, "{}", ran.out);
+    let told = "; 1 instance is planned for it (log): give it other nodes first.\n";
+    assert!(ran.out.lines().next().is_some_and(|line| format!("{line}\n").ends_with(told)), "{}", ran.out);
+    assert_eq!(json(&["drain", "-t", &path, "n1"], 0)["planned"], serde_json::json!(["log.x"]));
+    let ran = allot(&["whatif", "-t", &path, "--lose", "n1"]);
+    assert!(ran.out.contains("1 planned instance needs other nodes: log."), "{}", ran.out);
+    assert!(!ran.out.contains("will not run again"), "{}", ran.out);
+}
+
+#[test]
 fn for_a_reboot_mirrors_stay_and_no_disk_is_copied() {
     let path = file("cluster", SMALL);
     let document = json(&["drain", "-t", &path, "n3", "--reboot"], 0);

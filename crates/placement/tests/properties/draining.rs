@@ -37,6 +37,9 @@ fn drained(recipe: &Recipe, bits: u8, options: DrainOptions) -> (Cluster, Cluste
 /// Whether an instance has its primary (or its mirror) on one of the nodes, and that matters for the purpose.
 fn concerned(cluster: &Cluster, index: InstanceIdx, role: Role, nodes: &[NodeIdx], purpose: Purpose) -> bool {
     let instance = cluster.instance(index);
+    if instance.forthcoming {
+        return false;
+    }
     match role {
         Role::Primary => {
             nodes.contains(&instance.primary) && (purpose != Purpose::Reboot || instance.uses_memory())
@@ -80,6 +83,11 @@ proptest! {
                 let named = plan.stays.iter().filter(|s| s.instance == index && s.role == role).count();
                 prop_assert_eq!(named, usize::from(left), "{:?} {:?}", index, role);
             }
+        }
+        for index in after.instance_indices() {
+            let instance = after.instance(index);
+            let there = instance.forthcoming && instance.involved_nodes().any(|n| leaving.contains(&n));
+            prop_assert_eq!(plan.planned.contains(&index), there && options.purpose != Purpose::Reboot);
         }
     }
 

@@ -27,6 +27,8 @@ struct RescueEntry<'a> {
     lost: Vec<LostEntry<'a>>,
     mirrors_rebuilt: Vec<MoveEntry<'a>>,
     without_mirror: Vec<LostEntry<'a>>,
+    /// Instances that don't exist yet, but are planned for the lost nodes.
+    planned: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -130,6 +132,7 @@ fn rescue<'a>(cluster: &'a Cluster, plan: &Plan) -> RescueEntry<'a> {
         lost: lost(Role::Primary),
         mirrors_rebuilt: moves(mirrors),
         without_mirror: lost(Role::Secondary),
+        planned: plan.planned.iter().map(|i| cluster.instance(*i).name.as_str()).collect(),
     }
 }
 
