@@ -17,6 +17,7 @@ use crate::compare::{Difference, Pair, Verdict};
 use crate::generate::{
     self,
     model::{Case, Program},
+    wide::Space,
 };
 use crate::kinds::Kinds;
 use crate::outcome;
@@ -34,6 +35,8 @@ pub struct Plan {
     pub pair: Pair,
     /// Seeds, the end excluded.
     pub seeds: std::ops::Range<u64>,
+    /// Where the cases are drawn from.
+    pub space: Space,
     /// Programs.
     pub programs: Vec<Program>,
     /// When to stop at the latest.
@@ -50,11 +53,12 @@ impl Plan {
                 format!("--program cannot be '{name}': {}", Program::ALL.map(Program::name).join(", "))
             })?],
         };
+        let space = if arguments.switch("--wide") { Space::Wide } else { Space::Small };
         let limit = Duration::from_secs_f64(arguments.value("--timeout", 4.0)?);
         let given = |path: String| Executable::new(PathBuf::from(path));
         let reference = arguments.text("--reference")?.map_or_else(places::reference, |p| Ok(given(p)))?;
         let ours = arguments.text("--ours")?.map_or_else(places::ours, |p| Ok(given(p)))?;
-        Ok(Self { pair: Pair { reference, ours, limit }, seeds, programs, until: None })
+        Ok(Self { pair: Pair { reference, ours, limit }, seeds, space, programs, until: None })
     }
 }
 
@@ -100,7 +104,7 @@ pub fn run(plan: &Plan) -> Tally {
                         return;
                     }
                     for program in &plan.programs {
-                        one(&plan.pair, seed, *program, &tally, &kinds);
+                        one(plan, seed, *program, &tally, &kinds);
                     }
                 }
             });
@@ -110,8 +114,9 @@ pub fn run(plan: &Plan) -> Tally {
     tally.into_inner().unwrap_or_default()
 }
 
-fn one(pair: &Pair, seed: u64, program: Program, tally: &Mutex<Tally>, kinds: &Kinds) {
-    let case = generate::case(seed, program);
+fn one(plan: &Plan, seed: u64, program: Program, tally: &Mutex<Tally>, kinds: &Kinds) {
+    let pair = &plan.pair;
+    let case = generate::case_of(plan.space, seed, program);
     let verdict = pair.compare_telling(&case).map(|(verdict, reference)| {
         if let Some(reference) = &reference {
             kinds.count(&case, reference);

@@ -11,6 +11,7 @@ use chores::tally::Tally;
 
 use crate::compare::Pair;
 use crate::generate::model::Program;
+use crate::generate::wide::Space;
 use crate::seeds::{self, Plan};
 use crate::{captures, execution, feasibility, vectors};
 
@@ -36,7 +37,13 @@ pub const STAGES: [Stage<Outcome>; 6] = [
 fn differential(ours: &Executable) -> Result<Tally> {
     let limit = Duration::from_secs(CASE_SECONDS);
     let pair = Pair { reference: places::reference()?, ours: ours.clone(), limit };
-    Ok(seeds::run(&Plan { pair, seeds: 0..SEEDS, programs: Program::ALL.to_vec(), until: None }))
+    Ok(seeds::run(&Plan {
+        pair,
+        seeds: 0..SEEDS,
+        space: Space::Small,
+        programs: Program::ALL.to_vec(),
+        until: None,
+    }))
 }
 
 fn with_shared(check: impl FnOnce(&Path) -> Result<Tally>) -> Result<Outcome> {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use chores::arguments::Arguments;
 use chores::run::write;
 
-use crate::generate::{self, model::Program};
+use crate::generate::{self, model::Program, wide::Space};
 
 /// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
@@ -16,8 +16,9 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let program =
         Program::from_name(&name).with_context(|| format!("no generator knows the program '{name}'"))?;
     let out = arguments.text("--out")?.unwrap_or_else(|| format!("case-{seed}"));
+    let space = if arguments.switch("--wide") { Space::Wide } else { Space::Small };
     arguments.finish()?;
-    let case = generate::case(seed, program);
+    let case = generate::case_of(space, seed, program);
     let directory = Path::new(&out);
     fs::create_dir_all(directory).with_context(|| format!("cannot create {out}"))?;
     for (name, content) in case.files() {

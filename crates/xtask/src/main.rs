@@ -34,11 +34,12 @@ Checks
   differential                  the reference and ours on generated clusters
       --seeds A..B | N            which (default 0..300), each with all programs
       --program NAME              only that one
+      --wide                      only unusual clusters, of up to 2,500 nodes
       --timeout S                 give up on a case after S seconds (default 4)
       --reference PATH            the reference (default: the installed package)
       --ours PATH                 what to compare with it (default: built here)
   case --seed N                 write the files of such a case and print its line
-      --program NAME --out DIR
+      --program NAME --out DIR --wide
   serve --dir DIR               a master daemon and a remote API that answer from
                                   such files, on DIR/socket and on a free port
   soak [--hours H]              differential and feasibility on more seeds than test has,

@@ -45,6 +45,14 @@ pub struct Shape {
     pub tags: bool,
     /// Nodes that were switched off to save power, percent.
     pub standby: usize,
+    /// Groups of one node, percent.
+    pub lonely: usize,
+    /// Offline nodes, percent, beside those of [`Self::oddity`].
+    pub offline: usize,
+    /// Instances that don't exist yet, percent, beside those of [`Self::oddity`].
+    pub forthcoming: usize,
+    /// Whether most groups have a policy of their own.
+    pub several_policies: bool,
 }
 
 impl Shape {
@@ -114,6 +122,10 @@ impl Shape {
             oddity: random.weighted(&[(30, 0), (50, 8), (20, 25)]),
             tags: random.chance(45),
             standby: 0,
+            lonely: 0,
+            offline: 0,
+            forthcoming: 0,
+            several_policies: false,
         }
     }
 }
@@ -140,9 +152,12 @@ pub fn draw(random: &mut Random, shape: &Shape) -> Cluster {
         cluster.groups.push(group);
     }
     let exclusive: Vec<bool> = (0..shape.groups).map(|_| random.chance(shape.exclusive)).collect();
+    let shared: Vec<usize> = (0..shape.groups)
+        .filter(|group| *group == 0 || shape.lonely == 0 || !random.chance(shape.lonely))
+        .collect();
     let alike = draw_node(random, shape, false);
     for index in 0..shape.nodes {
-        let group = if index < shape.groups { index } else { random.below(shape.groups) };
+        let group = if index < shape.groups { index } else { random.pick(&shared) };
         let mut node = if shape.symmetric { alike.clone() } else { draw_node(random, shape, true) };
         node.name = format!("node{index}{domain}");
         node.group = group;
@@ -210,7 +225,8 @@ fn draw_group(random: &mut Random, shape: &Shape, index: usize) -> Group {
         alloc_policy: random.weighted(&[(75, "preferred"), (17, "last_resort"), (8, "unallocable")]),
         tags: if random.chance(10) { vec!["some:tag".to_owned()] } else { Vec::new() },
         networks: if random.chance(70) { networks } else { random.some(&networks, 1) },
-        policy: (shape.oddity > 0 && random.chance(60)).then(|| draw_policy(random)),
+        policy: ((shape.oddity > 0 || shape.several_policies) && random.chance(60))
+            .then(|| draw_policy(random)),
     }
 }
 
@@ -254,7 +270,7 @@ fn draw_node(random: &mut Random, shape: &Shape, varied: bool) -> Node {
         name: String::new(),
         group: 0,
         unknown: varied && random.chance(shape.oddity / 4),
-        role: if varied && random.chance(shape.oddity / 2) { 'Y' } else { 'N' },
+        role: if varied && random.chance(shape.oddity / 2 + shape.offline) { 'Y' } else { 'N' },
         drained: varied && random.chance(shape.oddity / 4),
         total_memory: f64::from(memory) + fraction,
         system_memory: random.weighted(&[(60, 1024), (30, 512), (10, 0)]),
@@ -277,7 +293,7 @@ fn draw_instance(random: &mut Random, shape: &Shape) -> Instance {
         draw.status = random.pick(&STATUSES);
     }
     draw.auto_balance = !random.chance(shape.oddity / 2);
-    draw.forthcoming = random.chance(shape.oddity / 3);
+    draw.forthcoming = random.chance(shape.oddity / 3 + shape.forthcoming);
     draw
 }
 

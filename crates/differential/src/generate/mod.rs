@@ -12,9 +12,11 @@ pub mod ordinary;
 pub(crate) mod requests;
 pub(crate) mod tags;
 pub mod text;
+pub mod wide;
 
 use chores::random::Random;
 use model::{Case, Program, Source};
+use wide::Space;
 
 /// Where the random numbers of a case start: every program sees clusters of its own.
 fn stream(seed: u64, program: Program) -> u64 {
@@ -31,9 +33,17 @@ fn stream(seed: u64, program: Program) -> u64 {
     seed.wrapping_mul(8).wrapping_add(number)
 }
 
-/// The case of a seed.
+/// The case of a seed, as the suite draws it.
 pub fn case(seed: u64, program: Program) -> Case {
+    case_of(Space::Small, seed, program)
+}
+
+/// The case of a seed.
+pub fn case_of(space: Space, seed: u64, program: Program) -> Case {
     let mut random = Random::new(stream(seed, program));
+    if space.is_unusual(seed) {
+        return unusual_case(&mut random, space, program);
+    }
     let shape = cluster::Shape::draw(&mut random, program);
     let cluster = cluster::draw(&mut random, &shape);
     let request = (program == Program::Hail).then(|| requests::draw(&mut random, &shape, &cluster));
@@ -49,6 +59,27 @@ pub fn case(seed: u64, program: Program) -> Case {
         source,
         request,
         damage,
+        utilisation: drawn.utilisation,
+        mond: drawn.mond,
+        options: drawn.options,
+    }
+}
+
+fn unusual_case(random: &mut Random, space: Space, program: Program) -> Case {
+    let nodes = space.most_nodes(random);
+    let shape = wide::shape(random, program, nodes);
+    let mut cluster = cluster::draw(random, &shape);
+    let source = live::draw(random, program);
+    wide::spoil(random, &mut cluster, source == Source::File && program != Program::Hail);
+    let request = (program == Program::Hail).then(|| requests::draw(random, &shape, &cluster));
+    let mut drawn = options::draw(random, program, &cluster);
+    wide::add_options(random, program, nodes, &mut drawn);
+    Case {
+        program,
+        cluster,
+        source,
+        request,
+        damage: None,
         utilisation: drawn.utilisation,
         mond: drawn.mond,
         options: drawn.options,

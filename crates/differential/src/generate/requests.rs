@@ -49,7 +49,7 @@ fn wanted(random: &mut Random, shape: &Shape, number: usize) -> (Json, Instance)
     if random.chance(4) {
         instance.status = "ADMIN_down";
     }
-    instance.forthcoming = random.chance(3);
+    instance.forthcoming = random.chance(3 + shape.forthcoming);
     let usual = if instance.template == "drbd" { 2 } else { 1 };
     let nodes = if random.chance(96) { usual } else { random.pick(&[0, 1, 2, 3]) };
     let mut request = Json::object([

@@ -44,12 +44,12 @@ fn render_node(out: &mut String, cluster: &Cluster, node: &Node) {
     let known = |text: String| if node.unknown { "?".to_owned() } else { text };
     let fields = [
         node.name.clone(),
-        known(node.total_memory.to_string()),
+        known(float(node.total_memory)),
         known(node.system_memory.to_string()),
         known(node.free_memory.to_string()),
-        known(node.total_disk.to_string()),
+        known(float(node.total_disk)),
         known(node.free_disk.to_string()),
-        known(node.cpus.to_string()),
+        known(float(node.cpus)),
         node.role.to_string(),
         cluster.groups[node.group].uuid.clone(),
         node.spindles.to_string(),
@@ -57,7 +57,7 @@ fn render_node(out: &mut String, cluster: &Cluster, node: &Node) {
         yes_no(node.exclusive).to_owned(),
         node.free_spindles.to_string(),
         node.system_cpus.to_string(),
-        node.cpu_speed.to_string(),
+        float(node.cpu_speed),
     ];
     line(out, &fields.each_ref().map(String::as_str));
 }
@@ -86,6 +86,11 @@ fn yes_no(value: bool) -> &'static str {
     if value { "Y" } else { "N" }
 }
 
+/// A number as the text format spells it.
+fn float(value: f64) -> String {
+    if value.is_infinite() { value.to_string().replace("inf", "Infinity") } else { value.to_string() }
+}
+
 fn spec(spec: &Spec) -> String {
     spec.map(|n| n.to_string()).join(",")
 }
@@ -99,8 +104,8 @@ fn render_policy(out: &mut String, owner: &str, policy: &Policy) {
         spec(&policy.standard),
         bounds.join(";"),
         policy.templates.join(","),
-        policy.vcpu_ratio,
-        policy.spindle_ratio
+        float(policy.vcpu_ratio),
+        float(policy.spindle_ratio)
     )
     .expect("writing to a string");
 }

@@ -27,7 +27,7 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    fn add<const N: usize>(&mut self, words: [&str; N]) {
+    pub fn add<const N: usize>(&mut self, words: [&str; N]) {
         self.options.push(words.iter().map(|w| (*w).to_owned()).collect());
     }
 }
