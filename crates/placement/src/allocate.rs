@@ -213,6 +213,7 @@ pub struct Allocator {
     board: Board,
     redundancy: Option<Redundancy>,
     hidden: Option<InstanceIdx>,
+    existing: Option<InstanceIdx>,
     force: bool,
 }
 
@@ -223,8 +224,15 @@ impl Allocator {
             board: Board::new(cluster, &scope.nodes),
             redundancy: options.capacity_checks.then(|| Redundancy::new(cluster, &scope.nodes)),
             hidden: scope.hidden(cluster),
+            existing: None,
             force: options.ignore_soft_errors,
         }
+    }
+
+    /// The same for an instance that exists already: redundancy is judged by its record as it is.
+    #[must_use]
+    pub fn of_existing(self, index: InstanceIdx) -> Self {
+        Self { existing: Some(index), ..self }
     }
 
     /// The score board of the scope.
@@ -267,7 +275,7 @@ impl Allocator {
     /// Tries all targets for `instance`, whose tags must have been derived. The cluster is left unchanged.
     pub fn try_all(&self, cluster: &mut Cluster, instance: &Instance, targets: &Targets) -> Trials<f64> {
         let number = InstanceIdx::from_usize(cluster.instances.len());
-        let tentative = Tentative { instance: number, hidden: self.hidden };
+        let tentative = Tentative { instance: number, hidden: self.hidden, existing: self.existing };
         let inquiry = self.redundancy.as_ref().map(|r| r.inquiry(cluster, instance, Some(tentative)));
         let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
             let Some(inquiry) = &inquiry else { return true };

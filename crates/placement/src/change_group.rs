@@ -47,7 +47,7 @@ pub fn change_group(
     }
     let instance = cluster.instance(index).clone();
     let required = if instance.template == DiskTemplate::Drbd { 2 } else { 1 };
-    let allocator = Allocator::new(cluster, &Scope::cluster(cluster), options);
+    let allocator = Allocator::new(cluster, &Scope::cluster(cluster), options).of_existing(index);
     let choice = groups::choose(cluster, &groups, &instance, true, |cluster, group| {
         let nodes = cluster.nodes_of(group);
         let targets = Targets::new(cluster, &nodes, required, allowed)?;

@@ -23,6 +23,9 @@ pub mod evacuate;
 mod evacuation;
 pub mod explain;
 pub mod fit;
+#[cfg(test)]
+#[path = "../../cluster/tests/properties/generate.rs"]
+mod generate;
 pub mod groups;
 pub mod health;
 pub mod jobs;

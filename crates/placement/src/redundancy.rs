@@ -5,6 +5,9 @@
 //! are to be started or created elsewhere, counting [`Slots`] tells about most nodes at once. And most other
 //! verdicts can be told without the reference's greedy simulation.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::RefCell;
 
 use cluster::{Cluster, Instance, InstanceIdx, Move, NodeIdx, Outcome, Probe, Undo};
@@ -24,6 +27,20 @@ pub struct Tentative {
     /// An instance whose record the new one hides, because the reference numbers the new instance by the length
     /// of a list with gaps (HT-allocate).
     pub hidden: Option<InstanceIdx>,
+    /// The existing record, if the instance isn't a new one: the reference lists it on its new nodes by its own number,
+    /// which still leads to that record (HT-convert, HT-change-group).
+    pub existing: Option<InstanceIdx>,
+}
+
+impl Tentative {
+    /// The record that a number in a node's list leads to.
+    fn record(self, listed: InstanceIdx) -> InstanceIdx {
+        if Some(listed) == self.hidden {
+            self.instance
+        } else {
+            self.existing.filter(|_| listed == self.instance).unwrap_or(listed)
+        }
+    }
 }
 
 /// Knows which nodes of a cluster can be emptied.
@@ -114,9 +131,11 @@ impl Redundancy {
         for position in 0..self.tested.len() {
             let node = self.tested[position];
             let counted = self.knowledge[node.at()] == Knowledge::Counted;
+            // A table that grew too large is gone.
+            let has_lost_table = counted && !self.slots.counts(node);
             let is_affected = affected.binary_search(&node).is_ok();
             // Where instances may be started or created again, each placement uses up some of what was to spare.
-            if is_affected || !(counted || only_fails_over(cluster, node)) {
+            if is_affected || has_lost_table || !(counted || only_fails_over(cluster, node)) {
                 self.knowledge[node.at()] = self.look_at(cluster, node);
             }
         }
@@ -132,13 +151,17 @@ impl Redundancy {
     ) -> Inquiry<'_> {
         // What is counted about the node of a hidden instance is wrong.
         let sure = tentative.is_none_or(|t| t.hidden.is_none());
-        let several = self.slots.0.len() > 1;
-        let ask = |slots| GroupInquiry {
+        let is_new = tentative.is_none_or(|t| t.existing.is_none());
+        let groups = self.slots.0.iter().map(|slots| GroupInquiry {
             slots,
-            newcomer: slots.newcomer(cluster, instance),
-            standing: if several { slots.standing(sure) } else { Count::Unsettled(Vec::new()) },
-        };
-        Inquiry { redundancy: self, tentative, sure, groups: self.slots.0.iter().map(ask).collect() }
+            newcomer: slots.newcomer(cluster, instance, is_new),
+            standing: if slots.covers(&self.nodes) {
+                Count::Unsettled(Vec::new())
+            } else {
+                slots.standing(sure)
+            },
+        });
+        Inquiry { redundancy: self, tentative, sure, groups: groups.collect() }
     }
 
     /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already; slots tell that
@@ -337,7 +360,9 @@ fn without_simulation(
     tentative: Option<Tentative>,
     spare: usize,
 ) -> Option<bool> {
-    if tentative.is_some_and(|t| t.hidden.is_some()) {
+    let substituted = |listed: &InstanceIdx| tentative.is_some_and(|t| t.record(*listed) != *listed);
+    if tentative.is_some_and(|t| t.hidden.is_some()) || cluster.state(node).primaries.iter().any(substituted)
+    {
         return None;
     }
     let mut moved_to: Vec<(NodeIdx, i64)> = Vec::new();
@@ -411,11 +436,9 @@ impl Attempt<'_> {
     fn empty(&mut self, list: &[NodeIdx], node: NodeIdx) -> bool {
         let mut primaries: Vec<InstanceIdx> = self.cluster.state(node).primaries.clone();
         primaries.reverse();
-        if let Some(Tentative { instance, hidden: Some(hidden) }) = self.tentative {
+        if let Some(tentative) = self.tentative {
             for index in &mut primaries {
-                if *index == hidden {
-                    *index = instance;
-                }
+                *index = tentative.record(*index);
             }
         }
         let of_class = |cluster: &Cluster, class: Rescue| -> Vec<InstanceIdx> {

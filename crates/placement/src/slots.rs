@@ -28,8 +28,8 @@ use crate::evacuation::{Room, Size};
 use row::{Row, Supply, destroyed, sizes, slots};
 use witness::{Rooms, Witness};
 
-/// Larger tables are not kept.
-const MOST_ENTRIES: usize = 1 << 22;
+/// Larger tables are not kept. In tests few are.
+const MOST_ENTRIES: usize = if cfg!(test) { 24 } else { 1 << 22 };
 
 /// The slots of a group's nodes, and which of its nodes need them.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct Slots {
 #[derive(Debug)]
 pub(crate) struct Newcomer {
     size: Size,
-    /// Whether the group's nodes can be counted with it.
+    /// Whether its node can be counted with it; not if it needs no other node because it doesn't exist yet.
     countable: bool,
     /// What there is of its size in the group.
     supply: Supply,
@@ -126,7 +126,7 @@ impl Tables {
     pub fn stuck_after(&self, cluster: &Cluster, instance: &Instance, outcome: &Outcome) -> bool {
         let group = cluster.node(outcome.primary).group;
         self.0.iter().filter(|slots| slots.group == group).any(|slots| {
-            let newcomer = slots.newcomer(cluster, instance);
+            let newcomer = slots.newcomer(cluster, instance, true);
             slots.after(cluster, &newcomer, outcome, true) == Count::Stuck
         })
     }
@@ -169,6 +169,11 @@ impl Slots {
     /// The group.
     pub fn group(&self) -> GroupIdx {
         self.group
+    }
+
+    /// Whether all of `nodes` are the group's.
+    pub fn covers(&self, nodes: &[NodeIdx]) -> bool {
+        self.nodes.len() == nodes.len()
     }
 
     fn room_of(&self, node: NodeIdx) -> Option<usize> {
@@ -253,15 +258,17 @@ impl Slots {
         Some(())
     }
 
-    /// How the group sees an instance to be placed.
-    pub fn newcomer(&self, cluster: &Cluster, instance: &Instance) -> Newcomer {
+    /// How the group sees an instance to be placed. `is_new` is whether it finds another node by the same record.
+    pub fn newcomer(&self, cluster: &Cluster, instance: &Instance, is_new: bool) -> Newcomer {
         let size = Size::of(instance);
         let supply = self.rooms.iter().map(|room| Supply::of(slots(room, &size))).sum();
         let nodes = instance.template.required_nodes() as i64;
         let gone = |row: &Row| Supply { slots: nodes * destroyed(&size, &row.size), rooms: nodes };
         let critical =
             self.rows.iter().enumerate().filter(|(_, row)| row.scarce(gone(row))).map(|(at, _)| at).collect();
-        let countable = size.is_sensible()
+        let countable = is_new
+            && !instance.forthcoming
+            && size.is_sensible()
             && match Rescue::of(instance.template) {
                 Rescue::Failover => false,
                 Rescue::Evacuate => true,
@@ -378,6 +385,9 @@ impl Slots {
 
     /// The node in `room` can be emptied; the newcomer is there already as far as `cluster` goes.
     fn can_be_emptied_with(&self, cluster: &Cluster, newcomer: &Newcomer, room: usize) -> bool {
+        if !newcomer.countable {
+            return false;
+        }
         let Some(instances) = countable(cluster, self.group, self.nodes[room]) else { return false };
         sizes(&instances).all(|(last, size)| match self.row_of.get(&size).map(|row| &self.rows[*row]) {
             Some(row) => row.claim(room, &instances, last).is_met(row.supply() - row.supply_in(room)),

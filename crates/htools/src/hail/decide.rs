@@ -264,7 +264,8 @@ fn allocate_secondary(
     let group = cluster.node(primary).group;
     // Offline nodes take part: the reference does not look.
     let others: Vec<NodeIdx> = cluster.nodes_of(group).into_iter().filter(|n| *n != primary).collect();
-    let allocator = Allocator::new(cluster, &Scope::cluster(cluster), alloc_options(options));
+    let allocator =
+        Allocator::new(cluster, &Scope::cluster(cluster), alloc_options(options)).of_existing(index);
     let targets =
         Targets::Pairs(PairTargets { partners: vec![others.clone()], primaries: vec![(primary, 0)] });
     if options.explain {

@@ -45,7 +45,7 @@ pub(super) fn ground(
     if !ground.bad_nodes.is_empty() {
         writeln!(io.err, "Bad nodes: {}", report::name_list(cluster, &ground.bad_nodes))?;
     }
-    let bad_groups = groups_not_redundant(cluster);
+    let bad_groups = groups_not_redundant(cluster, options.accept_existing_errors);
     if !bad_groups.is_empty() {
         let names: Vec<String> = bad_groups.iter().map(|g| report::shown(&cluster.group(*g).name)).collect();
         writeln!(io.err, "Bad groups: [{}]", names.join(","))?;

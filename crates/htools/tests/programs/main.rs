@@ -1,5 +1,6 @@
 //! The programs as a whole, on the examples of the documents that they follow.
 
+mod capacity_checks;
 mod dedicated_allocation;
 mod dedicated_requests;
 mod explaining;

@@ -92,6 +92,11 @@ pub fn hroller(text: &str, options: &[&str]) -> Ran {
     on_file(htools::hroller::run, text, options)
 }
 
+/// Runs `hspace` on a cluster in the text format.
+pub fn hspace(text: &str, options: &[&str]) -> Ran {
+    on_file(htools::hspace::run, text, options)
+}
+
 /// The lines of `hbal` that list moves.
 pub fn moves(ran: &Ran) -> Vec<&str> {
     ran.out.lines().filter(|line| line.contains(" a=")).map(str::trim).collect()

@@ -21,7 +21,11 @@ pub struct Ground {
 impl Ground {
     /// Looks at the cluster as it is, and leaves it so. Instances of `template` are to be placed.
     pub fn survey(cluster: &mut Cluster, template: DiskTemplate, options: &CapacityOptions) -> Self {
-        let bad_groups = if options.independent_groups { groups_not_redundant(cluster) } else { Vec::new() };
+        let bad_groups = if options.independent_groups {
+            groups_not_redundant(cluster, options.accept_existing)
+        } else {
+            Vec::new()
+        };
         let fails = |n: &NodeIdx| cluster.node(*n).online() && cluster.figures(*n).fails_n1;
         let bad_nodes: Vec<NodeIdx> = cluster.node_indices().filter(fails).collect();
         let closed = |group: GroupIdx| {
@@ -51,12 +55,14 @@ impl Ground {
     }
 }
 
-/// The groups with a node that could not be emptied within its group.
-pub fn groups_not_redundant(cluster: &mut Cluster) -> Vec<GroupIdx> {
+/// The groups with a node that could not be emptied within its group; offline ones don't count with `accept_existing`.
+pub fn groups_not_redundant(cluster: &mut Cluster, accept_existing: bool) -> Vec<GroupIdx> {
     let groups: Vec<GroupIdx> = cluster.group_indices().collect();
     let mut lacks = |group: &GroupIdx| {
         let nodes = cluster.nodes_of(*group);
-        !redundancy::all_evacuable(cluster, &nodes, &nodes)
+        let is_tested = |n: &NodeIdx| !(accept_existing && cluster.node(*n).offline);
+        let tested: Vec<NodeIdx> = nodes.iter().copied().filter(is_tested).collect();
+        !redundancy::all_evacuable(cluster, &nodes, &tested)
     };
     groups.into_iter().filter(|group| lacks(group)).collect()
 }

@@ -1,14 +1,11 @@
 //! The search finds what trying everything finds, however its work is spread.
 
-#[path = "../../../cluster/tests/properties/generate.rs"]
-mod generate;
-
 use cluster::{Cluster, Instance, NodeIdx};
 use proptest::prelude::*;
 
-use self::generate::{Recipe, cases, moves, recipes, recipes_of};
 use super::*;
 use crate::balance::{BalanceOptions, Step};
+use crate::generate::{self, Recipe, cases, moves, recipes, recipes_of};
 
 /// Options that decide what is tried; steps are always taken.
 fn options() -> impl Strategy<Value = BalanceOptions> {

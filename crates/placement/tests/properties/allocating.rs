@@ -147,7 +147,7 @@ fn all_evacuable(cluster: &mut Cluster, instance: &Instance, outcome: &cluster::
     let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
     let number = InstanceIdx::from_usize(cluster.instances.len());
     let undo = cluster.add(instance.clone(), outcome);
-    let tentative = Some(Tentative { instance: number, hidden: None });
+    let tentative = Some(Tentative { instance: number, hidden: None, existing: None });
     let all = nodes.iter().all(|n| by_simulation(cluster, &nodes, *n, tentative));
     cluster.undo(undo);
     all

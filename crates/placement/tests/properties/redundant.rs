@@ -125,7 +125,7 @@ proptest! {
         let copy = cluster.instances[picks.0.index(cluster.instances.len())].clone();
         let hidden = InstanceIdx::from_usize(picks.1.index(cluster.instances.len()));
         let number = InstanceIdx::from_usize(cluster.instances.len());
-        let tentative = Tentative { instance: number, hidden: hide.then_some(hidden) };
+        let tentative = Tentative { instance: number, hidden: hide.then_some(hidden), existing: None };
         let before = (cluster.states.clone(), cluster.instances.clone());
         let redundancy = Redundancy::new(&mut cluster, &nodes);
         prop_assert_eq!((&cluster.states, &cluster.instances), (&before.0, &before.1));
