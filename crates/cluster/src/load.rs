@@ -190,8 +190,7 @@ impl Cluster {
         let mut warnings = Vec::new();
         for (position, (node, state)) in self.nodes.iter_mut().zip(&mut self.states).enumerate() {
             let policy = &self.groups[node.group.at()].policy;
-            node.max_vcpu_ratio = policy.vcpu_ratio;
-            node.max_vcpus = (policy.vcpu_ratio * node.total_cpus).floor() as i64;
+            node.limit_vcpus(policy.vcpu_ratio);
             node.max_spindles = policy.spindle_ratio * node.total_spindles as f64;
             if node.kvm && options.static_kvm_node_memory > 0 {
                 node.node_memory = options.static_kvm_node_memory;
@@ -269,15 +268,14 @@ impl Cluster {
     /// Overrides the ratio of virtual to physical CPUs on all nodes (`--max-cpu`).
     pub fn set_max_vcpu_ratio(&mut self, ratio: f64) {
         for node in &mut self.nodes {
-            node.max_vcpu_ratio = ratio;
-            node.max_vcpus = (ratio * node.total_cpus).floor() as i64;
+            node.limit_vcpus(ratio);
         }
     }
 
     /// Sets the share of each node's disk to keep free (`--min-disk`).
     pub fn set_min_disk_ratio(&mut self, ratio: f64) {
         for node in &mut self.nodes {
-            node.min_free_disk = (ratio * node.total_disk).floor() as i64;
+            node.keep_free_disk(ratio);
         }
     }
 

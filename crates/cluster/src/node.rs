@@ -84,6 +84,14 @@ pub struct Node {
     pub migration: Migration,
 }
 
+/// The largest limit that a ratio leads to, 2^40: sums over a cluster must not overflow.
+const LARGEST_LIMIT: f64 = (1_i64 << 40) as f64;
+
+/// A limit as the whole number below it.
+fn whole(limit: f64) -> i64 {
+    limit.floor().clamp(-LARGEST_LIMIT, LARGEST_LIMIT) as i64
+}
+
 impl Node {
     /// An empty, healthy node; the caller fills in what it knows.
     pub fn new(name: impl Into<String>, group: GroupIdx) -> Self {
@@ -114,6 +122,17 @@ impl Node {
             locations: Vec::new(),
             migration: Migration::default(),
         }
+    }
+
+    /// Allows that many virtual CPUs per physical one.
+    pub fn limit_vcpus(&mut self, ratio: f64) {
+        self.max_vcpu_ratio = ratio;
+        self.max_vcpus = whole(ratio * self.total_cpus);
+    }
+
+    /// Keeps that share of the disk free.
+    pub fn keep_free_disk(&mut self, ratio: f64) {
+        self.min_free_disk = whole(ratio * self.total_disk);
     }
 
     /// Total memory as the whole MiB below it.

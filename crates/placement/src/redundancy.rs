@@ -27,18 +27,18 @@ pub struct Tentative {
     /// An instance whose record the new one hides, because the reference numbers the new instance by the length
     /// of a list with gaps (HT-allocate).
     pub hidden: Option<InstanceIdx>,
-    /// The existing record, if the instance isn't a new one: the reference lists it on its new nodes by its own number,
-    /// which still leads to that record (HT-convert, HT-change-group).
+    /// The existing record, if the instance isn't new: the reference lists it on its new nodes by its own number, which
+    /// still leads to that record (HT-convert, HT-change-group).
     pub existing: Option<InstanceIdx>,
 }
 
 impl Tentative {
     /// The record that a number in a node's list leads to.
     fn record(self, listed: InstanceIdx) -> InstanceIdx {
-        if Some(listed) == self.hidden {
-            self.instance
-        } else {
-            self.existing.filter(|_| listed == self.instance).unwrap_or(listed)
+        match self.existing {
+            _ if Some(listed) == self.hidden => self.instance,
+            Some(existing) if listed == self.instance => existing,
+            _ => listed,
         }
     }
 }
@@ -155,11 +155,7 @@ impl Redundancy {
         let groups = self.slots.0.iter().map(|slots| GroupInquiry {
             slots,
             newcomer: slots.newcomer(cluster, instance, is_new),
-            standing: if slots.covers(&self.nodes) {
-                Count::Unsettled(Vec::new())
-            } else {
-                slots.standing(sure)
-            },
+            standing: slots.standing_beside(&self.nodes, sure),
         });
         Inquiry { redundancy: self, tentative, sure, groups: groups.collect() }
     }

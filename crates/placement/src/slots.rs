@@ -171,11 +171,6 @@ impl Slots {
         self.group
     }
 
-    /// Whether all of `nodes` are the group's.
-    pub fn covers(&self, nodes: &[NodeIdx]) -> bool {
-        self.nodes.len() == nodes.len()
-    }
-
     fn room_of(&self, node: NodeIdx) -> Option<usize> {
         self.nodes.binary_search(&node).ok()
     }
@@ -280,6 +275,11 @@ impl Slots {
     /// What counting says of things as they are. `sure` is whether verdicts against a node can be relied on.
     pub fn standing(&self, sure: bool) -> Count {
         self.judge(0..self.rows.len(), usize::MAX, &[], sure)
+    }
+
+    /// As [`Self::standing`], for placements on those of `nodes` that are not the group's, if there are any.
+    pub fn standing_beside(&self, nodes: &[NodeIdx], sure: bool) -> Count {
+        if nodes.len() == self.nodes.len() { Count::Unsettled(Vec::new()) } else { self.standing(sure) }
     }
 
     /// What counting says once `newcomer` was placed so; see [`Self::standing`].

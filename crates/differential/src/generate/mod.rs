@@ -66,7 +66,7 @@ pub fn case_of(space: Space, seed: u64, program: Program) -> Case {
 }
 
 fn unusual_case(random: &mut Random, space: Space, program: Program) -> Case {
-    let nodes = space.most_nodes(random);
+    let nodes = space.nodes(random, program);
     let shape = wide::shape(random, program, nodes);
     let mut cluster = cluster::draw(random, &shape);
     let source = live::draw(random, program);

@@ -22,10 +22,11 @@ impl Space {
         self == Self::Wide || seed % 4 == 3
     }
 
-    /// The most nodes of a case.
-    pub fn most_nodes(self, random: &mut Random) -> usize {
+    /// The number of nodes of an unusual cluster. The reference squeezes only small ones in reasonable time.
+    pub fn nodes(self, random: &mut Random, program: Program) -> usize {
         match self {
             Self::Small => random.between(1, 12) as usize,
+            Self::Wide if program == Program::Hsqueeze => random.between(1, 25) as usize,
             Self::Wide => {
                 let (from, to) = random.weighted(&[
                     (10, (0, 2)),
@@ -82,9 +83,7 @@ pub fn spoil(random: &mut Random, cluster: &mut Cluster, beyond_finite: bool) {
 /// Adds odd options, and limits that let the reference finish on a large cluster.
 pub fn add_options(random: &mut Random, program: Program, nodes: usize, drawn: &mut Drawn) {
     let numbers: &[&str] = match program {
-        Program::Hbal | Program::Hcheck => &["-e", "-g", "--min-gain-limit", "--max-cpu", "--min-disk"],
-        Program::Hspace => &["--max-cpu", "--min-disk"],
-        Program::Hsqueeze => &["--minimal-resources", "--target-resources"],
+        Program::Hbal | Program::Hcheck => &["-e", "-g", "--min-gain-limit"],
         _ => &[],
     };
     for option in numbers {
@@ -172,6 +171,8 @@ fn tag(random: &mut Random, cluster: &mut Cluster) {
 fn miscount(random: &mut Random, cluster: &mut Cluster, beyond_finite: bool) {
     const FINITE: [f64; 7] = [0.0, -1.0, 0.1, 1e-9, 1e11, 4_294_967_296.0, 1_048_576.5];
     const BEYOND: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    let finite = |random: &mut Random| random.pick(&FINITE);
+    // Whole numbers are made of the others, and differ on purpose beyond 2^40.
     let number = |random: &mut Random| {
         if beyond_finite && random.chance(40) { random.pick(&BEYOND) } else { random.pick(&FINITE) }
     };
@@ -181,9 +182,9 @@ fn miscount(random: &mut Random, cluster: &mut Cluster, beyond_finite: bool) {
                 let at = random.below(cluster.nodes.len());
                 let node = &mut cluster.nodes[at];
                 match random.below(8) {
-                    0 => node.total_memory = number(random),
-                    1 => node.total_disk = number(random),
-                    2 => node.cpus = number(random),
+                    0 => node.total_memory = finite(random),
+                    1 => node.total_disk = finite(random),
+                    2 => node.cpus = finite(random),
                     3 => node.cpu_speed = number(random),
                     4 => node.system_memory = random.pick(&[-1024, 0, 1 << 38]),
                     5 => node.free_memory = random.pick(&[-1, 0, 1 << 38]),
@@ -209,7 +210,7 @@ fn miscount(random: &mut Random, cluster: &mut Cluster, beyond_finite: bool) {
                 }
                 let at = random.below(policies.len());
                 match random.below(3) {
-                    0 => policies[at].vcpu_ratio = number(random),
+                    0 => policies[at].vcpu_ratio = finite(random),
                     1 => policies[at].spindle_ratio = number(random),
                     _ => {
                         let count = random.below(3);

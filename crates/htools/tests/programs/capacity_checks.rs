@@ -196,3 +196,21 @@ huge|49152|100000|8|ERROR_nodeoffline|Y|n3||plain||1|-|N
     assert_eq!(count(&both), count(&both[1..]));
     assert_ne!(count(&both), "0");
 }
+
+#[test]
+fn an_infinite_ratio_is_no_crash() {
+    let cluster = "\
+g|u|preferred||
+
+n1|65536|1024|64512|2000000|2000000|16|M|u|10||N|10|1|1
+n2|65536|1024|64512|2000000|2000000|16|N|u|10||N|0|1|1
+
+
+
+";
+    let shape = ["--disk-template=plain", "--standard-alloc=10g,30g,1", "--tiered-alloc=10g,30g,1", "-l2"];
+    for options in [["--max-cpu", "1e400"], ["--max-cpu", "1e300"], ["--min-disk", "-Infinity"]] {
+        let ran = hspace(cluster, &[&shape[..], &options].concat());
+        assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{options:?}");
+    }
+}

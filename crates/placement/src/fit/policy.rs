@@ -132,8 +132,7 @@ fn with_ratio(cluster: &Cluster, group: GroupIdx, bound: Bound, ratio: f64) -> C
     }
     for node in changed.nodes.iter_mut().filter(|n| n.group == group) {
         if bound == Bound::VcpuRatio {
-            node.max_vcpu_ratio = ratio;
-            node.max_vcpus = (ratio * node.total_cpus).floor() as i64;
+            node.limit_vcpus(ratio);
         } else {
             node.max_spindles = ratio * node.total_spindles as f64;
         }
