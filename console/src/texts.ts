@@ -507,6 +507,8 @@ export const t = {
           return of.template
             ? `policy of ${String(of.group)}: allow disk template ${String(of.template)}`
             : `policy of ${String(of.group)}: ${String(of.bound)} ${String(of.to)} instead of ${String(of.from)}`;
+        case "alloc-policy":
+          return `group ${String(of.group)}: allocation policy preferred instead of unallocable`;
         case "no-capacity-check":
           return "no capacity check";
         case "add-node":

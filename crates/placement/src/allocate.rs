@@ -199,7 +199,7 @@ impl Scope {
     }
 
     /// The instance that a new one hides, because it gets the same number.
-    fn hidden(&self, cluster: &Cluster) -> Option<InstanceIdx> {
+    pub(crate) fn hidden(&self, cluster: &Cluster) -> Option<InstanceIdx> {
         let group = self.group?;
         let number = InstanceIdx::from_usize(self.instances);
         let at_hand = number.at() < cluster.instances.len() && cluster.group_of(number) == group;

@@ -5,7 +5,8 @@
 //! be.
 
 use cluster::{
-    Change, Cluster, DiskTemplate, FailMode, Figures, ISpec, Instance, Node, NodeIdx, Outcome, Policy,
+    AllocPolicy, Change, Cluster, DiskTemplate, FailMode, Figures, GroupIdx, ISpec, Instance, Node, NodeIdx,
+    Outcome, Policy,
 };
 
 use crate::allocate::{Placed, Targets, Trials};
@@ -18,6 +19,15 @@ pub struct LostAllocations {
     pub lost: Vec<i64>,
     /// Disk left on the chosen nodes, MiB.
     pub disk_left: i64,
+}
+
+/// Whether `hail` compares placements so: all nodes that could be chosen have exclusive storage.
+pub fn is_dedicated(cluster: &Cluster, only: Option<GroupIdx>) -> bool {
+    let relevant = |group| match only {
+        Some(only) => group == only,
+        None => cluster.group(group).alloc_policy != AllocPolicy::Unallocable,
+    };
+    cluster.nodes.iter().all(|node| node.exclusive_storage || !relevant(node.group))
 }
 
 /// A node takes at most this many test instances; keeps degenerate policies (all sizes 0) finite.

@@ -64,7 +64,7 @@ impl NewNodes {
 }
 
 /// What is to be changed, in the order in which it happens.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Changes {
     /// Instances that go away.
     pub remove: Vec<InstanceIdx>,
@@ -80,6 +80,20 @@ pub struct Changes {
     pub rebalance: bool,
     /// What must stay redundant where instances are created; [`CapacityOptions::limit`] is of no meaning.
     pub rules: CapacityOptions,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self {
+            remove: Vec::new(),
+            resize: Vec::new(),
+            add_nodes: Vec::new(),
+            lose: Vec::new(),
+            add_instances: Vec::new(),
+            rebalance: false,
+            rules: CapacityOptions::HAIL,
+        }
+    }
 }
 
 /// Instances that were to be created.
@@ -98,8 +112,6 @@ pub struct Added {
 /// Why no more instances find a place.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// Nodes fail N+1 already, so that nothing is placed.
-    Blocked(Vec<NodeIdx>),
     /// There are no nodes, or no pairs of nodes.
     NoTargets(NoTargets),
     /// All are too full; how often for which reason.
@@ -263,7 +275,8 @@ fn add(cluster: &mut Cluster, wanted: usize, shape: &Shape, rules: CapacityOptio
 pub(crate) fn place(cluster: &mut Cluster, wanted: usize, shape: &Shape, rules: CapacityOptions) -> Added {
     let mut added = Added { wanted, shape: *shape, placed: Vec::new(), refused: None };
     let policies: Vec<AllocPolicy> = cluster.groups.iter().map(|group| group.alloc_policy).collect();
-    if policies.contains(&AllocPolicy::Preferred) && policies.contains(&AllocPolicy::LastResort) {
+    let several = policies.contains(&AllocPolicy::Preferred) && policies.contains(&AllocPolicy::LastResort);
+    if several && rules.group().is_none() {
         for group in cluster.groups.iter_mut().filter(|g| g.alloc_policy == AllocPolicy::LastResort) {
             group.alloc_policy = AllocPolicy::Unallocable;
         }
@@ -285,16 +298,12 @@ fn fill(cluster: &mut Cluster, added: &mut Added, rules: CapacityOptions) {
     let options = CapacityOptions { limit: Some(left), ..rules };
     let ground = Ground::survey(cluster, added.shape.template, &options);
     added.refused = None;
-    if ground.blocked() {
-        added.refused = Some(Refusal::Blocked(ground.bad_nodes));
-        return;
-    }
     match capacity::fill(cluster, &ground, &added.shape, &options) {
         Err(error) => added.refused = Some(Refusal::NoTargets(error)),
         Ok(filled) => {
-            let enough = filled.placed.len() >= left;
+            let is_enough = filled.placed.len() >= left;
             added.placed.extend(filled.placed);
-            added.refused = filled.failures.filter(|_| !enough).map(Refusal::Full);
+            added.refused = filled.failures.filter(|_| !is_enough).map(Refusal::Full);
         }
     }
 }

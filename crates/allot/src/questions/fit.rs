@@ -62,8 +62,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     let template = spec::template(arguments.disk_template.as_deref(), &cluster, policy, disk)?;
     let question = FitQuestion {
         shape: spec::shape(&arguments.shape, template, policy)?,
-        group,
-        rules: arguments.rules.options(),
+        rules: arguments.rules.options(group),
         most: arguments.count.unwrap_or(arguments.limit),
     };
     let fit = fit::fit(&cluster, &question);
@@ -82,6 +81,8 @@ struct Answer<'a> {
 /// Nodes of an instance, primary first.
 type Pair = (NodeIdx, Option<NodeIdx>);
 
+/// At most so many nodes that could not be emptied are listed with their instances.
+const STUCK_LISTED: usize = 3;
 /// At most so many places are listed.
 const PLACES_LISTED: usize = 20;
 
@@ -96,19 +97,37 @@ impl Answer<'_> {
         let Some(refusal) = &self.fit.refused else { return Ok(()) };
         writeln!(io.out, "\nWhat stops the next one:")?;
         // Where no policy allows it, counts by node would only repeat that.
-        if !self.fit.nearest.is_empty() || self.fit.outside_policy.is_empty() {
+        let is_told = !self.fit.outside_policy.is_empty() || !self.fit.unallocable.is_empty();
+        if !self.fit.nearest.is_empty() || !is_told {
             writeln!(io.out, "  {}", print::refusal(self.cluster, refusal))?;
         }
         for (group, mode) in &self.fit.outside_policy {
             let group = &self.cluster.group(*group).name;
             writeln!(io.out, "  the policy of group {group} does not allow it (its {})", policy_item(*mode))?;
         }
-        if !self.fit.stuck.is_empty() && self.fit.placed.is_empty() {
-            let died = print::died(self.cluster, &self.fit.stuck);
-            writeln!(io.out, "  already now, not everything would find a place if {died}")?;
+        for group in &self.fit.unallocable {
+            let group = &self.cluster.group(*group).name;
+            writeln!(io.out, "  group {group} is unallocable: nothing is placed there")?;
+        }
+        if self.fit.placed.is_empty() {
+            self.print_stuck(io)?;
         }
         self.print_nearest(io)?;
         self.print_remedies(io)
+    }
+
+    /// Why the capacity check refuses everything.
+    fn print_stuck(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
+        for (node, instances) in self.fit.stuck.iter().take(STUCK_LISTED) {
+            let died = print::died(self.cluster, &[*node]);
+            let which = print::without_place(self.cluster, instances);
+            writeln!(io.out, "  already now there is no place for {which} if {died}")?;
+        }
+        if let Some(rest) = self.fit.stuck.get(STUCK_LISTED..).filter(|rest| !rest.is_empty()) {
+            let rest: Vec<NodeIdx> = rest.iter().map(|(node, _)| *node).collect();
+            writeln!(io.out, "  nor for everything if {}", print::died(self.cluster, &rest))?;
+        }
+        Ok(())
     }
 
     fn print_nearest(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
@@ -187,6 +206,10 @@ impl Answer<'_> {
                     writeln!(io.out, "  one more node like {like} in group {group} ({shape}): {gain}")?;
                 }
                 Action::Policy(change) => writeln!(io.out, "  {}: {gain}", policy_change(cluster, change))?,
+                Action::AllocPolicy(group) => {
+                    let name = &cluster.group(*group).name;
+                    writeln!(io.out, "  gnt-group modify --alloc-policy=preferred {name}: {gain}")?;
+                }
                 Action::NoCapacityCheck(groups) => {
                     let names: Vec<String> = groups.iter().map(|g| cluster.group(*g).name.clone()).collect();
                     let names = print::list(&names);
@@ -230,7 +253,8 @@ impl Answer<'_> {
                     what: policy_item(*mode),
                 })
                 .collect(),
-            not_evacuable: fit.stuck.iter().map(|n| cluster.node(*n).name.as_str()).collect(),
+            unallocable: fit.unallocable.iter().map(|g| cluster.group(*g).name.as_str()).collect(),
+            not_evacuable: fit.stuck.iter().map(|(n, _)| cluster.node(*n).name.as_str()).collect(),
             nearest: fit.nearest.iter().map(|near| NearEntry::new(cluster, near)).collect(),
             remedies: fit.remedies.iter().map(|remedy| RemedyEntry::new(cluster, remedy)).collect(),
         }
@@ -293,6 +317,8 @@ struct Document<'a> {
     places: Vec<PlaceEntry<'a>>,
     refused: Option<String>,
     outside_policy: Vec<OutsideEntry<'a>>,
+    /// Groups that take no new instances.
+    unallocable: Vec<&'a str>,
     not_evacuable: Vec<&'a str>,
     nearest: Vec<NearEntry<'a>>,
     remedies: Vec<RemedyEntry<'a>>,
@@ -360,6 +386,9 @@ enum ActionEntry<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         template: Option<&'static str>,
     },
+    AllocPolicy {
+        group: &'a str,
+    },
     NoCapacityCheck {
         groups: Vec<&'a str>,
     },
@@ -385,6 +414,7 @@ impl<'a> RemedyEntry<'a> {
                 to: change.to,
                 template: change.template.map(cluster::DiskTemplate::name),
             },
+            Action::AllocPolicy(group) => ActionEntry::AllocPolicy { group: &cluster.group(*group).name },
             Action::NoCapacityCheck(groups) => ActionEntry::NoCapacityCheck {
                 groups: groups.iter().map(|g| cluster.group(*g).name.as_str()).collect(),
             },

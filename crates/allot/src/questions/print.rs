@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cluster::{Cluster, DiskTemplate, InstanceIdx, Move, Node, NodeIdx};
+use cluster::{AllocPolicy, Cluster, DiskTemplate, InstanceIdx, Move, Node, NodeIdx};
 use htools::commands;
 use htools::number::fixed;
 use htools::table::format_table;
@@ -13,6 +13,7 @@ use placement::capacity::Shape;
 use placement::drain::DrainStep;
 use placement::explain::words;
 use placement::jobs::job_sets;
+use placement::objection::Objection;
 use placement::watch::Health;
 use placement::whatif::Refusal;
 use serde::Serialize;
@@ -230,14 +231,43 @@ pub(super) fn failures(failures: &Failures) -> String {
     reasons.iter().map(reason).collect::<Vec<_>>().join(", ")
 }
 
+/// At most so many instances that find no place are named.
+const WITHOUT_PLACE_NAMED: usize = 3;
+
+/// Instances that find no place, each with what the policy has against it, or else with its memory.
+pub(super) fn without_place(cluster: &Cluster, instances: &[InstanceIdx]) -> String {
+    let describe = |index: &InstanceIdx| {
+        let instance = cluster.instance(*index);
+        let name = cluster.alias(&instance.name);
+        let node = cluster.node(instance.primary);
+        // Only what would be created again has to comply.
+        let is_created =
+            matches!(instance.template, DiskTemplate::Plain | DiskTemplate::File | DiskTemplate::Block);
+        let policy = &cluster.group(node.group).policy;
+        let objection = Objection::find(policy, instance, node.exclusive_storage).filter(|_| is_created);
+        match objection {
+            Some(objection) => format!("{name} ({objection})"),
+            None => format!("{name} ({} MiB of memory)", instance.memory),
+        }
+    };
+    let mut named: Vec<String> = instances.iter().take(WITHOUT_PLACE_NAMED).map(describe).collect();
+    let rest = instances.len() - named.len();
+    named.extend((rest > 0).then(|| format!("{rest} more")));
+    list(&named)
+}
+
 /// Why no more instances find a place.
 pub(super) fn refusal(cluster: &Cluster, refusal: &Refusal) -> String {
     match refusal {
-        Refusal::Blocked(nodes) => {
-            let fail = if nodes.len() == 1 { "fails" } else { "fail" };
-            format!("{} {fail} N+1; nothing is placed until that is fixed", names(cluster, nodes))
+        Refusal::NoTargets(error) => {
+            let is_closed = |node: &&Node| {
+                node.online() && cluster.group(node.group).alloc_policy == AllocPolicy::Unallocable
+            };
+            match cluster.nodes.iter().filter(is_closed).count() {
+                0 => error.to_string(),
+                closed => format!("{error} ({} of unallocable groups left out)", count(closed, "node")),
+            }
         }
-        Refusal::NoTargets(error) => error.to_string(),
         Refusal::Full(reasons) => failures(reasons),
     }
 }

@@ -2,13 +2,13 @@
 //! Ganeti's programs.
 
 use clap::Args;
-use cluster::{Cluster, InitialN1, InstanceIdx, NodeIdx};
+use cluster::{Cluster, GroupIdx, InitialN1, InstanceIdx, NodeIdx};
 use htools::environment;
 use htools::io::Io;
 use htools::options::{LuxiSocket, Options};
 use htools::source::SourceError;
 use htools::{saving, source};
-use placement::capacity::CapacityOptions;
+use placement::capacity::{CapacityOptions, Rule};
 use placement::whatif::Changes;
 
 use super::QuestionError;
@@ -64,7 +64,7 @@ pub(super) struct SourceArguments {
 /// What must stay redundant where instances are placed.
 #[derive(Debug, Args)]
 pub(super) struct RuleArguments {
-    /// Place instances even if not every node could be emptied afterwards, or some fail N+1 already (as hail does)
+    /// Place instances even if not every node could be emptied afterwards (as hail does)
     #[arg(long)]
     no_capacity_checks: bool,
     /// Judge redundancy group by group: one that lacks it stops only itself
@@ -73,12 +73,11 @@ pub(super) struct RuleArguments {
 }
 
 impl RuleArguments {
-    /// The same as options of the core.
-    pub(super) fn options(&self) -> CapacityOptions {
+    /// The same as options of the core, for requests that name `group`.
+    pub(super) fn options(&self, group: Option<GroupIdx>) -> CapacityOptions {
         CapacityOptions {
             capacity_checks: !self.no_capacity_checks,
-            // hail places where nodes fail N+1, if it is not to check.
-            accept_existing: self.no_capacity_checks,
+            rule: Rule::Hail { group },
             independent_groups: self.independent_groups,
             limit: None,
         }

@@ -111,7 +111,7 @@ fn changes(arguments: &Arguments, cluster: &Cluster) -> Result<Changes, Question
             .map(|text| spec::new_instances(text, cluster))
             .collect::<Result<_, _>>()?,
         rebalance: arguments.rebalance,
-        rules: arguments.rules.options(),
+        rules: arguments.rules.options(None),
     })
 }
 

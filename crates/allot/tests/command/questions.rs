@@ -55,6 +55,62 @@ fn a_node_without_anything_unmovable_can_be_emptied() {
     assert_eq!(allot(&["drain", "-t", &path, "n3"]).status, 0);
 }
 
+/// An instance that the policy doesn't allow any more could not be created again if n1 died.
+const FORBIDDEN: &str = "\
+default|u1|preferred||
+
+n1|65536|2048|30720|2000000|1800000|16|M|u1|8||N|0|1|1.0
+n2|65536|2048|55296|2000000|1899744|16|N|u1|8||N|0|1|1.0
+n3|65536|2048|55296|2000000|1899744|16|N|u1|8||N|0|1|1.0
+
+scratch|32768|200000|8|running|Y|n1||plain||1|-|N
+web|8192|50128|4|running|Y|n2|n3|drbd||1|-|N
+db|8192|50128|4|running|Y|n3|n2|drbd||1|-|N
+
+
+|1024,1,10240,1,1,1|128,1,1024,1,1,1;16384,8,1048576,16,8,12|drbd,plain|4.0|32.0
+default|1024,1,10240,1,1,1|128,1,1024,1,1,1;16384,8,1048576,16,8,12|drbd,plain|4.0|32.0
+";
+
+#[test]
+fn mirrored_instances_are_refused_where_hail_refuses_them() {
+    let path = file("cluster", FORBIDDEN);
+    let ran = allot(&["fit", "-t", &path, "--disk-template", "drbd", "10g,2g,2", "--count", "4"]);
+    assert_eq!(ran.status, 1, "{}", ran.out);
+    let why = "already now there is no place for scratch (the memory is 32768 MiB, the policy wants 128 to 16384) if \
+               n1 died";
+    assert!(ran.out.contains(why), "{}", ran.out);
+    assert!(ran.out.contains("without the capacity check (hail --no-capacity-checks): "), "{}", ran.out);
+    let document = json(&["whatif", "-t", &path, "--add-instances", "2,10g,2g,2,drbd"], 0);
+    assert_eq!(document["created"][0]["placed"], serde_json::json!([]), "{document}");
+    assert_eq!(document["before"]["room"][0]["count"], 0, "{document}");
+}
+
+#[test]
+fn a_node_that_fails_n1_stops_nothing_that_hail_would_place() {
+    // n3 has no memory left for old, which is stopped and hence needs none elsewhere.
+    let failing = SMALL
+        .replace("old.x|1024|1072|1|running|Y|n3.x|n1.x", "old.x|7000|1072|1|ADMIN_down|Y|n3.x|n1.x")
+        .replace("n1.x|16384|0|11264", "n1.x|8192|0|3072");
+    let path = file("cluster", &failing);
+    let summary = json(&["whatif", "-t", &path, "--remove-instance", "log"], 0);
+    assert_eq!(summary["before"]["failing_n1"], serde_json::json!(["n1.x"]), "{summary}");
+    let document = json(&["fit", "-t", &path, "1g,1g,1", "--count", "1"], 0);
+    assert_eq!(document["possible"], true, "{document}");
+}
+
+#[test]
+fn unallocable_groups_are_named() {
+    let path = file("cluster", &SMALL.replace("preferred", "unallocable"));
+    let ran = allot(&["fit", "-t", &path, "1g,1g,1"]);
+    assert_eq!(ran.status, 1, "{}", ran.out);
+    assert!(ran.out.contains("group g is unallocable: nothing is placed there"), "{}", ran.out);
+    assert!(ran.out.contains("gnt-group modify --alloc-policy=preferred g: "), "{}", ran.out);
+    assert!(!ran.out.contains("online"), "{}", ran.out);
+    // A request that names the group is not asked for its policy.
+    assert_eq!(allot(&["fit", "-t", &path, "-G", "g", "1g,1g,1"]).status, 0);
+}
+
 #[test]
 fn planned_instances_neither_stay_nor_run_again() {
     let planned = SMALL
@@ -262,7 +318,9 @@ i2|15360|15360|1|running|Y|a2|a1|drbd||1|-|N
 #[test]
 fn one_group_that_fails_n1_need_not_stop_all_others() {
     let path = file("cluster", SICK);
-    let fit = ["fit", "-t", &path, "-G", "g2", "1g,1g,1"];
+    // Only the group that a request names has to survive.
+    assert_eq!(allot(&["fit", "-t", &path, "-G", "g2", "1g,1g,1"]).status, 0);
+    let fit = ["fit", "-t", &path, "1g,1g,1"];
     let refused = allot(&fit);
     assert_eq!(refused.status, 1);
     assert!(

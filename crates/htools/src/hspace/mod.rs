@@ -9,7 +9,7 @@ use std::io;
 
 use cluster::{Cluster, DiskTemplate, Policy};
 use placement::allocate::NoTargets;
-use placement::capacity::{self, CapacityOptions, Filled, Ground, Shape};
+use placement::capacity::{self, CapacityOptions, Filled, Ground, Rule, Shape};
 use thiserror::Error;
 
 use crate::frame;
@@ -116,7 +116,7 @@ fn measure(options: &Options, io: &mut Io<'_>) -> Result<u8, HspaceError> {
     let wanted = Wanted::new(options, &cluster.policy)?;
     let capacity = CapacityOptions {
         capacity_checks: !options.no_capacity_checks,
-        accept_existing: options.accept_existing_errors,
+        rule: Rule::Hspace { accept_existing: options.accept_existing_errors },
         independent_groups: options.independent_groups,
         limit: usize::try_from(options.max_length).ok(),
     };

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, NodeIdx, Outcome, Undo};
 
 use super::ground::Ground;
-use super::options::CapacityOptions;
+use super::options::{CapacityOptions, Rule};
 use super::shape::Shape;
-use crate::allocate::{self, Failures, NoTargets, Targets, Trials};
+use crate::allocate::{self, Failures, NoTargets, Scope, Targets, Trials};
 use crate::board::Board;
+use crate::dedicated;
 use crate::pair;
-use crate::redundancy::{self, Redundancy, can_evacuate};
+use crate::redundancy::{self, Redundancy, Tentative, can_evacuate};
 use crate::slots::{Count, Tables};
 
 /// Steps without a look at redundancy are at least so long at first.
@@ -42,7 +43,8 @@ pub(super) struct Filler<'a> {
     targets: &'a Targets,
     /// Whether redundancy matters.
     pub capacity_checks: bool,
-    /// All nodes: the score is that of the whole cluster.
+    rule: Rule,
+    /// Nodes whose score counts.
     nodes: Vec<NodeIdx>,
     board: Board,
     /// What is known of the cluster as it is.
@@ -99,14 +101,15 @@ impl<'a> Filler<'a> {
         options: &CapacityOptions,
     ) -> Result<Self, NoTargets> {
         let targets = ground.targets.as_ref().map_err(|error| *error)?;
-        let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
+        let nodes = ground.nodes.clone();
         let board = Board::new(cluster, &nodes);
         Ok(Self {
             cluster,
             placed: Vec::new(),
             ground,
             targets,
-            capacity_checks: options.capacity_checks,
+            capacity_checks: options.capacity_checks && !ground.dedicated,
+            rule: options.rule,
             nodes,
             board,
             known: Known::default(),
@@ -130,6 +133,10 @@ impl<'a> Filler<'a> {
         let mut rest = limit;
         if shape.memory_mib <= 0 {
             rest = Some(limit.map_or(MOST_WITHOUT_MEMORY, |limit| limit.min(MOST_WITHOUT_MEMORY)));
+        }
+        if let Rule::Hail { .. } = self.rule {
+            // `hail` places one instance at a time. Reasons against one beyond the limit are not needed.
+            return self.place_up_to(shape, rest, self.capacity_checks, false).refused.unwrap_or_default();
         }
         if !self.capacity_checks {
             let round = self.place_up_to(shape, rest, false, false);
@@ -321,17 +328,47 @@ impl<'a> Filler<'a> {
         if let Some((_, trials)) = self.known.next.take_if(|(known, _)| !checked && known == shape) {
             return trials;
         }
-        match self.targets {
-            Targets::Pairs(pairs) if !checked => {
-                pair::best_pair_or_reasons(self.cluster, &self.board, instance, pairs, false)
-            }
-            _ => self.attempt(instance, checked),
+        let Targets::Pairs(pairs) = self.targets else { return self.attempt(instance, checked) };
+        if self.ground.dedicated {
+            return self.attempt(instance, checked);
         }
+        let trials = pair::best_pair_or_reasons(self.cluster, &self.board, instance, pairs, false);
+        // Mostly the best pair passes the check as well.
+        match &trials.best {
+            Some(best) if checked && !self.holds(instance, &best.outcome) => self.attempt(instance, checked),
+            _ => trials,
+        }
+    }
+
+    /// Whether every node could still be emptied if an instance were placed so.
+    fn holds(&mut self, instance: &Instance, outcome: &Outcome) -> bool {
+        let tentative = self.tentative();
+        let (cluster, known) = (&mut *self.cluster, &mut self.known);
+        let redundancy = known
+            .redundancy
+            .get_or_insert_with(|| Redundancy::among(cluster, &self.nodes, &self.ground.tested));
+        let inquiry = redundancy.inquiry(cluster, instance, tentative);
+        let undo = cluster.add(instance.clone(), outcome);
+        let holds = inquiry.holds(cluster, outcome);
+        cluster.undo(undo);
+        holds
+    }
+
+    /// How the check sees the next instance, if that is not simply as it is.
+    fn tentative(&self) -> Option<Tentative> {
+        let Rule::Hail { group } = self.rule else { return None };
+        let hidden = group.and_then(|group| Scope::group(self.cluster, group).hidden(self.cluster));
+        let instance = InstanceIdx::from_usize(self.cluster.instances.len());
+        Some(Tentative { instance, hidden, existing: None })
     }
 
     /// Tries one more instance everywhere. The cluster is left unchanged.
     fn attempt(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
+        let tentative = self.tentative();
         let (cluster, board) = (&mut *self.cluster, &self.board);
+        if self.ground.dedicated {
+            return dedicated::try_all(cluster, instance, self.targets, false).map(|_| 0.0);
+        }
         if !checked {
             return try_all(
                 cluster,
@@ -345,7 +382,7 @@ impl<'a> Filler<'a> {
             .known
             .redundancy
             .get_or_insert_with(|| Redundancy::among(cluster, &self.nodes, &self.ground.tested));
-        let inquiry = redundancy.inquiry(cluster, instance, None);
+        let inquiry = redundancy.inquiry(cluster, instance, tentative);
         let acceptable = |cluster: &mut Cluster, outcome: &Outcome| {
             let undo = cluster.add(instance.clone(), outcome);
             let holds = inquiry.holds(cluster, outcome);

@@ -2,9 +2,9 @@
 
 use cluster::{AllocPolicy, Cluster, DiskTemplate, GroupIdx, NodeIdx};
 
-use super::options::CapacityOptions;
+use super::options::{CapacityOptions, Rule};
 use crate::allocate::{NoTargets, Targets};
-use crate::redundancy;
+use crate::{dedicated, redundancy};
 
 /// Where new instances may go on a cluster as it is.
 #[derive(Clone, Debug)]
@@ -13,16 +13,58 @@ pub struct Ground {
     pub bad_nodes: Vec<NodeIdx>,
     /// The candidates.
     pub targets: Result<Targets, NoTargets>,
+    /// Nodes whose score counts, ascending.
+    pub(super) nodes: Vec<NodeIdx>,
     /// Nodes that must stay evacuable, ascending.
     pub(super) tested: Vec<NodeIdx>,
+    /// Whether placements are compared by what is lost for later instances.
+    pub(super) dedicated: bool,
     blocked: bool,
 }
 
 impl Ground {
     /// Looks at the cluster as it is, and leaves it so. Instances of `template` are to be placed.
     pub fn survey(cluster: &mut Cluster, template: DiskTemplate, options: &CapacityOptions) -> Self {
+        match options.rule {
+            Rule::Hspace { accept_existing } => Self::of_hspace(cluster, template, options, accept_existing),
+            Rule::Hail { group } => Self::of_hail(cluster, template, options, group),
+        }
+    }
+
+    fn of_hail(
+        cluster: &mut Cluster,
+        template: DiskTemplate,
+        options: &CapacityOptions,
+        only: Option<GroupIdx>,
+    ) -> Self {
+        let nodes: Vec<NodeIdx> =
+            only.map_or_else(|| cluster.node_indices().collect(), |g| cluster.nodes_of(g));
+        let bad_groups =
+            if options.independent_groups { groups_not_redundant(cluster, false) } else { Vec::new() };
+        let is_redundant = |n: &NodeIdx| !bad_groups.contains(&cluster.node(*n).group);
+        let is_open = |n: &NodeIdx| {
+            let group = cluster.group(cluster.node(*n).group);
+            is_redundant(n) && (only.is_some() || group.alloc_policy != AllocPolicy::Unallocable)
+        };
+        let open: Vec<NodeIdx> = nodes.iter().copied().filter(is_open).collect();
+        Self {
+            bad_nodes: Vec::new(),
+            targets: Targets::new(cluster, &open, template.required_nodes() as i64, None),
+            tested: nodes.iter().copied().filter(is_redundant).collect(),
+            dedicated: dedicated::is_dedicated(cluster, only),
+            nodes,
+            blocked: false,
+        }
+    }
+
+    fn of_hspace(
+        cluster: &mut Cluster,
+        template: DiskTemplate,
+        options: &CapacityOptions,
+        accept_existing: bool,
+    ) -> Self {
         let bad_groups = if options.independent_groups {
-            groups_not_redundant(cluster, options.accept_existing)
+            groups_not_redundant(cluster, accept_existing)
         } else {
             Vec::new()
         };
@@ -31,22 +73,22 @@ impl Ground {
         let closed = |group: GroupIdx| {
             let has_bad_node = || bad_nodes.iter().any(|n| cluster.node(*n).group == group);
             cluster.group(group).alloc_policy == AllocPolicy::Unallocable
-                || (!options.accept_existing && has_bad_node())
+                || (!accept_existing && has_bad_node())
                 || bad_groups.contains(&group)
         };
         let closed: Vec<bool> = cluster.group_indices().map(closed).collect();
         let some_open = closed.iter().any(|closed| !closed);
-        let allowed =
-            options.accept_existing || (options.independent_groups && some_open) || bad_nodes.is_empty();
+        let allowed = accept_existing || (options.independent_groups && some_open) || bad_nodes.is_empty();
         let open = |n: &NodeIdx| !closed[cluster.node(*n).group.at()];
         let nodes: Vec<NodeIdx> = cluster.node_indices().filter(open).collect();
         let targets = Targets::new(cluster, &nodes, template.required_nodes() as i64, None);
         let tested = |n: &NodeIdx| {
             let node = cluster.node(*n);
-            !(bad_groups.contains(&node.group) || options.accept_existing && node.offline)
+            !(bad_groups.contains(&node.group) || accept_existing && node.offline)
         };
         let tested = cluster.node_indices().filter(tested).collect();
-        Self { bad_nodes, targets, tested, blocked: !allowed }
+        let nodes = cluster.node_indices().collect();
+        Self { bad_nodes, targets, nodes, tested, dedicated: false, blocked: !allowed }
     }
 
     /// Whether nothing is placed at all, because nodes fail N+1 already.

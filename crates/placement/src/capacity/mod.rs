@@ -16,7 +16,7 @@ use crate::allocate::{Failures, NoTargets};
 use fill::Filler;
 pub use fill::Placement;
 pub use ground::{Ground, groups_not_redundant};
-pub use options::CapacityOptions;
+pub use options::{CapacityOptions, Rule};
 pub use shape::Shape;
 
 /// What filling a cluster came to.

@@ -1,6 +1,6 @@
 //! A full cluster, and how many more instances would fit if it were changed.
 
-use cluster::{Cluster, GroupIdx, InstanceIdx, NodeIdx};
+use cluster::{AllocPolicy, Cluster, GroupIdx, InstanceIdx, NodeIdx};
 
 use super::remedy::{Action, MOST_COUNTED, Remedy};
 use crate::capacity::{CapacityOptions, Shape};
@@ -40,12 +40,12 @@ impl Crowd {
         index.at() < self.existing
     }
 
-    /// What fits if nobody asks whether nodes can still be emptied, nor whether they can now.
+    /// What fits if nodes need not stay evacuable.
     pub(super) fn unchecked(&self) -> Option<Remedy> {
         if !self.rules.capacity_checks {
             return None;
         }
-        let rules = CapacityOptions { capacity_checks: false, accept_existing: true, ..self.rules };
+        let rules = CapacityOptions { capacity_checks: false, ..self.rules };
         let mut changed = self.filled.clone();
         let placed = place(&mut changed, MOST_COUNTED, &self.shape, rules).placed;
         let mut groups: Vec<GroupIdx> = placed.iter().map(|p| changed.node(p.primary).group).collect();
@@ -53,6 +53,16 @@ impl Crowd {
         groups.dedup();
         let (action, more) = (Action::NoCapacityCheck(groups), placed.len());
         (more > 0).then_some(Remedy { action, more })
+    }
+
+    /// The groups that are unallocable, each made allocatable.
+    pub(super) fn opened(&self, unallocable: &[GroupIdx]) -> Vec<Remedy> {
+        let open = |group: &GroupIdx| {
+            let mut changed = self.filled.clone();
+            changed.groups[group.at()].alloc_policy = AllocPolicy::Preferred;
+            self.remedy(Action::AllocPolicy(*group), &changed)
+        };
+        unallocable.iter().filter_map(open).collect()
     }
 
     /// The group in which one more node makes the most room; of equals the first.

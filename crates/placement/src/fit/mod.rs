@@ -1,6 +1,6 @@
 //! How many instances of a shape fit, what stops the next one, and what would make room for it.
 //!
-//! Instances are placed as [`crate::capacity`] does for `hspace`. Everything else is asked of the cluster that they
+//! Instances are placed where `hail` would, one after another. Everything else is asked of the cluster that they
 //! fill: which nodes are nearest to taking one more, and how many more fit after one change.
 
 mod crowd;
@@ -9,10 +9,11 @@ mod moves;
 mod policy;
 mod remedy;
 
-use cluster::{AllocPolicy, Cluster, FailMode, GroupIdx, NodeIdx};
+use cluster::{AllocPolicy, Cluster, FailMode, GroupIdx, InstanceIdx, NodeIdx};
 
 use crate::capacity::{CapacityOptions, Placement, Shape};
-use crate::watch::Watch;
+use crate::dedicated;
+use crate::redundancy::{can_evacuate, stuck_instances};
 use crate::whatif::{Refusal, place};
 use crowd::Crowd;
 
@@ -24,11 +25,9 @@ pub use remedy::{Action, Bound, MOST_COUNTED, PolicyChange, Remedy};
 pub struct FitQuestion {
     /// What the instances look like.
     pub shape: Shape,
-    /// The group that they must go to; any if none.
-    pub group: Option<GroupIdx>,
     /// Count at most so many.
     pub most: usize,
-    /// What must stay redundant; [`CapacityOptions::limit`] is of no meaning.
+    /// What must stay redundant, and the only group, if any; [`CapacityOptions::limit`] is of no meaning.
     pub rules: CapacityOptions,
 }
 
@@ -41,9 +40,11 @@ pub struct Fit {
     pub refused: Option<Refusal>,
     /// Groups whose policies do not allow such instances at all, and what they object to.
     pub outside_policy: Vec<(GroupIdx, FailMode)>,
-    /// Nodes that cannot be emptied as things are, before anything is placed: with one of them, whatever is not
-    /// mirrored is refused for global N+1.
-    pub stuck: Vec<NodeIdx>,
+    /// Groups with online nodes that take no new instances.
+    pub unallocable: Vec<GroupIdx>,
+    /// Nodes that cannot be emptied as things are, before anything is placed, and the instances that find no place:
+    /// with one of them, everything is refused for global N+1.
+    pub stuck: Vec<(NodeIdx, Vec<InstanceIdx>)>,
     /// The nodes nearest to taking one more, best first; primaries, then (for mirrored instances) secondaries.
     pub nearest: Vec<Near>,
     /// What would make room for more.
@@ -52,21 +53,23 @@ pub struct Fit {
 
 /// Answers the question. The cluster is left unchanged.
 pub fn fit(cluster: &Cluster, question: &FitQuestion) -> Fit {
-    let mut filled = restricted(cluster, question.group);
+    let mut filled = cluster.clone();
     let existing = cluster.instances.len();
     let added = place(&mut filled, question.most, &question.shape, question.rules);
     let mut fit = Fit {
         placed: added.placed,
         refused: added.refused,
         outside_policy: Vec::new(),
+        unallocable: Vec::new(),
         stuck: Vec::new(),
         nearest: Vec::new(),
         remedies: Vec::new(),
     };
     if fit.refused.is_some() {
-        let ground = open_nodes(&filled);
-        let all: Vec<NodeIdx> = cluster.node_indices().collect();
-        fit.stuck = Watch::new(&mut cluster.clone(), &all).stuck().collect();
+        let only = question.rules.group();
+        let ground = open_nodes(&filled, only);
+        fit.stuck = stuck(cluster, &question.rules);
+        fit.unallocable = if only.is_none() { unallocable(cluster) } else { Vec::new() };
         fit.outside_policy = outside_policy(&filled, &ground, &question.shape);
         let allowed = |n: &&NodeIdx| {
             let group = filled.node(**n).group;
@@ -77,29 +80,51 @@ pub fn fit(cluster: &Cluster, question: &FitQuestion) -> Fit {
         let crowd = Crowd { filled, existing, ground, shape: question.shape, rules: question.rules };
         fit.remedies.extend(moves::remedy(&crowd, &fit.nearest));
         fit.remedies.extend(policy::remedies(&crowd));
+        fit.remedies.extend(crowd.opened(&fit.unallocable));
         fit.remedies.extend(crowd.one_more_node());
         fit.remedies.extend(crowd.unchecked());
     }
     fit
 }
 
-/// A copy of the cluster in which only `group` takes new instances.
-fn restricted(cluster: &Cluster, group: Option<GroupIdx>) -> Cluster {
+/// The nodes that the capacity check finds stuck as things are, and what finds no place.
+fn stuck(cluster: &Cluster, rules: &CapacityOptions) -> Vec<(NodeIdx, Vec<InstanceIdx>)> {
+    if !rules.capacity_checks || dedicated::is_dedicated(cluster, rules.group()) {
+        return Vec::new();
+    }
+    let scopes: Vec<Vec<NodeIdx>> = match rules.group() {
+        Some(only) => vec![cluster.nodes_of(only)],
+        None if rules.independent_groups => cluster.group_indices().map(|g| cluster.nodes_of(g)).collect(),
+        None => vec![cluster.node_indices().collect()],
+    };
     let mut cluster = cluster.clone();
-    if let Some(only) = group {
-        for (position, group) in cluster.groups.iter_mut().enumerate() {
-            let chosen = GroupIdx::from_usize(position) == only;
-            group.alloc_policy = if chosen { AllocPolicy::Preferred } else { AllocPolicy::Unallocable };
+    let mut found = Vec::new();
+    for nodes in &scopes {
+        for node in nodes {
+            if !can_evacuate(&mut cluster, nodes, *node, None) {
+                found.push((*node, stuck_instances(&mut cluster, nodes, *node)));
+            }
         }
     }
-    cluster
+    found
 }
 
-/// Online nodes of the groups that take new instances, ascending.
-fn open_nodes(cluster: &Cluster) -> Vec<NodeIdx> {
+/// Groups with online nodes that take no new instances.
+fn unallocable(cluster: &Cluster) -> Vec<GroupIdx> {
+    let is_online = |group: GroupIdx| cluster.nodes.iter().any(|n| n.group == group && n.online());
+    let is_closed = |group: &GroupIdx| cluster.group(*group).alloc_policy == AllocPolicy::Unallocable;
+    cluster.group_indices().filter(is_closed).filter(|group| is_online(*group)).collect()
+}
+
+/// Online nodes of the only group, or else of all groups that take new instances, ascending.
+fn open_nodes(cluster: &Cluster, only: Option<GroupIdx>) -> Vec<NodeIdx> {
     let open = |n: &NodeIdx| {
         let node = cluster.node(*n);
-        node.online() && cluster.group(node.group).alloc_policy != AllocPolicy::Unallocable
+        node.online()
+            && match only {
+                Some(only) => node.group == only,
+                None => cluster.group(node.group).alloc_policy != AllocPolicy::Unallocable,
+            }
     };
     cluster.node_indices().filter(open).collect()
 }

@@ -20,6 +20,8 @@ pub enum Action {
     Moves(Vec<Step>),
     /// A bound of a policy is changed.
     Policy(PolicyChange),
+    /// An unallocable group takes new instances again.
+    AllocPolicy(GroupIdx),
     /// A node like most of its group joins.
     AddNode(Box<Node>),
     /// Nodes need not stay redundant: the request is made without the capacity check, and goes to these groups.

@@ -1,13 +1,15 @@
 //! Filling a cluster is placing one instance after another.
 
-use cluster::{Cluster, DiskTemplate, NodeIdx};
-use placement::allocate::{AllocOptions, Allocator, Scope};
-use placement::capacity::{CapacityOptions, Ground, Shape, fill, tiered};
+use cluster::{Cluster, DiskTemplate, GroupIdx, NodeIdx};
+use placement::allocate::{AllocOptions, Allocator, Scope, Targets, Trials};
+use placement::capacity::{CapacityOptions, Ground, Rule, Shape, fill, tiered};
+use placement::fit::{FitQuestion, fit};
+use placement::groups;
 use placement::redundancy::{Redundancy, all_evacuable};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::generate::{Recipe, cases, recipes};
+use crate::generate::{Recipe, cases, load, recipes};
 
 /// A shape like that of one of the cluster's instances.
 fn shape_like(cluster: &Cluster, pick: Index, drbd: bool) -> Shape {
@@ -51,8 +53,53 @@ fn one_by_one(cluster: &mut Cluster, ground: &Ground, shape: &Shape, count: usiz
     }
 }
 
+/// Where `hail` puts an instance that is asked for alone, in any group or in one that the request names.
+fn asked_alone(cluster: &mut Cluster, shape: &Shape, only: Option<GroupIdx>) -> Option<Nodes> {
+    let options = AllocOptions { ignore_soft_errors: false, capacity_checks: true };
+    let instance = shape.instance("new");
+    let count = shape.template.required_nodes() as i64;
+    let outcome = if let Some(group) = only {
+        let targets = Targets::new(cluster, &cluster.nodes_of(group), count, None).ok()?;
+        let allocator = Allocator::new(cluster, &Scope::group(cluster, group), options);
+        allocator.try_all(cluster, &instance, &targets).best?.outcome
+    } else {
+        let allocator = Allocator::new(cluster, &Scope::cluster(cluster), options);
+        let inhabited = groups::inhabited(cluster);
+        let choice = groups::choose(cluster, &inhabited, &instance, true, |cluster, group| {
+            let targets = Targets::new(cluster, &cluster.nodes_of(group), count, None)?;
+            Ok::<Trials<f64>, _>(allocator.try_all(cluster, &instance, &targets))
+        });
+        choice.chosen()?.1.outcome
+    };
+    cluster.add(instance, &outcome);
+    Some((outcome.primary, outcome.secondary))
+}
+
 proptest! {
     #![proptest_config(cases(96))]
+
+    #[test]
+    fn as_many_fit_as_hail_places_one_after_another(
+        recipe in recipes(),
+        pick: Index,
+        drbd: bool,
+        grouped: bool,
+    ) {
+        // Other rules hold where all nodes have exclusive storage.
+        let mut parts = recipe.parts();
+        parts.nodes.iter_mut().for_each(|node| node.exclusive_storage = false);
+        let mut cluster = load(parts, recipe.style.recorded_n1);
+        let shape = shape_like(&cluster, pick, drbd);
+        let group = grouped.then(|| cluster.nodes[0].group);
+        let rules = CapacityOptions { rule: Rule::Hail { group }, ..CapacityOptions::HAIL };
+        let most = 12;
+        let fit = fit(&cluster, &FitQuestion { shape, most, rules });
+        let mut asked = 0;
+        while asked < most && asked_alone(&mut cluster, &shape, group).is_some() {
+            asked += 1;
+        }
+        prop_assert_eq!(fit.placed.len(), asked);
+    }
 
     #[test]
     fn without_checks_each_instance_goes_where_it_would_alone(
@@ -61,12 +108,9 @@ proptest! {
         drbd: bool,
         limit in 0_usize..12,
     ) {
-        let options = CapacityOptions {
-            capacity_checks: false,
-            accept_existing: true,
-            limit: Some(limit),
-            ..CapacityOptions::default()
-        };
+        let rule = Rule::Hspace { accept_existing: true };
+        let options =
+            CapacityOptions { capacity_checks: false, rule, limit: Some(limit), ..CapacityOptions::HSPACE };
         let (mut cluster, shape, ground) = field(&recipe, pick, drbd, &options);
         let mut alone = cluster.clone();
         if let Ok(filled) = fill(&mut cluster, &ground, &shape, &options) {
@@ -80,7 +124,7 @@ proptest! {
 
     #[test]
     fn a_redundant_cluster_stays_so(recipe in recipes(), pick: Index, tiers: bool, limit in 1_usize..40) {
-        let options = CapacityOptions { limit: Some(limit), ..CapacityOptions::default() };
+        let options = CapacityOptions { limit: Some(limit), ..CapacityOptions::HSPACE };
         let (mut cluster, shape, ground) = field(&recipe, pick, false, &options);
         let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
         let before = all_evacuable(&mut cluster, &nodes, &nodes);
@@ -104,7 +148,8 @@ proptest! {
         pick: Index,
         drbd: bool,
     ) {
-        let options = CapacityOptions { accept_existing: true, ..CapacityOptions::default() };
+        let rule = Rule::Hspace { accept_existing: true };
+        let options = CapacityOptions { rule, ..CapacityOptions::HSPACE };
         let (mut cluster, shape, ground) = field(&recipe, pick, drbd, &options);
         let Ok(targets) = &ground.targets else { return Ok(()) };
         let nodes: Vec<NodeIdx> = cluster.node_indices().collect();

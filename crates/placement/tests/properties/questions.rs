@@ -108,7 +108,7 @@ proptest! {
     fn describing_a_cluster_does_not_change_it(recipe in recipes(), shape in shapes()) {
         let mut cluster = recipe.recorded().build();
         let before = (cluster.states.clone(), cluster.instances.clone());
-        let summary = Summary::of(&mut cluster, &[shape], 8, CapacityOptions::default());
+        let summary = Summary::of(&mut cluster, &[shape], 8, CapacityOptions::HAIL);
         prop_assert_eq!((&cluster.states, &cluster.instances), (&before.0, &before.1));
         prop_assert_eq!(summary.rooms[0].refused.is_none(), summary.rooms[0].count == 8);
     }
@@ -122,7 +122,7 @@ proptest! {
         let cluster = recipe.recorded().online().build();
         let memory_mib = factor * shape.memory_mib;
         let shape = Shape { memory_mib, disk_mib: factor * shape.disk_mib, ..shape };
-        let fit = fit(&cluster, &FitQuestion { shape, group: None, most: 1, rules: CapacityOptions::default() });
+        let fit = fit(&cluster, &FitQuestion { shape, most: 1, rules: CapacityOptions::HAIL });
         // With nothing placed, the cluster is full as it is.
         prop_assume!(fit.placed.is_empty());
         let instance = shape.instance("");
@@ -150,7 +150,7 @@ proptest! {
     #[test]
     fn moves_that_make_room_can_be_made_and_do(recipe in recipes(), shape in shapes()) {
         let cluster = recipe.recorded().build();
-        let full = fit(&cluster, &FitQuestion { shape, group: None, most: 50, rules: CapacityOptions::default() });
+        let full = fit(&cluster, &FitQuestion { shape, most: 50, rules: CapacityOptions::HAIL });
         for remedy in &full.remedies {
             prop_assert!(remedy.more > 0);
             match &remedy.action {
@@ -161,7 +161,7 @@ proptest! {
                         prop_assert!(outcome.is_ok(), "{:?}: {:?}", step, outcome);
                         moved.apply(step.instance, &outcome.unwrap());
                     }
-                    let then = fit(&moved, &FitQuestion { shape, group: None, most: remedy.more, rules: CapacityOptions::default() });
+                    let then = fit(&moved, &FitQuestion { shape, most: remedy.more, rules: CapacityOptions::HAIL });
                     prop_assert_eq!(then.placed.len(), remedy.more);
                 }
                 Action::AddNode(node) if full.placed.is_empty() => {
@@ -169,7 +169,7 @@ proptest! {
                     let changes = Changes { add_nodes: vec![new], ..Changes::default() };
                     let options = LoadOptions { initial_n1: cluster::InitialN1::Recorded, ..LoadOptions::default() };
                     let larger = changes.reshape(&cluster, &options).unwrap();
-                    let then = fit(&larger, &FitQuestion { shape, group: None, most: remedy.more, rules: CapacityOptions::default() });
+                    let then = fit(&larger, &FitQuestion { shape, most: remedy.more, rules: CapacityOptions::HAIL });
                     prop_assert_eq!(then.placed.len(), remedy.more);
                 }
                 _ => {}
