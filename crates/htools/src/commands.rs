@@ -1,6 +1,6 @@
 //! The commands that carry moves out, for a person or a shell (HT-hbal, HT-hsqueeze).
 
-use cluster::{Cluster, Move};
+use cluster::{Cluster, InstanceStatus, Move};
 use placement::balance::Step;
 
 use crate::io::Io;
@@ -21,9 +21,9 @@ pub fn lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames) -> Vec
     lines_with(sets, |step| commands(cluster, step, names))
 }
 
-/// As [`lines`], with [`possible_commands`] and full names.
-pub fn possible_lines(cluster: &Cluster, sets: &[Vec<Step>]) -> Vec<String> {
-    lines_with(sets, |step| possible_commands(cluster, step, InstanceNames::Full))
+/// As [`lines`], with [`possible_commands`].
+pub fn possible_lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames) -> Vec<String> {
+    lines_with(sets, |step| possible_commands(cluster, step, names))
 }
 
 fn lines_with(sets: &[Vec<Step>], commands: impl Fn(&Step) -> Vec<String>) -> Vec<String> {
@@ -99,12 +99,18 @@ pub fn action(cluster: &Cluster, mov: Move) -> String {
 ///
 /// The reference always migrates, and so do its programs.
 pub fn possible_commands(cluster: &Cluster, step: &Step, names: InstanceNames) -> Vec<String> {
+    let status = cluster.instance(step.instance).status;
+    let mut is_down = !cluster.node(step.from.0).readable();
+    // Its node was offline: it runs once a move has started it, which may have been an earlier one.
+    let runs =
+        status.running() || status == InstanceStatus::ErrorNodeOffline || (is_down && status.uses_memory());
     let mut commands = commands(cluster, step, names);
-    if !cluster.node(step.from.0).readable()
-        && let Some(first) = commands.first_mut()
-        && let Some(rest) = first.strip_prefix("migrate ")
-    {
-        *first = format!("failover {rest}");
+    for command in &mut commands {
+        let over = command.strip_prefix("migrate ").or_else(|| command.strip_prefix("failover "));
+        let Some(rest) = over else { continue };
+        let verb = if runs && !is_down { "migrate" } else { "failover" };
+        *command = format!("{verb} {rest}");
+        is_down = false;
     }
     commands
 }

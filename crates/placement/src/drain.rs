@@ -1,8 +1,11 @@
 //! Emptying nodes: which moves take everything off them, in which order, and what cannot leave.
 //!
 //! Every step is judged by [`Probe::judge`] in the state that the steps before it leave behind, so that the list can
-//! be carried out from top to bottom. What runs on the nodes leaves first, without copying disks where that is
-//! possible; the mirrors follow.
+//! be carried out from top to bottom. What is down starts first; then what runs leaves, without copying disks where
+//! that is possible; the mirrors follow. Where something finds no room, other orders are tried.
+
+mod lenient;
+mod room;
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -79,6 +82,8 @@ pub struct Refusals {
     pub memory: i64,
     /// Disk that it needs, MiB.
     pub disk: i64,
+    /// Whether some move would be possible if soft errors were ignored.
+    pub is_soft: bool,
     /// The most memory that a target has to give, MiB.
     pub most_memory: i64,
     /// The most disk that a target has to give, MiB.
@@ -167,24 +172,78 @@ pub struct Plan {
     pub after: Health,
 }
 
+impl Plan {
+    /// Instances that stay for lack of room, which is not proven.
+    pub fn refused(&self) -> Vec<InstanceIdx> {
+        let refused = self.stays.iter().filter(|stay| matches!(stay.obstacle, Obstacle::Refused(_)));
+        refused.map(|stay| stay.instance).collect()
+    }
+
+    /// How much stays, and how much is moved; less is better.
+    fn cost(&self) -> (usize, usize, usize) {
+        let primaries = self.stays.iter().filter(|stay| stay.role == Role::Primary).count();
+        (primaries, self.stays.len(), self.steps.len())
+    }
+}
+
+/// So many orders are tried until nothing stays for lack of room.
+const ORDERS: usize = 12;
+
 /// Plans to empty `leaving`, and leaves the cluster as the plan does.
 ///
 /// The scores are those of the other nodes of the groups concerned.
 pub fn drain(cluster: &mut Cluster, leaving: &[NodeIdx], options: DrainOptions) -> Plan {
+    let mut first = Vec::new();
+    let (mut after, mut best) = attempt(cluster, leaving, options, &first, false);
+    let mut refused = best.refused();
+    for _ in 0..ORDERS {
+        refused.retain(|i| !first.contains(i));
+        // What stayed has the first choice.
+        let has_new = !refused.is_empty();
+        first.splice(0..0, refused);
+        // Nothing new to learn: at last, others make room. Those who save lost instances leave the rest in place.
+        let makes_room = !has_new && options.purpose != Purpose::Lost;
+        if best.refused().is_empty() || !(has_new || makes_room) {
+            break;
+        }
+        let (then, plan) = attempt(cluster, leaving, options, &first, makes_room);
+        refused = plan.refused();
+        if plan.cost() < best.cost() {
+            (after, best) = (then, plan);
+        }
+        if makes_room {
+            break;
+        }
+    }
+    *cluster = after;
+    best
+}
+
+/// A plan in which the instances `first` choose their nodes before others, and the cluster after it.
+fn attempt(
+    cluster: &Cluster,
+    leaving: &[NodeIdx],
+    options: DrainOptions,
+    first: &[InstanceIdx],
+    makes_room: bool,
+) -> (Cluster, Plan) {
+    let mut after = cluster.clone();
+    let cluster = &mut after;
     let in_scope = |n: &NodeIdx| leaving.iter().any(|l| cluster.node(*l).group == cluster.node(*n).group);
     let scope: Vec<NodeIdx> = cluster.node_indices().filter(in_scope).collect();
     let remaining: Vec<NodeIdx> = scope.iter().copied().filter(|n| !leaving.contains(n)).collect();
     let watch = Watch::new(cluster, &scope);
     let leaving = leaving.to_vec();
-    let mut run = Drain { cluster, leaving, remaining, options, watch, steps: Vec::new() };
+    let (first, budget) = (first.to_vec(), room::BUDGET);
+    let mut run = Drain { cluster, leaving, remaining, options, first, budget, watch, steps: Vec::new() };
     let before = run.health();
     // A move makes room elsewhere at times, so that what was refused is asked again.
-    while run.pass() {}
+    while run.pass() || (makes_room && run.make_room()) {}
     let stays = run.stays();
     let planned = run.planned();
     let steps = run.steps;
-    let after = Health::of(run.cluster, &run.remaining);
-    Plan { before, steps, stays, planned, after }
+    let health = Health::of(run.cluster, &run.remaining);
+    (after, Plan { before, steps, stays, planned, after: health })
 }
 
 /// How many of the best targets are tried in the hope of one that leaves every node evacuable.
@@ -195,6 +254,10 @@ struct Drain<'a> {
     leaving: Vec<NodeIdx>,
     remaining: Vec<NodeIdx>,
     options: DrainOptions,
+    /// Instances that choose before others.
+    first: Vec<InstanceIdx>,
+    /// How many more moves are judged to make room.
+    budget: usize,
     watch: Watch,
     steps: Vec<DrainStep>,
 }
@@ -229,7 +292,9 @@ impl Drain<'_> {
     /// What needs no second best comes first: each failover may make the next one possible.
     fn pass(&mut self) -> bool {
         let before = self.steps.len();
-        while self.stage(Role::Primary, Pick::FirstChoice) {}
+        while self.stage(Role::Primary, Pick::FirstChoice)
+            || (self.options.purpose != Purpose::Lost && self.make_room_to_start())
+        {}
         self.stage(Role::Primary, Pick::Best);
         self.stage(Role::Secondary, Pick::Best);
         self.steps.len() > before
@@ -241,7 +306,10 @@ impl Drain<'_> {
         let mut pending = self.pending(role);
         pending.retain(|i| self.fixed(*i, role).is_none());
         // The largest first: the small ones fit into what is left.
-        pending.sort_by_key(|i| Reverse(self.cluster.instance(*i).memory));
+        pending.sort_by_key(|i| {
+            let turn = self.first.iter().position(|first| first == i).unwrap_or(usize::MAX);
+            (!self.is_down(*i), turn, Reverse(self.cluster.instance(*i).memory))
+        });
         for index in pending {
             self.relocate(index, role, pick);
         }
@@ -298,7 +366,8 @@ impl Drain<'_> {
                 if !node(instance.primary).readable() && !node(s).online() {
                     return Some(Obstacle::SecondaryDrained);
                 }
-                let copies = role == Role::Secondary || !self.may_fail_over(index);
+                let moves_for_free = self.may_fail_over(index) || self.starts_on_mirror(index);
+                let copies = role == Role::Secondary || !moves_for_free;
                 (!self.options.disk_moves && copies).then_some(Obstacle::NoDiskMoves)
             }
         }
@@ -308,10 +377,23 @@ impl Drain<'_> {
     /// the secondary is left, the instance runs there meanwhile.
     fn copying(&self, index: InstanceIdx, role: Role) -> fn(NodeIdx) -> Move {
         match role {
-            _ if !self.cluster.node(self.cluster.instance(index).primary).readable() => Move::ReplacePrimary,
+            _ if self.is_down(index) => Move::ReplacePrimary,
             Role::Primary => Move::ReplaceAndFailover,
             Role::Secondary => Move::ReplaceSecondary,
         }
+    }
+
+    /// Whether an instance is down until it leaves its primary.
+    fn is_down(&self, index: InstanceIdx) -> bool {
+        !self.cluster.node(self.cluster.instance(index).primary).readable()
+    }
+
+    /// Whether an instance that is down can start where its mirror is, even if it must leave that node as well.
+    fn starts_on_mirror(&self, index: InstanceIdx) -> bool {
+        let instance = self.cluster.instance(index);
+        self.is_down(index)
+            && instance.template.mirror() == MirrorClass::Internal
+            && instance.secondary.is_some_and(|s| self.cluster.node(s).online())
     }
 
     fn may_fail_over(&self, index: InstanceIdx) -> bool {
@@ -336,8 +418,12 @@ impl Drain<'_> {
         if role == Role::Secondary {
             return vec![each(&[self.copying(index, role)])];
         }
-        if !self.options.disk_moves && self.may_fail_over(index) {
+        let for_free = self.may_fail_over(index) || self.starts_on_mirror(index);
+        if for_free && !self.options.disk_moves {
             return vec![vec![Move::Failover]];
+        }
+        if for_free && !self.may_fail_over(index) {
+            return vec![vec![Move::Failover], each(&[self.copying(index, role)])];
         }
         match self.cluster.instance(index).template.mirror() {
             MirrorClass::None => Vec::new(),
@@ -366,7 +452,9 @@ impl Drain<'_> {
         let mut fallback: Option<Choice> = None;
         for moves in ranks.into_iter().take(if pick == Pick::FirstChoice { 1 } else { usize::MAX }) {
             let (best, acceptable) = self.best(index, &moves);
-            if acceptable {
+            // What is down starts now; its mirror follows. Nothing else is as urgent.
+            let starts = |(mov, _): &Choice| room::copies_nothing(*mov);
+            if acceptable || (self.is_down(index) && best.as_ref().is_some_and(starts)) {
                 fallback = best;
                 break;
             }
@@ -382,7 +470,7 @@ impl Drain<'_> {
         let probe = Probe::new(self.cluster, index);
         let possible: Vec<Choice> = moves
             .iter()
-            .filter_map(|m| Some((*m, probe.judge(*m, self.options.ignore_soft_errors).ok()?)))
+            .filter_map(|m| Some((*m, self.judge(&probe, *m, self.options.ignore_soft_errors).ok()?)))
             .collect();
         let board = Board::new(self.cluster, &self.remaining);
         let located = |cluster: &Cluster, outcome: &Outcome| {
@@ -410,6 +498,10 @@ impl Drain<'_> {
             best = best.or(Some(choice));
         }
         (best, false)
+    }
+
+    fn judge(&self, probe: &Probe<'_>, mov: Move, force: bool) -> Result<Outcome, FailMode> {
+        lenient::judge(self.cluster, probe, mov, &self.leaving, force)
     }
 
     fn make(&mut self, index: InstanceIdx, (mov, outcome): Choice) {
@@ -445,7 +537,9 @@ impl Drain<'_> {
     fn refusals(&self, index: InstanceIdx, role: Role) -> Refusals {
         let (cluster, instance) = (&*self.cluster, self.cluster.instance(index));
         let probe = Probe::new(cluster, index);
-        let refused = |mov| probe.judge(mov, self.options.ignore_soft_errors).err();
+        let refused = |mov| self.judge(&probe, mov, self.options.ignore_soft_errors).err();
+        let is_soft =
+            self.ranks(index, role).concat().iter().any(|mov| self.judge(&probe, *mov, true).is_ok());
         let failover = (role == Role::Primary && self.may_fail_over(index))
             .then(|| instance.secondary.zip(refused(Move::Failover)))
             .flatten();
@@ -473,6 +567,7 @@ impl Drain<'_> {
             targets: failures,
             memory: instance.memory,
             disk: instance.disk,
+            is_soft,
             most_memory: most(|c, n| c.figures(n).available_memory(c.node(n))),
             most_disk: most(|c, n| c.figures(n).available_disk(c.node(n))),
             least_memory_short: least(|lack| lack.memory_mib),

@@ -1,6 +1,6 @@
 //! Splitting moves into sets of jobs that can run at the same time (HT-jobs).
 
-use cluster::{Cluster, DiskTemplate, NodeIdx};
+use cluster::{Cluster, DiskTemplate, Move, NodeIdx};
 
 use crate::balance::Step;
 
@@ -28,6 +28,17 @@ pub fn job_sets(cluster: &Cluster, steps: &[Step]) -> Vec<Vec<Step>> {
     }
     sets.reverse();
     sets
+}
+
+/// As [`job_sets`] for plans of our own: what starts instances that are down, and copies nothing, is one set.
+pub fn own_job_sets(cluster: &Cluster, steps: &[Step]) -> Vec<Vec<Step>> {
+    let starts = |step: &&Step| {
+        let is_quick = matches!(step.mov, Move::Failover | Move::FailoverTo(_));
+        is_quick && !cluster.node(step.from.0).readable()
+    };
+    let (first, rest) = steps.split_at(steps.iter().take_while(starts).count());
+    let first = (!first.is_empty()).then(|| first.to_vec());
+    first.into_iter().chain(job_sets(cluster, rest)).collect()
 }
 
 /// The nodes that a step involves: the new ones, and those that it leaves.

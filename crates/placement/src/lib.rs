@@ -28,6 +28,7 @@ pub mod fit;
 mod generate;
 pub mod groups;
 pub mod health;
+pub mod idle;
 pub mod jobs;
 mod located;
 mod minorant;

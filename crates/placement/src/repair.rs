@@ -1,8 +1,9 @@
 //! Repairing: ending violations with as few moves as can be, and moving nothing else.
 //!
-//! This is Allotment's own; the reference only balances. Violations are taken one after the other, the worst
-//! first. Each move must make the [`Measure`] smaller and no class of violations worse, so that stopping early
-//! never leaves things worse than they were. Of the moves that could end a violation, the one with the least
+//! This is Allotment's own; the reference only balances. First everything starts that is down, each instance once and
+//! before any disk is copied. Then violations are taken one after the other, the worst first. Each move must make the
+//! [`Measure`] smaller and no class of violations worse, so that stopping early never leaves things worse than they
+//! were. Only starting what is down may make lesser classes worse. Of the moves that could end a violation, the one with the least
 //! measure afterwards is made; then the one that copies fewest disks; then the one with the least score.
 
 mod tidy;
@@ -10,7 +11,7 @@ mod violations;
 
 use cluster::{Cluster, InstanceIdx, Move, NodeIdx, Outcome, Probe};
 
-pub use violations::{Measure, Violation};
+pub use violations::{Class, Measure, Violation};
 
 use crate::allocate::Failures;
 use crate::balance::{BalanceOptions, Candidates, Step};
@@ -31,8 +32,10 @@ pub enum Obstacle {
     Forbidden,
     /// Every move is refused.
     Refused(Failures),
-    /// The moves that are possible would not help, or would cause another violation.
-    Harmful,
+    /// The moves that are possible would not help.
+    Useless,
+    /// The moves that are possible would make violations of this class worse, or cause one.
+    Harmful(Class),
 }
 
 /// What was done.
@@ -85,6 +88,11 @@ pub fn repair(
     Repair { steps, values, found, before, after, remaining }
 }
 
+/// Whether a move copies disks.
+fn copies(mov: Move) -> bool {
+    !matches!(mov, Move::Failover | Move::FailoverTo(_))
+}
+
 /// A cluster under repair.
 #[derive(Clone, Debug)]
 struct Site {
@@ -126,6 +134,7 @@ impl Site {
         let mut plan = Vec::new();
         loop {
             let already = plan.len();
+            self.start_what_is_down(&mut plan);
             for violation in self.gauge.violations(&self.cluster) {
                 // A violation may be over because of what was done about another.
                 while let Some(remedy) = self.remedy(&self.gauge.involved(&self.cluster, violation)) {
@@ -137,6 +146,39 @@ impl Site {
             }
             if plan.len() == already {
                 return plan;
+            }
+        }
+    }
+
+    /// Starts instances on whose primary nothing runs, where nothing has to be copied for it.
+    fn start_what_is_down(&mut self, plan: &mut Vec<(InstanceIdx, Move)>) {
+        for violation in self.gauge.violations(&self.cluster) {
+            let Violation::Offline { instance, node } = violation else { continue };
+            if self.cluster.instance(instance).primary != node {
+                continue;
+            }
+            if self.remedy_by(&[instance], |mov| !copies(mov)).is_none() {
+                self.make_room_for(instance, plan);
+            }
+            if let Some(remedy) = self.remedy_by(&[instance], |mov| !copies(mov))
+                && self.make(instance, remedy.mov).is_some()
+            {
+                plan.push((instance, remedy.mov));
+            }
+        }
+    }
+
+    /// Moves an instance off the secondary of one that is down, if the latter can start then. Nothing is copied.
+    fn make_room_for(&mut self, index: InstanceIdx, plan: &mut Vec<(InstanceIdx, Move)>) {
+        let Some(secondary) = self.cluster.instance(index).secondary else { return };
+        for guest in self.cluster.state(secondary).primaries.clone() {
+            let Some(remedy) = self.remedy_by(&[guest], |mov| !copies(mov)) else { continue };
+            let mut trial = self.clone();
+            let moved = trial.make(guest, remedy.mov).is_some();
+            if moved && trial.remedy_by(&[index], |mov| !copies(mov)).is_some() {
+                *self = trial;
+                plan.push((guest, remedy.mov));
+                return;
             }
         }
     }
@@ -156,10 +198,17 @@ impl Site {
 
     /// The best move of some instances that makes things better.
     fn remedy(&self, instances: &[InstanceIdx]) -> Option<Remedy> {
+        self.remedy_by(instances, |_| true)
+    }
+
+    /// The same among the moves that are `allowed`.
+    fn remedy_by(&self, instances: &[InstanceIdx], allowed: fn(Move) -> bool) -> Option<Remedy> {
         let mut best: Option<Remedy> = None;
         for &index in instances {
             self.try_all(index, |mov, outcome| {
-                if let Ok(outcome) = outcome {
+                if let Ok(outcome) = outcome
+                    && allowed(mov)
+                {
                     self.consider(index, mov, &outcome, &mut best);
                 }
             });
@@ -173,7 +222,7 @@ impl Site {
         if !self.improves(&measure) {
             return;
         }
-        let copies = u8::from(!matches!(mov, Move::Failover | Move::FailoverTo(_)));
+        let copies = u8::from(copies(mov));
         let located = self.board.located_delta_of(&self.cluster, instance, outcome);
         if let Some(best) = best {
             let order = (measure, copies).cmp(&(best.measure, best.copies));
@@ -193,7 +242,8 @@ impl Site {
     /// Whether a move to that measure is allowed.
     fn improves(&self, measure: &Measure) -> bool {
         let now = self.gauge.measure();
-        *measure < now && (self.options.ignore_soft_errors || measure.worsens_nothing(&now))
+        *measure < now
+            && (self.options.ignore_soft_errors || measure.worsens_nothing(&now) || measure.runs_more(&now))
     }
 
     /// Whether an instance may be moved at this time.
@@ -245,15 +295,26 @@ impl Site {
         if limited && self.remedy(involved).is_some() {
             return Obstacle::Limit;
         }
-        let (mut failures, mut possible) = (Failures::default(), false);
+        let mut failures = Failures::default();
+        let now = self.gauge.measure();
+        let mut is_possible = false;
+        // Of the moves that make something better.
+        let mut least: Option<Measure> = None;
         for &index in involved {
             self.try_all(index, |_, outcome| match outcome {
-                Ok(_) => possible = true,
+                Ok(outcome) => {
+                    is_possible = true;
+                    let measure = self.gauge.after(&self.cluster, self.cluster.instance(index), &outcome);
+                    if now.worse_class(&measure).is_some() {
+                        least = Some(least.map_or(measure, |least| least.min(measure)));
+                    }
+                }
                 Err(mode) => failures.add(mode),
             });
         }
-        if possible {
-            Obstacle::Harmful
+        if is_possible {
+            let class = least.and_then(|least| least.worse_class(&now));
+            class.map_or(Obstacle::Useless, Obstacle::Harmful)
         } else if failures.total() > 0 {
             Obstacle::Refused(failures)
         } else {

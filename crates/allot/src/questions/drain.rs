@@ -142,19 +142,25 @@ impl Answer<'_> {
         let moves = print::count(plan.steps.len(), "move");
         let (stays, effort) = (plan.stays.len(), self.effort());
         let planned = self.planned();
+        let unproven = !plan.refused().is_empty();
         if stays == 0 && plan.steps.is_empty() {
             writeln!(io.out, "YES: {names} can be {done} as things are{planned}.")?;
         } else if stays == 0 {
             writeln!(io.out, "YES: {names} can be {done} after {moves} ({effort}){planned}.")?;
         } else if reboot {
             let stop = print::count(stays, "instance");
-            writeln!(io.out, "NO: {stop} would stop in a reboot of {names}, even after {moves} ({effort}).")?;
+            let end = if unproven { "; no way was found around it" } else { "" };
+            writeln!(
+                io.out,
+                "NO: {stop} would stop in a reboot of {names}, even after {moves} ({effort}){end}."
+            )?;
         } else {
             let all: usize = self.holds.iter().map(|holds| holds.primaries + holds.secondaries).sum();
             let stay = if stays == 1 { "stays" } else { "stay" };
+            let no = if unproven { "NO: no way was found" } else { "NO" };
             writeln!(
                 io.out,
-                "NO: {stays} of {all} instances and mirrors {stay} on {names}; the rest can leave by {moves} ({effort}){planned}."
+                "{no}: {stays} of {all} instances and mirrors {stay} on {names}; the rest can leave by {moves} ({effort}){planned}."
             )?;
         }
         Ok(())
@@ -196,7 +202,27 @@ impl Answer<'_> {
             Role::Primary => "lives on",
             Role::Secondary => "has its mirror on",
         };
-        format!("{name} {what} {node}: {}", stay.obstacle)
+        let remedy = self.remedy(&stay.obstacle).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        format!("{name} {what} {node}: {}{remedy}", stay.obstacle)
+    }
+
+    /// What the operator can do about an obstacle.
+    fn remedy(&self, obstacle: &Obstacle) -> Option<&'static str> {
+        Some(match obstacle {
+            Obstacle::NotMirrored(_) if self.purpose == Purpose::Reboot => {
+                "convert it with gnt-instance modify -t drbd, or stop it first"
+            }
+            Obstacle::NotMirrored(_) => {
+                "convert it with gnt-instance modify -t drbd, or stop it and use gnt-instance move"
+            }
+            Obstacle::NoSecondary => "give it a secondary node, or stop it",
+            Obstacle::BothOffline => "bring one of its nodes back",
+            Obstacle::SecondaryDrained => "let its secondary node take instances again",
+            Obstacle::DifferentGroups => "bring its nodes into one group with gnt-group assign-nodes",
+            Obstacle::NoDiskMoves => "leave out --no-disk-moves",
+            Obstacle::Refused(refusals) if refusals.is_soft => "--ignore-soft-errors accepts that",
+            Obstacle::Refused(_) => return None,
+        })
     }
 
     fn print_health(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
@@ -239,7 +265,7 @@ impl Answer<'_> {
                 .collect(),
             before: HealthEntry::new(cluster, &plan.before),
             steps: plan.steps.iter().map(|s| StepEntry::new(cluster, s)).collect(),
-            stays: plan.stays.iter().map(|s| StayEntry::new(cluster, s)).collect(),
+            stays: plan.stays.iter().map(|s| StayEntry::new(cluster, s, self.remedy(&s.obstacle))).collect(),
             planned: plan.planned.iter().map(|i| cluster.instance(*i).name.as_str()).collect(),
             after: HealthEntry::new(cluster, &plan.after),
         }
@@ -274,11 +300,13 @@ struct StayEntry<'a> {
     node: &'a str,
     reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     refusals: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl<'a> StayEntry<'a> {
-    fn new(cluster: &'a Cluster, stay: &Stay) -> Self {
+    fn new(cluster: &'a Cluster, stay: &Stay, remedy: Option<&'static str>) -> Self {
         let refusals = match &stay.obstacle {
             Obstacle::Refused(refusals) => {
                 Some(refusals.targets.reasons().map(|(mode, n)| (mode.to_string(), n.into())).collect())
@@ -290,6 +318,7 @@ impl<'a> StayEntry<'a> {
             role: if stay.role == Role::Primary { "primary" } else { "secondary" },
             node: &cluster.node(stay.node).name,
             reason: stay.obstacle.to_string(),
+            remedy,
             refusals,
         }
     }

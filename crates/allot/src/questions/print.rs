@@ -12,7 +12,7 @@ use placement::balance::Step;
 use placement::capacity::Shape;
 use placement::drain::DrainStep;
 use placement::explain::words;
-use placement::jobs::job_sets;
+use placement::jobs::own_job_sets;
 use placement::objection::Objection;
 use placement::watch::Health;
 use placement::whatif::Refusal;
@@ -113,7 +113,8 @@ pub(super) fn steps(cluster: &Cluster, steps: &[DrainStep]) -> String {
 /// The commands of a plan, grouped into sets of jobs that can run at the same time.
 pub(super) fn command_lines(cluster: &Cluster, steps: &[DrainStep]) -> Vec<String> {
     let steps: Vec<Step> = steps.iter().map(|s| s.step.clone()).collect();
-    let lines = commands::possible_lines(cluster, &job_sets(cluster, &steps));
+    let lines =
+        commands::possible_lines(cluster, &own_job_sets(cluster, &steps), commands::InstanceNames::Full);
     commands::readable(&lines).map(str::to_owned).collect()
 }
 

@@ -22,6 +22,53 @@ old.x|1024|1072|1|running|Y|n3.x|n1.x|drbd||1|-|N
 g|1024,1,1024,1,1,1|128,1,1024,1,1,1;8192,4,65536,16,8,12|drbd,plain|4.0|32.0
 ";
 
+/// Eight mirrors have to leave n3; where the first of them go decides whether there is room for the last.
+const CROWDED: &str = "\
+g0|u0|preferred||
+
+n0.x|16384|0|7680|1000000|732864|32|M|u0|8||N|0|1|1.0
+n1.x|16384|1024|6656|200000|163776|32|N|u0|8||N|0|1|1.0
+n2.x|16384|1024|9216|400000|240768|16|N|u0|2||N|0|1|1.0
+n3.x|16384|0|16384|1000000|794176|16|N|u0|4||N|0|1|1.0
+
+i0.x|2048|51328|1|running|Y|n0.x|n2.x|drbd||1|-|N
+i1.x|1024|20608|1|running|Y|n0.x|n3.x|drbd||1|-|N
+i2.x|6144|10368|1|running|N|n1.x|n0.x|drbd||1|-|N
+i3.x|1024|5120|2|running|Y|n0.x|n2.x|drbd||1|-|N
+i4.x|1024|10368|4|running|Y|n1.x|n3.x|drbd||1|-|N
+i5.x|2048|20608|1|running|Y|n2.x|n3.x|drbd||1|-|N
+i6.x|1024|5120|1|running|Y|n1.x|n2.x|drbd||1|-|N
+i7.x|2048|51328|1|running|Y|n0.x|n2.x|drbd||2|-|N
+i8.x|2048|5120|2|running|Y|n2.x|n0.x|drbd||2|-|N
+i9.x|512|51328|1|running|Y|n0.x|n3.x|drbd||1|-|N
+i10.x|2048|20608|1|running|Y|n2.x|n3.x|drbd||2|-|N
+i11.x|1024|51328|1|running|Y|n0.x|n3.x|drbd||1|-|N
+i12.x|1024|20608|1|running|Y|n0.x|n3.x|drbd||1|-|N
+i13.x|512|10368|2|running|Y|n1.x|n3.x|drbd||2|-|N
+
+
+|1024,1,10240,1,1,1|128,1,1024,1,1,1;32768,8,1048576,16,8,12|drbd,plain,rbd,ext|4.0|32.0
+g0|1024,1,10240,1,1,1|128,1,1024,1,1,1;32768,8,1048576,16,8,12|drbd,plain|4.0|3.0
+";
+
+/// n1 is dead. Two of its instances have their mirrors on n3.
+const DEAD: &str = "\
+default|u1|preferred||
+
+n1|65536|2048|47104|1000000|849616|16|Y|u1|8||N|0|1|1.0
+n2|65536|2048|55296|1000000|949872|16|M|u1|8||N|0|1|1.0
+n3|65536|2048|55296|1000000|849616|16|N|u1|8||N|0|1|1.0
+
+v1|8192|50128|4|ERROR_nodeoffline|Y|n1|n3|drbd||1|-|N
+v2|8192|50128|4|ERROR_nodeoffline|Y|n1|n3|drbd||1|-|N
+v3|8192|50128|4|running|Y|n2|n1|drbd||1|-|N
+v4|8192|50128|4|running|Y|n3||plain||1|-|N
+
+
+|1024,1,1024,1,1,1|128,1,1024,1,1,1;65536,8,1048576,16,8,12|drbd,plain|4.0|32.0
+default|1024,1,1024,1,1,1|128,1,1024,1,1,1;65536,8,1048576,16,8,12|drbd,plain|4.0|32.0
+";
+
 fn json(arguments: &[&str], status: i32) -> Value {
     let ran = allot(&[arguments, &["--json"]].concat());
     assert_eq!(ran.status, status, "{}{}", ran.out, ran.err);
@@ -109,6 +156,39 @@ fn unallocable_groups_are_named() {
     assert!(!ran.out.contains("online"), "{}", ran.out);
     // A request that names the group is not asked for its policy.
     assert_eq!(allot(&["fit", "-t", &path, "-G", "g", "1g,1g,1"]).status, 0);
+}
+
+#[test]
+fn what_a_move_does_not_make_worse_is_no_reason_against_it() {
+    // One spindle each, of which the policy allows no more than two uses: db and web alone are three on n1.
+    let over = SMALL.replace("|4.0|32.0", "|4.0|2.0");
+    let path = file("cluster", &over);
+    let document = json(&["drain", "-t", &path, "n3", "--reboot"], 0);
+    assert_eq!(document["steps"][0]["action"], "f", "{document}");
+}
+
+#[test]
+fn another_order_is_tried_before_the_answer_is_no() {
+    let path = file("cluster", CROWDED);
+    let document = json(&["drain", "-t", &path, "n3"], 0);
+    assert_eq!(document["steps"].as_array().map(Vec::len), Some(8), "{document}");
+}
+
+#[test]
+fn what_is_down_starts_before_any_disk_is_copied() {
+    let path = file("cluster", DEAD);
+    let commands = |ran: &str| -> Vec<String> {
+        let lines = ran.lines().map(str::trim).filter(|line| line.starts_with("gnt-instance"));
+        lines.map(|line| line.trim_start_matches("gnt-instance ").to_owned()).collect()
+    };
+    for arguments in [["drain", "-t", &path, "n1", "-C"], ["hbal", "-t", &path, "--repair-only", "-C"]] {
+        let ran = allot(&arguments);
+        assert_eq!(ran.status, 0, "{}", ran.err);
+        let commands = commands(&ran.out);
+        assert_eq!(commands[..2], ["failover -f v1", "failover -f v2"], "{}", ran.out);
+        assert!(!commands[2..].iter().any(|command| command.starts_with("failover")), "{}", ran.out);
+        assert!(ran.out.contains("echo jobset 1, 2 jobs"), "{}", ran.out);
+    }
 }
 
 #[test]

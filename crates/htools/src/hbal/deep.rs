@@ -8,7 +8,7 @@ use placement::balance::{BalanceOptions, Balancer};
 use placement::deep::{self, Cost, DeepOptions};
 use serde::Serialize;
 
-use super::{HbalError, Scope, Solution, score, show};
+use super::{HbalError, Scope, Solution, idle, score, show};
 use crate::io::Io;
 use crate::number::fixed;
 use crate::options::Options;
@@ -40,12 +40,14 @@ pub(super) fn solve(
     io: &mut Io<'_>,
 ) -> Result<Solution, HbalError> {
     let listing = show::Listing::new(cluster, scope);
-    let balance = BalanceOptions::from(options);
+    // Nothing can be read on a node that is offline.
+    let balance = BalanceOptions { readable_only: true, ..BalanceOptions::from(options) };
     let run = Balancer::new(cluster, &scope.nodes, &scope.instances, balance);
     let mut solution = Solution::begin(&run, options, io)?;
     if solution.well_balanced {
         return Ok(solution);
     }
+    let idle = options.explain.then(|| run.idle(&scope.instances));
     let wanted = DeepOptions { max_copies: options.max_copies, seed: options.search_seed };
     let mut effort = effort(options.search_rounds, options.search_time);
     let found = deep::balance(cluster, &scope.nodes, &scope.instances, &balance, &wanted, &mut effort);
@@ -57,6 +59,9 @@ pub(super) fn solve(
         greedy_score: found.greedy_score,
     });
     solution.steps = found.plan.steps;
+    if let Some(idle) = idle.filter(|_| solution.steps.is_empty()) {
+        solution.reasons = idle::reasons(cluster, &idle, options);
+    }
     Ok(solution)
 }
 

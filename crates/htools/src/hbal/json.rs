@@ -18,6 +18,9 @@ struct Document<'a> {
     r#final: Score,
     optimal_score: f64,
     moves: Vec<MoveEntry<'a>>,
+    /// Why nothing is moved, where that is explained.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    reasons: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     remaining_violations: &'a [Remaining],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +85,7 @@ pub(super) fn document(cluster: &Cluster, scope: &Scope, solution: &Solution) ->
         r#final: score_of(&solution.after),
         optimal_score: solution.optimal,
         moves,
+        reasons: &solution.reasons,
         remaining_violations: &solution.remaining,
         deep: solution.comparison.as_ref().map(Into::into),
     };

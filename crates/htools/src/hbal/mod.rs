@@ -1,6 +1,7 @@
 //! `hbal`: balances one node group and prints the moves (HT-hbal).
 
 mod deep;
+mod idle;
 mod json;
 mod repair;
 mod show;
@@ -10,7 +11,7 @@ use std::io;
 use cluster::{Cluster, GroupIdx, InstanceIdx, NodeIdx};
 use placement::Search;
 use placement::balance::{BalanceOptions, Balancer, Step};
-use placement::jobs::job_sets;
+use placement::jobs::{job_sets, own_job_sets};
 use placement::score::Values;
 use thiserror::Error;
 
@@ -78,6 +79,8 @@ struct Solution {
     optimal: f64,
     /// Component values before and after each step, where these are to be explained.
     explained: Vec<(Values, Values)>,
+    /// Why nothing is moved, where that is to be explained.
+    reasons: Vec<String>,
     /// There was nothing to do.
     well_balanced: bool,
     /// What `--repair-only` could not repair: nothing, unless that was asked for.
@@ -102,6 +105,7 @@ impl Solution {
             after: now,
             optimal: run.optimal(),
             explained: Vec::new(),
+            reasons: Vec::new(),
             well_balanced: run.well_balanced(),
             remaining: Vec::new(),
             comparison: None,
@@ -184,6 +188,9 @@ fn solve(
         solution.steps.push(step);
         solution.after = now;
     }
+    if options.explain && solution.steps.is_empty() {
+        solution.reasons = idle::reasons(run.cluster(), &run.idle(&scope.instances), options);
+    }
     Ok(solution)
 }
 
@@ -233,9 +240,15 @@ fn print_tables(
     Ok(())
 }
 
+/// Whether the plan is not one that the reference finds, so that it need not be carried out as it would be.
+fn is_own(options: &Options) -> bool {
+    options.repair_only || options.search == Search::Deep
+}
+
 /// The moves, grouped into what can run together, as far as the options want them.
 fn sets_of_jobs(cluster: &Cluster, solution: &Solution, options: &Options) -> Vec<Vec<Step>> {
-    let mut sets = job_sets(cluster, &solution.steps);
+    let split = if is_own(options) { own_job_sets } else { job_sets };
+    let mut sets = split(cluster, &solution.steps);
     if options.first_job_group {
         sets.truncate(1);
     }
@@ -250,7 +263,8 @@ fn print_commands(
 ) -> Result<(), HbalError> {
     let Some(where_to) = &options.print_commands else { return Ok(()) };
     let sets = sets_of_jobs(cluster, solution, options);
-    let lines = commands::lines(cluster, &sets, InstanceNames::Short);
+    let write = if is_own(options) { commands::possible_lines } else { commands::lines };
+    let lines = write(cluster, &sets, InstanceNames::Short);
     let title = if options.first_job_group {
         "First set of jobs:"
     } else {

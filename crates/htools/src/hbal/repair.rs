@@ -5,7 +5,7 @@ use std::io;
 use cluster::{Cluster, InstanceIdx, NodeIdx, TagId};
 use placement::balance::{BalanceOptions, optimal_of};
 use placement::board::Board;
-use placement::repair::{self, Obstacle, Violation};
+use placement::repair::{self, Class, Obstacle, Violation};
 use serde::Serialize;
 
 use super::{HbalError, Scope, Solution, show};
@@ -46,8 +46,18 @@ pub(super) fn solve(
     let remaining = repair.remaining.iter().map(words).collect();
     let after = repair.values.last().copied().unwrap_or(before);
     let steps = repair.steps;
-    let comparison = None;
-    Ok(Solution { steps, before, after, optimal, explained, well_balanced: healthy, remaining, comparison })
+    Ok(Solution {
+        steps,
+        before,
+        after,
+        optimal,
+        explained,
+        // What remains has its reasons.
+        reasons: Vec::new(),
+        well_balanced: healthy,
+        remaining,
+        comparison: None,
+    })
 }
 
 /// Lists what could not be repaired.
@@ -88,6 +98,15 @@ fn violation_in_words(cluster: &Cluster, violation: Violation) -> String {
     }
 }
 
+fn class_in_words(class: Class) -> &'static str {
+    match class {
+        Class::Offline => "what is on offline nodes",
+        Class::N1 => "N+1",
+        Class::Conflicts => "exclusion tags",
+        Class::Location => "locations",
+    }
+}
+
 fn obstacle_in_words(obstacle: &Obstacle) -> String {
     match obstacle {
         Obstacle::Limit => "the limit of moves is reached".to_owned(),
@@ -99,6 +118,10 @@ fn obstacle_in_words(obstacle: &Obstacle) -> String {
                 failures.reasons().map(|(mode, count)| format!("{mode}: {count}")).collect();
             format!("every move is refused ({})", reasons.join(", "))
         }
-        Obstacle::Harmful => "the moves that are possible end no violation without another".to_owned(),
+        Obstacle::Useless => "no possible move helps".to_owned(),
+        Obstacle::Harmful(class) => format!(
+            "every move that helps would make another violation worse ({}); --ignore-soft-errors accepts lesser ones",
+            class_in_words(*class)
+        ),
     }
 }

@@ -197,6 +197,9 @@ pub(super) fn summary(
 ) -> io::Result<()> {
     if solution.steps.is_empty() {
         writeln!(io.out, "No solution found")?;
+        for reason in &solution.reasons {
+            writeln!(io.out, "  {reason}")?;
+        }
     } else if level > 2 {
         writeln!(io.out, "Final coefficients:   overall {}", score(solution.after.score()))?;
         write!(io.out, "{}", report::metrics(&Board::new(cluster, &scope.nodes)))?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::explained;
+use crate::program::{explained, hbal};
 
 fn policy(disk_templates: &[&str]) -> Value {
     let spec = |memory: i64, disk: i64, most: i64| {
@@ -157,4 +157,32 @@ fn every_request_type_is_explained() {
     groups["nodes"]["m1"] = node(0);
     groups["nodes"]["m1"]["group"] = "v".into();
     says(&groups, &["Instance web:\n", "Group h: ", "Not enough online nodes"]);
+}
+
+#[test]
+fn balancing_says_why_nothing_moves() {
+    let cluster = |template: &str, secondary: &str| {
+        format!(
+            "g|u|preferred||\n\n\
+             n1|65536|2048|47104|1000000|900000|16|M|u|4||N|0|1|1.0\n\
+             n2|65536|2048|63488|1000000|1000000|16|N|u|4||N|0|1|1.0\n\n\
+             p1|8192|50000|4|running|Y|n1|{secondary}|{template}||1|-|N\n\
+             p2|8192|50000|4|running|Y|n1|{secondary}|{template}||1|-|N\n\n\n"
+        )
+    };
+    let ran = hbal(&cluster("plain", ""), &["--explain"]);
+    let why = "No solution found\n  2 instances cannot be moved: plain disks are on one node only (gnt-instance modify -t \
+               drbd makes a mirror)\n";
+    assert!(ran.out.contains(why), "{}", ran.out);
+    let limited = hbal(&cluster("drbd", "n2"), &["--explain", "-g100", "--min-gain-limit=1000"]);
+    assert!(
+        limited.out.contains("would gain ") && limited.out.contains("less than --min-gain 100"),
+        "{}",
+        limited.out
+    );
+    let ran = hbal(&cluster("plain", ""), &["--explain", "--json"]);
+    let document: Value = serde_json::from_str(&ran.out).expect("a document");
+    assert_eq!(document["reasons"].as_array().map(Vec::len), Some(1), "{document}");
+    // Without the option nothing is added to the reference's output.
+    assert!(hbal(&cluster("plain", ""), &[]).out.ends_with("No solution found\nSolution length=0\n"));
 }

@@ -30,7 +30,7 @@ fn a_healthy_cluster_is_left_alone_however_unbalanced() {
 }
 
 #[test]
-fn what_is_on_an_offline_node_leaves_it_with_one_move_and_nothing_else_moves() {
+fn what_is_on_an_offline_node_starts_then_leaves_it_and_nothing_else_moves() {
     let cluster = text(
         &[],
         &NODES,
@@ -38,10 +38,12 @@ fn what_is_on_an_offline_node_leaves_it_with_one_move_and_nothing_else_moves() {
     );
     let ran = repair(&cluster, &["-O", "n1"]);
     let moved = moves(&ran);
-    assert_eq!(moved.len(), 2, "{}", ran.out);
-    for (line, start) in moved.iter().zip(["1. i1 n1:n2 => ", "2. i2 n2:n1 => "]) {
-        let to = line.strip_prefix(start).and_then(|rest| rest.split(' ').next());
-        assert!(to.is_some_and(|to| !to.contains("n1")), "{line}");
+    assert_eq!(moved.len(), 3, "{}", ran.out);
+    assert!(moved[0].starts_with("1. i1 n1:n2 => n2:n1 ") && moved[0].ends_with("a=f"), "{}", ran.out);
+    for (instance, line) in ["i1", "i2"].iter().zip(&moved[1..]) {
+        let to =
+            line.split_once(&format!(". {instance} n2:n1 => ")).and_then(|(_, rest)| rest.split(' ').next());
+        assert!(to.is_some_and(|to| !to.contains("n1")) && line.contains("a=r:"), "{line}");
     }
     assert!(remaining(&ran).is_empty());
 }
@@ -83,8 +85,7 @@ fn what_cannot_be_repaired_is_listed_with_the_reason() {
         remaining(&ran),
         [
             "instance i2 has its primary on offline node n3: no instance concerned may be moved",
-            "node n1 has several primaries with exclusion tag svc:a: the moves that are possible end no violation \
-         without another",
+            "node n1 has several primaries with exclusion tag svc:a: no possible move helps",
         ]
     );
     let ran = repair(&cluster, &["-O", "n3", "-l", "0"]);
@@ -98,10 +99,50 @@ fn the_document_lists_what_remains() {
     let cluster = text(&[], &NODES, &[("i1", "n1", "n2", ""), ("i2", "n1", "", "")]);
     let ran = repair(&cluster, &["-O", "n1", "--exclude-instances=i2", "--json"]);
     let document: Value = serde_json::from_str(&ran.out).expect("JSON");
-    assert_eq!(document["moves"].as_array().map(Vec::len), Some(1));
+    assert_eq!(document["moves"].as_array().map(Vec::len), Some(2));
     assert_eq!(
         document["remaining_violations"],
         json!([{"violation": "instance i2 has its primary on offline node n1",
             "reason": "no instance concerned may be moved"}])
     );
+}
+
+/// n1 is dead. i4 and i5 are down; n2, which has their mirrors, has room for one of them once i11 is on n0.
+const DEAD_AND_CROWDED: &str = "\
+g0|u0|preferred||
+
+n0.x|65536|1024|37888|1000000|640576|16|M|u0|2||N|0|1|1.0
+n1.x|32768|1024|23552|200000|14912|16|Y|u0|8||N|0|1|1.0
+n2.x|8192|1024|3072|1000000|876608|16|N|u0|1||N|0|1|1.0
+n3.x|16384|1024|14336|400000|204928|8|N|u0|4||N|0|1|1.0
+
+i0.x|1024|5120|1|running|Y|n0.x|n3.x|drbd||1|-|N
+i1.x|1024|51328|1|running|Y|n0.x|n3.x|drbd||1|-|N
+i2.x|6144|51328|4|running|N|n0.x|n1.x|drbd||1|-|N
+i3.x|1024|51328|1|running|Y|n3.x|n1.x|drbd||1|-|N
+i4.x|4096|10368|1|ERROR_nodeoffline|Y|n1.x|n2.x|drbd||2|-|N
+i5.x|4096|10368|1|ERROR_nodeoffline|Y|n1.x|n2.x|drbd||1|-|N
+i6.x|2048|51328|1|running|Y|n0.x|n1.x|drbd||2|-|N
+i7.x|1024|5120|1|running|Y|n0.x|n3.x|drbd||2|-|N
+i8.x|1024|20608|4|running|Y|n0.x|n3.x|drbd||1|-|N
+i9.x|512|10368|1|running|Y|n0.x|n1.x|drbd||1|-|N
+i10.x|1024|5120|2|running|Y|n0.x|n3.x|drbd||1|-|N
+i11.x|4096|51328|1|running|Y|n2.x|n0.x|drbd||1|-|N
+i12.x|512|5120|1|running|Y|n0.x|n3.x|drbd||1|-|N
+i13.x|6144|51328|1|running|Y|n0.x|n2.x|drbd||2|-|N
+i14.x|6144|51328|1|running|Y|n0.x|n3.x|drbd||2|-|N
+
+
+";
+
+#[test]
+fn what_is_down_starts_before_copies_even_where_others_make_room_first() {
+    let ran = hbal(DEAD_AND_CROWDED, &["--repair-only", "--n1-initial=recorded"]);
+    let moves = moves(&ran);
+    let position = |instance: &str| moves.iter().position(|line| line.contains(&format!(" {instance} ")));
+    let first_copy = moves.iter().position(|line| line.contains("r:")).unwrap_or(moves.len());
+    assert!(position("i4").is_some_and(|at| at < first_copy), "{}", ran.out);
+    assert!(position("i11").is_some_and(|at| at < first_copy), "{}", ran.out);
+    // There is no memory for i5, which is said.
+    assert!(ran.out.contains("instance i5 has its primary on offline node n1: "), "{}", ran.out);
 }

@@ -106,7 +106,7 @@ fn allowed(cluster: &Cluster, rules: &Rules<'_>, step: &Step) -> bool {
         instance_moves,
         restricted_migration,
         evacuate_only,
-        readable_only: _,
+        readable_only,
         ignore_soft_errors: _,
         min_gain_limit: _,
         min_gain: _,
@@ -116,8 +116,12 @@ fn allowed(cluster: &Cluster, rules: &Rules<'_>, step: &Step) -> bool {
     let cautious = !restricted_migration
         || matches!(step.mov, Move::ReplaceSecondary(_) | Move::Failover | Move::FailoverTo(_))
         || (offline(step.from.0) && !matches!(step.mov, Move::ReplacePrimary(_)));
+    let is_readable = !readable_only
+        || cluster.node(step.from.0).readable()
+        || !matches!(step.mov, Move::ReplaceSecondary(_) | Move::ReplaceAndFailover(_));
     let target = step.mov.target();
-    kind && rules.free.binary_search(&step.instance).is_ok()
+    kind && is_readable
+        && rules.free.binary_search(&step.instance).is_ok()
         && (disk_moves || !copies(step.mov) || instance.template.mirror() == MirrorClass::External)
         && (instance_moves || !moves_primary)
         && (!evacuate_only || on_offline)

@@ -50,6 +50,19 @@ pub enum Violation {
     },
 }
 
+/// A class of violations, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Instances and mirrors on offline nodes.
+    Offline,
+    /// Nodes that fail N+1.
+    N1,
+    /// Instances that exclude each other on one node.
+    Conflicts,
+    /// Instances in unwanted locations.
+    Location,
+}
+
 /// How bad things are; less is better, and the classes matter in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Measure {
@@ -71,10 +84,24 @@ impl Measure {
 
     /// Whether no class is worse than in `before`.
     pub fn worsens_nothing(&self, before: &Self) -> bool {
-        self.offline <= before.offline
-            && self.n1 <= before.n1
-            && self.conflicts <= before.conflicts
-            && self.location <= before.location
+        self.worse_class(before).is_none()
+    }
+
+    /// The worst class that is worse than in `before`.
+    pub fn worse_class(&self, before: &Self) -> Option<Class> {
+        [
+            (Class::Offline, self.offline > before.offline),
+            (Class::N1, self.n1 > before.n1),
+            (Class::Conflicts, self.conflicts > before.conflicts),
+            (Class::Location, self.location > before.location),
+        ]
+        .into_iter()
+        .find_map(|(class, is_worse)| is_worse.then_some(class))
+    }
+
+    /// Whether fewer primaries are on offline nodes than in `before`.
+    pub fn runs_more(&self, before: &Self) -> bool {
+        self.offline.0 < before.offline.0
     }
 
     /// Whether there is no violation at all.

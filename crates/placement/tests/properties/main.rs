@@ -14,3 +14,4 @@ mod repairing;
 mod scoring;
 mod searching;
 mod squeezing;
+mod verified;

@@ -48,12 +48,30 @@ proptest! {
         };
         for pair in measures.windows(2) {
             prop_assert!(pair[1] < pair[0]);
-            prop_assert!(force || pair[1].worsens_nothing(&pair[0]));
+            prop_assert!(force || pair[1].worsens_nothing(&pair[0]) || pair[1].runs_more(&pair[0]));
         }
         prop_assert_eq!(measures[0], repair.before);
         prop_assert_eq!(measures[measures.len() - 1], repair.after);
         prop_assert_eq!(repair.after, Measure::of(&cluster, &scope(&cluster).0));
         prop_assert_eq!(repair.values.len(), repair.steps.len() + 1);
+    }
+
+    #[test]
+    fn what_is_down_starts_before_anything_else_and_once(recipe in recipes()) {
+        let mut cluster = recipe.build();
+        let before = cluster.clone();
+        let repair = run(&mut cluster, &BalanceOptions::default());
+        let is_down = |i: InstanceIdx| before.node(before.instance(i).primary).offline;
+        let starts = |mov: Move| matches!(mov, Move::Failover | Move::FailoverTo(_));
+        let first_copy = repair.steps.iter().position(|s| !starts(s.mov)).unwrap_or(repair.steps.len());
+        for index in before.instance_indices().filter(|i| is_down(*i)) {
+            let moves: Vec<usize> =
+                (0..repair.steps.len()).filter(|at| repair.steps[*at].instance == index).collect();
+            let Some(first) = moves.first() else { continue };
+            // What could be started at once is.
+            let outcome = Probe::new(&before, index).judge(Move::Failover, false);
+            prop_assert!(outcome.is_err() || *first < first_copy || !starts(repair.steps[*first].mov));
+        }
     }
 
     #[test]
@@ -78,6 +96,11 @@ proptest! {
         let plan = moves(&repair);
         for (position, (instance, _)) in plan.iter().enumerate() {
             if plan.iter().filter(|(other, _)| other == instance).count() < 2 {
+                continue;
+            }
+            // What is down starts at once, not with the move that follows.
+            let is_first = plan[..position].iter().all(|(other, _)| other != instance);
+            if is_first && before.node(before.instance(*instance).primary).offline {
                 continue;
             }
             let mut rest = plan.clone();
