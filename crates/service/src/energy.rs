@@ -26,7 +26,7 @@ use crate::entries::{Effect, Entries, Entry};
 use crate::execution::draft::Draft;
 use crate::execution::memos::Planned;
 use crate::execution::pause::Pause;
-use crate::leasing::create::{enter_reallocated, reallocated};
+use crate::leasing::moving::{enter_reallocated, reallocated};
 use crate::notices::boot_failed;
 use crate::service::Service;
 use crate::settings::{EnergyMode, EnergySettings};

@@ -45,7 +45,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use self::assignment::Part;
 pub use self::availability::Availability;
 pub use self::backfill::Backfill;
 pub(crate) use self::backfill::is_used;
@@ -307,7 +306,8 @@ impl<'a> Search<'a> {
     fn give_all(mut self, asked: &[&ReservationTerms]) -> Result<Vec<Allocation>, Refusal> {
         let given = self.give_in_turn(asked);
         given.or_else(|refusal| {
-            let parts: Vec<Part<'_>> = asked.iter().map(|terms| Part { terms, held: None }).collect();
+            let parts = asked.iter().map(|terms| assignment::Part { terms, held: None });
+            let parts: Vec<_> = parts.collect();
             self.give_together(&parts).ok_or(refusal)
         })
     }

@@ -18,7 +18,7 @@ use super::draft::Draft;
 use super::progress::Progress;
 use crate::decider::Decider;
 use crate::entries::{Effect, Entry};
-use crate::leasing::create::{enter_reallocated, reallocated};
+use crate::leasing::moving::{enter_reallocated, reallocated};
 use crate::notices::{self, notice};
 use crate::state::State;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Grant, Refusal, Replanned, Wanted};
+use leases::admission::{Admission, Grant, Refusal, Wanted};
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{self, EndAction, Lease};
 use leases::work::Budget;
@@ -12,6 +12,7 @@ use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 use super::Leases;
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
+use super::moving::{enter_reallocated, reallocated};
 use super::proposed::Proposed;
 use crate::decider::Decider;
 use crate::free_pools::end_action;
@@ -219,66 +220,6 @@ impl Decider {
         Lease::new(identity, grant.terms, grant.allocations, lead)
             .hunting(grant.hunt)
             .cleared_ahead(self.settings.plan_rules.clear_ahead)
-    }
-
-    /// The leases that may move out of the way of another one, `own` if it exists already.
-    pub(crate) fn movable<'a>(
-        &self,
-        state: &'a State,
-        admission: &Admission<'_>,
-        own: Option<LeaseId>,
-    ) -> Movable<'a> {
-        let settled = admission.now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
-        let others = state.leases.pending().map(|record| &record.lease);
-        Movable { others: others.filter(|other| Some(other.id) != own).collect(), settled }
-    }
-}
-
-/// Leases that have not started.
-pub(crate) struct Movable<'a> {
-    pub others: Vec<&'a Lease>,
-    /// Only those that start from then on may move.
-    pub settled: Timestamp,
-}
-
-impl Movable<'_> {
-    /// Decides again with other hosts for some of these leases, if there is not enough. What was refused stays refused if
-    /// that does not help.
-    pub fn make_room<T>(
-        &self,
-        admission: &Admission<'_>,
-        wanted: &Wanted,
-        refusal: Refusal,
-        decide: impl Fn(&Admission<'_>) -> Result<T, Refusal>,
-        lease: impl Fn(&T) -> &Lease,
-    ) -> Result<(T, Vec<Lease>), Refusal> {
-        let others = self.others.iter().copied();
-        match admission.replan(others, self.settled, (wanted, &refusal), decide, lease) {
-            Some(Replanned { decided, moved }) => Ok((decided, moved)),
-            None => Err(refusal),
-        }
-    }
-}
-
-/// The records of leases that are given other hosts.
-pub(crate) fn reallocated(
-    state: &State,
-    moved: Vec<Lease>,
-    now: Timestamp,
-) -> Vec<(Arc<LeaseRecord>, LeaseRecord)> {
-    let record = |lease: Lease| {
-        let before = state.leases.get(lease.id)?.clone();
-        let after = before.becomes(lease, now);
-        Some((before, after))
-    };
-    moved.into_iter().filter_map(record).collect()
-}
-
-/// Adds to a commit that leases get other hosts, of which listeners are told.
-pub(crate) fn enter_reallocated(commit: &mut Commit, moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>) {
-    for (before, after) in moved {
-        commit.notifications.push(notice(notices::UPDATE, &after));
-        commit.writes.push(Write::Lease { record: Box::new(after), expected: Some(before.version) });
     }
 }
 

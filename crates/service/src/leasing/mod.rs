@@ -5,6 +5,7 @@ mod delete;
 mod enforcing;
 pub(crate) mod holding;
 mod immediate;
+pub(crate) mod moving;
 mod preparing;
 pub(crate) mod proposed;
 mod reading;

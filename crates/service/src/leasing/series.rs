@@ -13,9 +13,10 @@ use leases::work::Budget;
 use store::{Commit, LeaseRecord, Write};
 
 use super::Leases;
-use super::create::{enter, enter_reallocated, reallocated, remembered};
+use super::create::{enter, remembered};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
+use super::moving::{enter_reallocated, reallocated};
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, IdempotencyKey, LeaseFilter, NewLease, ServiceError};

@@ -11,9 +11,9 @@ use leases::work::Budget;
 use store::{Commit, LeaseRecord, Wording, Write};
 
 use super::Leases;
-use super::create::{enter_reallocated, reallocated};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
+use super::moving::{enter_reallocated, reallocated};
 use crate::notices::{self, notice};
 use crate::state::State;
 use crate::transact::ATTEMPTS;

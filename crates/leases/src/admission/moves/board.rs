@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::super::assignment::Way;
 use super::super::{Admission, Search};
-use super::Wanted;
+use super::wanted::Wanted;
 use crate::calendar::Fit;
 use crate::ids::{HostId, LeaseId, ReservationId};
 use crate::lease::{Allocation, Lease};

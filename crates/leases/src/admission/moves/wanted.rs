@@ -1,0 +1,134 @@
+//! Requests for whole hosts that others can make room for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::super::assignment::Way;
+use super::super::{Admission, Search};
+use crate::hints::Hints;
+use crate::ids::{HostId, LeaseId};
+use crate::lease::{Allocation, Lease};
+use crate::lease_type::LeaseType;
+use crate::project::ProjectId;
+use crate::status::LeaseStatus;
+use crate::terms::{HostsTerms, ReservationTerms, Terms};
+use crate::window::Window;
+
+/// A request for whole hosts, by a new lease or a changed one.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The lease that is changed.
+    pub(super) own: Option<LeaseId>,
+    pub(super) window: Window,
+    project: ProjectId,
+    hints: Arc<Hints>,
+    /// The type of a new lease, which says whether guests on hosts matter.
+    lease_type: Option<LeaseType>,
+    /// Reservations of whole hosts, and the hosts that each has.
+    parts: Vec<(HostsTerms, BTreeSet<HostId>)>,
+    /// All hosts that the lease has.
+    pub(super) held: BTreeSet<HostId>,
+    /// The lease has started, so it keeps its hosts.
+    started: bool,
+    /// It also reserves instances or addresses.
+    mixed: bool,
+}
+
+impl Wanted {
+    /// The hosts for a new lease.
+    pub fn for_new(project: &ProjectId, terms: &Terms) -> Self {
+        let nothing = Allocation::Hosts(BTreeSet::new());
+        let reservations = terms.reservations.iter().map(|terms| (terms, &nothing));
+        let of_new = Self::new(project, &terms.hints, terms.window(), reservations);
+        Self { lease_type: Some(terms.lease_type), ..of_new }
+    }
+
+    /// The hosts for a lease with its window and its terms, instead of those that it has.
+    pub fn for_lease(lease: &Lease) -> Self {
+        let reservations = lease.reservations.iter().map(|r| (&r.terms, &r.allocation));
+        let of_lease = Self::new(&lease.owner.project, &lease.hints, lease.window, reservations);
+        Self { own: Some(lease.id), started: lease.status != LeaseStatus::Pending, ..of_lease }
+    }
+
+    fn new<'a>(
+        project: &ProjectId,
+        hints: &Arc<Hints>,
+        window: Window,
+        reservations: impl Iterator<Item = (&'a ReservationTerms, &'a Allocation)>,
+    ) -> Self {
+        let (mut parts, mut mixed) = (Vec::new(), false);
+        for reservation in reservations {
+            match reservation {
+                (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) => {
+                    parts.push((terms.clone(), held.clone()));
+                }
+                _ => mixed = true,
+            }
+        }
+        let held = parts.iter().flat_map(|(_, held)| held.iter().copied()).collect();
+        Self {
+            own: None,
+            window,
+            project: project.clone(),
+            hints: hints.clone(),
+            lease_type: None,
+            parts,
+            held,
+            started: false,
+            mixed,
+        }
+    }
+
+    /// Terms that ask for as many whole hosts as are allocated.
+    pub(in crate::admission) fn as_many(terms: &ReservationTerms, held: &Allocation) -> ReservationTerms {
+        let ReservationTerms::Hosts(asked) = terms else { return terms.clone() };
+        if asked.properties.survives.is_some() {
+            return terms.clone();
+        }
+        let count = u32::try_from(held.amount()).unwrap_or(u32::MAX).max(asked.min());
+        asked.clone().with_range(count, count).map_or_else(|_| terms.clone(), ReservationTerms::Hosts)
+    }
+
+    /// The time for which hosts are wanted.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Whether the lease also reserves instances or addresses.
+    pub(in crate::admission) fn is_mixed(&self) -> bool {
+        self.mixed
+    }
+
+    pub(super) fn admission<'a>(&'a self, admission: Admission<'a>) -> Admission<'a> {
+        let suited = self.lease_type.map_or(admission, |lease_type| admission.suited_to(lease_type));
+        suited.asked_by(&self.project).hinted(&self.hints)
+    }
+
+    /// The ways to serve each reservation.
+    pub(super) fn ways(&self, admission: Admission<'_>) -> Vec<Vec<Way>> {
+        let search = Search::new(self.admission(admission), self.window, self.own);
+        let mut ways = Vec::new();
+        for (terms, held) in &self.parts {
+            let kept = if self.started { held.len() } else { 0 };
+            if kept > 0 {
+                let hosts = held.iter().map(|host| (*host, 0)).collect();
+                ways.push(vec![Way { hosts, in_one: usize::MAX, need: kept }]);
+            }
+            let need = (terms.min() as usize).saturating_sub(kept);
+            if need == 0 {
+                continue;
+            }
+            let (matching, _) = search.matching(admission.inventory.hosts(), terms, self.window.start());
+            let hosts = matching.into_iter().map(|host| host.id);
+            let hosts =
+                hosts.filter(|host| search.can_be_on(*host) && !(self.started && held.contains(host)));
+            if kept > 0 {
+                let hosts = hosts.map(|host| (host, 0)).collect();
+                ways.push(vec![Way { hosts, in_one: usize::MAX, need }]);
+            } else {
+                ways.push(search.ways(hosts, terms, held));
+            }
+        }
+        ways
+    }
+}
