@@ -171,6 +171,7 @@ const ROWS: [Row; 99] = [
     row("GET", "/v1/preemptible").with(&[
         ("start", "2030-01-01"),
         ("end", "now"),
+        ("time_zone", "Asia/Kolkata"),
         ("project_id", "q"),
         ("tenant_id", "q"),
     ]),
@@ -184,6 +185,7 @@ const ROWS: [Row; 99] = [
     row("GET", "/v1/usage").with(&[
         ("start", "2030-01-01"),
         ("end", "now"),
+        ("time_zone", "Asia/Kolkata"),
         ("group_by", "project,user,pool,lease,lease_type"),
         ("project_id", "q"),
         ("tenant_id", "q"),
@@ -195,6 +197,7 @@ const ROWS: [Row; 99] = [
     row("GET", "/v1/usage/billing").with(&[
         ("start", "2030-01-01"),
         ("end", "now"),
+        ("time_zone", "Asia/Kolkata"),
         ("interval", "day"),
         ("project_id", "q"),
         ("tenant_id", "q"),
@@ -204,6 +207,7 @@ const ROWS: [Row; 99] = [
     row("GET", "/v1/usage/events").with(&[
         ("start", "2030-01-01"),
         ("end", "now"),
+        ("time_zone", "Asia/Kolkata"),
         ("project_id", "q"),
         ("tenant_id", "q"),
         ("lease_id", "{lease}"),
@@ -212,7 +216,11 @@ const ROWS: [Row; 99] = [
         ("limit", "1000"),
     ]),
     row("GET", "/v1/energy/plan").with(&[("horizon", "1d")]),
-    row("GET", "/v1/energy/report").with(&[("start", "2030-01-01"), ("end", "now")]),
+    row("GET", "/v1/energy/report").with(&[
+        ("start", "2030-01-01"),
+        ("end", "now"),
+        ("time_zone", "Asia/Kolkata"),
+    ]),
     row("GET", "/v1/energy/hosts"),
     row("GET", "/v1/settings"),
     row("GET", "/v1/names"),

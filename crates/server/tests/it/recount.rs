@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::ids::HostId;
+use leases::ids::{HostId, OffersId};
 use leases::lease::Allocation;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -55,6 +55,21 @@ fn take(record: &LeaseRecord, taken: &mut BTreeMap<u64, Vec<Taken>>) {
             taken.entry(host.0).or_default().push(Taken { from, until, part });
         }
     }
+}
+
+/// What the alternatives of one refusal take of a host. Only one of them is accepted, so whole hosts are kept once.
+fn joined(mut taken: Vec<Taken>) -> Vec<Taken> {
+    taken.sort_by_key(|one| one.from);
+    let mut joined: Vec<Taken> = Vec::new();
+    for one in taken {
+        match joined.last_mut() {
+            Some(last) if last.part.is_none() && one.part.is_none() && one.from <= last.until => {
+                last.until = last.until.max(one.until);
+            }
+            _ => joined.push(one),
+        }
+    }
+    joined
 }
 
 /// What is taken of a host in a minute: all of it, or so much of each resource.
@@ -158,9 +173,13 @@ async fn the_calendar_and_what_is_free_are_what_a_recount_of_the_records_finds()
         }
         // Offers and instances take nothing from who asks for hosts; both are seen in the calendar.
         let leased = taken.clone();
+        let mut offered: BTreeMap<Option<OffersId>, BTreeMap<u64, Vec<Taken>>> = BTreeMap::new();
         for record in site.service.offers().all(None) {
             offers += 1;
-            take(&record, &mut taken);
+            take(&record, offered.entry(record.lease.standing.group()).or_default());
+        }
+        for (host, of_host) in offered.into_values().flatten() {
+            taken.entry(host).or_default().extend(joined(of_host));
         }
         let machines = site.get("/v1/os-hosts").await.ok(200)["hosts"].as_array().expect("a list").clone();
         let of_no_lease = site.get("/v1/instances").await.ok(200);
