@@ -2,13 +2,11 @@
 
 use std::io;
 
-use jiff::tz::TimeZone;
 use leases::text::escaped;
 use reqwest::StatusCode;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::dates::with_local_dates;
 use crate::shown;
 
 /// Exit status: the service says no.
@@ -54,18 +52,17 @@ pub(crate) enum ClientError {
 }
 
 impl ClientError {
-    /// The same with dates of the service in that zone.
-    pub(super) fn in_zone(self, zone: &TimeZone) -> Self {
-        let local = |text: String| with_local_dates(&text, zone);
+    /// Replaces each text of the service with what `change` returns for it.
+    pub(super) fn with_texts(self, change: &impl Fn(String) -> String) -> Self {
         match self {
             Self::Refused { status, message, hint } => {
-                Self::Refused { status, message: local(message), hint: hint.map(local) }
+                Self::Refused { status, message: change(message), hint: hint.map(change) }
             }
             Self::Offered { message, hint, offers } => {
-                Self::Offered { message: local(message), hint: hint.map(local), offers }
+                Self::Offered { message: change(message), hint: hint.map(change), offers }
             }
             Self::Several { of, failed } => {
-                let failed = failed.into_iter().map(|(name, error)| (name, error.in_zone(zone)));
+                let failed = failed.into_iter().map(|(name, error)| (name, error.with_texts(change)));
                 Self::Several { of, failed: failed.collect() }
             }
             other => other,

@@ -326,5 +326,5 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
         }
     });
-    outcome.map_err(|error| error.in_zone(&local))
+    outcome.map_err(|error| error.with_texts(&|text| dates::with_local_dates(&text, &local)))
 }
