@@ -236,7 +236,9 @@ impl Store for SqliteStore {
         writer.confirm().await?;
         self.announce(advance);
         let mut claims = self.claims();
-        finished.iter().for_each(|finished| claims.give_up(&finished.claim));
+        for Finished { claim, .. } in finished {
+            claims.give_up(claim);
+        }
         drop(claims);
         Ok(advance)
     }

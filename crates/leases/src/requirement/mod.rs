@@ -317,7 +317,9 @@ impl Requirement {
                 found.extend(values.iter().map(equal));
             }
             Some(Node::And(parts) | Node::Or(parts)) => {
-                parts.iter().for_each(|part| part.collect_comparisons(found));
+                for part in parts {
+                    part.collect_comparisons(found);
+                }
             }
             Some(Node::Not(part)) => part.collect_comparisons(found),
         }

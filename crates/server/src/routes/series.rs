@@ -52,6 +52,7 @@ pub(super) async fn preview(
 /// Why none of them is made: which date cannot be had.
 fn not_made(app: &App, session: &Session, new: &NewSeries, missing: Missing) -> ApiError {
     let Missing { window, error, overlaps } = missing;
+    let error = *error;
     let asked = || Asked::of_terms(&new.lease.terms);
     let unknown = unknown_properties(app, session, &error, asked);
     let lack = matches!(&error, ServiceError::Refused(refusal) if refusal.is_lack());

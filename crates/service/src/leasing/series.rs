@@ -61,14 +61,14 @@ pub struct Missing {
     /// When.
     pub window: Window,
     /// Why.
-    pub error: ServiceError,
+    pub error: Box<ServiceError>,
     /// Whether it could be had but for earlier leases of the series.
     pub overlaps: bool,
 }
 
 impl Missing {
     fn new(window: Window, error: impl Into<ServiceError>) -> Self {
-        Self { window, error: error.into(), overlaps: false }
+        Self { window, error: Box::new(error.into()), overlaps: false }
     }
 }
 

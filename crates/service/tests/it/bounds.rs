@@ -34,7 +34,7 @@ fn series(lease: NewLease, times: i64) -> NewSeries {
 
 async fn made(world: &World, new: &NewSeries) -> Result<usize, ServiceError> {
     let made = world.service.leases().create_series(&caller("p"), new, None).await;
-    made.map(|series| series.leases.len()).map_err(|missing| missing.error)
+    made.map(|series| series.leases.len()).map_err(|missing| *missing.error)
 }
 
 fn too_large<T>(answer: Result<T, ServiceError>) -> TooLarge {
@@ -75,7 +75,7 @@ async fn a_series_that_writes_more_than_a_transaction_is_rejected_before_it_is_d
     let why = too_large(made(&world, &new).await);
     assert!(matches!(why, TooLarge::Rows { size: 24_000.., limit: 20_000 }), "{why}");
     let preview = world.service.leases().preview_series(&caller("p"), &new).await;
-    assert!(matches!(preview.expect_err("too large").error, ServiceError::TooLarge(_)));
+    assert!(matches!(*preview.expect_err("too large").error, ServiceError::TooLarge(_)));
     assert_eq!(world.service.leases().all(&LeaseFilter::default()).len(), 0);
 }
 

@@ -151,7 +151,7 @@ async fn leases_that_recur_are_made_of_exactly_what_was_approved() {
     let windows = vec![window(60, 90)];
     let denied =
         world.service.leases().create_series(&caller("p"), &NewSeries { windows, ..new }, None).await;
-    assert!(matches!(denied.expect_err("denied").error, ServiceError::Denied(why) if why == "no more"));
+    assert!(matches!(*denied.expect_err("denied").error, ServiceError::Denied(why) if why == "no more"));
 }
 
 #[tokio::test]

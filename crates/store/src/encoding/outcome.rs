@@ -27,6 +27,7 @@ impl<'a> Outcomes<'a> {
     }
 
     /// Those whose claims `given_up` contains.
+    #[must_use]
     pub fn given_up(mut self, given_up: &BTreeSet<ClaimKey>) -> Self {
         self.0.retain(|key, _| given_up.contains(key));
         self

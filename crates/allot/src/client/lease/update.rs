@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(day("--start 10:00 --end 13:00"), dates("2030-01-12 10:00", "2030-01-12 13:00"));
         assert_eq!(day("--start 10:00"), dates("2030-01-12 10:00", "2030-01-12 13:00"));
         assert_eq!(day("--end 08:00"), dates("", "2030-01-13 08:00"));
-        assert_eq!(day("--end 2030-01-14").2, true, "it is much longer");
+        assert!(day("--end 2030-01-14").2, "it is much longer");
         let night = |words: &str| change(words, "2030-01-12T22:00:00.000000", "2030-01-13T02:00:00.000000");
         assert_eq!(night("--end 23:30"), dates("", "2030-01-12 23:30"));
         assert_eq!(night("--end 03:00"), dates("", "2030-01-13 03:00"));
