@@ -331,12 +331,18 @@ impl<'a> Hosts<'a> {
                 values.entry(name).or_default().insert(value);
             }
         }
-        let property = |(name, values): (&str, BTreeSet<&str>)| Property {
-            name: name.to_owned(),
-            private: state.properties.get(name).is_some_and(|property| property.private),
-            values: values.into_iter().map(str::to_owned).collect(),
-        };
-        values.into_iter().map(property).collect()
+        values.into_iter().map(|(name, values)| property(&state, name, values)).collect()
+    }
+
+    /// A capability with its values; `None` if no host has it.
+    pub(crate) fn capability(self, name: &str) -> Option<Property> {
+        let state = self.service.state();
+        if name == POOL_PROPERTY && state.free_pools.len() <= 1 {
+            return None;
+        }
+        let values = state.inventory.hosts().filter_map(|host| host.capabilities.get(name));
+        let values: BTreeSet<&str> = values.map(String::as_str).collect();
+        (!values.is_empty()).then(|| property(&state, name, values))
     }
 
     /// Hides a property from lists, or shows it.
@@ -396,6 +402,14 @@ async fn forget_host(
             Err(CommitError::TooLarge(error)) => count = error.part_of(count),
             committed => return committed.map(|()| last),
         }
+    }
+}
+
+fn property(state: &State, name: &str, values: BTreeSet<&str>) -> Property {
+    Property {
+        name: name.to_owned(),
+        private: state.properties.get(name).is_some_and(|property| property.private),
+        values: values.into_iter().map(str::to_owned).collect(),
     }
 }
 

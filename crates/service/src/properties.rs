@@ -101,37 +101,39 @@ impl Hosts<'_> {
     /// Which properties and values of a request no host has, in words, with those that there are, the most similar ones
     /// first. `None` if hosts have them all.
     pub fn unknown_properties(self, asked: &Asked<'_>, shown: Shown<'_>) -> Option<String> {
-        let properties: Vec<Property> = self.properties().into_iter().filter(shown.capability).collect();
-        let mut said = self.unknown_names(asked, &properties);
-        said.extend(self.unknown_values(asked, &properties, shown));
+        let mut said = self.unknown_names(asked, shown);
+        said.extend(self.unknown_values(asked, shown));
         (!said.is_empty()).then(|| said.join("; "))
     }
 
-    fn unknown_names(self, asked: &Asked<'_>, properties: &[Property]) -> Vec<String> {
+    fn unknown_names(self, asked: &Asked<'_>, shown: Shown<'_>) -> Vec<String> {
         let names = asked.names.iter().copied();
         let mut unknown: BTreeSet<&str> =
             names.filter(|name| !Host::FIELDS.contains(name)).take(MOST_ASKED).collect();
         let state = self.service.state();
         for host in state.inventory.hosts() {
             if unknown.is_empty() {
-                return Vec::new();
+                break;
             }
             unknown.retain(|name| host.property(name).is_none());
         }
         drop(state);
-        let there: Vec<String> =
-            properties.iter().take(MOST_COMPARED).map(|property| property.name.clone()).collect();
+        if unknown.is_empty() {
+            return Vec::new();
+        }
+        let there = self.properties().into_iter().filter(shown.capability);
+        let there: Vec<String> = there.take(MOST_COMPARED).map(|property| property.name).collect();
         unknown.into_iter().take(MOST_UNKNOWN).map(|name| in_words(name, &there)).collect()
     }
 
     /// Values that a request wants properties to have and that no host has.
-    fn unknown_values(self, asked: &Asked<'_>, properties: &[Property], shown: Shown<'_>) -> Vec<String> {
+    fn unknown_values(self, asked: &Asked<'_>, shown: Shown<'_>) -> Vec<String> {
         let equal = asked.comparisons.iter().filter(|one| one.operator == Operator::Equal);
         let zones = asked.zones.iter().map(|zone| (ZONE, *zone, Operand::from(*zone)));
         let wanted = equal.map(|one| (one.name, one.value.text(), one.value.clone())).chain(zones);
         let mut said = Vec::new();
         for (name, text, value) in wanted.take(MOST_ASKED) {
-            let there = self.values_of(name, properties, shown);
+            let there = self.values_of(name, shown);
             if !there.is_empty() && !there.iter().any(|own| value.equals(own)) && said.len() < MOST_UNKNOWN {
                 said.push(no_such_value(name, text, there));
             }
@@ -142,13 +144,9 @@ impl Hosts<'_> {
     /// A comparison by size of a property with a value of another type, in words: of numbers with text, or of text with a
     /// number.
     pub fn wrong_type(self, asked: &Asked<'_>, shown: Shown<'_>) -> Option<String> {
-        let ordered: Vec<_> = asked.comparisons.iter().filter(|one| one.operator.is_order()).collect();
-        if ordered.is_empty() {
-            return None;
-        }
-        let properties: Vec<Property> = self.properties().into_iter().filter(shown.capability).collect();
-        ordered.into_iter().take(MOST_ASKED).find_map(|one| {
-            let there = self.values_of(one.name, &properties, shown);
+        let mut ordered = asked.comparisons.iter().filter(|one| one.operator.is_order()).take(MOST_ASKED);
+        ordered.find_map(|one| {
+            let there = self.values_of(one.name, shown);
             let numbers = there.iter().filter(|value| Operand::from(value.as_str()).is_number()).count();
             let (name, value) = (as_written(one.name), Quoted(one.value.text()));
             if there.is_empty() {
@@ -164,9 +162,10 @@ impl Hosts<'_> {
     }
 
     /// The values that hosts have of a property, as far as they are shown.
-    fn values_of(self, name: &str, properties: &[Property], shown: Shown<'_>) -> BTreeSet<String> {
-        if let Some(property) = properties.iter().find(|property| property.name == name) {
-            return property.values.iter().cloned().collect();
+    fn values_of(self, name: &str, shown: Shown<'_>) -> BTreeSet<String> {
+        if !Host::FIELDS.contains(&name) {
+            let known = self.capability(name).filter(shown.capability);
+            return known.map(|property| property.values.into_iter().collect()).unwrap_or_default();
         }
         let field = match name {
             ZONE | "hypervisor_type" => true,
