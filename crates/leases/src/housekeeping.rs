@@ -29,7 +29,7 @@ pub struct HousekeepingRules {
     pub reminder: Option<SignedDuration>,
     /// How many hosts the owner of a lease may have exchanged.
     pub swaps: u32,
-    /// What hosts are like that are given to who asks for nothing in particular, if there are any.
+    /// Properties of the hosts that requests without requirements get, if there are such hosts.
     pub default_properties: Requirement,
     /// The project that maintenance is booked for; none if it is not to be booked.
     pub maintenance_project: Option<ProjectId>,

@@ -241,7 +241,7 @@ settings! {
     "housekeeping.reminders" "DURATION" => service.housekeeping.reminder as ZeroOrNothing;
     /// How many hosts of a lease its owner may have exchanged
     "housekeeping.swaps" "N" => service.housekeeping.swaps;
-    /// What hosts are like that are given to who asks for nothing in particular, unless there are none:
+    /// Properties of the hosts that requests without requirements get, if there are such hosts:
     /// `["not", ["==", "$gpu", "yes"]]`
     "housekeeping.default_properties" "JSON" => service.housekeeping.default_properties;
     /// Project that maintenance of hosts is booked for; without it, none is
