@@ -274,7 +274,7 @@ impl Decider {
         let after = self.progress().memos.repacked.and_then(|(_, after)| after);
         let facts = self.host_facts(state, now);
         let admission = self.admission(state, &facts, now, budget);
-        let settled = now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
+        let settled = self.settings.settled_until(now);
         let rules =
             RepackRules { settled, least_milliwatt_seconds: u128::from(watt_hours) * MILLIWATT_SECONDS };
         let pending = state.leases.pending().map(|record| &record.lease);

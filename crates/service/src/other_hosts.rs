@@ -29,7 +29,7 @@ pub(crate) fn without_host(
 ) -> Result<Moved, ServiceError> {
     let rules = &settings.rules;
     let budget = Budget::new(settings.decision_work);
-    let settled = now.checked_add(settings.replan_notice).unwrap_or(Timestamp::MAX);
+    let settled = settings.settled_until(now);
     let mut concerned: Vec<_> = having(state, host).collect();
     let needed = |id, why: &str| {
         let text = format!("Can't remove host {host}. Lease {id} {why}.");
@@ -57,7 +57,7 @@ pub(crate) fn without_host(
         if healed.contains_key(&lease.id) {
             continue;
         }
-        // Others move, and those that were to have the host are where they were found another one.
+        // Leases that already left the host may move as well, from their new hosts.
         let others = state.leases.pending().filter(|other| other.lease.id != lease.id);
         let others: Vec<&Lease> =
             others.map(|other| healed.get(&other.lease.id).unwrap_or(&other.lease)).collect();
@@ -65,12 +65,9 @@ pub(crate) fn without_host(
         let left = admission.leave_by_moves(lease, others, settled);
         let Replanned { decided, moved } =
             left.ok_or_else(|| needed(lease.id, "is to have it, and there is no other for it"))?;
-        calendar.remove_all(&moved.iter().map(|lease| lease.id).collect());
-        for lease in moved.into_iter().chain([decided]) {
-            // They were found free in this calendar.
-            let _ = calendar.put(&lease, now);
-            healed.insert(lease.id, lease);
-        }
+        // They were found free in this calendar.
+        let _ = calendar.put_all(moved.iter().chain([&decided]), now);
+        healed.extend(moved.into_iter().chain([decided]).map(|lease| (lease.id, lease)));
     }
     let leases = healed.into_iter();
     let leases = leases.filter_map(|(id, after)| Some((Arc::clone(state.leases.get(id)?), after))).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use leases::admission::{HealingInterval, Rules};
 use leases::energy::PowerRules;
 use leases::housekeeping::HousekeepingRules;
@@ -108,6 +108,11 @@ impl Settings {
 
     /// How long the external service may take to answer unless it is said.
     pub const ENFORCER_TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// The first start of leases that may still get other hosts.
+    pub(crate) fn settled_until(&self, now: Timestamp) -> Timestamp {
+        now.checked_add(self.replan_notice).unwrap_or(Timestamp::MAX)
+    }
 }
 
 impl Default for Settings {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Refusal, Wanted};
+use leases::admission::{Admission, Refusal};
 use leases::ids::LeaseId;
 use leases::lease::{Allocation, Lease, NewLease as Identity};
 use leases::project::ProjectId;
@@ -19,7 +19,7 @@ use crate::decider::Decider;
 use crate::execution::tour::Known;
 use crate::free_pools::end_action;
 use crate::leasing::holding::Decision;
-use crate::leasing::moving::{enter_reallocated, reallocated};
+use crate::leasing::moving::{decide_new, enter_reallocated, reallocated};
 use crate::leasing::proposed::Proposed;
 use crate::notices::{self, notice};
 use crate::proposals::forget;
@@ -169,15 +169,9 @@ impl<'a> Waitlist<'a> {
                 self.service.decider.check_stack_of(&state, None, &served)?;
                 Ok(served)
             };
-            let (served, moved) = match decide(&admission) {
-                Ok(served) => (served, Vec::new()),
-                Err(refusal) if terms.has_dates() && refusal.is_lack() => {
-                    let wanted = Wanted::for_new(&lease.owner.project, &terms);
-                    let movable = self.service.decider.movable(&state, &admission, None);
-                    movable.make_room(&admission, &wanted, refusal, decide, |lease| lease).ok()?
-                }
-                Err(_) => return None,
-            };
+            let movable = || self.service.decider.movable(&state, now, None);
+            let asked = (&lease.owner.project, &terms);
+            let (served, moved) = decide_new(&admission, asked, movable, decide).ok()?;
             let served = record.becomes(served, now);
             Some(Promotion { before: Arc::clone(record), served, moved: reallocated(&state, moved, now) })
         };

@@ -47,11 +47,13 @@ impl Claims {
         self.0.get(&claim.action).is_some_and(|claimed| claimed.fence == claim.fence)
     }
 
-    /// Gives up a claim if it [holds](Self::holds).
-    pub fn give_up(&mut self, claim: &Claim) {
-        if self.holds(claim) {
+    /// Gives up a claim. Returns whether it [held](Self::holds).
+    pub fn give_up(&mut self, claim: &Claim) -> bool {
+        let held = self.holds(claim);
+        if held {
             self.0.remove(&claim.action);
         }
+        held
     }
 
     /// Gives up all claims of a holder except the `known` ones.

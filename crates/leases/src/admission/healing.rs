@@ -116,14 +116,10 @@ impl Admission<'_> {
         hosts.any(|host| self.inventory.host(host).is_none_or(|host| !host.reservable))
     }
 
-    /// The lease with as many hosts as it has, none of which is closed. Its reservations may exchange hosts.
+    /// The lease with as many hosts as before, all of them open. Its reservations may exchange hosts.
     fn as_much_elsewhere(&self, lease: &Lease) -> Option<Lease> {
-        let mut wanted = lease.clone();
-        for reservation in &mut wanted.reservations {
-            reservation.terms = Wanted::as_many(&reservation.terms, &reservation.allocation);
-        }
         let mut after = lease.clone();
-        let given = self.given_anew(&wanted).ok()?;
+        let given = self.given_anew(&Wanted::as_many(lease)).ok()?;
         for (reservation, given) in after.reservations.iter_mut().zip(given) {
             reservation.allocation = given.allocation;
         }
@@ -141,10 +137,7 @@ impl Admission<'_> {
         if lease.status != LeaseStatus::Pending || lease.degraded() || !self.has_to_leave(lease) {
             return None;
         }
-        let mut wanted = lease.clone();
-        for reservation in &mut wanted.reservations {
-            reservation.terms = Wanted::as_many(&reservation.terms, &reservation.allocation);
-        }
+        let wanted = Wanted::for_lease(&Wanted::as_many(lease));
         let hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
         let lack = Refusal::WouldLoseHosts(hosts.collect());
         let decide = |admission: &Admission<'_>| {
@@ -153,7 +146,7 @@ impl Admission<'_> {
                 healed.filter(|healed| healed.has_as_much_as(lease) && !admission.has_to_leave(healed));
             left.ok_or_else(|| lack.clone())
         };
-        self.replan(others, settled, (&Wanted::for_lease(&wanted), &lack), decide, |lease| lease)
+        self.replan(others, settled, (&wanted, &lack), decide, |lease| lease)
     }
 
     /// The search for hosts instead of failed ones, and of the one that is `leaving`, for a lease that goes on to have the

@@ -155,6 +155,17 @@ impl Calendar {
         }
     }
 
+    /// Enters these leases as [`Self::put`] does, after all that they had was taken out. So they may exchange hosts. On a
+    /// conflict some of them are missing.
+    pub fn put_all<'a>(
+        &mut self,
+        leases: impl IntoIterator<Item = &'a Lease> + Clone,
+        now: Timestamp,
+    ) -> Result<(), Conflict> {
+        self.remove_all(&leases.clone().into_iter().map(|lease| lease.id).collect());
+        leases.into_iter().try_for_each(|lease| self.put(lease, now))
+    }
+
     /// What stands in the way of a lease: other leases, or its own reservations among themselves.
     fn check(&self, lease: &Lease, window: &Window) -> Result<(), Conflict> {
         let (mut whole, mut shared, mut ips) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());

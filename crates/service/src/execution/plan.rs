@@ -96,14 +96,13 @@ impl Decider {
             let healed = admission.heal(&record.lease, interval);
             let stays = admission.has_to_leave(healed.as_ref().unwrap_or(&record.lease));
             let left = stays.then(|| {
-                let movable = self.movable(state, &admission, Some(record.lease.id));
+                let movable = self.movable(state, now, Some(record.lease.id));
                 let others = movable.others.into_iter().filter(|other| !decided.contains(&other.id));
                 admission.leave_by_moves(&record.lease, others, movable.settled)
             });
             let healed = healed.map(|lease| Replanned { decided: lease, moved: Vec::new() });
             let Replanned { decided: lease, moved } = left.flatten().or(healed)?;
-            calendar.remove_all(&moved.iter().map(|lease| lease.id).collect());
-            let entered = moved.iter().chain([&lease]).try_for_each(|lease| calendar.put(lease, now));
+            let entered = calendar.put_all(moved.iter().chain([&lease]), now);
             debug_assert_eq!(entered, Ok(()), "healing takes what is free");
             if entered.is_ok() {
                 decided.extend(moved.iter().chain([&lease]).map(|lease| lease.id));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use leases::admission::{Admission, Grant, Refusal, Wanted};
+use leases::admission::{Admission, Grant, Refusal};
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{self, EndAction, Lease};
 use leases::work::Budget;
@@ -12,7 +12,7 @@ use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 use super::Leases;
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
-use super::moving::{enter_reallocated, reallocated};
+use super::moving::{decide_new, enter_reallocated, reallocated};
 use super::proposed::Proposed;
 use crate::decider::Decider;
 use crate::free_pools::end_action;
@@ -178,15 +178,9 @@ impl Leases<'_> {
             self.service.decider.check_stack_of(&state, None, &lease)?;
             Ok(lease)
         };
-        let (lease, moved) = match decide(&admission) {
-            Ok(lease) => (lease, Vec::new()),
-            Err(refusal) if !new.terms.has_dates() || !refusal.is_lack() => return Err(refusal.into()),
-            Err(refusal) => {
-                let wanted = Wanted::for_new(&identity.owner.project, &new.terms);
-                let movable = self.service.decider.movable(&state, &admission, None);
-                movable.make_room(&admission, &wanted, refusal, decide, |lease| lease)?
-            }
-        };
+        let movable = || self.service.decider.movable(&state, now, None);
+        let asked = (&identity.owner.project, &new.terms);
+        let (lease, moved) = decide_new(&admission, asked, movable, decide)?;
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let record = LeaseRecord::new(lease, wording, now);
         Ok(Proposed { record, first: withdrawn, moved: reallocated(&state, moved, now) })

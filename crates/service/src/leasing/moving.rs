@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use leases::admission::{Admission, Refusal, Replanned, Wanted};
 use leases::ids::LeaseId;
 use leases::lease::Lease;
+use leases::project::ProjectId;
+use leases::terms::Terms;
 use store::{Commit, LeaseRecord, Write};
 
 use crate::decider::Decider;
@@ -14,13 +16,8 @@ use crate::state::State;
 
 impl Decider {
     /// The leases that may move out of the way of another one, `own` if it exists already.
-    pub(crate) fn movable<'a>(
-        &self,
-        state: &'a State,
-        admission: &Admission<'_>,
-        own: Option<LeaseId>,
-    ) -> Movable<'a> {
-        let settled = admission.now.checked_add(self.settings.replan_notice).unwrap_or(Timestamp::MAX);
+    pub(crate) fn movable<'a>(&self, state: &'a State, now: Timestamp, own: Option<LeaseId>) -> Movable<'a> {
+        let settled = self.settings.settled_until(now);
         let others = state.leases.pending().map(|record| &record.lease);
         Movable { others: others.filter(|other| Some(other.id) != own).collect(), settled }
     }
@@ -49,6 +46,24 @@ impl Movable<'_> {
             Some(Replanned { decided, moved }) => Ok((decided, moved)),
             None => Err(refusal),
         }
+    }
+}
+
+/// Decides on a new lease of a project with these terms. If there is not enough, decides again after some of the `movable`
+/// leases have moved. Returns the lease and those that moved.
+pub(crate) fn decide_new<'a>(
+    admission: &Admission<'_>,
+    (project, terms): (&ProjectId, &Terms),
+    movable: impl FnOnce() -> Movable<'a>,
+    decide: impl Fn(&Admission<'_>) -> Result<Lease, Refusal>,
+) -> Result<(Lease, Vec<Lease>), Refusal> {
+    match decide(admission) {
+        Ok(lease) => Ok((lease, Vec::new())),
+        Err(refusal) if terms.has_dates() && refusal.is_lack() => {
+            let wanted = Wanted::for_new(project, terms);
+            movable().make_room(admission, &wanted, refusal, decide, |lease| lease)
+        }
+        Err(refusal) => Err(refusal),
     }
 }
 

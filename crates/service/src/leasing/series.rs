@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leases::admission::{Admission, Refusal, Wanted};
+use leases::admission::{Admission, Refusal};
 use leases::calendar::Calendar;
 use leases::ids::{LeaseId, SeriesId};
 use leases::lease::{Lease, NewLease as Identity};
@@ -16,7 +16,7 @@ use super::Leases;
 use super::create::{enter, remembered};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
-use super::moving::{enter_reallocated, reallocated};
+use super::moving::{decide_new, enter_reallocated, reallocated};
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, IdempotencyKey, LeaseFilter, NewLease, ServiceError};
@@ -183,18 +183,14 @@ impl Leases<'_> {
                 let lease = self.service.decider.lease_of(&state, identity, new.lease.end_action, grant);
                 Ok(Lease { series: Some(id), ..lease })
             };
-            let decided = decide(&admission).map(|lease| (lease, Vec::new())).or_else(|refusal| {
-                if !terms.has_dates() || !refusal.is_lack() {
-                    return Err(refusal);
-                }
-                let mut movable = self.service.decider.movable(&state, &admission, None);
+            let movable = || {
+                let mut movable = self.service.decider.movable(&state, now, None);
                 for other in &mut movable.others {
                     *other = moved.get(&other.id).unwrap_or(*other);
                 }
-                let wanted = Wanted::for_new(&caller.project, &terms);
-                movable.make_room(&admission, &wanted, refusal, decide, |lease| lease)
-            });
-            let (lease, others) = match decided {
+                movable
+            };
+            let (lease, others) = match decide_new(&admission, (&caller.project, &terms), movable, decide) {
                 Ok(decided) => decided,
                 Err(refusal) if new.skips && refusal.is_lack() => {
                     skipped.push((*window, refusal));
@@ -212,11 +208,8 @@ impl Leases<'_> {
                 identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
             let stacked = self.service.decider.check_stack_among(&state, None, &lease, &leases);
             stacked.map_err(|refusal| Missing::new(*window, refusal))?;
-            calendar.remove_all(&others.iter().map(|other| other.id).collect());
-            for lease in others.iter().chain([&lease]) {
-                // It was found free in this calendar.
-                let _ = calendar.put(lease, now);
-            }
+            // They were found free in this calendar.
+            let _ = calendar.put_all(others.iter().chain([&lease]), now);
             moved.extend(others.into_iter().map(|other| (other.id, other)));
             leases.push(Arc::new(LeaseRecord::new(lease, wording, now)));
         }

@@ -115,7 +115,7 @@ impl Leases<'_> {
             Ok(updated) => (updated, Vec::new()),
             Err(refusal) if !refusal.is_lack() => return Err(refusal.into()),
             Err(refusal) => {
-                let movable = self.service.decider.movable(state, &admission, Some(before.lease.id));
+                let movable = self.service.decider.movable(state, admission.now, Some(before.lease.id));
                 let wanted = admission.wanted_by(&before.lease, &changes.changes)?;
                 let room = movable.make_room(&admission, &wanted, refusal, decide, |updated| &updated.lease);
                 room.map_err(|refusal| {

@@ -207,10 +207,9 @@ impl State {
     /// Returns the step if it has another history now.
     fn finish(&mut self, finished: &Finished, now: Timestamp) -> Option<RecordKey> {
         let action = finished.claim.action;
-        if !self.claims.holds(&finished.claim) {
+        if !self.claims.give_up(&finished.claim) {
             return None;
         }
-        self.claims.give_up(&finished.claim);
         let before = StepHistory::of(action, &self.history);
         match &finished.result {
             Ok(()) => self.history.succeeded(action, now),

@@ -60,10 +60,7 @@ impl Admission<'_> {
         }
         let moved = self.moves(&movable, wanted)?;
         let mut calendar = self.calendar.clone();
-        calendar.remove_all(&moved.iter().map(|lease| lease.id).collect());
-        for lease in &moved {
-            calendar.put(lease, self.now).ok()?;
-        }
+        calendar.put_all(&moved, self.now).ok()?;
         let decided = decide(&Admission { calendar: &calendar, ..*self }).ok()?;
         calendar.put(lease(&decided), self.now).ok()?;
         Some(Replanned { decided, moved })

@@ -79,14 +79,21 @@ impl Wanted {
         }
     }
 
-    /// Terms that ask for as many whole hosts as are allocated.
-    pub(in crate::admission) fn as_many(terms: &ReservationTerms, held: &Allocation) -> ReservationTerms {
-        let ReservationTerms::Hosts(asked) = terms else { return terms.clone() };
-        if asked.properties.survives.is_some() {
-            return terms.clone();
+    /// The lease with terms that ask for as many whole hosts as it has.
+    pub(in crate::admission) fn as_many(lease: &Lease) -> Lease {
+        let mut lease = lease.clone();
+        for reservation in &mut lease.reservations {
+            if let ReservationTerms::Hosts(asked) = &reservation.terms
+                && asked.properties.survives.is_none()
+            {
+                let count =
+                    u32::try_from(reservation.allocation.amount()).unwrap_or(u32::MAX).max(asked.min());
+                if let Ok(terms) = asked.clone().with_range(count, count) {
+                    reservation.terms = ReservationTerms::Hosts(terms);
+                }
+            }
         }
-        let count = u32::try_from(held.amount()).unwrap_or(u32::MAX).max(asked.min());
-        asked.clone().with_range(count, count).map_or_else(|_| terms.clone(), ReservationTerms::Hosts)
+        lease
     }
 
     /// The time for which hosts are wanted.
