@@ -23,6 +23,7 @@ mod operation_key;
 mod saved;
 pub mod simulated;
 mod site;
+mod state_file;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -41,7 +42,7 @@ use serde::{Deserialize, Serialize};
 pub use error::FleetError;
 pub use late::Fences;
 pub use operation_key::{LeaseFacts, OperationKey};
-pub use saved::StateError;
+pub use state_file::StateError;
 
 /// A machine of the fleet, whether it may be leased or not.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::ledger::{Ledger, Part, Record};
 use crate::FleetError;
-use crate::saved::{self, StateError};
+use crate::state_file::{StateError, StateLog};
 
 /// How often is looked whether another service is done with a host.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
@@ -38,18 +38,20 @@ pub(super) struct Shared {
 }
 
 /// How the file and memory compare.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Known {
+    log: StateLog,
     /// The version of the ledger that was last written.
     version: u64,
     /// The file that was last read or written; none if memory may have what it has not.
     stamp: Option<Stamp>,
 }
 
-/// Which file it was. Files are exchanged and never changed, so that another one is another state.
+/// Tells states of the file apart: each write makes it longer or replaces it.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
+    length: u64,
     seconds: i64,
     nanoseconds: i64,
 }
@@ -98,7 +100,7 @@ impl Shared {
             locks,
             queues: parts.map(|part| (part, Arc::default())).collect(),
             ledger: Mutex::new(ledger),
-            known: Mutex::default(),
+            known: Mutex::new(Known { log: StateLog::new(state_file), version: 0, stamp: None }),
         };
         // First, so that no locks are created beside a file of another program.
         shared.take_in(&mut shared.known())?;
@@ -189,27 +191,28 @@ impl Shared {
         lock.lock().map_err(|source| self.failed(source))?;
         self.take_in(&mut known)?;
         known.stamp = None;
-        let (version, text, changed) = {
+        let (version, state, changed) = {
             let mut ledger = self.ledger();
-            (ledger.version, saved::text(&*ledger), std::mem::take(&mut ledger.changed))
+            (ledger.version, serde_json::to_value(&*ledger), std::mem::take(&mut ledger.changed))
         };
-        let written = text.and_then(|text| saved::write(&self.state_file, &text));
+        let written = state.map_err(StateError::Encode).and_then(|state| known.log.write(state));
         if let Err(error) = written {
             self.ledger().changed.extend(changed);
             return Err(error);
         }
-        *known = Known { version, stamp: self.stamp()? };
+        known.version = version;
+        known.stamp = self.stamp()?;
         Ok(())
     }
 
     /// Takes over what others have written, if they have.
     fn take_in(&self, known: &mut Known) -> Result<(), StateError> {
-        // Before it is read: if it is exchanged meanwhile, it is read once more.
+        // Before it is read: if it is changed meanwhile, it is read once more.
         let stamp = self.stamp()?;
         if stamp.is_some() && stamp == known.stamp {
             return Ok(());
         }
-        if let Some(theirs) = saved::read(&self.state_file)? {
+        if let Some(theirs) = known.log.read()? {
             self.ledger().take_in(theirs);
         }
         known.stamp = stamp;
@@ -219,7 +222,8 @@ impl Shared {
     fn stamp(&self) -> Result<Option<Stamp>, StateError> {
         match fs::metadata(&self.state_file) {
             Ok(file) => {
-                Ok(Some(Stamp { inode: file.ino(), seconds: file.mtime(), nanoseconds: file.mtime_nsec() }))
+                let (seconds, nanoseconds) = (file.mtime(), file.mtime_nsec());
+                Ok(Some(Stamp { inode: file.ino(), length: file.len(), seconds, nanoseconds }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StateError::Read { path: self.state_file.clone(), source }),

@@ -18,7 +18,7 @@ use super::faults::{Fault, about};
 use super::{Inner, SimulatedFleet};
 use crate::{
     FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power,
-    UNCERTAIN, saved,
+    UNCERTAIN,
 };
 
 type Answer = Result<Outcome, FleetError>;
@@ -91,7 +91,7 @@ impl SimulatedFleet {
         let version = self.lock().version;
         let current = || {
             let inner = self.lock();
-            (inner.version, saved::text(&inner.state))
+            (inner.version, serde_json::to_value(&inner.state))
         };
         Ok(file.keep(current, version).await?)
     }

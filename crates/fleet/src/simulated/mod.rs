@@ -40,8 +40,8 @@ pub use self::script::Happening;
 use self::state::{Rules, State};
 pub use self::timing::{Between, Timing};
 pub use self::violation::Violation;
-use crate::saved::StateFile;
-use crate::{FleetError, Machine, Network, Outcome, StateError, saved};
+use crate::state_file::{StateError, StateFile, StateLog};
+use crate::{FleetError, Machine, Network, Outcome};
 
 /// A fleet in memory.
 pub struct SimulatedFleet {
@@ -93,10 +93,11 @@ impl SimulatedFleet {
         seed: u64,
         layout: &Layout,
     ) -> Result<Self, StateError> {
-        let state = saved::read(path)?.unwrap_or_else(|| State::new(seed));
-        // Not to be able to write is better known now.
-        saved::write(path, &saved::text(&state)?)?;
-        Ok(Self { file: Some(StateFile::new(path)), ..Self::with_state(clock, state, layout) })
+        let mut log = StateLog::new(path);
+        let state = log.read()?.unwrap_or_else(|| State::new(seed));
+        // A file that can't be written should be an error now and not only when something changes.
+        log.write(serde_json::to_value(&state).map_err(StateError::Encode)?)?;
+        Ok(Self { file: Some(StateFile::new(log)), ..Self::with_state(clock, state, layout) })
     }
 
     fn with_state(clock: Arc<dyn Clock>, mut state: State, layout: &Layout) -> Self {

@@ -92,23 +92,28 @@ pub(super) struct Assigned {
 
 /// A host.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Host {
     pub(super) site: Site,
     #[serde(with = "SavedHealth")]
     pub(super) health: Health,
-    #[serde(with = "by_id")]
+    #[serde(with = "by_id", skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) guests: BTreeMap<GuestId, Guest>,
-    #[serde(with = "by_id")]
+    #[serde(with = "by_id", skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) slots: BTreeMap<ReservationId, Slots>,
-    #[serde(with = "by_id")]
+    #[serde(with = "by_id", skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) snapshots: BTreeMap<ReservationId, Snapshot>,
     /// Guests that were started here and are not seen yet.
     pub(super) in_flight: u32,
-    #[serde(default)]
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) supply: Supply,
     /// How far it is over-committed for the reservation that holds it.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) ratios: SavedRatios,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Ratios, in thousandths.

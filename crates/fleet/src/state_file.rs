@@ -1,0 +1,397 @@
+//! A driver's state in a file, to which only changes are written.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use json_patch::Patch;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use thiserror::Error;
+use tokio::sync::Mutex;
+
+use crate::error::FleetError;
+
+/// Changes that a file may contain before it is rewritten: this many bytes, plus the size of the whole state. A byte
+/// of a change thus costs at most one more byte later.
+const CHANGES: u64 = 64 * 1024;
+
+/// Why a driver's state file can't be used.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// The file can't be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The path names a device, a directory, a pipe or a socket.
+    #[error("{path} is not a regular file: give the state another name (state_file), or move it away")]
+    NotRegular {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// The content isn't a driver's state.
+    #[error("{path}, line {line}, does not hold the state of a fleet: {source}; move it away to start again")]
+    Corrupt {
+        /// Path of the file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// Error of the parser.
+        source: serde_json::Error,
+    },
+    /// The content is a state, but a change to it doesn't fit.
+    #[error(
+        "{path}, line {line}: this change does not fit the state before it: {source}; move the file away to start again"
+    )]
+    Misfit {
+        /// Path of the file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// Operation that failed.
+        source: json_patch::PatchError,
+    },
+    /// The file can't be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// Processes that share the file can't lock it.
+    #[error("cannot lock files in {path}: {source}; put state_file on a file system that has locks")]
+    Lock {
+        /// Path of the directory.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The state can't be represented as JSON.
+    #[error("cannot write the state of the fleet as JSON: {0}")]
+    Encode(serde_json::Error),
+}
+
+impl From<StateError> for FleetError {
+    /// An action whose result may be lost counts as not done.
+    fn from(error: StateError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+/// A state in a file. The first line is the state as JSON, and each further line is a change (JSON Patch, RFC 6902).
+///
+/// After a crash a reader sees a state that was written completely: a line without a line feed doesn't count, and
+/// whole states are written to a new file that replaces the old one.
+#[derive(Debug)]
+pub(crate) struct StateLog {
+    path: PathBuf,
+    /// `None` if the file has to be rewritten.
+    known: Option<Known>,
+}
+
+/// What the file contains.
+#[derive(Debug)]
+struct Known {
+    state: Value,
+    /// Bytes of the file.
+    length: u64,
+    /// Bytes of its first line.
+    whole: u64,
+}
+
+impl StateLog {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), known: None }
+    }
+
+    /// Reads the state. `None` means that there is no file.
+    pub(crate) fn read<T: DeserializeOwned>(&mut self) -> Result<Option<T>, StateError> {
+        self.known = None;
+        require_regular(&self.path)?;
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(StateError::Read { path: self.path.clone(), source }),
+        };
+        let corrupt = |line, source| StateError::Corrupt { path: self.path.clone(), line, source };
+        let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
+        // A state without changes may have been written by hand, without a line feed.
+        let first = lines.next().unwrap_or_default();
+        let mut state: Value = serde_json::from_slice(first).map_err(|source| corrupt(1, source))?;
+        let mut length = first.len();
+        for (number, change) in (2..).zip(lines).filter(|(_, change)| change.ends_with(b"\n")) {
+            let patch: Patch = serde_json::from_slice(change).map_err(|source| corrupt(number, source))?;
+            json_patch::patch(&mut state, &patch).map_err(|source| StateError::Misfit {
+                path: self.path.clone(),
+                line: number,
+                source,
+            })?;
+            length += change.len();
+        }
+        let value = T::deserialize(&state).map_err(|source| corrupt(1, source))?;
+        // Appending to an incomplete line would lose both.
+        if first.ends_with(b"\n") && length == bytes.len() {
+            self.known = Some(Known { state, length: length as u64, whole: first.len() as u64 });
+        }
+        Ok(Some(value))
+    }
+
+    /// Writes the state, or only its changes since it was last read or written. The state is on disk when this
+    /// returns. Processes that share the file lock it and read it before they write.
+    pub(crate) fn write(&mut self, state: Value) -> Result<(), StateError> {
+        let appended = self.known.take().map_or(Ok(None), |known| self.append(known, &state));
+        let (length, whole) = match appended? {
+            Some(lengths) => lengths,
+            None => self.write_whole(&state)?,
+        };
+        self.known = Some(Known { state, length, whole });
+        Ok(())
+    }
+
+    /// Appends the changes and returns the new lengths, or `None` if the file should be rewritten.
+    fn append(&self, known: Known, state: &Value) -> Result<Option<(u64, u64)>, StateError> {
+        let Known { state: before, length, whole } = known;
+        require_regular(&self.path)?;
+        let failed = |source| StateError::Write { path: self.path.clone(), source };
+        let mut file = match File::options().append(true).open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(failed(source)),
+        };
+        if file.metadata().map_err(failed)?.len() != length || length > 2 * whole + CHANGES {
+            return Ok(None);
+        }
+        let patch = json_patch::diff(&before, state);
+        if patch.is_empty() {
+            return Ok(Some((length, whole)));
+        }
+        let line = line(&patch)?;
+        file.write_all(&line).and_then(|()| file.sync_data()).map_err(failed)?;
+        Ok(Some((length + line.len() as u64, whole)))
+    }
+
+    fn write_whole(&self, state: &Value) -> Result<(u64, u64), StateError> {
+        let mut unfinished = self.path.as_os_str().to_owned();
+        unfinished.push(".new");
+        let unfinished = PathBuf::from(unfinished);
+        require_regular(&self.path)?;
+        require_regular(&unfinished)?;
+        let line = line(state)?;
+        replace(&self.path, &unfinished, &line)
+            .map_err(|source| StateError::Write { path: self.path.clone(), source })?;
+        Ok((line.len() as u64, line.len() as u64))
+    }
+}
+
+fn line(value: &impl Serialize) -> Result<Vec<u8>, StateError> {
+    let mut line = serde_json::to_vec(value).map_err(StateError::Encode)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Rejects anything at this path that is neither a regular file nor a link to one: reading it might never end, and
+/// writing would replace it.
+fn require_regular(path: &Path) -> Result<(), StateError> {
+    match fs::metadata(path) {
+        Ok(file) if !file.is_file() => Err(StateError::NotRegular { path: path.to_owned() }),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(StateError::Read { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn replace(path: &Path, unfinished: &Path, text: &[u8]) -> io::Result<()> {
+    match fs::remove_file(unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Only the owner may read who leases what, whatever the umask.
+    let mut file = File::options().create_new(true).write(true).mode(0o600).open(unfinished)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(unfinished, path)?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// A state file for concurrent tasks of one process.
+#[derive(Debug)]
+pub(crate) struct StateFile(Arc<Mutex<Written>>);
+
+#[derive(Debug)]
+struct Written {
+    /// Version of the state that was last written.
+    version: u64,
+    log: StateLog,
+}
+
+impl StateFile {
+    pub(crate) fn new(log: StateLog) -> Self {
+        Self(Arc::new(Mutex::new(Written { version: 0, log })))
+    }
+
+    /// Writes the state unless the file already contains this version or a newer one. Versions start at 1. Tasks that
+    /// wait for each other share one write of the newest version.
+    pub(crate) async fn keep(
+        &self,
+        current: impl Fn() -> (u64, Result<Value, serde_json::Error>) + Send,
+        version: u64,
+    ) -> Result<(), StateError> {
+        let mut written = self.0.clone().lock_owned().await;
+        if written.version >= version {
+            return Ok(());
+        }
+        let (version, state) = current();
+        let state = state.map_err(StateError::Encode)?;
+        let path = written.log.path.clone();
+        let write = move || {
+            written.log.write(state)?;
+            written.version = version;
+            Ok(())
+        };
+        let done = tokio::task::spawn_blocking(write).await;
+        done.map_err(|error| StateError::Write { path, source: io::Error::other(error) })?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("allot-state-{}-{name}", std::process::id()))
+    }
+
+    fn read(path: &Path) -> Option<Value> {
+        StateLog::new(path).read().expect("readable")
+    }
+
+    #[test]
+    fn only_changes_are_written() {
+        let path = path("changes");
+        let mut log = StateLog::new(&path);
+        let mut state = json!({"hosts": {}, "draws": 0});
+        for host in 0..1000 {
+            state["hosts"][host.to_string()] = json!({"held": null, "note": "x".repeat(200)});
+        }
+        log.write(state.clone()).expect("written");
+        let whole = fs::metadata(&path).expect("there").len();
+        for draws in 1..=100 {
+            state["draws"] = json!(draws);
+            state["hosts"]["7"]["held"] = if draws % 2 == 0 { Value::Null } else { json!(draws) };
+            state["hosts"][format!("new{draws}")] = json!({});
+            state["hosts"].as_object_mut().expect("a map").remove(&draws.to_string());
+            log.write(state.clone()).expect("written");
+            assert_eq!(read(&path).as_ref(), Some(&state));
+        }
+        let length = fs::metadata(&path).expect("there").len();
+        assert!(length < whole + 100 * 400, "{length} bytes after {whole}");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        fs::remove_file(&path).expect("there");
+    }
+
+    #[test]
+    fn a_file_stays_short_however_often_its_state_changes() {
+        let path = path("short");
+        let mut log = StateLog::new(&path);
+        for draws in 0..200 {
+            let state = json!({"draws": draws, "note": "x".repeat(1000 + draws)});
+            log.write(state.clone()).expect("written");
+            assert_eq!(read(&path), Some(state));
+        }
+        let length = fs::metadata(&path).expect("there").len();
+        assert!(length < CHANGES + 5000, "{length} bytes");
+        fs::remove_file(&path).expect("there");
+    }
+
+    #[test]
+    fn a_change_that_a_crash_broke_off_does_not_count() {
+        let path = path("crash");
+        let mut log = StateLog::new(&path);
+        log.write(json!({"draws": 1})).expect("written");
+        log.write(json!({"draws": 2})).expect("written");
+        let complete = fs::read(&path).expect("there");
+        log.write(json!({"draws": 3})).expect("written");
+        let all = fs::read(&path).expect("there");
+        for length in complete.len()..all.len() {
+            fs::write(&path, &all[..length]).expect("written");
+            assert_eq!(read(&path), Some(json!({"draws": 2})), "{length} bytes");
+            let mut next = StateLog::new(&path);
+            let _: Option<Value> = next.read().expect("readable");
+            for draws in [4, 5] {
+                next.write(json!({"draws": draws})).expect("written");
+                assert_eq!(read(&path), Some(json!({"draws": draws})), "{length} bytes");
+            }
+        }
+        fs::remove_file(&path).expect("there");
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let path = path("lines");
+        for (text, expected) in [
+            ("[]", "line 1, does not hold"),
+            ("{}\n[\n", "line 2, does not hold"),
+            ("{}\n[]\n[{\"op\":\"remove\",\"path\":\"/x\"}]\n", "line 3: this change does not fit"),
+        ] {
+            fs::write(&path, text).expect("written");
+            let error = StateLog::new(&path).read::<serde_json::Map<String, Value>>();
+            let error = error.expect_err("not a state").to_string();
+            assert!(error.contains(expected) && error.contains("start again"), "{error}");
+        }
+        fs::remove_file(&path).expect("there");
+    }
+
+    #[test]
+    fn only_regular_files_are_read_and_replaced() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+        let path = path("pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("made");
+        let link = path.with_extension("link");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
+        let unfinished = path.with_extension("state.new");
+        std::os::unix::fs::symlink(&path, &unfinished).expect("linked");
+        for place in [&path, &link] {
+            assert!(matches!(StateLog::new(place).read::<String>(), Err(StateError::NotRegular { .. })));
+        }
+        for place in [&path, &link, &path.with_extension("state")] {
+            let written = StateLog::new(place).write(json!("text"));
+            assert!(matches!(written, Err(StateError::NotRegular { .. })));
+        }
+        for left in [&link, &unfinished, &path] {
+            assert!(fs::metadata(left).is_ok_and(|file| !file.is_file()), "{}", left.display());
+            fs::remove_file(left).expect("there");
+        }
+    }
+
+    #[tokio::test]
+    async fn waiting_tasks_share_one_write_of_the_newest_version() {
+        let path = path("versions");
+        let file = StateFile::new(StateLog::new(&path));
+        file.keep(|| (3, Ok(json!("third"))), 1).await.expect("written");
+        assert_eq!(read(&path), Some(json!("third")));
+        fs::remove_file(&path).expect("there");
+        file.keep(|| (3, Ok(json!("again"))), 3).await.expect("nothing to write");
+        assert_eq!(read(&path), None);
+        file.keep(|| (4, Ok(json!("fourth"))), 4).await.expect("written");
+        assert_eq!(read(&path), Some(json!("fourth")));
+        fs::remove_file(&path).expect("there");
+        let nowhere = StateFile::new(StateLog::new(Path::new("/nowhere/fleet.json")));
+        let error = nowhere.keep(|| (1, Ok(json!("text"))), 1).await.expect_err("no such directory");
+        assert!(error.to_string().starts_with("cannot write /nowhere/fleet.json: "), "{error}");
+    }
+}
