@@ -23,12 +23,13 @@ pub(crate) struct Transaction<T> {
     answer: T,
     after: Option<After>,
     in_use: Option<ServiceError>,
+    limited: bool,
 }
 
 impl<T> Transaction<T> {
     /// Nothing is to be changed.
     pub fn none(answer: T) -> Self {
-        Self { commit: None, answer, after: None, in_use: None }
+        Self { commit: None, answer, after: None, in_use: None, limited: false }
     }
 
     /// This is to be committed.
@@ -44,6 +45,11 @@ impl<T> Transaction<T> {
     /// The loop has something to do once it is committed.
     pub fn wakes(self) -> Self {
         self.then(|service| service.wake.notify_one())
+    }
+
+    /// Fails if the transaction exceeds the size limit for requests.
+    pub fn limited(self) -> Self {
+        Self { limited: true, ..self }
     }
 
     /// The answer if the store says that what is to be removed is in use.
@@ -63,7 +69,7 @@ impl Service {
             let now = self.now();
             // A copy of the state that is kept until the commit would have it copied.
             let change = decide(&self.snapshot(), now)?;
-            if let Some(answer) = self.conclude(&writer, change, false).await? {
+            if let Some(answer) = self.conclude(&writer, change).await? {
                 return Ok(answer);
             }
         }
@@ -80,7 +86,7 @@ impl Service {
     ) -> Result<T, ServiceError> {
         for _ in 0..ATTEMPTS {
             let (writer, decided) = self.decided(&decide, &holds).await?;
-            if let Some(answer) = self.conclude(&writer, change(decided)?, true).await? {
+            if let Some(answer) = self.conclude(&writer, change(decided)?.limited()).await? {
                 return Ok(answer);
             }
         }
@@ -92,9 +98,8 @@ impl Service {
         &self,
         writer: &Writer<'_>,
         change: Transaction<T>,
-        limited: bool,
     ) -> Result<Option<T>, ServiceError> {
-        let Transaction { commit, answer, after, in_use } = change;
+        let Transaction { commit, answer, after, in_use, limited } = change;
         let Some(commit) = commit else { return Ok(Some(answer)) };
         let committed =
             if limited { writer.commit_request(commit).await } else { writer.commit(commit).await };

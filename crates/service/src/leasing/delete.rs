@@ -20,21 +20,23 @@ impl Leases<'_> {
     /// Deletes a lease. It is gone when this returns, unless taking its hosts back takes longer than
     /// [`crate::Settings::delete_wait`]; then it is DELETING, and goes by itself.
     pub async fn delete(self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
-        self.accept_deletion(caller, id, |_| true).await?;
+        self.accept_deletion(caller, id).await?;
         self.wait_until_gone(&[id]).await;
         Ok(())
     }
 
-    /// Deletes those leases of a series that have not started, as [one](Self::delete). One that starts meanwhile
-    /// goes on.
+    /// Deletes the leases of a series that haven't started, as [one](Self::delete). A lease that starts meanwhile isn't
+    /// deleted.
     pub async fn delete_series(self, caller: &Caller, id: SeriesId) -> Result<(), ServiceError> {
         let waits = |lease: &Lease| lease.status == LeaseStatus::Pending;
         let pending = self.series(id).into_iter().filter(|record| waits(&record.lease));
         let pending: Vec<LeaseId> = pending.map(|record| record.lease.id).collect();
-        for id in &pending {
-            match self.accept_deletion(caller, *id, waits).await {
-                // Somebody else has deleted it just now.
-                Ok(()) | Err(ServiceError::NotFound(_)) => {}
+        let (mut rest, mut count) = (pending.as_slice(), pending.len());
+        while !rest.is_empty() {
+            let (part, later) = rest.split_at(count.min(rest.len()));
+            match self.accept_deletions(caller, part, waits).await {
+                Ok(()) => rest = later,
+                Err(ServiceError::TooLarge(error)) if part.len() > 1 => count = error.part_of(part.len()),
                 Err(error) => return Err(error),
             }
         }
@@ -57,35 +59,50 @@ impl Leases<'_> {
         let _ = tokio::time::timeout(limit, all_gone).await;
     }
 
-    /// From here on the lease is gone, or DELETING.
-    pub(super) async fn accept_deletion(
+    /// Makes a lease DELETING, or forgets it if nothing of it is left anywhere.
+    pub(super) async fn accept_deletion(self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
+        self.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
+        self.accept_deletions(caller, &[id], |_| true).await
+    }
+
+    /// The same for those of several leases that exist and match. They are changed in one transaction, whose size is
+    /// limited unless it changes only one lease.
+    async fn accept_deletions(
         self,
         caller: &Caller,
-        id: LeaseId,
-        is_meant: impl Fn(&Lease) -> bool,
+        ids: &[LeaseId],
+        matches: impl Fn(&Lease) -> bool,
     ) -> Result<(), ServiceError> {
         let delete = |state: &State, now| {
-            let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-            if before.lease.status == LeaseStatus::Deleting || !is_meant(&before.lease) {
+            let found = ids.iter().filter_map(|id| state.leases.get(*id));
+            let deleted: Vec<Arc<LeaseRecord>> = found
+                .filter(|record| record.lease.status != LeaseStatus::Deleting && matches(&record.lease))
+                .map(Arc::clone)
+                .collect();
+            if deleted.is_empty() {
                 return Ok(Transaction::none(()));
             }
-            let commit = self.deletion(caller, before, now);
-            let before = Arc::clone(before);
-            Ok(Transaction::of(commit, ()).then(move |service| {
-                service.progress().look_at_end(&before.lease);
-                service.wake.notify_one();
-                if before.lease.events.end == EventStatus::Undone {
-                    Leases::of(service).tell_end(&before);
+            let mut commit = Commit::new(now);
+            for before in &deleted {
+                self.add_deletion(&mut commit, caller, before, now);
+            }
+            let single = deleted.len() == 1;
+            let transaction = Transaction::of(commit, ()).then(move |service| {
+                for before in deleted {
+                    service.progress().look_at_end(&before.lease);
+                    if before.lease.events.end == EventStatus::Undone {
+                        Leases::of(service).tell_end(&before);
+                    }
                 }
-            }))
+                service.wake.notify_one();
+            });
+            Ok(if single { transaction } else { transaction.limited() })
         };
         self.service.transact(delete).await
     }
 
-    /// What makes the lease DELETING; or forgets it, if nothing of it is left anywhere.
-    fn deletion(self, caller: &Caller, before: &Arc<LeaseRecord>, now: Timestamp) -> Commit {
+    fn add_deletion(self, commit: &mut Commit, caller: &Caller, before: &Arc<LeaseRecord>, now: Timestamp) {
         let after = before.becomes(before.lease.deleted(now), now);
-        let mut commit = Commit::new(now);
         commit.audit.push(audit(caller, now, notices::DELETE, &before.lease.id));
         let expected = before.version;
         if self.nothing_left(&before.lease, &after.lease, now) {
@@ -94,7 +111,6 @@ impl Leases<'_> {
         } else {
             commit.writes.push(Write::Lease { record: Box::new(after), expected: Some(expected) });
         }
-        commit
     }
 
     /// Whether nothing of a lease that is being deleted is left on any machine. Of one that goes on that is

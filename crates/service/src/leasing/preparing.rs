@@ -46,7 +46,7 @@ impl Leases<'_> {
             Ok(Some(failed)) => failed,
         };
         tracing::warn!(lease = %record.lease.id, reason = failed, "lease withdrawn");
-        self.accept_deletion(caller, record.lease.id, |_| true).await?;
+        self.accept_deletion(caller, record.lease.id).await?;
         Err(ServiceError::Fleet(failed))
     }
 

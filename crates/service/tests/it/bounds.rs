@@ -214,3 +214,20 @@ async fn leases_leave_a_host_that_is_closed_or_removed_in_parts_of_a_transaction
     assert!(world.service.hosts().get(HostId(2)).is_none());
     check_sizes(&world, writes, 8);
 }
+
+#[tokio::test]
+async fn a_series_is_deleted_in_one_transaction_or_in_parts_of_the_allowed_size() {
+    let mut world = world(10).await;
+    for (rows, least, most) in [(20_000, 1, 1), (150, 2, 5)] {
+        let new = series(asking(0, 30, vec![hosts(10)]), 20);
+        let made = world.service.leases().create_series(&caller("p"), &new, None).await;
+        let id = made.expect("free").id;
+        let writes = WriteLimits { rows, ..WriteLimits::default() };
+        world.restart_with(Settings { writes, ..settings() }).await.expect("the store works");
+        world.store.measure().await;
+        world.service.leases().delete_series(&caller("p"), id).await.expect("there");
+        assert!(world.service.leases().all(&LeaseFilter::default()).is_empty());
+        check_sizes(&world, writes, least);
+        assert!(world.store.sizes().len() <= most, "{:?}", world.store.sizes());
+    }
+}
