@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::console;
 use crate::document;
 use crate::error::{ApiError, with_shortage_status};
-use crate::middleware::{authenticate, compression, context, current, security, suffix, version};
+use crate::middleware::{authenticate, compression, context, current, security, suffix, unread, version};
 use crate::routes::{
     audit, availability, calendar, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity,
     instances, lease_pools, leases, maintenance, notifications, offers, operation, placement, preemptible,
@@ -130,6 +130,7 @@ pub fn router(app: App) -> axum::Router {
         .layer(from_fn_with_state(app.clone(), context::context))
         .layer(from_fn(security::harden))
         .layer(compression::layer())
+        .layer(from_fn_with_state(app.clone(), unread::discard))
         .with_state(app);
     // Around the router, because the address has to be rewritten before its route is looked for.
     axum::Router::new()

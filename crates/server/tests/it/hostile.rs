@@ -358,3 +358,22 @@ async fn who_does_not_finish_a_request_does_not_keep_the_server_from_ending() {
     served.stop.send_replace(true);
     served.ended.await.expect("no panic").expect("a clean end");
 }
+
+#[tokio::test]
+async fn a_request_that_is_refused_early_is_answered_although_its_client_sends_more() {
+    let served = Served::start(Limits::default()).await;
+    // The first is refused by its length and the second by its path; neither body is read.
+    for (path, length, status) in [("/v1/leases", 6 << 20, "413"), ("/v1/nothing", 4 << 20, "404")] {
+        let mut stream = served.connect().await;
+        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.expect("a connection");
+        stream.write_all(&vec![b' '; length]).await.expect("everything is taken");
+        let heard = hear(&mut stream, "\r\n\r\n").await;
+        assert!(heard.starts_with(&format!("HTTP/1.1 {status}")), "{heard}");
+    }
+    // A client that waits to be asked for its body isn't.
+    let mut polite = served.connect().await;
+    let head = post(&format!("expect: 100-continue\r\ncontent-length: {}\r\n", 6 << 20));
+    polite.write_all(head.as_bytes()).await.expect("a connection");
+    assert!(hear(&mut polite, "\r\n\r\n").await.starts_with("HTTP/1.1 413"));
+}
