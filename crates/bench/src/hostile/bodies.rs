@@ -191,7 +191,7 @@ pub fn cluster(nodes: usize, instances: usize) -> String {
 
 /// A cluster as large as the body limit of placement requests allows.
 fn largest_cluster() -> String {
-    cluster(38_000, 114_000)
+    cluster(36_000, 108_000)
 }
 
 pub fn balance() -> Value {
