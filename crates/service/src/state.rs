@@ -437,6 +437,29 @@ impl State {
         ill
     }
 
+    /// Leases that start until then, or are starting, and have a host with guests that can't be removed; and all hosts with
+    /// such guests, if any leases start.
+    pub fn blocked(
+        &self,
+        observed: &Observed,
+        until: Timestamp,
+    ) -> (BTreeSet<LeaseId>, BTreeSet<HostId>) {
+        let waits = |record: &&Arc<LeaseRecord>| {
+            matches!(record.lease.status, LeaseStatus::Pending | LeaseStatus::Starting)
+        };
+        let mut starting = self.leases.to_tend(until).filter(waits).peekable();
+        // This is the usual case, and it takes long to find out which hosts are occupied.
+        if starting.peek().is_none() {
+            return (BTreeSet::new(), BTreeSet::new());
+        }
+        let occupied = self.occupied(observed);
+        let blocked = starting.filter(|record| {
+            let mut hosts = record.lease.reservations.iter().flat_map(|r| r.allocation.hosts());
+            hosts.any(|host| occupied.contains(&host))
+        });
+        (blocked.map(|record| record.lease.id).collect(), occupied)
+    }
+
     /// Leases that have not started and have something of a host that is closed for new ones.
     pub fn on_closed_hosts(&self) -> BTreeSet<LeaseId> {
         let closed = self.inventory.hosts().filter(|host| !host.reservable);

@@ -106,7 +106,7 @@ impl Admission<'_> {
             return Ok(Vec::new());
         }
         match asked {
-            ReservationTerms::Hosts(asked) if self.is_by_calendar_alone(asked) => {
+            ReservationTerms::Hosts(asked) if self.is_by_calendar_alone(asked, within) => {
                 self.rules.check_hosts(asked)?;
                 let admission = self.asked_by(project);
                 let (hosts, _) = admission.suitable(asked, within.end());
@@ -122,10 +122,11 @@ impl Admission<'_> {
     }
 
     /// Whether it depends on nothing but the calendar when enough of the hosts that suit can be had together.
-    fn is_by_calendar_alone(&self, asked: &HostsTerms) -> bool {
+    fn is_by_calendar_alone(&self, asked: &HostsTerms, within: Window) -> bool {
         let alike = asked.properties.homogeneous || asked.properties.survives.is_some();
         let working = || self.inventory.hosts().all(|host| host.health == Health::Up);
-        !alike && working() && self.facts.waking.as_ref().is_none_or(BTreeMap::is_empty)
+        let empty = !self.starts_at_once(within.start()) || self.facts.occupied.is_empty();
+        !alike && empty && working() && self.facts.waking.as_ref().is_none_or(BTreeMap::is_empty)
     }
 
     /// The same, each found as a lease is given its hosts.
@@ -198,7 +199,7 @@ impl Admission<'_> {
             // A gap that ends at a booking ends earlier by the cleaning time; at the end of the window it does not.
             for gap in self.calendar.free_gaps(host.id, &within.widened(cleaning), None) {
                 let start = gap.start().checked_add(cleaning).unwrap_or(Timestamp::MAX);
-                let start = start.max(self.usable_from(host));
+                let start = start.max(self.usable_from(host)).max(self.empty_from(host));
                 let end = gap.end().checked_sub(cleaning).unwrap_or(Timestamp::MIN);
                 if let Ok(free) = Window::new(start, end) {
                     changes.add(&free, 1);
@@ -243,6 +244,11 @@ impl Admission<'_> {
             Some(_) => self.recovery().unwrap_or(Timestamp::MAX),
             None => Timestamp::MIN,
         }
+    }
+
+    /// The first start of a lease that can be given the whole host, as far as guests that can't be removed matter.
+    fn empty_from(&self, host: &Host) -> Timestamp {
+        if self.facts.occupied.contains(&host.id) { self.cleared_by_itself() } else { Timestamp::MIN }
     }
 
     /// Tells of each part of the window in which nobody has the whole host, or it is cleaned for or after such a lease, and

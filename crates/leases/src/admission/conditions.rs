@@ -284,7 +284,7 @@ impl Search<'_> {
         unused.or_else(|| admission.kept_from(host)).or_else(|| admission.against_hints(host))
     }
 
-    fn has(&self, host: HostId) -> bool {
+    pub(super) fn has(&self, host: HostId) -> bool {
         let mut bookings = self.admission.calendar.bookings(host);
         bookings.any(|(_, booking)| Some(booking.lease) == self.own)
     }

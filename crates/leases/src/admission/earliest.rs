@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Admission, Refusal, Search};
+use super::{Admission, Occupied, Refusal, Search};
 use crate::host::{Health, Host};
 use crate::hunt::Hunt;
 use crate::ids::{HostId, LeaseId};
@@ -189,7 +189,8 @@ impl Admission<'_> {
         of_hosts.map(pool).collect()
     }
 
-    /// The instants before the deadline at which something is given back, has been woken, or may work again.
+    /// The instants before the deadline at which something is given back, has been woken, may work again, or may have been
+    /// left by guests.
     fn given_back(&self, wish: &Wish<'_>) -> BTreeSet<Timestamp> {
         let near = |host: &Host| 1 + self.calendar.near(host.id, &Window::ALWAYS) as u64;
         self.budget.charge(self.inventory.hosts().map(near).sum::<u64>() * BOOKING);
@@ -201,6 +202,8 @@ impl Admission<'_> {
         let ends = ends.chain(self.facts.waking.iter().flatten().map(|(_, ready)| *ready));
         let down = self.inventory.hosts().any(|host| host.health != Health::Up);
         let ends = ends.chain(self.recovery().filter(|_| down));
+        let occupied = self.heeds.occupied == Occupied::AtOnce && !self.facts.occupied.is_empty();
+        let ends = ends.chain(Some(self.cleared_by_itself()).filter(|_| occupied));
         ends.filter(|end| wish.from < *end && *end < wish.before).collect()
     }
 }

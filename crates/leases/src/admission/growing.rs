@@ -42,8 +42,7 @@ impl Admission<'_> {
         let mut wanted = HostsTerms::new(1, 1)?;
         Arc::make_mut(&mut wanted.properties).extra_specs = specs;
         self.rules.check_hosts(&wanted)?;
-        let mut search =
-            Search::new(self.without_occupied().on_behalf_of(lease), lease.window, Some(lease.id));
+        let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
         for reservation in &lease.reservations {
             search.take(&reservation.terms, &reservation.allocation);
         }

@@ -5,6 +5,7 @@
 //! flag is cleared, which Blazar never does. Only what happens soon is healed: until then hosts may recover.
 //!
 //! A lease that has not started gets other hosts instead of closed ones, as soon as there are any; until then it keeps them.
+//! The same applies to a lease that starts at once and hosts with guests that can't be removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +15,10 @@ use super::{Admission, Refusal, Replanned, Rules, Search, Wanted};
 use crate::calendar::{Calendar, Fit};
 use crate::host::{Health, Inventory};
 use crate::host_facts::HostFacts;
+use crate::hunt::may_hunt;
 use crate::ids::{HostId, LeaseId};
 use crate::lease::{Allocation, Lease, Reservation};
+use crate::plan::Place;
 use crate::resources::Resources;
 use crate::status::{LeaseStatus, ReservationStatus};
 use crate::terms::{Affinity, HostsTerms, ReservationTerms, SlotsTerms};
@@ -67,7 +70,7 @@ pub fn heal_all<'a>(
 
 impl Admission<'_> {
     /// The lease with failed hosts exchanged and missing ones filled in, as far as possible, and with others instead of
-    /// closed ones if it has not started; none if there is nothing to change.
+    /// closed and blocked ones if it has not started; none if there is nothing to change.
     pub fn heal(&self, lease: &Lease, interval: HealingInterval) -> Option<Lease> {
         let mut healed = lease.clone();
         let alive =
@@ -84,17 +87,43 @@ impl Admission<'_> {
             }
         }
         if lease.status == LeaseStatus::Pending {
-            self.leave_closed(&mut healed);
+            let has = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+            let closed = |host: &HostId| self.inventory.host(*host).is_some_and(|host| !host.reservable);
+            self.leave(&mut healed, has.filter(closed).collect(), |lease| self.has_to_leave(lease));
+        }
+        let blocked = self.blocked_hosts(&healed);
+        if !blocked.is_empty() {
+            self.leave(&mut healed, blocked, |lease| !self.blocked_hosts(lease).is_empty());
         }
         self.settled_or_none((healed != *lease).then_some(healed))
     }
 
-    /// Gives a lease other hosts instead of closed ones, one at a time, where there are any.
-    fn leave_closed(&self, lease: &mut Lease) {
-        let has = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
-        let closed = |host: &HostId| self.inventory.host(*host).is_some_and(|host| !host.reservable);
-        let closed: BTreeSet<HostId> = has.filter(closed).collect();
-        for host in closed {
+    /// The whole hosts for which a lease that starts at once waits because of guests that can't be removed. A lease that
+    /// hunts has them moved.
+    pub(super) fn blocked_hosts(&self, lease: &Lease) -> BTreeSet<HostId> {
+        let waits = matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting);
+        let hunts = self.rules.hunting.enabled && may_hunt(lease);
+        if !waits || hunts || !self.starts_at_once(lease.window.start()) {
+            return BTreeSet::new();
+        }
+        let occupied = &self.facts.occupied;
+        let of_reservation = lease.reservations.iter().flat_map(|reservation| {
+            let hosts = match &reservation.allocation {
+                Allocation::Hosts(hosts) => Some(hosts.iter().copied()),
+                Allocation::Slots(_) | Allocation::FloatingIps(_) => None,
+            };
+            let held = Place::Held(reservation.id);
+            hosts.into_iter().flatten().filter(move |host| occupied.contains(host)).filter(move |host| {
+                self.facts.guests.observed.hosts.get(host).is_none_or(|seen| seen.place != held)
+            })
+        });
+        of_reservation.collect()
+    }
+
+    /// Gives a lease other hosts instead of these, one at a time, where there are any; or all other hosts, if it is
+    /// `misplaced` still.
+    fn leave(&self, lease: &mut Lease, hosts: BTreeSet<HostId>, misplaced: impl Fn(&Lease) -> bool) {
+        for host in hosts {
             let mut after = lease.clone();
             let with_host = |reservation: &Reservation| reservation.allocation.hosts().contains(&host);
             let to_heal: Vec<bool> = lease.reservations.iter().map(with_host).collect();
@@ -103,8 +132,9 @@ impl Admission<'_> {
                 *lease = after;
             }
         }
-        if self.has_to_leave(lease)
+        if misplaced(lease)
             && let Some(after) = self.as_much_elsewhere(lease)
+            && !misplaced(&after)
         {
             *lease = after;
         }
@@ -116,14 +146,14 @@ impl Admission<'_> {
         hosts.any(|host| self.inventory.host(host).is_none_or(|host| !host.reservable))
     }
 
-    /// The lease with as many hosts as before, all of them open. Its reservations may exchange hosts.
+    /// The lease with as many hosts as before. Its reservations may exchange hosts.
     fn as_much_elsewhere(&self, lease: &Lease) -> Option<Lease> {
         let mut after = lease.clone();
         let given = self.given_anew(&Wanted::as_many(lease)).ok()?;
         for (reservation, given) in after.reservations.iter_mut().zip(given) {
             reservation.allocation = given.allocation;
         }
-        (after.has_as_much_as(lease) && !self.has_to_leave(&after)).then_some(after)
+        after.has_as_much_as(lease).then_some(after)
     }
 
     /// The lease that waits with other hosts instead of those that are closed or were removed, after some of the `others`

@@ -73,7 +73,9 @@ impl Search<'_> {
             hosts,
             admission.screening(asked.properties.extra_specs.iter().count()),
             &|host| self.objection(host, start).or_else(|| unsuited(host)),
-            &[(HostFilter::Guests, &|host| !admission.occupied(host.id))],
+            &[(HostFilter::Guests, &|host| {
+                !admission.occupied(host.id, start) || (self.keeps_own && self.has(host.id))
+            })],
         )
     }
 
@@ -119,10 +121,11 @@ impl Search<'_> {
 
     /// Those that fit the window best, `held` first, and those that are avoided last.
     pub(super) fn best(&self, free: &[Fit], count: usize, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
-        let mut candidates = self.candidates(free, held);
-        if count < candidates.len() {
-            candidates.select_nth_unstable(count);
+        if count >= free.len() {
+            return free.iter().map(|fit| fit.host).collect();
         }
+        let mut candidates = self.candidates(free, held);
+        candidates.select_nth_unstable(count);
         candidates.into_iter().take(count).map(|candidate| candidate.fit.host).collect()
     }
 
@@ -138,6 +141,7 @@ impl Search<'_> {
             doubtful: self.is_doubtful(fit.host),
             new: !held.contains(&fit.host),
             avoided: self.admission.avoided.contains(&fit.host),
+            occupied: self.admission.facts.occupied.contains(&fit.host),
             late: self.late(fit.host),
             loss: self.admission.facts.losses.of_lease(fit.host, self.window.start()),
             offered: self.offered(fit.host),
@@ -157,6 +161,8 @@ struct Candidate {
     new: bool,
     /// Somebody may be there forever.
     avoided: bool,
+    /// A guest is there now that can't be removed.
+    occupied: bool,
     /// It cannot be there in time.
     late: bool,
     /// Preemptible guests would have to leave.

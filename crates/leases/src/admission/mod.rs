@@ -74,7 +74,7 @@ use crate::lease_type::{Deadlines, LeaseType};
 use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::terms::{ReservationTerms, Terms};
-use crate::window::Window;
+use crate::window::{Window, later};
 use crate::work::{Budget, Stop, UNLIMITED};
 
 /// Operator settings for admission.
@@ -131,14 +131,26 @@ pub struct Admission<'a> {
 /// Which facts a question heeds. Until a date that a lease has, guests may be gone, so it asks for hosts as they are without.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heeds {
-    /// Hosts with guests that nobody may remove are not allocated.
-    occupied: bool,
+    /// When hosts with guests that can't be removed are rejected.
+    occupied: Occupied,
     /// What is asked for has to be free beside what guests use.
     used: bool,
     /// Hosts have to work now: the lease starts as soon as it can.
     working: bool,
     /// Guests that others have are not moved away, however much sooner there were hosts.
     no_hunts: bool,
+}
+
+/// When hosts with guests that can't be removed are rejected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Occupied {
+    /// If the lease [starts at once](Admission::starts_at_once), since the guests will still be there.
+    #[default]
+    AtOnce,
+    /// Whenever the lease starts.
+    Always,
+    /// Never: the guests will be moved.
+    Never,
 }
 
 impl<'a> Admission<'a> {
@@ -199,23 +211,40 @@ impl<'a> Admission<'a> {
 
     /// The decision on a lease of that type: until a date that it has, guests may be gone.
     fn suited_to(self, lease_type: LeaseType) -> Self {
-        let at_once = lease_type != LeaseType::Schedule;
-        Self { heeds: Heeds { occupied: at_once, used: at_once, working: at_once, ..self.heeds }, ..self }
+        let dateless = lease_type != LeaseType::Schedule;
+        let occupied = if dateless { Occupied::Always } else { Occupied::AtOnce };
+        Self { heeds: Heeds { occupied, used: dateless, working: dateless, ..self.heeds }, ..self }
     }
 
-    /// The decision on what a lease is to have at once: without hosts with guests that nobody may remove.
-    fn without_occupied(self) -> Self {
-        Self { heeds: Heeds { occupied: true, ..self.heeds }, ..self }
+    /// The decision on another lease than the one that is asked for, which has a date.
+    fn for_dated(self) -> Self {
+        Self { heeds: Heeds { occupied: Occupied::AtOnce, used: false, ..self.heeds }, ..self }
     }
 
     /// The decision where guests are no obstacle: they leave.
     fn without_guests(self) -> Self {
-        Self { heeds: Heeds { occupied: false, used: false, ..self.heeds }, ..self }
+        Self { heeds: Heeds { occupied: Occupied::Never, used: false, ..self.heeds }, ..self }
     }
 
-    /// Whether guests on the host keep the lease from having it.
-    fn occupied(&self, host: HostId) -> bool {
-        self.heeds.occupied && self.facts.occupied.contains(&host)
+    /// Whether guests that can't be removed are expected to be still there when a lease starts at `start`: within the time
+    /// that an immediate lease may take to start.
+    fn starts_at_once(&self, start: Timestamp) -> bool {
+        start <= self.now || start < self.cleared_by_itself()
+    }
+
+    /// The first start for which guests may be gone by themselves.
+    fn cleared_by_itself(&self) -> Timestamp {
+        later(self.now, self.rules.deadlines.immediate)
+    }
+
+    /// Whether guests on the host keep a lease that starts at `start` from having it.
+    fn occupied(&self, host: HostId, start: Timestamp) -> bool {
+        let matters = match self.heeds.occupied {
+            Occupied::AtOnce => self.starts_at_once(start),
+            Occupied::Always => true,
+            Occupied::Never => false,
+        };
+        matters && self.facts.occupied.contains(&host)
     }
 
     /// What guests use of the host, if that has to be left to them.

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::earliest::Wish;
 use super::update::{HostsChange, InstancesChange, TermsChange};
-use super::{Admission, Changes, Grant, Refusal};
+use super::{Admission, Changes, Grant, Occupied, Refusal};
 use crate::enforcement::EnforcementError;
 use crate::free_pool::POOL_PROPERTY;
 use crate::hunt::HuntRefusal;
@@ -94,7 +94,10 @@ impl Admission<'_> {
         let start = terms.window().start().max(self.now);
         let asked = terms.clone().fixed().of_type(LeaseType::Schedule).starting(start);
         // Whose guests are on hosts now matters as it did to the request; nobody is moved for an offer.
-        let admission = self.suited_to(terms.lease_type).without_hunts();
+        let mut admission = self.suited_to(terms.lease_type).without_hunts();
+        if self.starts_at_once(start) {
+            admission.heeds.occupied = Occupied::Always;
+        }
         let given = |terms: &Terms| admission.given(project, terms).ok();
         let offer =
             |kind, (terms, allocations)| Offer { kind, grant: Grant { terms, allocations, hunt: None } };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::assignment::Part;
-use super::{Admission, Refusal, Resource, Search, order};
+use super::{Admission, HealingInterval, Refusal, Resource, Search, order};
 use crate::host::Health;
 use crate::ids::{FloatingIpId, HostId, ReservationId};
 use crate::lease::{Allocation, Lease, Reservation};
@@ -39,11 +39,14 @@ impl Admission<'_> {
 }
 
 impl Admission<'_> {
-    /// What a lease is given that was offered: what was offered, unless a host of it has failed since.
+    /// What a lease is given that was offered: what was offered, unless a host of it has failed since, or a guest keeps the
+    /// lease from starting there while other hosts are free.
     pub fn accepted(&self, offered: &Lease) -> Result<Lease, Refusal> {
         let firm = Lease { standing: Standing::Firm, ..offered.clone() };
         if self.stands(&firm) {
-            return Ok(firm);
+            let blocked = !self.blocked_hosts(&firm).is_empty();
+            let healed = blocked.then(|| self.heal(&firm, HealingInterval(None))).flatten();
+            return Ok(healed.filter(|healed| healed.has_as_much_as(&firm)).unwrap_or(firm));
         }
         let reservations = self.given_anew(offered)?;
         Ok(Lease { reservations, ..firm })

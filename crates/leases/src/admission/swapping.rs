@@ -25,8 +25,7 @@ impl Admission<'_> {
         else {
             return Err(Refusal::ResourceType(reservation));
         };
-        let mut search =
-            Search::new(self.without_occupied().on_behalf_of(lease), lease.window, Some(lease.id));
+        let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
         for reservation in &lease.reservations {
             search.take(&reservation.terms, &reservation.allocation);
         }

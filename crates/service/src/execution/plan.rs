@@ -16,6 +16,7 @@ use store::{Commit, LeaseRecord, Write};
 
 use super::draft::Draft;
 use super::progress::Progress;
+use super::tour::Known;
 use crate::decider::Decider;
 use crate::entries::{Effect, Entry};
 use crate::leasing::moving::{enter_reallocated, reallocated};
@@ -56,27 +57,31 @@ impl Change {
 }
 
 impl Decider {
-    /// Exchanges failed hosts, and closed ones of leases that have not started, and fills in what is missing (W20): of
-    /// as many leases in a cycle as there is work for.
+    /// Exchanges failed hosts, closed ones of leases that have not started, and blocked ones of leases that are starting, and
+    /// fills in what is missing (W20): of as many leases in a cycle as there is work for.
     pub(super) fn heal(&self, draft: &mut Draft) {
         let state = draft.state();
         let mut ill = state.ill();
         // What is closed may stay so for long. Unlike what fails, it is left as soon as it is closed, however far ahead
         // a lease is, so there is nothing new to find while nothing has changed.
-        if !self.progress().memos.to_heal.is_without_result(&(state.revision, BTreeSet::new())) {
+        let at_once = draft.now.checked_add(self.settings.rules.deadlines.immediate);
+        let (blocked, occupied) = state.blocked(&self.observed(), at_once.unwrap_or(Timestamp::MAX));
+        let known = (state.revision, occupied);
+        if !self.progress().memos.to_heal.is_without_result(&known) {
             ill.extend(state.on_closed_hosts());
+            ill.extend(blocked);
         }
         let mut ill: Vec<_> = ill.iter().filter_map(|id| state.leases.get(*id)).collect();
         if ill.is_empty() {
             return;
         }
         ill.sort_by_key(|record| healing_order(&record.lease));
-        let changes = self.healed(&state, &ill, draft.now);
+        let changes = self.healed(&state, &ill, known, draft.now);
         drop(state);
         draft.enter(self, changes);
     }
 
-    fn healed(&self, state: &State, ill: &[&Arc<LeaseRecord>], now: Timestamp) -> Vec<Entry> {
+    fn healed(&self, state: &State, ill: &[&Arc<LeaseRecord>], known: Known, now: Timestamp) -> Vec<Entry> {
         let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
         let (inventory, facts) = (&state.inventory, self.host_facts(state, now));
         let budget = Budget::new(self.settings.decision_work);
@@ -115,7 +120,6 @@ impl Decider {
             // There may be more.
             None::<()>
         };
-        let known = (state.revision, BTreeSet::new());
         let found = self.go_on(|memos| &mut memos.to_heal, ill, known, &budget, heal);
         self.found(found);
         entries.into_inner()

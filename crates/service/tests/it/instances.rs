@@ -281,6 +281,32 @@ async fn a_lease_with_a_date_has_hosts_with_instances_last_and_no_more_than_it_n
 }
 
 #[tokio::test]
+async fn a_scheduled_lease_from_now_on_gets_no_host_with_an_instance() {
+    let mut world = world(2).await;
+    let instance = start(&mut world, new(1, None)).await.expect("room");
+    let refused = make(&mut world, asking(0, 60, vec![hosts(2)])).await.expect_err("one is empty");
+    let ServiceError::Refused(refused) = refused else { panic!("{refused}") };
+    assert!(refused.hint().is_some_and(|hint| hint.contains("with guests of others")), "{refused:?}");
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("one is empty");
+    assert!(!hosts_of(&lease).contains(&instance.instance.host));
+    world.run_until(at(1)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn a_start_that_an_instance_blocks_gets_another_host_once_one_is_free() {
+    let mut world = world(2).await;
+    let instance = start(&mut world, new(1, None)).await.expect("room");
+    make(&mut world, asking(0, 12, vec![hosts(1)])).await.expect("one is empty");
+    let blocked = make(&mut world, asking(11, 60, vec![hosts(1)])).await.expect("it may be gone by then");
+    assert_eq!(hosts_of(&blocked), [instance.instance.host]);
+    world.run_until(at(12) - SignedDuration::from_secs(1)).await;
+    assert_eq!(status(&world, blocked.lease.id), "STARTING");
+    world.run_until(at(13)).await;
+    assert_eq!(status(&world, blocked.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
 async fn a_host_with_an_instance_is_not_given_back() {
     let mut world = world(1).await;
     let instance = start(&mut world, new(1, None)).await.expect("room");

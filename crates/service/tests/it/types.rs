@@ -27,7 +27,8 @@ async fn cls_02_b_a_host_with_somebodys_guest_is_not_had_at_once() {
     world.fleet.start_guest(other, GuestOwner::Other, None).expect("a free host");
     world.run_until(at(2)).await;
     assert!(make(&mut world, immediate(asking(2, 60, vec![hosts(1)]), 3)).await.is_err());
-    assert!(make(&mut world, asking(2, 60, vec![hosts(1)])).await.is_ok(), "one that has a date may hope");
+    assert!(make(&mut world, asking(2, 60, vec![hosts(1)])).await.is_err(), "neither is one that has this date");
+    assert!(make(&mut world, asking(4, 60, vec![hosts(1)])).await.is_ok(), "the guest may be gone by then");
 }
 
 #[tokio::test]
@@ -40,7 +41,7 @@ async fn cls_02_a_an_immediate_lease_that_does_not_start_in_time_is_gone() {
     assert_eq!(status(&world, lease.lease.id), "STARTING");
     world.run_until(at(2)).await;
     assert_eq!(status(&world, lease.lease.id), "gone");
-    assert!(make(&mut world, asking(2, 60, vec![hosts(2)])).await.is_ok(), "nothing is kept of it");
+    assert!(make(&mut world, asking(4, 60, vec![hosts(2)])).await.is_ok(), "nothing is kept of it");
 }
 
 #[tokio::test]
@@ -86,7 +87,7 @@ async fn cls_03_f_a_best_effort_lease_that_times_out_keeps_nothing() {
     let timed_out = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!((timed_out.lease.status.name(), timed_out.lease.state().name()), ("ERROR", "TIMEDOUT"));
     assert_eq!(world.held(hosts_of(&lease)), 0);
-    assert!(make(&mut world, asking(21, 60, vec![hosts(2)])).await.is_ok());
+    assert!(make(&mut world, asking(23, 60, vec![hosts(2)])).await.is_ok());
 }
 
 /// Others have its hosts by then, or these are gone.

@@ -78,12 +78,13 @@ impl<'a> Board<'a> {
         let choices = match self.claim(id) {
             None => Rc::from([]),
             Some(&Claim { lease, position, terms, held }) => {
-                let admission = self.admission.without_guests().on_behalf_of(lease);
-                let search = Search::new(admission, lease.window, Some(lease.id));
+                let admission = self.admission.for_dated().on_behalf_of(lease);
+                let search = Search::new(admission.without_guests(), lease.window, Some(lease.id));
                 // Nobody is moved to a host that doesn't work now.
                 let (matching, _) =
                     search.matching(self.admission.inventory.hosts(), terms, self.admission.now);
                 let hosts = matching.into_iter().map(|host| host.id);
+                let hosts = hosts.filter(|host| !admission.occupied(*host, lease.window.start()));
                 let hosts = hosts.filter(|host| !held.contains(host) && search.can_be_on(*host)).collect();
                 self.choices_among(&search, hosts, Some((lease, position)))
             }

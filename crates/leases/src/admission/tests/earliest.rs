@@ -57,15 +57,16 @@ fn cls_02_b_guests_of_others_keep_a_lease_from_starting_at_once() {
     assert_eq!(cloud.grant(1, 60, 100), Ok((window(0, 60), vec![2])));
     let terms = best_effort(2, window(0, 60), 100);
     let immediate = terms.clone().of_type(LeaseType::Immediate { deadline: at(1) });
-    for terms in [&terms, &immediate] {
+    let scheduled = terms.clone().of_type(LeaseType::Schedule);
+    for terms in [&terms, &immediate, &scheduled] {
         let refused = cloud.admission(0).grant(&owner().project, terms).expect_err("one is left");
         let Refusal::NotEnough { resource: crate::admission::Resource::Hosts(report), .. } = refused else {
             panic!("{refused:?}");
         };
         assert_eq!(report.removed.get(&HostFilter::Guests), Some(&2));
     }
-    let scheduled = terms.of_type(LeaseType::Schedule);
-    assert!(cloud.admission(0).grant(&owner().project, &scheduled).is_ok(), "they may be gone by then");
+    let later = scheduled.starting(at(10));
+    assert!(cloud.admission(0).grant(&owner().project, &later).is_ok(), "they may be gone by then");
 }
 
 #[test]

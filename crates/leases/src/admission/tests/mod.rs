@@ -27,6 +27,7 @@ mod hinting;
 mod hunting;
 mod losses;
 mod moving;
+mod occupied;
 mod offers;
 mod preempting;
 mod replanning;
