@@ -306,6 +306,10 @@ impl Isolation for OpenStackFleet {
 
 #[async_trait]
 impl Guests for OpenStackFleet {
+    fn remedy(&self) -> Option<&'static str> {
+        Some("`openstack server set --state error {guest}`, then `openstack server delete {guest}`")
+    }
+
     async fn start(&self, _: HostId, _: &Instance, _: &OperationKey) -> Answer {
         let reason = "instances on OpenStack are started in Nova: `openstack server create`";
         Err(FleetError::Refused(reason.to_owned()))

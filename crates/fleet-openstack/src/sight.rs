@@ -193,9 +193,6 @@ impl Sight {
 
     fn guest(&self, server: &Server, owner: GuestOwner, known: Known<'_>) -> Option<Guest> {
         let id = parse_uuid(&server.id).map(GuestId)?;
-        let asked = known.stopping.get(&id).copied();
-        // Whoever has shut down needs no more time for it: the grace time is over.
-        let stopping_since = asked.map(|at| if server.is_shut_off() { Timestamp::UNIX_EPOCH } else { at });
         let moves = server.is_moving() || server.is_resizing();
         let moving_to = moves.then(|| self.destinations.get(&server.id)).flatten();
         // The fence may refuse all others on hosts of the free pool, where guests are moved to.
@@ -203,7 +200,8 @@ impl Sight {
         let way = Way::of(server).filter(|_| goes);
         Some(Guest {
             owner,
-            stopping_since,
+            stopping_since: known.stopping.get(&id).copied(),
+            has_shut_down: server.is_shut_off(),
             project: Some(ProjectId(server.tenant_id.clone())),
             size: size(server),
             moving_to: moving_to.and_then(|host| known.hosts.get(host)).copied(),

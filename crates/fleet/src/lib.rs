@@ -317,6 +317,10 @@ pub trait Isolation: Send + Sync {
 /// What can be done to guests.
 #[async_trait]
 pub trait Guests: Send + Sync {
+    /// What operators can do about a guest that isn't deleted; `{guest}` stands for its identifier.
+    fn remedy(&self) -> Option<&'static str> {
+        None
+    }
     /// [`Action::StartGuest`]: the guest of that instance, on that host; from what is kept of the one that it resumes,
     /// if it does. Refused if the host is fenced or somebody else's, or has no room. A guest that was started before is
     /// not started again: it may have ended since.

@@ -109,6 +109,11 @@ pub fn next_minute(instant: Timestamp) -> Timestamp {
     }
 }
 
+/// An instant as clients may write it, in UTC.
+pub(crate) fn minute(at: Timestamp) -> String {
+    format!("{} UTC", at.strftime("%Y-%m-%d %H:%M"))
+}
+
 /// The instant that much later, or the last one there is.
 pub(crate) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
     instant.checked_add(by).unwrap_or(Timestamp::MAX)

@@ -28,6 +28,8 @@ pub(crate) struct Abilities {
     pub switches_hosts: bool,
     /// It prepares something for reservations as a whole.
     pub prepares: bool,
+    /// What operators can do about a guest that it doesn't delete.
+    pub remedy: Option<&'static str>,
 }
 
 impl Decider {

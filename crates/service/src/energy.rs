@@ -180,7 +180,7 @@ impl Decider {
 
     fn plan_energy(&self, state: &State, rules: &PowerRules, now: Timestamp) -> EnergyPlan {
         let observed = self.expected(state);
-        let mut kept = state.occupied(&observed);
+        let mut kept = self.occupied(state, &observed, now);
         kept.extend(self.progress().in_flight.keys().flat_map(|action| action.hosts()));
         // What is being done for its power does not keep a host.
         kept.retain(|host| !state.asleep.contains(host));

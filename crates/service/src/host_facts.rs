@@ -1,11 +1,13 @@
 //! What decisions know of hosts at the moment.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::admission::Admission;
 use leases::host_facts::{Fact, Guests, HostFacts, Losses};
 use leases::hunt::follow_moves;
+use leases::ids::HostId;
 use leases::plan::Observed;
 use leases::work::Budget;
 
@@ -19,7 +21,7 @@ impl Decider {
         let losses = self.observed();
         let (occupied, guests) = (Arc::clone(&losses), Arc::clone(&losses));
         HostFacts {
-            occupied: Fact::when_asked(move || state.occupied(&occupied)),
+            occupied: Fact::when_asked(move || self.occupied(state, &occupied, now)),
             avoided: state.instances.hosts_without_lease(),
             offered: &state.offered,
             guests: Fact::when_asked(move || Guests::from(self.after_moves(state, &guests))),
@@ -33,6 +35,12 @@ impl Decider {
                 Losses::new(&losses, instances, now, soon)
             }),
         }
+    }
+
+    /// Hosts with guests that can't be removed, as [`State::occupied`] has it.
+    pub(crate) fn occupied(&self, state: &State, observed: &Observed, now: Timestamp) -> BTreeSet<HostId> {
+        let rules = self.plan_rules(&self.progress());
+        state.occupied(observed, &rules, now)
     }
 
     /// What admission decides on. Dates have no seconds (API-create), so the present is the current minute.

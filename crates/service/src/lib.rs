@@ -48,6 +48,7 @@ mod levels;
 mod listing;
 mod notices;
 mod notifications;
+mod occupied;
 mod offers;
 mod other_hosts;
 mod payload;

@@ -73,8 +73,11 @@ impl Service {
         let state = State::new(snapshot, settings.cleaning_time, parts.clock.now())
             .map_err(|conflict| OpenError::Contradiction(conflict.to_string()))?;
         let places = Places::new(settings.decisions_at_once);
-        let abilities =
-            Abilities { switches_hosts: parts.fleet.switches_hosts(), prepares: parts.fleet.prepares() };
+        let abilities = Abilities {
+            switches_hosts: parts.fleet.switches_hosts(),
+            prepares: parts.fleet.prepares(),
+            remedy: parts.fleet.remedy(),
+        };
         let decider = Decider::new(settings, Arc::clone(&parts.ids), abilities);
         let service = Arc::new(Self {
             parts,

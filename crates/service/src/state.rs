@@ -17,7 +17,7 @@ use leases::ids::{FloatingIpId, FreePoolId, HostId, LeaseId, OffersId, Reservati
 use leases::instance::{Instance, InstanceKind};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
-use leases::plan::{Guest, GuestOwner, History, Observed};
+use leases::plan::{History, Observed};
 use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
@@ -401,26 +401,6 @@ impl State {
         due.into_iter().filter_map(|id| self.leases.get(id).map(|record| &record.lease))
     }
 
-    /// Hosts with guests that nobody may remove, and those to which one is to go: for a lease that hunts, or because it
-    /// is to be started there. Guests that a lease has left behind are among them.
-    pub fn occupied(&self, observed: &Observed) -> BTreeSet<HostId> {
-        let left_behind = |id| {
-            let lease = self.leases.get(id).map(|record| &record.lease);
-            lease.is_none_or(|lease| lease.over() || (lease.ending() && !lease.end_action.deletes()))
-        };
-        let stays = |guest: &Guest| match guest.owner {
-            GuestOwner::Preemptible => false,
-            GuestOwner::Lease(lease) => left_behind(lease),
-            GuestOwner::Other => true,
-        };
-        let hosts = observed.hosts.iter();
-        let occupied = hosts.filter(|(_, host)| host.guests.iter().any(stays));
-        let hunts = self.leases.hunters().filter_map(|record| record.lease.hunt.as_ref());
-        let goals = hunts.flat_map(|hunt| hunt.open(observed)).map(|mov| mov.to);
-        let instances = self.instances.hosts_without_lease().iter().copied();
-        occupied.map(|(id, _)| *id).chain(goals).chain(instances).collect()
-    }
-
     /// What was observed, with guests that are about to be there.
     pub fn with_guests_to_come(&self, mut observed: Observed) -> Observed {
         guests_to_come(&mut observed, self.instances.iter().map(|record| &record.instance));
@@ -435,29 +415,6 @@ impl State {
         let mut ill: BTreeSet<LeaseId> = bookings.map(|(_, booking)| booking.lease).collect();
         ill.extend(&self.leases.degraded);
         ill
-    }
-
-    /// Leases that start until then, or are starting, and have a host with guests that can't be removed; and all hosts with
-    /// such guests, if any leases start.
-    pub fn blocked(
-        &self,
-        observed: &Observed,
-        until: Timestamp,
-    ) -> (BTreeSet<LeaseId>, BTreeSet<HostId>) {
-        let waits = |record: &&Arc<LeaseRecord>| {
-            matches!(record.lease.status, LeaseStatus::Pending | LeaseStatus::Starting)
-        };
-        let mut starting = self.leases.to_tend(until).filter(waits).peekable();
-        // This is the usual case, and it takes long to find out which hosts are occupied.
-        if starting.peek().is_none() {
-            return (BTreeSet::new(), BTreeSet::new());
-        }
-        let occupied = self.occupied(observed);
-        let blocked = starting.filter(|record| {
-            let mut hosts = record.lease.reservations.iter().flat_map(|r| r.allocation.hosts());
-            hosts.any(|host| occupied.contains(&host))
-        });
-        (blocked.map(|record| record.lease.id).collect(), occupied)
     }
 
     /// Leases that have not started and have something of a host that is closed for new ones.

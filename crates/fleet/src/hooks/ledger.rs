@@ -190,6 +190,7 @@ impl Record {
             project: guest.project.clone(),
             size: guest.size,
             moving_to: None,
+            has_shut_down: false,
             copied_percent: None,
             mobility: guest.mobility.clone(),
         };

@@ -463,6 +463,7 @@ impl Host {
             project: guest.project.clone().map(ProjectId),
             size: GuestSize { vcpus: guest.vcpus, memory_mib: guest.memory_mib, disk_gib: guest.disk_gib },
             moving_to: guest.moving_to,
+            has_shut_down: false,
             copied_percent: None,
             mobility: Some(Mobility::default()),
         };

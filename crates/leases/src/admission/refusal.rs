@@ -14,6 +14,7 @@ use crate::ids::{HostId, ReservationId};
 use crate::quota::OverLeaseQuota;
 use crate::terms::{ReservationTerms, TermsError};
 use crate::text::{Quoted, counted, quoted_list};
+use crate::window::minute;
 
 /// What there was not enough of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,11 +198,6 @@ pub enum Refusal {
         /// What cannot be done.
         why: &'static str,
     },
-}
-
-/// An instant as clients may write it, in UTC.
-fn minute(at: Timestamp) -> String {
-    format!("{} UTC", at.strftime("%Y-%m-%d %H:%M"))
 }
 
 impl Refusal {

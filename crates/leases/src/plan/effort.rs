@@ -10,6 +10,7 @@ use crate::host::Inventory;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::Lease;
 use crate::reason::{address_of, host_name, reason, tries};
+use crate::window::minute;
 
 /// Why a lease does not get on. The order is that of importance to its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +30,15 @@ pub enum Waiting {
         host: HostId,
         /// The guest.
         guest: GuestId,
+    },
+    /// A guest that was to be deleted is still on a host.
+    NotDeleted {
+        /// The host.
+        host: HostId,
+        /// The guest.
+        guest: GuestId,
+        /// Since when it is to be deleted.
+        since: Timestamp,
     },
     /// Preemptible guests are on a host that were asked to shut down too late to have gone by now. It is not said until
     /// when: each has its own time.
@@ -57,7 +67,9 @@ impl Waiting {
 
     /// What the lease says ([`crate::reason`]): to administrators everything, to its owner nothing of guests of others, of
     /// hosts by name, or of what the fleet answered.
-    pub fn reason(&self, names: Option<&Inventory>) -> String {
+    ///
+    /// `remedy` is the one of [`World`].
+    pub fn reason(&self, names: Option<&Inventory>, remedy: Option<&str>) -> String {
         let name = |host: &HostId| host_name(names, *host);
         match self {
             Self::Retrying { action, times, message } => {
@@ -68,12 +80,31 @@ impl Waiting {
                 )
             }
             Self::GuestInTheWay { host, guest } => reason(
-                "an instance that cannot be removed is on one of its hosts",
-                &format!("guest {guest} is on host {} and cannot be removed", name(host)),
+                "an instance that cannot be removed is on one of its hosts, and no other host is free",
+                &format!(
+                    "guest {guest} is on host {} and cannot be removed: move or delete it, or free another host",
+                    name(host)
+                ),
             ),
+            Self::NotDeleted { host, guest, since } => {
+                let remedy = remedy.map(|remedy| format!(": {}", remedy.replace(GUEST, &guest.to_string())));
+                reason(
+                    &format!(
+                        "an instance on one of its hosts was to be deleted at {} and is still there, and no other host \
+                         is free",
+                        minute(*since)
+                    ),
+                    &format!(
+                        "guest {guest} on host {} has not been deleted since {}{}",
+                        name(host),
+                        minute(*since),
+                        remedy.unwrap_or_default()
+                    ),
+                )
+            }
             Self::Leaving(host) => reason(
-                "preemptible instances on one of its hosts have their time to shut down",
-                &format!("preemptible instances on host {} have their time to shut down", name(host)),
+                "preemptible instances on one of its hosts are leaving",
+                &format!("preemptible instances on host {} are leaving", name(host)),
             ),
             Self::NothingAllocated(id) => format!("nothing is available for reservation {id}"),
             Self::Booting(host) => reason(
@@ -105,6 +136,9 @@ impl Waiting {
         }
     }
 }
+
+/// The identifier of a guest in [`World::remedy`].
+const GUEST: &str = "{guest}";
 
 /// What does not succeed, as the owner of a lease may know it.
 fn failing(action: Action) -> &'static str {
@@ -176,7 +210,7 @@ impl<'a> Effort<'a> {
         if lease.keeps_reason() {
             return lease.reason.clone();
         }
-        self.waiting.get(&lease.id).map(|waiting| waiting.reason(self.world.names))
+        self.waiting.get(&lease.id).map(|waiting| waiting.reason(self.world.names, self.world.remedy))
     }
 
     pub(super) fn finish(self) -> (Vec<Step>, Option<Timestamp>) {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::Claims;
 use super::backfill;
 use super::effort::{Effort, Waiting};
-use super::leaving::{doomed, stop};
+use super::leaving::{doomed, explain_delay, stop};
 use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use super::reservations;
@@ -74,6 +74,14 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
                 None => {}
             }
             take_back(effort, claims, host, holder, observed);
+            let ended = claims.lease_of(holder).filter(|lease| lease.window.end() <= effort.world.now);
+            if let Some(ended) = ended
+                && let Some(guest) = doomed(Some(ended), observed).next()
+            {
+                for lease in [Some(ended), wanted.map(|(lease, _)| lease)].into_iter().flatten() {
+                    explain_delay(effort, host, guest.id, ended.window.end(), lease.id);
+                }
+            }
         }
         (Place::Fenced { .. }, None) if coming.is_some() => {
             if let Some(lease) = coming.filter(|lease| is_near(effort, lease)) {

@@ -1,10 +1,13 @@
 //! Guests that go: those that a lease takes along when it ends, and preemptible ones, which are asked first.
 
+use jiff::Timestamp;
+
 use super::Claims;
-use super::effort::Effort;
+use super::effort::{Effort, Waiting};
 use super::observed::{Guest, GuestOwner, ObservedHost};
+use super::rules::DELETION;
 use super::step::Action;
-use crate::ids::HostId;
+use crate::ids::{GuestId, HostId, LeaseId};
 use crate::lease::Lease;
 use crate::window::later;
 
@@ -21,7 +24,8 @@ pub(super) fn doomed<'o>(
         .filter(move |guest| doomed.is_some_and(|lease| guest.owner == GuestOwner::Lease(lease)))
 }
 
-/// A preemptible guest is asked to shut down, and deleted when its grace time has passed.
+/// A preemptible guest is asked to shut down, and deleted when its grace time has passed. The lease says so if it stays
+/// there.
 pub(super) fn stop(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,
@@ -34,10 +38,30 @@ pub(super) fn stop(
         effort.step(Action::StopGuest(host, guest.id), lease);
         return;
     };
-    let deadline = later(since, claims.notice(guest.id, effort.world.rules));
+    let notice = claims.notice(guest.id, effort.world.rules);
+    let deadline = if guest.has_shut_down { since } else { later(since, notice) };
     if deadline <= effort.world.now {
         effort.step(Action::DeleteGuest(host, guest.id), lease);
+        if let Some(lease) = lease {
+            explain_delay(effort, host, guest.id, deadline, lease);
+        }
     } else {
         effort.wake(deadline);
+    }
+}
+
+/// Says that the lease waits for a guest whose deletion was due then, once that takes longer than usual.
+pub(super) fn explain_delay(
+    effort: &mut Effort<'_>,
+    host: HostId,
+    guest: GuestId,
+    due: Timestamp,
+    lease: LeaseId,
+) {
+    let usual = later(due, DELETION);
+    if usual <= effort.world.now {
+        effort.waits(lease, Waiting::NotDeleted { host, guest, since: due });
+    } else {
+        effort.wake(usual);
     }
 }

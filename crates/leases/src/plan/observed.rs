@@ -192,6 +192,8 @@ pub struct Guest {
     pub owner: GuestOwner,
     /// Since when it is asked to shut down, if it is.
     pub stopping_since: Option<Timestamp>,
+    /// It has shut down, so its grace time is over.
+    pub has_shut_down: bool,
     /// The project that it belongs to, if that is known.
     pub project: Option<ProjectId>,
     /// What it uses of its host; nothing if that is not known.
@@ -212,6 +214,7 @@ impl Guest {
             id,
             owner,
             stopping_since: None,
+            has_shut_down: false,
             project: None,
             size,
             moving_to: None,

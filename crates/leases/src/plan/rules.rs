@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::observed::Guest;
 use super::step::Backoff;
 use crate::preemption::Class;
 use crate::terms::BeforeEndAction;
@@ -41,7 +42,22 @@ pub struct PlanRules {
 /// was said about who is preempted.
 pub(crate) const FENCE_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
 
+/// The time within which a guest that is being deleted is usually gone.
+pub(crate) const DELETION: SignedDuration = SignedDuration::from_mins(1);
+
 impl PlanRules {
+    /// Whether the guest should have left long ago, so nobody can rely on it to leave.
+    pub fn is_stuck(&self, guest: &Guest, now: Timestamp) -> bool {
+        let notice = self.longest_notice.max(self.grace).saturating_add(self.slack);
+        let notice = if guest.has_shut_down { SignedDuration::ZERO } else { notice };
+        guest.stopping_since.is_some_and(|since| self.is_long_due(later(since, notice), now))
+    }
+
+    /// Whether a guest that was to be deleted then should be gone.
+    pub fn is_long_due(&self, due: Timestamp, now: Timestamp) -> bool {
+        later(due, DELETION) <= now
+    }
+
     /// When the hosts of a lease that starts then begin to be cleared.
     pub fn clears_at(&self, start: Timestamp) -> Timestamp {
         self.clear_ahead.map_or(start, |ahead| earlier(start, ahead))

@@ -32,6 +32,8 @@ pub struct World<'a> {
     pub asleep: &'a BTreeSet<HostId>,
     /// Whether the fleet makes something for reservations as a whole ([`super::Prepared`]), without which they get nothing.
     pub prepares: bool,
+    /// What operators can do about a guest that the fleet doesn't delete; `{guest}` stands for its identifier.
+    pub remedy: Option<&'a str>,
     /// What hosts are called, for what leases say; their numbers are said if absent.
     pub names: Option<&'a Inventory>,
     /// The present, to the second.
@@ -57,6 +59,7 @@ impl<'a> World<'a> {
             gone: &NOBODY,
             asleep: &NOWHERE,
             prepares: false,
+            remedy: None,
             names: None,
             now,
         }

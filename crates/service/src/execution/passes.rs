@@ -82,7 +82,8 @@ impl Execution<'_> {
             // As nearly always, so that what follows is not found out in every cycle.
             return false;
         }
-        let known: Known = (state.revision, state.occupied(&self.service.observed()));
+        let occupied = self.service.decider.occupied(&state, &self.service.observed(), now);
+        let known: Known = (state.revision, occupied);
         self.service.decider.any_waiting_to_try(&state, &known)
             || self.service.decider.any_to_hasten(&state, &known)
     }

@@ -17,7 +17,7 @@ use store::{Commit, LeaseRecord, Write};
 use super::draft::Draft;
 use super::progress::Progress;
 use super::tour::Known;
-use crate::decider::Decider;
+use crate::decider::{Abilities, Decider};
 use crate::entries::{Effect, Entry};
 use crate::leasing::moving::{enter_reallocated, reallocated};
 use crate::notices::{self, notice};
@@ -65,7 +65,8 @@ impl Decider {
         // What is closed may stay so for long. Unlike what fails, it is left as soon as it is closed, however far ahead
         // a lease is, so there is nothing new to find while nothing has changed.
         let at_once = draft.now.checked_add(self.settings.rules.deadlines.immediate);
-        let (blocked, occupied) = state.blocked(&self.observed(), at_once.unwrap_or(Timestamp::MAX));
+        let occupied = || self.occupied(&state, &self.observed(), draft.now);
+        let (blocked, occupied) = state.blocked(at_once.unwrap_or(Timestamp::MAX), occupied);
         let known = (state.revision, occupied);
         if !self.progress().memos.to_heal.is_without_result(&known) {
             ill.extend(state.on_closed_hosts());
@@ -157,9 +158,9 @@ impl Decider {
         let world = World::new(&observed, &state.history, &rules, now);
         let (others_leaving, asleep) = (&others_leaving, &state.asleep);
         let names = Some(&state.inventory);
-        let prepares = self.abilities.prepares;
-        let world =
-            World { instances: &instances, others_leaving, gone: &gone, asleep, names, prepares, ..world };
+        let Abilities { prepares, remedy, .. } = self.abilities;
+        let world = World { others_leaving, gone: &gone, asleep, names, prepares, remedy, ..world };
+        let world = World { instances: &instances, ..world };
         let mut plan = plan::plan(state.due(&observed, rules.horizon(now)), world);
         let all = state.leases.pending().chain(state.leases.going()).map(|record| &record.lease);
         let lease_of =
@@ -194,7 +195,7 @@ impl Decider {
     }
 
     /// The rules of hand-over. A guest's grace may have been begun by somebody whose clock is behind ours.
-    fn plan_rules(&self, progress: &Progress) -> PlanRules {
+    pub(crate) fn plan_rules(&self, progress: &Progress) -> PlanRules {
         let rules = self.settings.plan_rules;
         if !progress.shares_clock {
             return rules;

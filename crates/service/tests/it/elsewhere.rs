@@ -1,7 +1,7 @@
 //! Preemptible guests that others have started, an external scheduler say, on hosts of which leases have room (PRE-05,
 //! 06, 07 and 12).
 
-use fleet::simulated::{Between, Timing};
+use fleet::simulated::{Between, Fault, PlannedFault, Timing, Verb};
 use jiff::SignedDuration;
 use leases::ids::{GuestId, HostId};
 use leases::plan::{GuestOwner, GuestSize};
@@ -9,7 +9,7 @@ use service::{NewInstance, Placing};
 use simulation::{World, caller};
 
 use crate::preemptible::{allowing, new, state, told};
-use crate::terms::{asking, at, make, slots, status, world_with};
+use crate::terms::{asking, at, hosts, hosts_of, make, slots, status, world_with};
 
 const HOST: HostId = HostId(1);
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
@@ -68,6 +68,30 @@ async fn pre_06_preemptible_guests_of_others_leave_before_room_is_granted_if_it_
 }
 
 #[tokio::test]
+async fn a_lease_gets_another_host_if_a_preemptible_guest_is_not_deleted() {
+    let timing = Timing { shut_down: Between::secs(3600, 3600), ..Timing::IMMEDIATE };
+    let mut world = world_with(2, allowing(), None, |fleet| fleet.with_timing(timing)).await;
+    let other = HostId(2);
+    let first = make(&mut world, asking(0, 20, vec![hosts(1)])).await.expect("free");
+    assert_eq!(hosts_of(&first), [HOST]);
+    let stuck = world.fleet.start_guest(other, GuestOwner::Preemptible, None).expect("it is open");
+    let refuse = PlannedFault { times: 1000, ..PlannedFault::next(Verb::Delete, other, Fault::Refuse) };
+    world.fleet.plan_fault(refuse);
+    world.touched();
+    let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("it is preempted");
+    assert_eq!(hosts_of(&lease), [other]);
+    world.run_until(at(19)).await;
+    assert_eq!(status(&world, lease.lease.id), "STARTING");
+    let late = make(&mut world, asking(19, 20, vec![hosts(1)])).await;
+    assert!(late.is_err(), "nobody else gets the host meanwhile");
+    world.run_until(at(21)).await;
+    let lease = world.service.leases().get(lease.lease.id).expect("there");
+    assert_eq!((hosts_of(&lease), lease.lease.status.name()), (vec![HOST], "ACTIVE"));
+    let next = make(&mut world, asking(21, 60, vec![hosts(1)])).await;
+    assert!(next.is_err(), "the guest {stuck} is on the other one still");
+}
+
+#[tokio::test]
 async fn pre_12_room_waits_for_preemptible_guests_of_others_and_the_lease_says_so() {
     let mut world = world(3600).await;
     let other = started_elsewhere(&mut world, GuestOwner::Preemptible);
@@ -77,10 +101,7 @@ async fn pre_12_room_waits_for_preemptible_guests_of_others_and_the_lease_says_s
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![true], "STARTING"));
     let record = world.service.leases().get(lease).expect("there");
     let reason = record.lease.reason.as_deref().unwrap_or_default();
-    assert_eq!(
-        leases::reason::for_operator(reason),
-        "preemptible instances on host r1-h01 have their time to shut down"
-    );
+    assert_eq!(leases::reason::for_operator(reason), "preemptible instances on host r1-h01 are leaving");
     world.run_until(at(6) + SECOND).await;
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![], "ACTIVE"));
     assert_eq!(world.fleet.violations(), [], "it had its grace");
@@ -124,7 +145,7 @@ async fn pre_12_room_waits_until_an_instance_has_gone_that_its_owner_deletes() {
     assert_eq!((state(&world, id), there(&world, &[id]).len(), statuses), ("DELETING", 1, ["STARTING"; 2]));
     let reason = world.service.leases().get(needs).expect("there").lease.reason.clone();
     let reason = reason.as_deref().map(leases::reason::for_operator);
-    assert_eq!(reason, Some("preemptible instances on host r1-h01 have their time to shut down"));
+    assert_eq!(reason, Some("preemptible instances on host r1-h01 are leaving"));
     world.run_until(at(3) + SECOND * 2).await;
     assert_eq!(
         (state(&world, id), status(&world, fits), status(&world, needs)),

@@ -191,10 +191,7 @@ async fn pre_06_for_a_lease_of_room_only_as_many_leave_as_it_takes() {
     world.run_until(at(30) + SignedDuration::from_secs(5)).await;
     let record = world.service.leases().get(lease).expect("there");
     let reason = record.lease.reason.as_deref().unwrap_or_default();
-    assert_eq!(
-        leases::reason::for_operator(reason),
-        "preemptible instances on host r1-h01 have their time to shut down"
-    );
+    assert_eq!(leases::reason::for_operator(reason), "preemptible instances on host r1-h01 are leaving");
     world.run_until(at(32)).await;
     assert_eq!((status(&world, lease), state(&world, first)), ("ACTIVE", "gone"));
     assert_eq!(world.fleet.violations(), []);

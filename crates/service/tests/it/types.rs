@@ -27,7 +27,10 @@ async fn cls_02_b_a_host_with_somebodys_guest_is_not_had_at_once() {
     world.fleet.start_guest(other, GuestOwner::Other, None).expect("a free host");
     world.run_until(at(2)).await;
     assert!(make(&mut world, immediate(asking(2, 60, vec![hosts(1)]), 3)).await.is_err());
-    assert!(make(&mut world, asking(2, 60, vec![hosts(1)])).await.is_err(), "neither is one that has this date");
+    assert!(
+        make(&mut world, asking(2, 60, vec![hosts(1)])).await.is_err(),
+        "neither is one that has this date"
+    );
     assert!(make(&mut world, asking(4, 60, vec![hosts(1)])).await.is_ok(), "the guest may be gone by then");
 }
 

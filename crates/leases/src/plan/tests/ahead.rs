@@ -125,7 +125,7 @@ fn pre_12_room_is_not_granted_while_somebody_is_in_the_way_and_the_lease_says_so
     assert_eq!(stage.perform(10), [Action::StopGuest(ONE, GuestId(7))]);
     assert_eq!(stage.status(0), LeaseStatus::Starting);
     let reason = stage.leases[0].reason.clone().expect("it waits");
-    assert_eq!(for_operator(&reason), "preemptible instances on host 1 have their time to shut down");
+    assert_eq!(for_operator(&reason), "preemptible instances on host 1 are leaving");
     assert_eq!(stage.perform(11), [Action::DeleteGuest(ONE, GuestId(7)), Action::Grant(ONE, FIRST, 4)]);
     assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
 }
@@ -163,7 +163,7 @@ fn pre_12_room_is_not_granted_while_somebody_elses_guest_is_in_the_way_and_the_l
     assert_eq!(stage.settle(9), []);
     assert_eq!(stage.perform(10), [Action::StopGuest(ONE, GuestId(7))]);
     let reason = stage.leases[0].reason.clone().expect("it waits");
-    assert_eq!(for_operator(&reason), "preemptible instances on host 1 have their time to shut down");
+    assert_eq!(for_operator(&reason), "preemptible instances on host 1 are leaving");
     assert_eq!(stage.perform(11), [Action::DeleteGuest(ONE, GuestId(7)), Action::Grant(ONE, FIRST, 4)]);
     assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
 }
@@ -189,7 +189,7 @@ fn pre_12_room_is_not_granted_until_those_have_gone_that_go_anyway_and_it_needs_
         let steps = stage.settle(10);
         assert!(!granted(&steps), "{steps:?}");
         let reason = stage.leases[0].reason.clone().expect("it waits");
-        assert_eq!(for_operator(&reason), "preemptible instances on host 1 have their time to shut down");
+        assert_eq!(for_operator(&reason), "preemptible instances on host 1 are leaving");
         stage.host(1).guests.retain(|guest| guest.id != GuestId(7));
         stage.instances.retain(|instance| instance.id != GuestId(7));
         assert!(granted(&stage.perform(10)), "it has gone");

@@ -1,0 +1,61 @@
+//! Hosts with guests that can't be removed, and leases whose start they block.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use leases::ids::{HostId, LeaseId};
+use leases::lease::Lease;
+use leases::plan::{Guest, GuestOwner, Observed, PlanRules};
+use leases::status::LeaseStatus;
+use store::LeaseRecord;
+
+use crate::state::State;
+
+impl State {
+    /// Hosts with guests that nobody may remove, and those to which one is to go: for a lease that hunts, or because it
+    /// is to be started there. Guests that a lease has left behind are among them, and those that should have left long
+    /// ago.
+    pub fn occupied(&self, observed: &Observed, rules: &PlanRules, now: Timestamp) -> BTreeSet<HostId> {
+        let left_behind = |id| {
+            let lease = self.leases.get(id).map(|record| &record.lease);
+            let stays =
+                |lease: &Lease| !lease.end_action.deletes() || rules.is_long_due(lease.window.end(), now);
+            lease.is_none_or(|lease| lease.over() || (lease.ending() && stays(lease)))
+        };
+        let stays = |guest: &Guest| match guest.owner {
+            GuestOwner::Preemptible => rules.is_stuck(guest, now),
+            GuestOwner::Lease(lease) => left_behind(lease),
+            GuestOwner::Other => true,
+        };
+        let hosts = observed.hosts.iter();
+        let occupied = hosts.filter(|(_, host)| host.guests.iter().any(stays));
+        let hunts = self.leases.hunters().filter_map(|record| record.lease.hunt.as_ref());
+        let goals = hunts.flat_map(|hunt| hunt.open(observed)).map(|mov| mov.to);
+        let instances = self.instances.hosts_without_lease().iter().copied();
+        occupied.map(|(id, _)| *id).chain(goals).chain(instances).collect()
+    }
+
+    /// Leases that start until then, or are starting, and have a host with guests that can't be removed; and all hosts with
+    /// such guests, if any leases start.
+    pub fn blocked(
+        &self,
+        until: Timestamp,
+        occupied: impl FnOnce() -> BTreeSet<HostId>,
+    ) -> (BTreeSet<LeaseId>, BTreeSet<HostId>) {
+        let waits = |record: &&Arc<LeaseRecord>| {
+            matches!(record.lease.status, LeaseStatus::Pending | LeaseStatus::Starting)
+        };
+        let mut starting = self.leases.to_tend(until).filter(waits).peekable();
+        // This is the usual case, and it takes long to find out which hosts are occupied.
+        if starting.peek().is_none() {
+            return (BTreeSet::new(), BTreeSet::new());
+        }
+        let occupied = occupied();
+        let blocked = starting.filter(|record| {
+            let mut hosts = record.lease.reservations.iter().flat_map(|r| r.allocation.hosts());
+            hosts.any(|host| occupied.contains(&host))
+        });
+        (blocked.map(|record| record.lease.id).collect(), occupied)
+    }
+}
