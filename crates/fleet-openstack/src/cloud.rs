@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fleet::FleetError;
 use openstack::{Answer, Call, Error, Session};
 use serde::de::DeserializeOwned;
+use tokio::sync::OwnedMutexGuard;
 
 use crate::turns::Turns;
 
@@ -28,8 +29,24 @@ pub(crate) struct Cloud {
     session: Arc<Session>,
     /// Whether servers are asked for with the hints that they were started with.
     hints: bool,
-    /// Of aggregates that are being changed.
-    turns: Turns<u64>,
+    turns: Turns<Turn>,
+}
+
+/// Work that one request at a time does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    /// Changing the aggregate with this number.
+    Aggregate(u64),
+    /// Creating the object with this name.
+    Name(String),
+}
+
+/// The outcome of a request to create an object with a name of its own.
+#[derive(Debug)]
+enum Creation {
+    Created(Answer),
+    /// The object may exist, so look for it. If it doesn't, this is why it was not created.
+    Conflict(FleetError),
 }
 
 impl Cloud {
@@ -73,6 +90,34 @@ impl Cloud {
 
     async fn send(&self, call: Call) -> Result<Answer, FleetError> {
         self.session.call(&call).await.map_err(failed)
+    }
+
+    /// Waits until no other step of this service creates an object with that name. Another service still can.
+    async fn turn_for(&self, name: &str) -> OwnedMutexGuard<()> {
+        self.turns.of(Turn::Name(name.to_owned())).await
+    }
+
+    /// Sends a request to create an object. Of two such requests at the same time, Nova answers one with 500
+    /// (`DBDuplicateEntry`) instead of 409. A 500 for another reason is also a conflict, because the object may have been
+    /// created before the request failed.
+    async fn create(&self, call: Call) -> Result<Creation, FleetError> {
+        match self.session.call(&call).await {
+            Ok(answer) => Ok(Creation::Created(answer)),
+            Err(error) if matches!(error.status(), Some(409 | 500)) => Ok(Creation::Conflict(failed(error))),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Creates an object, or finds that `exists` is true of one that another request has created.
+    async fn ensure(
+        &self,
+        call: Call,
+        exists: impl AsyncFnOnce() -> Result<bool, FleetError>,
+    ) -> Result<(), FleetError> {
+        match self.create(call).await? {
+            Creation::Conflict(error) if !exists().await? => Err(error),
+            Creation::Created(_) | Creation::Conflict(_) => Ok(()),
+        }
     }
 
     /// Sends it; none if the service answers with one of these statuses, which mean that there is nothing to do.

@@ -360,15 +360,12 @@ impl OpenStackFleet {
         name: &str,
         zone: Option<&str>,
     ) -> Result<Aggregate, FleetError> {
-        if let Some(found) = known.iter().find(|aggregate| aggregate.name == name) {
+        let in_zone =
+            |aggregate: &Aggregate| zone.is_none() || aggregate.availability_zone.as_deref() == zone;
+        if let Some(found) = known.iter().find(|aggregate| aggregate.name == name && in_zone(aggregate)) {
             return Ok(found.clone());
         }
-        if let Some(made) = self.cloud.create_aggregate(name, zone).await? {
-            return Ok(made);
-        }
-        // Somebody else was first: the step of another host, or another service.
-        let found = self.cloud.aggregates().await?.into_iter().find(|aggregate| aggregate.name == name);
-        found.ok_or_else(|| FleetError::Unavailable(format!("aggregate {name} was deleted just now")))
+        self.cloud.ensure_aggregate(name, zone).await.map(|(aggregate, _)| aggregate)
     }
 
     /// The host is in that aggregate.

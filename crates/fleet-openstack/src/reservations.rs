@@ -57,19 +57,10 @@ impl OpenStackFleet {
         let zone = pools::zone_of(reservation);
         let zone = (whole == Whole::Hosts).then_some(zone.as_str());
         // Most often there is none yet, and a list has those of all leases.
-        let made = self.cloud.create_aggregate(&name, zone).await?;
-        let fresh = made.is_some();
-        let pool = if let Some(made) = made {
-            made
-        } else {
-            let now = self.cloud.aggregates().await?;
-            if let Some(pool) = complete(&now) {
-                return Ok(pool);
-            }
-            // It may have been deleted meanwhile: the next try goes on from there.
-            let gone = || FleetError::Unavailable(format!("aggregate {name} is being deleted"));
-            now.into_iter().find(|aggregate| aggregate.name == name).ok_or_else(gone)?
-        };
+        let (pool, fresh) = self.cloud.ensure_aggregate(&name, zone).await?;
+        if let Some(pool) = complete(std::slice::from_ref(&pool)) {
+            return Ok(pool);
+        }
         let project = &facts.project.0;
         let of_fence = fence.of_reservation(&pool, reservation, whole, project);
         let of_fence = of_fence.into_iter().map(|(key, value)| (key, Some(value)));
@@ -85,10 +76,6 @@ impl OpenStackFleet {
         let mut metadata = pools::instances(reservation, project, key.lease);
         metadata.extend(pools::incompletion().into_iter().chain(of_fence));
         self.mark(&pool, metadata).await?;
-        if !fresh {
-            // Its size may be another one.
-            self.cloud.delete_flavor(&name).await?;
-        }
         self.make_flavor(reservation, facts, recipe).await?;
         let group = self.server_group(&pool, fresh, recipe.affinity).await?;
         self.cloud.set_metadata(pool.id, &pools::completion(recipe, group.as_deref())).await?;
@@ -171,12 +158,7 @@ impl OpenStackFleet {
         if let Some(noted) = pools::server_group(pool) {
             return Ok(Some(noted.to_owned()));
         }
-        let name = format!("{FLAVOR}{}", pool.name);
-        let made = if fresh { Vec::new() } else { self.cloud.server_groups(&name).await? };
-        match made.into_iter().next() {
-            Some(made) => Ok(Some(made)),
-            None => self.cloud.create_server_group(&name, policy).await.map(Some),
-        }
+        self.cloud.ensure_server_group(&format!("{FLAVOR}{}", pool.name), policy, fresh).await.map(Some)
     }
 
     pub(crate) async fn finish_reservation(&self, reservation: ReservationId) -> Answer {

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Cloud, Link, MOST_BYTES, MOST_PAGES, PAGE, has_next};
+use super::{Cloud, Creation, Link, MOST_BYTES, MOST_PAGES, PAGE, Turn, has_next};
 use crate::wire::{Aggregate, ComputeService, Flavor, Hypervisor, Migration, Server};
 
 /// What all calls but three are written against: Train.
@@ -33,6 +33,14 @@ pub(crate) struct NewFlavor<'a> {
     pub(crate) disk_gib: u32,
     pub(crate) ephemeral_gib: u32,
     pub(crate) swap_mib: u32,
+}
+
+impl NewFlavor<'_> {
+    /// Whether that flavor is private and has its name and its size.
+    fn is(&self, found: &Flavor) -> bool {
+        let size = (self.vcpus, self.memory_mib, self.disk_gib, self.ephemeral_gib, self.swap_mib);
+        !found.public && found.name == self.name && size == (found.vcpus, found.ram, found.disk, found.ephemeral, found.swap)
+    }
 }
 
 #[derive(Deserialize)]
@@ -97,11 +105,6 @@ struct ServerGroups {
 }
 
 #[derive(Deserialize)]
-struct OneServerGroup {
-    server_group: ServerGroup,
-}
-
-#[derive(Deserialize)]
 struct ServerGroup {
     id: String,
     #[serde(default)]
@@ -143,17 +146,32 @@ impl Cloud {
         self.ask::<Aggregates>(call).await.map(|answer| answer.aggregates)
     }
 
-    /// Makes an aggregate; none if there is one of that name.
-    pub(crate) async fn create_aggregate(
+    /// The aggregate of that name in that zone, and whether it was created just now.
+    pub(crate) async fn ensure_aggregate(
         &self,
         name: &str,
         zone: Option<&str>,
-    ) -> Result<Option<Aggregate>, FleetError> {
+    ) -> Result<(Aggregate, bool), FleetError> {
+        let _turn = self.turn_for(name).await;
         let call = Call::new(COMPUTE, "create aggregate", Method::POST, &["os-aggregates"]);
         let call = call.with_body(json!({"aggregate": {"name": name, "availability_zone": zone}}));
-        let Some(answer) = self.send_unless(call, &[409]).await? else { return Ok(None) };
-        let made: OneAggregate = answer.json().map_err(super::failed)?;
-        Ok(Some(made.aggregate))
+        let conflict = match self.create(call).await? {
+            Creation::Created(answer) => {
+                let created: OneAggregate = answer.json().map_err(super::failed)?;
+                return Ok((created.aggregate, true));
+            }
+            Creation::Conflict(error) => error,
+        };
+        let found = self.aggregates().await?.into_iter().find(|aggregate| aggregate.name == name);
+        let found = found.ok_or(conflict)?;
+        match zone {
+            Some(zone) if found.availability_zone.as_deref() != Some(zone) => {
+                Err(FleetError::Refused(format!(
+                    "aggregate {name} exists, but not in the availability zone {zone}: delete or rename it"
+                )))
+            }
+            _ => Ok((found, false)),
+        }
     }
 
     async fn act_on_aggregate(
@@ -165,7 +183,7 @@ impl Cloud {
     ) -> Result<(), FleetError> {
         // Nova tells its schedulers which hosts are in an aggregate as each request has found it: of two at the same time they
         // would forget one.
-        let _turn = self.turns.of(id).await;
+        let _turn = self.turns.of(Turn::Aggregate(id)).await;
         let call = Call::new(COMPUTE, name, Method::POST, &["os-aggregates", &id.to_string(), "action"])
             .repeatable();
         self.send_unless(call.with_body(body), done).await.map(drop)
@@ -323,13 +341,14 @@ impl Cloud {
         Ok(found.flavor_access.into_iter().map(|access| access.tenant_id).collect())
     }
 
-    /// Makes a private flavor, unless there is one of that identifier.
+    /// There is a private flavor with that identifier, name and size, and with these extra specs. One of another name or
+    /// size is replaced.
     pub(crate) async fn ensure_flavor(
         &self,
         flavor: NewFlavor<'_>,
         specs: &BTreeMap<String, String>,
     ) -> Result<(), FleetError> {
-        let call = Call::new(COMPUTE, "create flavor", Method::POST, &["flavors"]);
+        let _turn = self.turn_for(flavor.id).await;
         let mut wanted = json!({
             "id": flavor.id, "name": flavor.name, "vcpus": flavor.vcpus, "ram": flavor.memory_mib,
             "disk": flavor.disk_gib, "os-flavor-access:is_public": false,
@@ -340,38 +359,67 @@ impl Cloud {
                 wanted[field] = json!(size);
             }
         }
-        self.send_unless(call.with_body(json!({"flavor": wanted})), &[409]).await?;
+        let call = Call::new(COMPUTE, "create flavor", Method::POST, &["flavors"]);
+        let call = call.with_body(json!({"flavor": wanted}));
+        if let Creation::Conflict(error) = self.create(call.clone()).await? {
+            let found = self.flavor(flavor.id).await?.ok_or(error)?;
+            if !flavor.is(&found) {
+                self.delete_flavor(flavor.id).await?;
+                let is_there =
+                    async || Ok(self.flavor(flavor.id).await?.is_some_and(|found| flavor.is(&found)));
+                self.ensure(call, is_there).await?;
+            }
+        }
         let path = ["flavors", flavor.id, "os-extra_specs"];
         let call = Call::new(COMPUTE, "set extra specs of a flavor", Method::POST, &path).repeatable();
-        self.send(call.with_body(json!({"extra_specs": specs}))).await.map(drop)
-    }
-
-    async fn act_on_flavor(
-        &self,
-        id: &str,
-        name: &'static str,
-        body: Value,
-        done: &[u16],
-    ) -> Result<(), FleetError> {
-        let call = Call::new(COMPUTE, name, Method::POST, &["flavors", id, "action"]).repeatable();
-        self.send_unless(call.with_body(body), done).await.map(drop)
+        let has_specs = async || {
+            let found = self.flavor(flavor.id).await?;
+            Ok(found.is_some_and(|found| {
+                specs.iter().all(|(key, value)| found.extra_specs.get(key) == Some(value))
+            }))
+        };
+        self.ensure(call.with_body(json!({"extra_specs": specs})), has_specs).await
     }
 
     /// Lets a project use a private flavor.
     pub(crate) async fn allow_flavor(&self, id: &str, project: &str) -> Result<(), FleetError> {
-        let body = json!({"addTenantAccess": {"tenant": project}});
-        self.act_on_flavor(id, "grant access to a flavor", body, &[409]).await
+        let _turn = self.turn_for(id).await;
+        let call = Call::new(COMPUTE, "grant access to a flavor", Method::POST, &["flavors", id, "action"]);
+        let call = call.repeatable().with_body(json!({"addTenantAccess": {"tenant": project}}));
+        self.ensure(call, async || Ok(self.projects_of_flavor(id).await?.contains(project))).await
     }
 
-    /// Makes a server group, which belongs to the service's own project.
-    pub(crate) async fn create_server_group(&self, name: &str, policy: &str) -> Result<String, FleetError> {
+    /// The server group of that name, which belongs to the service's own project. Names of groups are not unique in Nova,
+    /// so two services can create one each at the same time: the first in Nova's list stays. `first` says that no group can
+    /// exist yet.
+    pub(crate) async fn ensure_server_group(
+        &self,
+        name: &str,
+        policy: &str,
+        first: bool,
+    ) -> Result<String, FleetError> {
+        let _turn = self.turn_for(name).await;
+        let known = if first { Vec::new() } else { self.server_groups(name).await? };
+        if let Some(known) = known.into_iter().next() {
+            return Ok(known);
+        }
         let call = Call::new(COMPUTE, "create server group", Method::POST, &["os-server-groups"]);
         let call = call.with_body(json!({"server_group": {"name": name, "policy": policy}}));
-        let made: OneServerGroup = self.ask(call).await?;
-        Ok(made.server_group.id)
+        let conflict = match self.create(call).await? {
+            Creation::Created(_) => None,
+            Creation::Conflict(error) => Some(error),
+        };
+        let mut all = self.server_groups(name).await?.into_iter();
+        let missing =
+            || FleetError::Unavailable(format!("compute: server group {name} was deleted just now"));
+        let stays = all.next().ok_or_else(|| conflict.unwrap_or_else(missing))?;
+        for other in all {
+            self.delete_server_group(&other).await?;
+        }
+        Ok(stays)
     }
 
-    /// The server groups of the service's own project that have that name.
+    /// The server groups of the service's own project that have that name, the oldest first.
     pub(crate) async fn server_groups(&self, name: &str) -> Result<Vec<String>, FleetError> {
         let mut named = Vec::new();
         for page in 0..MOST_PAGES {

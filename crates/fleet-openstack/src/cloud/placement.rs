@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Cloud, failed};
+use super::{Cloud, Creation, failed};
 use crate::wire::{Inventory, Provider};
 
 /// What all calls are written against: Train.
@@ -93,15 +93,16 @@ impl Cloud {
         if let Some(found) = self.provider(name).await? {
             return Ok(found);
         }
+        let _turn = self.turn_for(name).await;
         let call = Call::new(PLACEMENT, "create resource provider", Method::POST, &["resource_providers"]);
-        let body = json!({"name": name, "parent_provider_uuid": parent.uuid});
-        self.send_unless(call.with_body(body), &[409]).await?;
-        let made = self.provider(name).await?;
-        made.ok_or_else(|| {
-            FleetError::Unavailable(format!(
-                "placement: the resource provider {name} was made and is not there"
-            ))
-        })
+        let call = call.with_body(json!({"name": name, "parent_provider_uuid": parent.uuid}));
+        let conflict = match self.create(call).await? {
+            Creation::Created(_) => None,
+            Creation::Conflict(error) => Some(error),
+        };
+        let missing =
+            || FleetError::Unavailable(format!("placement: resource provider {name} was deleted just now"));
+        self.provider(name).await?.ok_or_else(|| conflict.unwrap_or_else(missing))
     }
 
     /// Who has allocations of a provider: servers and migrations, by identifier. A server that is being built has them
@@ -180,7 +181,8 @@ impl Cloud {
 
     /// Makes a custom trait, unless it is there.
     pub(crate) async fn ensure_trait(&self, name: &str) -> Result<(), FleetError> {
-        self.send(Call::new(PLACEMENT, "create trait", Method::PUT, &["traits", name])).await.map(drop)
+        let path = ["traits", name];
+        self.ensure_named(Call::new(PLACEMENT, "create trait", Method::PUT, &path), &path).await
     }
 
     /// Deletes a custom trait; one that a provider has stays.
@@ -200,7 +202,14 @@ impl Cloud {
     /// Makes a custom class of resources, unless it is there.
     pub(crate) async fn ensure_class(&self, class: &str) -> Result<(), FleetError> {
         let path = ["resource_classes", class];
-        self.send(Call::new(PLACEMENT, "create resource class", Method::PUT, &path)).await.map(drop)
+        self.ensure_named(Call::new(PLACEMENT, "create resource class", Method::PUT, &path), &path).await
+    }
+
+    /// Creates what that path names, unless it exists.
+    async fn ensure_named(&self, call: Call, path: &[&str; 2]) -> Result<(), FleetError> {
+        let _turn = self.turn_for(path[1]).await;
+        let show = Call::get(PLACEMENT, "look for what was to be created", path);
+        self.ensure(call, async || Ok(self.send_unless(show, &[404]).await?.is_some())).await
     }
 
     /// Deletes a custom class of resources; one that is used stays.
@@ -222,6 +231,7 @@ impl Cloud {
         let mut wanted = json!({
             "total": total, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0,
         });
+        let mut conflict = None;
         for _ in 0..ATTEMPTS {
             let current = Call::get(PLACEMENT, "show inventory", &of_class);
             let call = if let Some(answer) = self.send_unless(current, &[404]).await? {
@@ -238,12 +248,12 @@ impl Cloud {
             match self.session.call(&call.with_body(wanted.clone())).await {
                 Ok(_) => return Ok(()),
                 // Somebody else has changed the provider, or made the very inventory.
-                Err(error) if error.status() == Some(409) => {}
+                Err(error) if matches!(error.status(), Some(409 | 500)) => conflict = Some(failed(error)),
                 Err(error) => return Err(failed(error)),
             }
             wanted.as_object_mut().into_iter().for_each(|fields| _ = fields.remove("resource_class"));
         }
-        Err(others("set inventory"))
+        Err(conflict.unwrap_or_else(|| others("set inventory")))
     }
 
     /// A provider gives so much more of a class than it has. All else of the inventory stays as it is.

@@ -111,7 +111,7 @@ async fn schedulers_know_all_hosts_of_a_lease_that_change_hands_at_the_same_time
     let fleet = cloud.fleet();
     let hosts = || (1..=4).map(HostId);
     let taken_on = join_all(hosts().map(|host| adopt(&fleet, host))).await;
-    assert_eq!(taken_on, vec![Ok(Outcome::Done); 4]);
+    assert_eq!(taken_on, vec![Ok(Outcome::Done); 4], "of steps that create the free pool at once none fails");
     assert_eq!(cloud.state().wrongly_told(), [""; 0]);
     let handovers: Vec<_> = hosts().map(handover).collect();
     join_all(handovers.iter().map(|steps| done(&fleet, steps))).await;

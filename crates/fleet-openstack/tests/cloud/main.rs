@@ -1,6 +1,7 @@
 //! The driver on a cloud that only pretends, on exchanges with a real one, and, if there is one, on a real one.
 
 mod addresses;
+mod creating;
 mod faults;
 mod flavors;
 mod handing_over;

@@ -38,6 +38,7 @@ mod scenario;
 mod scheduler;
 mod site;
 mod staying;
+mod steps;
 mod tempest;
 mod tenant;
 mod traits;
@@ -47,7 +48,7 @@ mod watcher;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use chores::arguments::Arguments;
@@ -206,6 +207,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 impl Lab {
     fn run(&self, run: Run, ours: &Executable) -> Result<()> {
         let (cloud, people) = self.begin()?;
+        let since = SystemTime::now();
         let mut cases = Cases::new(run.name());
         match run {
             Run::Parts => self.run_parts(&mut cases, ours, &cloud, &people)?,
@@ -213,6 +215,7 @@ impl Lab {
             Run::Import => moving_in::run(&mut cases, self, ours, &cloud, &people)?,
             Run::Comparison => comparison::run(&mut cases, self, ours, &cloud, &people)?,
         }
+        steps::none_fails(&mut cases, &self.root, since);
         self.tell("done");
         cases.tally().conclude(run.name())
     }

@@ -230,6 +230,9 @@ fn driver_by(url: &str, fence: Fence, clock: Arc<ManualClock>) -> OpenStackFleet
 /// Who the driver is to the stand-in.
 pub const OWN_USER: &str = "u1";
 
+/// How long Nova takes from its look at the database to its change of it.
+const LATENCY: Duration = Duration::from_millis(2);
+
 /// How long a compute service is down before its host has failed.
 pub const FAILED_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
@@ -293,15 +296,20 @@ async fn answer(
         state.watch();
         answer
     };
+    // Requests at the same time do not see what the others do.
     let found = match (*service, path) {
         ("compute", ["os-aggregates", id, "action"]) => {
             let found = cloud.state().as_found(id);
-            // Requests at the same time do not see what the others do.
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            tokio::time::sleep(LATENCY).await;
             found
         }
         _ => None,
     };
+    let creates = *service == "compute" && method == Method::POST && nova::creates(path);
+    let existed = creates && nova::exists(&cloud.state(), path, &body);
+    if creates {
+        tokio::time::sleep(LATENCY).await;
+    }
     let (status, reply) = match &fault {
         Some(fault) => {
             if fault.effect == Effect::AnswerLost {
@@ -311,6 +319,8 @@ async fn answer(
         }
         None => serve(&asked),
     };
+    let lost_race = creates && !existed && status == 409;
+    let (status, reply) = if lost_race { nova::duplicate() } else { (status, reply) };
     if let Some((id, hosts)) = found
         && status == 200
     {

@@ -53,6 +53,34 @@ pub fn conflict(what: &str) -> Reply {
     (409, json!({"conflictingRequest": {"code": 409, "message": what}}))
 }
 
+/// Nova's answer to a request that another one overtakes with the same name.
+pub fn duplicate() -> Reply {
+    let message = "Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if \
+                   possible.\n<class 'oslo_db.exception.DBDuplicateEntry'>";
+    (500, json!({"computeFault": {"code": 500, "message": message}}))
+}
+
+/// Whether a POST to that path creates something that Nova has only once.
+pub fn creates(path: &[&str]) -> bool {
+    matches!(path, ["os-aggregates" | "flavors"] | ["flavors", _, "action"])
+}
+
+/// Whether it is there already.
+pub fn exists(state: &State, path: &[&str], body: &Value) -> bool {
+    match path {
+        ["os-aggregates"] => {
+            let name = &body["aggregate"]["name"];
+            state.aggregates.values().any(|other| *name == other.name.as_str())
+        }
+        ["flavors"] => body["flavor"]["id"].as_str().is_some_and(|id| state.flavors.contains_key(id)),
+        [_, id, _] => {
+            let project = body["addTenantAccess"]["tenant"].as_str().unwrap_or_default();
+            state.flavors.get(*id).is_some_and(|projects| projects.contains(project))
+        }
+        _ => false,
+    }
+}
+
 fn service((name, host): (&String, &Host)) -> Value {
     json!({
         "binary": "nova-compute", "host": name, "id": uuid(host.number), "zone": "nova",
@@ -325,11 +353,20 @@ fn pinned() -> Value {
         "extra_specs": {"hw:cpu_policy": "dedicated", "hw:mem_page_size": "large", "blazar:preemptible": "true"}})
 }
 
+fn private_flavor(state: &State, id: &str) -> Value {
+    let made = &state.sizes[id];
+    let size = |field: &str| made[field].as_u64().unwrap_or_default();
+    json!({"id": id, "name": made["name"], "vcpus": size("vcpus"), "ram": size("ram"), "disk": size("disk"),
+        "OS-FLV-EXT-DATA:ephemeral": size("OS-FLV-EXT-DATA:ephemeral"), "swap": size("swap"),
+        "os-flavor-access:is_public": false, "extra_specs": state.specs.get(id).cloned().unwrap_or_default()})
+}
+
 fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> Reply {
     match (method.as_str(), rest) {
         ("POST", []) => {
             let id = body["flavor"]["id"].as_str().unwrap_or_default().to_owned();
-            if state.flavors.contains_key(&id) {
+            let name = &body["flavor"]["name"];
+            if state.flavors.keys().any(|other| *other == id || state.sizes[other]["name"] == *name) {
                 return conflict(&format!("Flavor with name {id} already exists."));
             }
             if body["flavor"]["vcpus"].as_u64().is_none_or(|vcpus| vcpus == 0) {
@@ -342,12 +379,18 @@ fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> R
             state.sizes.insert(id.clone(), body["flavor"].clone());
             (200, json!({"flavor": {"id": id, "name": body["flavor"]["name"]}}))
         }
+        ("GET", [id]) if state.flavors.contains_key(*id) => {
+            (200, json!({"flavor": private_flavor(state, id)}))
+        }
+        ("GET", [id, "os-flavor-access"]) if state.flavors.contains_key(*id) => {
+            let access = state.flavors[*id].iter();
+            let access: Vec<Value> =
+                access.map(|project| json!({"flavor_id": id, "tenant_id": project})).collect();
+            (200, json!({"flavor_access": access}))
+        }
         ("GET", ["pinned"]) => (200, json!({"flavor": pinned()})),
         ("GET", ["detail"]) => {
-            let private = state.flavors.keys().map(|id| {
-                json!({"id": id, "name": format!("reservation:{id}"), "vcpus": 1, "ram": 512, "disk": 1, "swap": 0,
-                    "os-flavor-access:is_public": false, "extra_specs": {}})
-            });
+            let private = state.flavors.keys().map(|id| private_flavor(state, id));
             let all = [
                 public_flavor("small", &json!({"hw:mem_page_size": "large"})),
                 public_flavor("preempt", &json!({"blazar:preemptible": "true"})),
@@ -357,7 +400,7 @@ fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> R
         ("POST", [id, "os-extra_specs"]) if state.flavors.contains_key(*id) => {
             let specs = body["extra_specs"].as_object().expect("specs").iter();
             let specs = specs.map(|(key, value)| (key.clone(), value.as_str().expect("text").to_owned()));
-            state.specs.insert((*id).to_owned(), specs.collect());
+            state.specs.entry((*id).to_owned()).or_default().extend(specs);
             (200, body.clone())
         }
         ("POST", [id, "action"]) => {
@@ -370,7 +413,10 @@ fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> R
             }
             (200, json!({"flavor_access": [{"flavor_id": id, "tenant_id": project}]}))
         }
-        ("DELETE", [id]) if state.flavors.remove(*id).is_some() => (202, Value::Null),
+        ("DELETE", [id]) if state.flavors.remove(*id).is_some() => {
+            state.specs.remove(*id);
+            (202, Value::Null)
+        }
         _ => missing("Flavor could not be found"),
     }
 }

@@ -19,6 +19,8 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
             let status = if state.traits.insert((*name).to_owned()) { 201 } else { 204 };
             (status, Value::Null)
         }
+        ("GET", ["traits", name]) if state.traits.contains(*name) => (204, Value::Null),
+        ("GET", ["resource_classes", name]) if state.classes.contains(*name) => (200, json!({"name": name})),
         ("DELETE", ["traits", name]) => {
             if state.providers.values().any(|provider| provider.traits.contains(*name)) {
                 return error(409, "The trait is in use by a resource provider.", "placement.undefined_code");

@@ -211,6 +211,19 @@ impl State {
             .collect()
     }
 
+    /// An operator makes an aggregate.
+    pub fn add_aggregate(&mut self, name: &str, zone: Option<&str>) -> u64 {
+        let id = self.number();
+        let made = Aggregate {
+            name: name.to_owned(),
+            zone: zone.map(str::to_owned),
+            hosts: BTreeSet::new(),
+            metadata: BTreeMap::new(),
+        };
+        self.aggregates.insert(id, made);
+        id
+    }
+
     pub fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
