@@ -345,7 +345,7 @@ export interface components {
             host_id?: string | null;
             /**
              * @description What kind: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`,
-             *     `foreign_guest`, `changed`, `overruled`, `ownerless`, `step_fails`.
+             *     `foreign_guest`, `changed`, `overruled`, `cloud_differs`, `ownerless`, `step_fails`.
              */
             kind: string;
             /** @description What is the matter, and what to do. */

@@ -1,18 +1,19 @@
 //! The cloud as a driver.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fleet::{
-    CloudFlavor, FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome,
-    Power,
+    CloudFlavor, Difference, FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network,
+    OperationKey, Outcome, Power, Wanted,
 };
 use futures::{future::try_join_all, try_join};
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::instance::Instance;
 use leases::lease_pool::Ratios;
-use leases::plan::Observed;
+use leases::plan::{Observed, Prepared};
 use leases::project::ProjectId;
 
 use crate::OpenStackFleet;
@@ -43,13 +44,21 @@ impl OpenStackFleet {
             failed: memory.reports.failed(),
             hosts: memory.hosts(),
         };
-        let seen = sight.observed(named.iter().map(|(host, names)| (*host, names)), known);
+        let mut seen = sight.observed(named.iter().map(|(host, names)| (*host, names)), known);
         // Servers that were asked to leave and are gone.
         let there: BTreeSet<GuestId> =
             seen.values().flat_map(|host| &host.guests).map(|guest| guest.id).collect();
         let all = memory.hosts().len() <= hosts.len();
         memory.stopping.retain(|guest, _| !all || there.contains(guest));
-        Observed { hosts: seen, floating_ips, reservations: sight.reservations(&self.settings.fence) }
+        memory.watch.doubt(&mut seen);
+        drop(memory);
+        Observed { hosts: seen, floating_ips, reservations: self.reservations(sight) }
+    }
+
+    fn reservations(&self, sight: &Sight) -> BTreeMap<ReservationId, Prepared> {
+        let mut prepared = sight.reservations(&self.settings.fence);
+        self.memory().watch.doubt_reservations(sight, &mut prepared);
+        prepared
     }
 
     async fn machines_in(
@@ -70,7 +79,7 @@ impl OpenStackFleet {
 #[async_trait]
 impl Inventory for OpenStackFleet {
     async fn machines(&self) -> Result<Vec<Machine>, FleetError> {
-        let (hypervisors, sight) = self.look_at_all().await?;
+        let (hypervisors, sight, _) = self.look_at_all().await?;
         self.machines_in(&hypervisors, &sight).await
     }
 
@@ -110,22 +119,21 @@ impl Inventory for OpenStackFleet {
         addresses: &[FloatingIp],
     ) -> Result<Observed, FleetError> {
         if hosts.is_empty() {
-            let (aggregates, floating_ips) = try_join!(self.cloud.aggregates(), self.who_has(addresses))?;
-            let sight = Sight { aggregates, ..Sight::default() };
-            let reservations = sight.reservations(&self.settings.fence);
+            let (aggregates, floating_ips) = try_join!(self.aggregates(), self.who_has(addresses))?;
+            let reservations = self.reservations(&Sight { aggregates, ..Sight::default() });
             return Ok(Observed { floating_ips, reservations, ..Observed::default() });
         }
         if hosts.iter().any(|host| self.memory().names(*host).is_none()) {
             self.hypervisors().await?;
         }
         if hosts.len() > FEW {
-            let ((_, sight), floating_ips) = try_join!(self.look_at_all(), self.who_has(addresses))?;
+            let ((_, sight, _), floating_ips) = try_join!(self.look_at_all(), self.who_has(addresses))?;
             return Ok(self.observed(&sight, hosts, floating_ips));
         }
         let names: Vec<Names> = hosts.iter().filter_map(|host| self.memory().names(*host)).collect();
         let servers = try_join_all(names.iter().map(|names| self.cloud.servers(Some(&names.service))));
         let (services, aggregates, servers, floating_ips) =
-            try_join!(self.all_services(), self.cloud.aggregates(), servers, self.who_has(addresses))?;
+            try_join!(self.all_services(), self.aggregates(), servers, self.who_has(addresses))?;
         let servers: Vec<_> = servers.into_iter().flatten().collect();
         let looked_at = names.iter().map(|names| names.service.as_str()).collect();
         let sight = self.sight(services, aggregates, servers, Some(&looked_at)).await?;
@@ -148,9 +156,23 @@ impl Inventory for OpenStackFleet {
         hosts: &BTreeSet<HostId>,
         addresses: &[FloatingIp],
     ) -> Result<(Vec<Machine>, Observed), FleetError> {
-        let ((hypervisors, sight), floating_ips) = try_join!(self.look_at_all(), self.who_has(addresses))?;
+        let ((hypervisors, sight, aggregates), floating_ips) =
+            try_join!(self.look_at_all(), self.who_has(addresses))?;
+        self.watch(&aggregates).await;
         let machines = self.machines_in(&hypervisors, &sight).await?;
         Ok((machines, self.observed(&sight, hosts, floating_ips)))
+    }
+
+    async fn expect(&self, wanted: Wanted) {
+        self.memory().watch.wanted = Arc::new(wanted);
+    }
+
+    async fn differences(&self) -> Vec<Difference> {
+        self.memory().watch.differences()
+    }
+
+    async fn all_differences(&self) -> Result<Vec<Difference>, FleetError> {
+        self.differences_now().await
     }
 
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {

@@ -338,7 +338,13 @@ impl OpenStackFleet {
     /// The free pool's aggregate, which the fence closes.
     pub(crate) async fn free_pool(&self, aggregates: &[Aggregate]) -> Result<Aggregate, FleetError> {
         let free = self.ensure_aggregate(aggregates, &self.settings.free_pool, None).await?;
-        self.mark(&free, self.settings.fence.of_free_pool(&free.metadata)).await?;
+        let mut keys = self.settings.fence.of_free_pool(&free.metadata);
+        if let Some(store) = &self.wanted().store
+            && !free.metadata.contains_key(pools::STORE)
+        {
+            keys.insert(pools::STORE.to_owned(), Some(store.clone()));
+        }
+        self.mark(&free, keys).await?;
         Ok(free)
     }
 
@@ -365,7 +371,13 @@ impl OpenStackFleet {
         if let Some(found) = known.iter().find(|aggregate| aggregate.name == name && in_zone(aggregate)) {
             return Ok(found.clone());
         }
-        self.cloud.ensure_aggregate(name, zone).await.map(|(aggregate, _)| aggregate)
+        let (found, _) = self.cloud.ensure_aggregate(name, zone).await?;
+        match zone {
+            Some(zone) if !in_zone(&found) => Err(FleetError::Refused(format!(
+                "aggregate {name} exists, but not in the availability zone {zone}: delete or rename it"
+            ))),
+            _ => Ok(found),
+        }
     }
 
     /// The host is in that aggregate.

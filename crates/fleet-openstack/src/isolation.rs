@@ -135,13 +135,15 @@ impl OpenStackFleet {
         Ok(all)
     }
 
-    /// Makes copies of flavors for servers on the hosts of a reservation, which only that project may use.
+    /// Makes copies of flavors for servers on the hosts of a reservation, which only that project may use. `again`: there may
+    /// be some.
     pub(crate) async fn copy_flavors(
         &self,
         reservation: ReservationId,
         pool: &Aggregate,
         flavors: Vec<Flavor>,
         project: &str,
+        again: bool,
     ) -> Result<(), FleetError> {
         self.cloud.ensure_trait(&trait_of(pool)).await?;
         let made = stream::iter(flavors.into_iter().map(async |flavor| {
@@ -159,7 +161,8 @@ impl OpenStackFleet {
             specs.remove(PROPERTY);
             specs.extend([required(&trait_of(pool))]);
             self.cloud.ensure_flavor(copy, &specs).await?;
-            self.cloud.allow_flavor(&id, project).await
+            self.cloud.allow_flavor(&id, project).await?;
+            if again { self.cloud.restrict_flavor(&id, project).await } else { Ok(()) }
         }));
         made.buffer_unordered(AT_ONCE).try_collect().await
     }

@@ -20,6 +20,7 @@
 mod addresses;
 mod closure;
 mod cloud;
+mod drift;
 mod driver;
 mod fence;
 mod guests;
@@ -43,6 +44,7 @@ mod sight;
 mod slots;
 mod take_over;
 mod turns;
+mod watching;
 mod wire;
 
 use std::collections::BTreeSet;
@@ -148,7 +150,7 @@ impl OpenStackFleet {
         let names = self.names(host).await?;
         let of_host = Some(names.service.as_str());
         let (services, aggregates, mut servers) =
-            try_join!(self.cloud.services(of_host), self.cloud.aggregates(), self.cloud.servers(of_host))?;
+            try_join!(self.cloud.services(of_host), self.aggregates(), self.cloud.servers(of_host))?;
         let service = services.into_iter().find(|service| service.host == names.service);
         let service = service.ok_or_else(|| {
             FleetError::Unavailable(format!("Nova has no compute service on host {} any more", names.service))
@@ -170,12 +172,13 @@ impl OpenStackFleet {
         Ok(services)
     }
 
-    /// Looks at the whole cloud, and at its hypervisors.
-    async fn look_at_all(&self) -> Result<(Vec<Hypervisor>, Sight), FleetError> {
+    /// Looks at the whole cloud, and at its hypervisors; its aggregates are also as they were seen.
+    async fn look_at_all(&self) -> Result<(Vec<Hypervisor>, Sight, Vec<Aggregate>), FleetError> {
         let cloud = &self.cloud;
         let (hypervisors, services, aggregates, servers) =
             try_join!(self.hypervisors(), self.all_services(), cloud.aggregates(), cloud.servers(None))?;
-        Ok((hypervisors, self.sight(services, aggregates, servers, None).await?))
+        let stored = drift::as_stored(&self.wanted(), aggregates.clone());
+        Ok((hypervisors, self.sight(services, stored, servers, None).await?, aggregates))
     }
 
     /// Asks Placement about hosts that are seen for the first time, and of all others about those that it says have changed,

@@ -12,6 +12,7 @@ use crate::imaging::Imaging;
 use crate::moves::Moves;
 use crate::reports::Reports;
 use crate::sight::{Details, Names};
+use crate::watching::Watch;
 use crate::wire::Hypervisor;
 
 /// So many addresses more than there are may be remembered.
@@ -41,6 +42,8 @@ pub(crate) struct Memory {
     addresses: BTreeMap<FloatingIpId, Option<ReservationId>>,
     /// Neutron does not answer, which was said.
     pub(crate) addresses_unseen: bool,
+    /// What is stored, and what is different.
+    pub(crate) watch: Watch,
     /// Hosts that cannot be told apart, which were said.
     said: BTreeSet<String>,
 }
@@ -78,6 +81,10 @@ impl Memory {
 
     pub(crate) fn names(&self, host: HostId) -> Option<Names> {
         self.names.get(&host).cloned()
+    }
+
+    pub(crate) fn all_names(&self) -> &BTreeMap<HostId, Names> {
+        &self.names
     }
 
     pub(crate) fn hosts(&self) -> &BTreeMap<String, HostId> {

@@ -161,6 +161,21 @@ fn read_recipe(text: &str) -> Option<Recipe> {
     Some(Recipe { size, affinity })
 }
 
+/// Whether all that a reservation needs as a whole was there once.
+pub(crate) fn is_prepared(aggregate: &Aggregate) -> bool {
+    aggregate.metadata.contains_key(PREPARED)
+}
+
+/// For what it was made.
+pub(crate) fn noted_recipe(aggregate: &Aggregate) -> Option<Recipe> {
+    aggregate.metadata.get(PREPARED).and_then(|text| read_recipe(text))
+}
+
+/// How many slots of a host a reservation has, once that is certain.
+pub(crate) fn noted_slots(aggregate: &Aggregate, host: &str) -> Option<u32> {
+    aggregate.metadata.get(&slots_key(host))?.parse().ok()
+}
+
 /// The key of how many slots of a host a reservation has.
 pub(crate) fn slots_key(host: &str) -> String {
     format!("{SLOTS}{host}")
@@ -181,6 +196,11 @@ pub(crate) fn leftovers(free: &Aggregate, host: &str) -> Vec<ReservationId> {
 /// The availability zone of hosts that a reservation holds.
 pub(crate) fn zone_of(reservation: ReservationId) -> String {
     format!("{ZONE}{reservation}")
+}
+
+/// The availability zone that the aggregate of a reservation must have.
+pub(crate) fn wanted_zone(reservation: ReservationId, whole: Whole) -> Option<String> {
+    (whole == Whole::Hosts).then(|| zone_of(reservation))
 }
 
 /// How the names of gates end.

@@ -15,6 +15,7 @@ use leases::terms::{Affinity, Flavor as LeasedFlavor, FlavorSize, InstanceSize, 
 
 use crate::OpenStackFleet;
 use crate::cloud::nova::NewFlavor;
+use crate::drift::{Remedy, specs_of};
 use crate::fence::Whole;
 use crate::ids::{FLAVOR, resource_class};
 use crate::isolation::copy_of;
@@ -28,12 +29,13 @@ impl OpenStackFleet {
     pub(crate) async fn prepare_reservation(&self, reservation: ReservationId, key: &OperationKey) -> Answer {
         let (_, recipe) = wanted(reservation, key)?;
         let whole = if recipe == Recipe::default() { Whole::Hosts } else { Whole::Slots };
-        self.ensured(&[], whole, reservation, key).await?;
+        self.ensured_all(whole, reservation, key, true).await?;
+        self.memory().watch.undone(|remedy| *remedy == Remedy::Prepare(reservation));
         Ok(Outcome::Done)
     }
 
-    /// The aggregate of a reservation that has all that it needs as a whole. What is missing is made, or made again if it
-    /// was deleted behind our back. `known` are the aggregates as far as they were looked at.
+    /// The aggregate of a reservation that has all that it needs as a whole, as far as that is noted. `known` are the
+    /// aggregates as far as they were looked at.
     pub(crate) async fn ensured(
         &self,
         known: &[Aggregate],
@@ -41,24 +43,45 @@ impl OpenStackFleet {
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Aggregate, FleetError> {
+        let (_, recipe) = wanted(reservation, key)?;
+        let recipe = if whole == Whole::Hosts { Recipe::default() } else { recipe };
+        match self.complete(known, reservation, recipe) {
+            Some(pool) => Ok(pool.clone()),
+            None => self.ensured_all(whole, reservation, key, false).await,
+        }
+    }
+
+    /// The reservation's aggregate among these, if it notes that all of it is there.
+    fn complete<'a>(
+        &self,
+        known: &'a [Aggregate],
+        reservation: ReservationId,
+        recipe: Recipe,
+    ) -> Option<&'a Aggregate> {
+        let mut own = known.iter().filter_map(Pool::of).filter(|pool| pool.reservation == reservation);
+        let found = own.find(|pool| pool.complete(&self.settings.fence) == Some(recipe))?;
+        Some(found.aggregate)
+    }
+
+    /// What is missing is made, or made again if it was deleted behind our back. With `again`, what was changed is as well,
+    /// whatever is noted.
+    async fn ensured_all(
+        &self,
+        whole: Whole,
+        reservation: ReservationId,
+        key: &OperationKey,
+        again: bool,
+    ) -> Result<Aggregate, FleetError> {
         let (facts, recipe) = wanted(reservation, key)?;
         let recipe = if whole == Whole::Hosts { Recipe::default() } else { recipe };
         let fence = &self.settings.fence;
-        let complete = |aggregates: &[Aggregate]| {
-            let pools = aggregates.iter().filter_map(Pool::of);
-            let mut own = pools.filter(|pool| pool.reservation == reservation);
-            own.find(|pool| pool.complete(fence) == Some(recipe)).map(|pool| pool.aggregate.clone())
-        };
-        if let Some(pool) = complete(known) {
-            return Ok(pool);
-        }
         let _turn = self.turns.of(Turn::Reservation(reservation)).await;
         let name = reservation.to_string();
-        let zone = pools::zone_of(reservation);
-        let zone = (whole == Whole::Hosts).then_some(zone.as_str());
+        let zone = pools::wanted_zone(reservation, whole);
         // Most often there is none yet, and a list has those of all leases.
-        let (pool, fresh) = self.cloud.ensure_aggregate(&name, zone).await?;
-        if let Some(pool) = complete(std::slice::from_ref(&pool)) {
+        let (pool, fresh) = self.cloud.ensure_aggregate(&name, zone.as_deref()).await?;
+        let complete = self.complete(std::slice::from_ref(&pool), reservation, recipe).is_some();
+        if complete && !again {
             return Ok(pool);
         }
         let project = &facts.project.0;
@@ -71,15 +94,38 @@ impl OpenStackFleet {
             }
             metadata.extend(pools::completion(recipe, None).into_iter().chain(of_fence));
             self.cloud.set_metadata(pool.id, &metadata).await?;
+            self.rezone(&pool, zone).await?;
             return Ok(pool);
         }
         let mut metadata = pools::instances(reservation, project, key.lease);
-        metadata.extend(pools::incompletion().into_iter().chain(of_fence));
+        metadata.extend(of_fence);
+        if !complete {
+            metadata.extend(pools::incompletion());
+        }
         self.mark(&pool, metadata).await?;
+        self.rezone(&pool, zone).await?;
         self.make_flavor(reservation, facts, recipe).await?;
+        if !fresh {
+            self.cloud.restrict_flavor(&name, project).await?;
+        }
         let group = self.server_group(&pool, fresh, recipe.affinity).await?;
-        self.cloud.set_metadata(pool.id, &pools::completion(recipe, group.as_deref())).await?;
+        let completion = pools::completion(recipe, group.as_deref());
+        if complete {
+            self.mark(&pool, completion).await?;
+        } else {
+            self.cloud.set_metadata(pool.id, &completion).await?;
+        }
         Ok(pool)
+    }
+
+    /// The aggregate is in that availability zone, which somebody may have changed. Nova refuses that while its hosts have
+    /// servers.
+    async fn rezone(&self, pool: &Aggregate, zone: Option<String>) -> Result<(), FleetError> {
+        if pool.availability_zone == zone {
+            return Ok(());
+        }
+        let metadata = BTreeMap::from([("availability_zone".to_owned(), zone)]);
+        self.cloud.set_metadata(pool.id, &metadata).await
     }
 
     /// Makes the flavors of a reservation of hosts; what is still to be noted of them. They are noted before they are made,
@@ -102,7 +148,7 @@ impl OpenStackFleet {
         let mut metadata = pools::whole_hosts(project, key.lease);
         metadata.extend(noted.clone());
         self.mark(pool, metadata).await?;
-        self.copy_flavors(reservation, pool, flavors, project).await?;
+        self.copy_flavors(reservation, pool, flavors, project, !before.is_empty()).await?;
         Ok(noted)
     }
 
@@ -132,11 +178,7 @@ impl OpenStackFleet {
         };
         // Servers with it are part of the lease.
         specs.remove(PROPERTY);
-        specs.extend([
-            ("aggregate_instance_extra_specs:reservation".to_owned(), id.clone()),
-            (format!("resources:{class}"), "1".to_owned()),
-        ]);
-        specs.extend(self.settings.fence.of_flavor());
+        specs.extend(specs_of(reservation, &self.settings.fence));
         self.cloud.ensure_class(&class).await?;
         self.cloud.ensure_flavor(flavor, &specs).await?;
         // Servers find no host until the first one is in the aggregate.
@@ -155,10 +197,15 @@ impl OpenStackFleet {
             Affinity::OneHost => "affinity",
             Affinity::DistinctHosts => "anti-affinity",
         };
+        let name = format!("{FLAVOR}{}", pool.name);
         if let Some(noted) = pools::server_group(pool) {
-            return Ok(Some(noted.to_owned()));
+            let named = self.cloud.server_groups(&name).await?;
+            let is_own = named.iter().any(|known| known == noted);
+            if is_own || (named.is_empty() && self.cloud.has_server_group(noted).await?) {
+                return Ok(Some(noted.to_owned()));
+            }
         }
-        self.cloud.ensure_server_group(&format!("{FLAVOR}{}", pool.name), policy, fresh).await.map(Some)
+        self.cloud.ensure_server_group(&name, policy, fresh).await.map(Some)
     }
 
     pub(crate) async fn finish_reservation(&self, reservation: ReservationId) -> Answer {

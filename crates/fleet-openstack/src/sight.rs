@@ -115,10 +115,10 @@ impl Sight {
         self.aggregates.iter().filter_map(|aggregate| pools::prepared(aggregate, fence)).collect()
     }
 
-    /// Leases of reservations of instances, by reservation.
-    fn leases(&self) -> BTreeMap<ReservationId, LeaseId> {
+    /// Leases of reservations, with their projects, by reservation.
+    fn leases(&self) -> BTreeMap<ReservationId, (LeaseId, &str)> {
         let pools = self.aggregates.iter().filter_map(Pool::of);
-        pools.filter_map(|pool| Some((pool.reservation, pool.lease?))).collect()
+        pools.filter_map(|pool| Some((pool.reservation, (pool.lease?, pool.project)))).collect()
     }
 
     /// Whose a server is that runs somewhere.
@@ -132,11 +132,14 @@ impl Sight {
     fn owner_among(
         server: &Server,
         membership: &Membership<'_>,
-        leases: &BTreeMap<ReservationId, LeaseId>,
+        leases: &BTreeMap<ReservationId, (LeaseId, &str)>,
         fence: &Fence,
     ) -> GuestOwner {
         let reservation = server.flavor.original_name.strip_prefix(FLAVOR).and_then(parse_uuid);
-        if let Some(lease) = reservation.and_then(|id| leases.get(&ReservationId(id))) {
+        // Somebody may have let another project use the flavor.
+        if let Some((lease, project)) = reservation.and_then(|id| leases.get(&ReservationId(id)))
+            && (*project == server.tenant_id || project.is_empty())
+        {
             return GuestOwner::Lease(*lease);
         }
         // On a host that is held, the project's own servers are the lease's whatever their flavor: they end with it. Those

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::{HostId, ReservationId};
 
+use crate::drift::Remedy;
 use crate::fence::Whole;
 use crate::ids::{resource_class, slots_provider};
 use crate::pools::{self, Pool};
@@ -32,7 +33,7 @@ impl OpenStackFleet {
         key: &OperationKey,
     ) -> Answer {
         let look = self.look_at(host).await?;
-        if look.place.is_none() || granted(&look, reservation) == Some(slots) {
+        if look.place.is_none() {
             return Ok(Outcome::Done);
         }
         self.clear_leftovers(&look).await?;
@@ -41,7 +42,12 @@ impl OpenStackFleet {
         let provider = self.cloud.ensure_provider(&slots_provider(&parent.name), &parent).await?;
         self.cloud.set_inventory(&provider.uuid, &resource_class(reservation), slots).await?;
         self.join(&pool, &look).await?;
-        self.note_slots(pool.id, look.host(), Some(slots)).await?;
+        if granted(&look, reservation) != Some(slots) {
+            self.note_slots(pool.id, look.host(), Some(slots)).await?;
+        }
+        self.memory().watch.undone(
+            |remedy| matches!(remedy, Remedy::Grant(other, of, _) if (*other, *of) == (host, reservation)),
+        );
         Ok(Outcome::Done)
     }
 

@@ -24,6 +24,7 @@ mod saved;
 pub mod simulated;
 mod site;
 mod state_file;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -43,6 +44,7 @@ pub use error::FleetError;
 pub use late::Fences;
 pub use operation_key::{LeaseFacts, OperationKey};
 pub use state_file::StateError;
+pub use wanted::{Difference, Wanted, WantedReservation};
 
 /// A machine of the fleet, whether it may be leased or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,6 +196,19 @@ pub trait Inventory: Send + Sync {
 
     /// What is kept of machines since it seldom changes is compared with the machines at the next look.
     async fn look_closely(&self) {}
+
+    /// What the store has. This is called before each look at the whole fleet, once the fleet is known to belong to the store.
+    async fn expect(&self, _wanted: Wanted) {}
+
+    /// Differences from [what is stored](Self::expect) that the last look at the whole fleet has found.
+    async fn differences(&self) -> Vec<Difference> {
+        Vec::new()
+    }
+
+    /// Differences as they are now. Everything is read for that, whereas a look reads some of it in turn.
+    async fn all_differences(&self) -> Result<Vec<Difference>, FleetError> {
+        Ok(Vec::new())
+    }
 
     /// For which store the fleet was changed last, if the driver keeps that where it keeps what it did.
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {

@@ -3,6 +3,8 @@
 //!
 //! What leases want of hosts is the loop's business, and no difference: it is on its way.
 
+mod cloud;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -101,6 +103,19 @@ pub enum Drift {
         /// How it is, and what to do.
         message: String,
     },
+    /// An object of a lease in the cloud, or a key of the free pool, differs from the store.
+    Cloud {
+        /// The host, if it is about one.
+        host: Option<HostId>,
+        /// The name of the lease, if it is about one.
+        lease: Option<String>,
+        /// What is different.
+        what: String,
+        /// Whether the loop sets it right.
+        is_undone: bool,
+        /// Guests of others on the hosts of the lease, with their projects.
+        guests: Vec<(GuestId, Option<ProjectId>)>,
+    },
     /// A project that was deleted has leases.
     Ownerless {
         /// The project.
@@ -133,6 +148,7 @@ impl Drift {
             Self::ForeignGuest { .. } => "foreign_guest",
             Self::Changed { .. } => "changed",
             Self::Overruled { .. } => "overruled",
+            Self::Cloud { .. } => "cloud_differs",
             Self::Ownerless { .. } => "ownerless",
             Self::StepFails { .. } => "step_fails",
         }
@@ -147,6 +163,7 @@ impl Drift {
             | Self::ForeignGuest { host, .. }
             | Self::Changed { host, .. }
             | Self::Overruled { host, .. } => Some(*host),
+            Self::Cloud { host, .. } => *host,
             Self::StepFails { .. }
             | Self::Ownerless { .. }
             | Self::WrongClock { .. }
@@ -209,6 +226,18 @@ impl fmt::Display for Drift {
             Self::Changed { name, what, .. } => {
                 write!(f, "machine {name} has other {what} than is on record: a repair records them")
             }
+            Self::Cloud { lease, what, is_undone, guests, .. } => {
+                if let Some(lease) = lease {
+                    write!(f, "lease {lease}: ")?;
+                }
+                f.write_str(what)?;
+                for (number, (guest, project)) in guests.iter().enumerate() {
+                    let of = project.as_ref().map(|project| format!(" of project {project}"));
+                    let before = if number == 0 { "; on its hosts: " } else { ", " };
+                    write!(f, "{before}guest {guest}{}", of.unwrap_or_default())?;
+                }
+                f.write_str(if *is_undone { "; the service undoes it within two rounds" } else { "" })
+            }
             Self::Overruled { message, .. } => write!(f, "{message}; a repair sets what the lease wants"),
             Self::Ownerless { project, leases, first } => {
                 let others = if leases.len() == 1 {
@@ -244,6 +273,9 @@ impl<'a> Repairs<'a> {
     /// Nothing is changed.
     pub async fn drift(self, projects: Option<&dyn Projects>) -> Result<Vec<Drift>, ServiceError> {
         self.service.parts.fleet.look_closely().await;
+        if self.service.knows_whose() {
+            self.expect().await;
+        }
         let machines = self.service.in_time(self.service.parts.fleet.machines()).await?;
         let all: BTreeSet<HostId> = machines.iter().map(|machine| machine.id).collect();
         let observed =
@@ -255,6 +287,7 @@ impl<'a> Repairs<'a> {
         found.extend(changed(&state, &machines));
         found.extend(foreign_guests(&state.hosts, &observed, self.service.decider.settings.open_pool));
         found.extend(self.overruled(&state, &observed).await?);
+        found.extend(self.cloud_differences(&state, &observed).await?);
         if let Some(projects) = projects {
             found.extend(self.ownerless(projects).await);
         }
@@ -353,6 +386,7 @@ impl<'a> Repairs<'a> {
             Drift::Ownerless { leases, .. } => self.delete_ownerless(caller, leases).await,
             Drift::MachineGone { .. }
             | Drift::ForeignGuest { .. }
+            | Drift::Cloud { .. }
             | Drift::StepFails { .. }
             | Drift::WrongClock { .. }
             | Drift::ForeignFleet { .. } => Ok(()),
@@ -532,6 +566,32 @@ mod tests {
             [],
             "it is on its way"
         );
+    }
+
+    #[test]
+    fn a_difference_in_the_cloud_names_the_lease_and_guests_of_others() {
+        let guest = |id, project: Option<&str>| (GuestId(id), project.map(|id| ProjectId(id.to_owned())));
+        let mut drift = Drift::Cloud {
+            host: None,
+            lease: Some("mine".to_owned()),
+            what: "key k of aggregate a is x, expected y".to_owned(),
+            is_undone: true,
+            guests: vec![guest(1, Some("p1")), guest(2, None)],
+        };
+        let guests = format!("guest {} of project p1, guest {}", GuestId(1), GuestId(2));
+        assert_eq!(
+            drift.to_string(),
+            format!(
+                "lease mine: key k of aggregate a is x, expected y; on its hosts: {guests}; the service undoes it within two \
+                 rounds"
+            )
+        );
+        assert!(!drift.repairable());
+        if let Drift::Cloud { lease, is_undone, guests, .. } = &mut drift {
+            (*lease, *is_undone) = (None, false);
+            guests.clear();
+        }
+        assert_eq!(drift.to_string(), "key k of aggregate a is x, expected y");
     }
 
     #[test]

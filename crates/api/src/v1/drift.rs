@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DriftEntry {
     /// What kind: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`,
-    /// `foreign_guest`, `changed`, `overruled`, `ownerless`, `step_fails`.
+    /// `foreign_guest`, `changed`, `overruled`, `cloud_differs`, `ownerless`, `step_fails`.
     pub kind: String,
     /// The machine that it is about, if it is about one.
     pub host_id: Option<String>,

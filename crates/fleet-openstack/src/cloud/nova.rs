@@ -39,7 +39,9 @@ impl NewFlavor<'_> {
     /// Whether that flavor is private and has its name and its size.
     fn is(&self, found: &Flavor) -> bool {
         let size = (self.vcpus, self.memory_mib, self.disk_gib, self.ephemeral_gib, self.swap_mib);
-        !found.public && found.name == self.name && size == (found.vcpus, found.ram, found.disk, found.ephemeral, found.swap)
+        !found.public
+            && found.name == self.name
+            && size == (found.vcpus, found.ram, found.disk, found.ephemeral, found.swap)
     }
 }
 
@@ -104,11 +106,12 @@ struct ServerGroups {
     server_groups: Vec<ServerGroup>,
 }
 
-#[derive(Deserialize)]
-struct ServerGroup {
-    id: String,
+/// A server group.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ServerGroup {
+    pub(crate) id: String,
     #[serde(default)]
-    name: String,
+    pub(crate) name: String,
 }
 
 #[derive(Deserialize)]
@@ -146,7 +149,7 @@ impl Cloud {
         self.ask::<Aggregates>(call).await.map(|answer| answer.aggregates)
     }
 
-    /// The aggregate of that name in that zone, and whether it was created just now.
+    /// The aggregate of that name, and whether it was created just now, in that zone.
     pub(crate) async fn ensure_aggregate(
         &self,
         name: &str,
@@ -163,15 +166,7 @@ impl Cloud {
             Creation::Conflict(error) => error,
         };
         let found = self.aggregates().await?.into_iter().find(|aggregate| aggregate.name == name);
-        let found = found.ok_or(conflict)?;
-        match zone {
-            Some(zone) if found.availability_zone.as_deref() != Some(zone) => {
-                Err(FleetError::Refused(format!(
-                    "aggregate {name} exists, but not in the availability zone {zone}: delete or rename it"
-                )))
-            }
-            _ => Ok((found, false)),
-        }
+        Ok((found.ok_or(conflict)?, false))
     }
 
     async fn act_on_aggregate(
@@ -389,6 +384,17 @@ impl Cloud {
         self.ensure(call, async || Ok(self.projects_of_flavor(id).await?.contains(project))).await
     }
 
+    /// Has no other project use a private flavor.
+    pub(crate) async fn restrict_flavor(&self, id: &str, project: &str) -> Result<(), FleetError> {
+        for other in self.projects_of_flavor(id).await?.iter().filter(|other| *other != project) {
+            let path = ["flavors", id, "action"];
+            let call = Call::new(COMPUTE, "take access to a flavor away", Method::POST, &path).repeatable();
+            let body = json!({"removeTenantAccess": {"tenant": other}});
+            self.send_unless(call.with_body(body), &[404]).await?;
+        }
+        Ok(())
+    }
+
     /// The server group of that name, which belongs to the service's own project. Names of groups are not unique in Nova,
     /// so two services can create one each at the same time: the first in Nova's list stays. `first` says that no group can
     /// exist yet.
@@ -421,16 +427,33 @@ impl Cloud {
 
     /// The server groups of the service's own project that have that name, the oldest first.
     pub(crate) async fn server_groups(&self, name: &str) -> Result<Vec<String>, FleetError> {
-        let mut named = Vec::new();
+        let all = self.list_server_groups(false).await?.into_iter();
+        Ok(all.filter(|group| group.name == name).map(|group| group.id).collect())
+    }
+
+    /// Those of all projects: groups of leases that Blazar has made may belong to another one.
+    pub(crate) async fn all_server_groups(&self) -> Result<Vec<ServerGroup>, FleetError> {
+        self.list_server_groups(true).await
+    }
+
+    /// Whether any project has that server group.
+    pub(crate) async fn has_server_group(&self, id: &str) -> Result<bool, FleetError> {
+        let call = Call::get(COMPUTE, "show server group", &["os-server-groups", id]);
+        self.send_unless(call, &[404]).await.map(|answer| answer.is_some())
+    }
+
+    async fn list_server_groups(&self, of_all: bool) -> Result<Vec<ServerGroup>, FleetError> {
+        let mut all = Vec::new();
         for page in 0..MOST_PAGES {
             let call = Call::get(COMPUTE, "list server groups", &["os-server-groups"]).at_most(MOST_BYTES);
             let call = call.with_query("limit", PAGE.to_string());
             let call = call.with_query("offset", (page * PAGE).to_string());
+            let call = if of_all { call.with_query("all_projects", "True") } else { call };
             let groups = self.ask::<ServerGroups>(call).await?.server_groups;
             let last = groups.len() < PAGE;
-            named.extend(groups.into_iter().filter(|group| group.name == name).map(|group| group.id));
+            all.extend(groups);
             if last {
-                return Ok(named);
+                return Ok(all);
             }
         }
         Err(FleetError::Unavailable(format!(

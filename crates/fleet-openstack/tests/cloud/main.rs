@@ -2,6 +2,7 @@
 
 mod addresses;
 mod creating;
+mod drifting;
 mod faults;
 mod flavors;
 mod handing_over;

@@ -17,8 +17,8 @@ use super::apply::Call;
 use super::faults::{Fault, about};
 use super::{Inner, SimulatedFleet};
 use crate::{
-    FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power,
-    UNCERTAIN,
+    Difference, FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome,
+    Power, UNCERTAIN,
 };
 
 type Answer = Result<Outcome, FleetError>;
@@ -159,6 +159,14 @@ impl Inventory for SimulatedFleet {
         let inner = self.lock();
         let mut hosts = inner.state.hosts.iter();
         Ok(hosts.find(|(_, host)| host.guests.contains_key(&guest)).map(|(id, _)| *id))
+    }
+
+    async fn differences(&self) -> Vec<Difference> {
+        self.lock().differences.clone()
+    }
+
+    async fn all_differences(&self) -> Result<Vec<Difference>, FleetError> {
+        Ok(self.differences().await)
     }
 
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {

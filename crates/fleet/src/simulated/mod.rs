@@ -41,7 +41,7 @@ use self::state::{Rules, State};
 pub use self::timing::{Between, Timing};
 pub use self::violation::Violation;
 use crate::state_file::{StateError, StateFile, StateLog};
-use crate::{FleetError, Machine, Network, Outcome};
+use crate::{Difference, FleetError, Machine, Network, Outcome};
 
 /// A fleet in memory.
 pub struct SimulatedFleet {
@@ -63,6 +63,8 @@ struct Inner {
     sent: u64,
     /// Addresses that somebody has who did not ask the leasing service.
     taken: BTreeSet<IpAddr>,
+    /// Differences from what is stored.
+    differences: Vec<Difference>,
     /// Counts changes of the state.
     version: u64,
 }
@@ -118,6 +120,7 @@ impl SimulatedFleet {
             calls: BTreeMap::new(),
             sent: 0,
             taken: BTreeSet::new(),
+            differences: Vec::new(),
             version: 0,
         };
         Self { clock, machines, networks: layout.networks.clone(), inner: Mutex::new(inner), file: None }
@@ -235,6 +238,11 @@ impl SimulatedFleet {
     /// Somebody takes an address without the leasing service.
     pub fn take_address(&self, address: IpAddr) {
         self.lock().taken.insert(address);
+    }
+
+    /// Somebody has changed what leases have, or has changed it back.
+    pub fn differ(&self, differences: Vec<Difference>) {
+        self.lock().differences = differences;
     }
 
     /// The reservation whose project may use an address.

@@ -138,7 +138,13 @@ impl Names for Known<'_> {
 /// The lease as the caller may see it: with what it has, and why it does not get on in the caller's words.
 pub(super) fn viewed(app: &App, session: &Session, record: &LeaseRecord) -> Lease {
     let lease = Lease::from(record).with_resources(record, &Known(app));
-    if session.may(Rule::HostsGet) { lease.for_operator(record) } else { lease }
+    let operator = session.may(Rule::HostsGet);
+    let mut lease = if operator { lease.for_operator(record) } else { lease };
+    if let Some(changed) = app.service().repairs().changed_in_cloud(&record.lease, operator) {
+        lease.degraded = true;
+        lease.status_reason.get_or_insert(changed);
+    }
+    lease
 }
 
 /// Whose a lease is, for the policy.

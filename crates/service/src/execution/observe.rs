@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fleet::{FleetError, Machine};
+use fleet::{Difference, FleetError, Machine};
 use jiff::{SignedDuration, Timestamp};
 use leases::host::{Health, Host};
 use leases::ids::HostId;
@@ -16,6 +16,7 @@ use super::draft::Draft;
 use super::look::Look;
 use super::pause::Pause;
 use crate::decider::Decider;
+use crate::drift::Repairs;
 use crate::energy::recorded_health;
 use crate::entries::{Effect, Entry};
 use crate::hosts::refreshed;
@@ -45,6 +46,8 @@ struct Sight {
     /// None if not all of them were asked for.
     machines: Option<BTreeMap<HostId, Machine>>,
     observed: Observed,
+    /// Differences from what is stored, if all machines were asked for.
+    differences: Vec<Difference>,
 }
 
 impl Execution<'_> {
@@ -80,19 +83,25 @@ impl Execution<'_> {
     async fn see(self, look: &Look) -> Result<Sight, FleetError> {
         let (fleet, addresses) = (&self.service.parts.fleet, self.service.addresses());
         if !look.all {
-            return Ok(Sight { machines: None, observed: fleet.observe(&look.hosts, &addresses).await? });
+            let observed = fleet.observe(&look.hosts, &addresses).await?;
+            return Ok(Sight { machines: None, observed, differences: Vec::new() });
         }
         // Whose the fleet is, is asked first: where questions take long, it would never be known if it came last.
         let (machines, observed) = if self.service.knows_whose() {
+            Repairs::of(self.service).expect().await;
             fleet.survey(&look.hosts, &addresses).await?
         } else {
             let machines = fleet.machines().await?;
             Box::pin(self.service.look_whose(&machines)).await?;
+            if self.service.knows_whose() {
+                Repairs::of(self.service).expect().await;
+            }
             (machines, fleet.observe(&look.hosts, &addresses).await?)
         };
         Ok(Sight {
             machines: Some(machines.into_iter().map(|machine| (machine.id, machine)).collect()),
             observed,
+            differences: fleet.differences().await,
         })
     }
 
@@ -104,13 +113,14 @@ impl Execution<'_> {
         let mut progress = self.service.progress();
         let Looked { look, answer } = looked;
         match answer {
-            Ok(Sight { machines, mut observed }) => {
+            Ok(Sight { machines, mut observed, differences }) => {
                 state.instances.mark_preemptible(&mut observed);
                 if progress.saw(&look, observed, |host| state.hosts.contains_key(&host)) {
                     // Somebody may wait for what a reservation needs.
                     self.service.changes.send_modify(|count| *count += 1);
                 }
                 if machines.is_some() {
+                    progress.differences = differences;
                     progress.machines = machines;
                     progress.blind = 0;
                     progress.seen_at = Some(now);

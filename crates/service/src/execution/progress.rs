@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fleet::Machine;
+use fleet::{Difference, Machine};
 use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::hunt::Move;
@@ -101,6 +101,8 @@ pub(crate) struct Progress {
     pub observed: Arc<Observed>,
     /// All machines, as they were last seen, until they are entered into the records of hosts.
     pub machines: Option<BTreeMap<HostId, Machine>>,
+    /// Where the fleet differed from what is stored when all of it was last seen.
+    pub differences: Vec<Difference>,
     /// When the whole fleet was last seen, if it was.
     pub seen_at: Option<Timestamp>,
     /// Until the whole fleet is looked at again.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use fleet::simulated::{Fault, PlannedFault, Verb};
-use fleet::{Inventory as _, Isolation as _, OperationKey};
+use fleet::{Difference, Inventory as _, Isolation as _, OperationKey};
 use leases::ids::{HostId, ReservationId};
 use leases::plan::Place;
 use leases::project::ProjectId;
@@ -35,6 +35,40 @@ async fn store_and_fleet_agree_while_leases_come_and_go() {
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
     assert_eq!((drift(&world).await, repair(&world).await), (Vec::new(), Vec::new()));
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+}
+
+#[tokio::test]
+async fn what_somebody_has_changed_in_the_cloud_is_told_to_the_owner_and_to_operators() {
+    let mut world = world(2).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(1)).await;
+    let lease = world.service.leases().get(lease.lease.id).expect("it runs").lease.clone();
+    let told = |world: &World| {
+        [false, true].map(|operator| world.service.repairs().changed_in_cloud(&lease, operator))
+    };
+    let changed = Difference {
+        reservation: Some(lease.reservations[0].id),
+        host: None,
+        what: "flavor f was deleted".to_owned(),
+        for_owner: "a flavor was deleted",
+        is_undone: true,
+    };
+    world.fleet.differ(vec![changed]);
+    assert_eq!(told(&world), [None, None], "nobody has looked");
+    let found = drift(&world).await;
+    let name = format!("lease {}: flavor f was deleted", lease.name);
+    assert!(
+        matches!(&found[..], [Drift::Cloud { .. }]) && found[0].to_string().starts_with(&name),
+        "{found:?}"
+    );
+    world.run_until(at(3)).await;
+    assert_eq!(
+        told(&world),
+        ["a flavor was deleted", "flavor f was deleted"].map(|text| Some(text.to_owned()))
+    );
+    world.fleet.differ(Vec::new());
+    world.run_until(at(5)).await;
+    assert_eq!((told(&world), drift(&world).await), ([None, None], Vec::new()));
 }
 
 #[tokio::test]

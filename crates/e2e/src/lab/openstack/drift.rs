@@ -2,12 +2,13 @@
 //! lease of a deleted project, an address that was leased to nobody known. All are found and set right, by the loop or by
 //! the doctor, and found no more.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
+use reqwest::Method;
 
 use super::addresses::external_network;
 use super::cloud::OF_ALL;
-use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, set_trait, until};
+use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, provider, set_trait, text_of, until};
 
 /// Of a lease that nobody knows.
 const LEASE: &str = "0badcafe-0000-4000-8000-000000000001";
@@ -21,6 +22,12 @@ const TRAIT: &str = "CUSTOM_LAB_FAST";
 
 /// What the doctor says if it finds nothing.
 const NOTHING: &str = "agree";
+
+/// Deletes that lease of alice's, and waits until its host is back.
+fn end(site: &Site<'_>, lease: &str) -> Result<()> {
+    site.client("alice", "physics", &["reservation", "lease", "delete", lease])?;
+    until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+}
 
 /// With a service of its own, to which everybody comes by Keystone.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
@@ -60,6 +67,46 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         until("the aggregate stays", || Ok(site.aggregate(&reservation)?.is_none()))?;
         site.admin_client(&["user", "delete", "ursula"]).map(drop)
+    });
+    cases.check("a changed owner of a running lease's aggregate is reported, and set right", || {
+        let reservation = site.lease("alice", "physics", "owned", HOST_LEASE)?;
+        let owner = || -> Result<String> {
+            let aggregate = site.aggregate(&reservation)?.context("no aggregate")?;
+            Ok(text_of(&aggregate["metadata"]["blazar:owner"]))
+        };
+        let before = owner()?;
+        site.admin_client(&["aggregate", "set", "--property", "blazar:owner=somebody", &reservation])?;
+        doctor(&[], "key blazar:owner of aggregate")?;
+        until("the owner stays changed", || Ok(owner()? == before))?;
+        doctor(&[], NOTHING)?;
+        end(site, "owned")
+    });
+    cases.check("what a running lease of instances has lost in Nova and Placement it gets again", || {
+        let wanted = "resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,amount=1,affinity=False";
+        let reservation = site.lease("alice", "physics", "lost", wanted)?;
+        let group = || -> Result<String> {
+            let aggregate = site.aggregate(&reservation)?.context("no aggregate")?;
+            Ok(text_of(&aggregate["metadata"]["affinity_id"]))
+        };
+        let class = format!("CUSTOM_RESERVATION_{}", reservation.to_uppercase().replace('-', "_"));
+        let host = site.members(&reservation)?.first().context("no host")?.clone();
+        let slots =
+            format!("resource_providers/{}/inventories/{class}", provider(site, &format!("blazar_{host}"))?);
+        let first = group()?;
+        site.admin_client(&["flavor", "delete", &reservation])?;
+        site.admin_client(&["server", "group", "delete", &first])?;
+        site.change_placement(&Method::DELETE, &slots, None)?;
+        for said in ["flavor", "server group", "has 0 of CUSTOM_RESERVATION_"] {
+            doctor(&[], said)?;
+        }
+        until("they are not made again", || {
+            let flavor = site.nova(&format!("flavors/{reservation}"))?;
+            let total = &site.placement(&slots)?["total"];
+            Ok(flavor["flavor"].is_object() && *total == 1 && group()? != first)
+        })?;
+        doctor(&[], NOTHING)?;
+        site.boot("alice", "physics", "again", &["--flavor", &reservation])?;
+        end(site, "lost")
     });
     cases.check("an address of a lease that nobody knows is taken back", || {
         let network = external_network(site)?;

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 pub use self::migrations::{Confirmations, Migration};
 pub use self::neutron::NETWORK;
-pub use self::state::{FREE_POOL, Isolation, State};
+pub use self::state::{Aggregate, FREE_POOL, Isolation, Provider, State};
 
 /// A request, and what was answered.
 #[derive(Clone, Debug)]

@@ -180,6 +180,9 @@ fn act_on_aggregate(state: &mut State, id: &str, body: &Value) -> Reply {
     let mut after = before.clone();
     if let Some(metadata) = body["set_metadata"]["metadata"].as_object() {
         for (key, value) in metadata {
+            if key == "availability_zone" {
+                after.zone = value.as_str().map(str::to_owned);
+            }
             match value.as_str() {
                 Some(value) => after.metadata.insert(key.clone(), value.to_owned()),
                 None => after.metadata.remove(key),
@@ -330,6 +333,10 @@ fn server_groups(state: &mut State, method: &Method, rest: &[&str], body: &Value
             let all: Vec<Value> = state.server_groups.iter().map(group).collect();
             (200, json!({"server_groups": all}))
         }
+        ("GET", [id]) if state.server_groups.contains_key(*id) => {
+            let found = state.server_groups.get_key_value(*id).map(group);
+            (200, json!({"server_group": found}))
+        }
         ("POST", []) => {
             let name = body["server_group"]["name"].as_str().unwrap_or_default().to_owned();
             let id = uuid(state.number());
@@ -402,6 +409,11 @@ fn flavors(state: &mut State, method: &Method, rest: &[&str], body: &Value) -> R
             let specs = specs.map(|(key, value)| (key.clone(), value.as_str().expect("text").to_owned()));
             state.specs.entry((*id).to_owned()).or_default().extend(specs);
             (200, body.clone())
+        }
+        ("POST", [id, "action"]) if body.get("removeTenantAccess").is_some() => {
+            let project = body["removeTenantAccess"]["tenant"].as_str().unwrap_or_default();
+            let removed = state.flavors.get_mut(*id).is_some_and(|projects| projects.remove(project));
+            if removed { (200, json!({"flavor_access": []})) } else { missing("Flavor access not found") }
         }
         ("POST", [id, "action"]) => {
             let project = body["addTenantAccess"]["tenant"].as_str().unwrap_or_default().to_owned();
