@@ -278,6 +278,7 @@ fn is_shortage(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::NotEnough { resource: Resource::Hosts(_) | Resource::Slots(_), .. }
         | Refusal::WouldLoseHosts(_)
+        | Refusal::WouldGiveBackHosts { .. }
         | Refusal::TooCostly(_) => true,
         Refusal::NoHunt { refusal, .. } | Refusal::EndsTooLate { refusal, .. } => is_shortage(refusal),
         _ => false,
@@ -310,6 +311,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
         | Refusal::StartAfterDeadline
         | Refusal::NotEnough { .. }
         | Refusal::WouldLoseHosts(_)
+        | Refusal::WouldGiveBackHosts { .. }
         | Refusal::TooCostly(_)
         | Refusal::FloatingIpTaken(_)
         | Refusal::Started

@@ -206,12 +206,12 @@ impl Search<'_> {
             };
             self.host_free(*host) && (!case.changed || matches())
         };
-        let mut lost: Vec<HostId> = held.iter().copied().filter(|host| !keeps(host)).collect();
-        // Surplus hosts would have to go as well; any of them could.
-        let surplus = self.counting(held.iter().copied(), terms).saturating_sub(terms.max() as usize);
-        lost.extend(held.iter().rev().take(surplus).filter(|host| !lost.contains(host)).collect::<Vec<_>>());
+        let counted = self.counting(held.iter().copied(), terms);
+        if counted > terms.max() as usize {
+            return Err(Refusal::WouldGiveBackHosts { held: counted as u64, most: terms.max().into() });
+        }
+        let lost: Vec<HostId> = held.iter().copied().filter(|host| !keeps(host)).collect();
         if !lost.is_empty() {
-            lost.sort_unstable();
             return Err(Refusal::WouldLoseHosts(lost));
         }
         if !case.changed {

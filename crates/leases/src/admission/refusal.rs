@@ -168,6 +168,14 @@ pub enum Refusal {
     /// A started lease would lose these hosts.
     #[error("Not enough hosts available")]
     WouldLoseHosts(Vec<HostId>),
+    /// A started lease has more hosts than the change allows, and keeps them.
+    #[error("Not enough hosts available")]
+    WouldGiveBackHosts {
+        /// The number of hosts that it has.
+        held: u64,
+        /// The maximum of the change.
+        most: u64,
+    },
     /// Of a started reservation of instances only the amount can be changed.
     #[error("An active reservation only accepts to update amount.")]
     OnlyAmount(ReservationId),
@@ -252,6 +260,11 @@ impl Refusal {
                     "a lease that has started keeps its hosts, and {of} of them {do_not} not fit the change"
                 ))
             }
+            Self::WouldGiveBackHosts { held, most } => Some(format!(
+                "a lease that has started can't give hosts back: it has {}, and the change allows {most}; an earlier end is \
+                 possible",
+                counted(*held, "host", "hosts")
+            )),
             Self::EndsTooLate { refusal, taken_from, latest } => Some(format!(
                 "{} from {} on, the latest possible end is {}",
                 refusal.taken(),

@@ -280,7 +280,15 @@ fn an_active_lease_keeps_its_hosts_and_can_only_gain() {
     );
     assert_eq!(cloud.update(&lease, &ends(70), 30).map(|l| given(&l).clone()), Ok(ids([1, 2])));
     let fewer = change(&lease, range(1, 1));
-    assert_eq!(cloud.update(&lease, &fewer, 30), Err(Refusal::WouldLoseHosts(vec![HostId(2)])));
+    let refused = cloud.update(&lease, &fewer, 30).expect_err("it keeps both");
+    assert_eq!(
+        refused.hint().as_deref(),
+        Some(
+            "a lease that has started can't give hosts back: it has 2 hosts, and the change allows 1; an earlier end is \
+             possible"
+        )
+    );
+    assert!(!refused.negotiable(), "there is no alternative to offer");
     let more = cloud.update(&lease, &change(&lease, range(2, 3)), 30);
     assert_eq!(more.map(|l| given(&l).amount()), Ok(3));
     let resource = Some(named("node1"));
