@@ -44,6 +44,11 @@ pub(in crate::import) enum SavedError {
     Blazar(#[from] ClientError),
     #[error("{url} is no Blazar: its leases have a field of Allot's own")]
     Ours { url: String },
+    #[error(
+        "Blazar at {url} cannot answer ({message}); start blazar-manager, since its API asks the manager for everything, \
+         and read again"
+    )]
+    WithoutManager { url: String, message: String },
     #[error("Blazar's answer to {path} has no list of {key}")]
     NoList { path: &'static str, key: &'static str },
     #[error(
@@ -62,9 +67,25 @@ pub(in crate::import) enum SavedError {
     Foreign { path: PathBuf, reason: String },
 }
 
+impl SavedError {
+    /// The error with its likely cause, if it is that Blazar's API can't reach Blazar's manager.
+    fn explained(self, url: &str) -> Self {
+        match self {
+            Self::Blazar(ClientError::Refused { status: 500.., message, .. }) => {
+                Self::WithoutManager { url: url.to_owned(), message }
+            }
+            error => error,
+        }
+    }
+}
+
 impl Saved {
     /// Asks a Blazar for all that it has, as it was between two changes.
     pub(super) async fn ask(blazar: &Connection, now: impl Fn() -> Timestamp) -> Result<Self, SavedError> {
+        Self::asked(blazar, now).await.map_err(|error| error.explained(blazar.url()))
+    }
+
+    async fn asked(blazar: &Connection, now: impl Fn() -> Timestamp) -> Result<Self, SavedError> {
         let mut before = leases(blazar).await?;
         for _ in 0..ATTEMPTS {
             let read_at = now();
@@ -176,6 +197,17 @@ mod tests {
         };
         assert_eq!(if_served(refused(404)).expect("nothing"), [Value::Null; 0]);
         assert!(if_served(refused(403)).is_err());
+    }
+
+    #[test]
+    fn a_blazar_without_its_manager_says_that_the_manager_is_missing() {
+        let refused = |status| {
+            let message = "Internal Server Error".to_owned();
+            SavedError::Blazar(ClientError::Refused { status, message, hint: None })
+        };
+        let error = refused(500).explained("http://blazar:1234").to_string();
+        assert!(error.contains("http://blazar:1234") && error.contains("start blazar-manager"), "{error}");
+        assert!(matches!(refused(403).explained("http://blazar:1234"), SavedError::Blazar(_)));
     }
 
     #[test]
