@@ -20,6 +20,7 @@
 use std::collections::BTreeMap;
 
 use leases::ids::{LeaseId, ReservationId};
+use leases::lease_pool::LEASE_KEY;
 use leases::plan::{GuestSize, Place, Prepared, Recipe};
 use leases::terms::Affinity;
 
@@ -280,7 +281,7 @@ pub(crate) fn is_made_here(aggregate: &Aggregate) -> bool {
 /// The metadata of the aggregate of a reservation of whole hosts.
 pub(crate) fn whole_hosts(project: &str, lease: Option<LeaseId>) -> BTreeMap<String, Option<String>> {
     let lease = lease.map(|lease| lease.to_string()).unwrap_or_default();
-    let pairs = [(OWNER, project.to_owned()), (LEASE, lease)];
+    let pairs = [(OWNER, project.to_owned()), (LEASE, lease.clone()), (LEASE_KEY, lease)];
     pairs.into_iter().map(|(key, value)| (key.to_owned(), Some(value))).collect()
 }
 

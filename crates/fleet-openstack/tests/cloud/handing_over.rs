@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use fleet::conformance::facts;
 use fleet::{About, Fleet, FleetError, OperationKey, Outcome, perform};
+use fleet_openstack::Fence;
 use futures::future::join_all;
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
@@ -103,6 +104,40 @@ async fn a_lease_has_an_aggregate_that_its_owner_can_use_and_the_host_is_never_w
     }
     done(&fleet, &[Action::Finish(MINE)]).await;
     assert!(cloud.state().aggregates.values().all(|pool| pool.name == FREE_POOL));
+}
+
+#[tokio::test]
+async fn aggregates_of_leases_of_hosts_and_instances_have_the_key_of_lease_pools_with_every_fence() {
+    let fences = [
+        Fence::BlazarFilter,
+        Fence::AllotFilter { open_pool: false },
+        Fence::Tenant { preemptible: BTreeSet::new() },
+        Fence::Traits { flavors: Vec::new() },
+    ];
+    let hold = handover(ONE);
+    let ways: [(&[Action], Action); 2] = [
+        (&hold, Action::Release(ONE, MINE)),
+        (&[Action::Prepare(MINE), Action::Grant(ONE, MINE, 1)], Action::Withdraw(ONE, MINE)),
+    ];
+    for fence in fences {
+        for (start, end) in ways {
+            let cloud = Standin::with(1, fence.clone()).await;
+            let fleet = cloud.fleet();
+            assert_eq!(adopt(&fleet, ONE).await, Ok(Outcome::Done));
+            done(&fleet, start).await;
+            let keys = || {
+                let state = cloud.state();
+                let keys =
+                    state.aggregates.values().map(|pool| pool.metadata.get("filter_lease_id").cloned());
+                keys.flatten().collect::<Vec<_>>()
+            };
+            assert_eq!(keys(), [LEASE.to_string()], "{fence:?}");
+            // Its servers stay, and the key does not.
+            cloud.state().boot("host1", "mine", false);
+            done(&fleet, &[end, Action::Finish(MINE)]).await;
+            assert_eq!(keys(), [""; 0], "{fence:?}");
+        }
+    }
 }
 
 #[tokio::test]
