@@ -114,7 +114,7 @@ settings! {
 
     /// Address of the cloud's Keystone, as `http://HOST:5000/v3`; without it, `keystone.auth_url`
     "openstack.auth_url" "URL" => openstack.login.auth_url;
-    /// Name of the user that Nova and Placement are asked as; it needs the role `admin`
+    /// Name of the user that Nova and Placement are asked as; it needs the role `service`, and one that Nova's policy treats as an administrator
     "openstack.username" "NAME" => openstack.login.username;
     /// Domain of that user
     "openstack.user_domain" "NAME" => openstack.login.user_domain;
