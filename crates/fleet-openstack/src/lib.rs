@@ -44,6 +44,7 @@ mod sight;
 mod slots;
 mod take_over;
 mod turns;
+mod watch;
 mod watching;
 mod wire;
 

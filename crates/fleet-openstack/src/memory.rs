@@ -12,7 +12,7 @@ use crate::imaging::Imaging;
 use crate::moves::Moves;
 use crate::reports::Reports;
 use crate::sight::{Details, Names};
-use crate::watching::Watch;
+use crate::watch::Watch;
 use crate::wire::Hypervisor;
 
 /// So many addresses more than there are may be remembered.
