@@ -184,6 +184,8 @@ impl<'a> Execution<'a> {
         let look = under_way.or(progress.looked_at_all.map(Pause::end)).unwrap_or(now);
         let pass_at = progress.unfinished.then(|| now + passes::AGAIN_AFTER);
         let pauses = [progress.memos.hunts_not_replanned, progress.memos.power_watched].into_iter().flatten();
+        // A pause that has ended stays noted until its pass has something to do again.
+        let pauses = pauses.filter(|pause| pause.lasts(now));
         let others = pauses.map(Pause::end).chain(expiry).chain(pass_at);
         let next =
             questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
