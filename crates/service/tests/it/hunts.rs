@@ -13,7 +13,7 @@ use leases::project::ProjectId;
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{HostsTerms, ReservationTerms};
 use service::{HostQuestion, NewLease, Placing};
-use simulation::{Setup, World, caller};
+use simulation::{Happened, Setup, World, caller};
 
 use store::LeaseRecord;
 
@@ -95,6 +95,24 @@ async fn cls_03_d_a_destination_that_fails_is_planned_again() {
     let after = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!(after.lease.state().name(), "ACTIVE", "{:?}", after.lease.reason);
     assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn a_hunt_that_could_not_be_planned_again_wakes_nobody_once_it_is_over() {
+    let mut world = inhabited(world_with(3, settings(), None, slow).await, 3).await;
+    let lease = make(&mut world, best_effort(1, 30)).await.expect("a plan");
+    world.settle().await;
+    let destinations = (1..=3).map(HostId).filter(|host| !hosts_of(&lease).contains(host));
+    destinations.for_each(|host| world.fleet.fail(host));
+    world.run_until(at(35)).await;
+    let over = world.service.leases().get(lease.lease.id).expect("there");
+    assert_eq!(over.lease.state().name(), "TIMEDOUT");
+    let mut cycles = 0;
+    while let Some(happened) = world.next(at(95)).await {
+        cycles += usize::from(matches!(happened, Happened::Cycled(_)));
+    }
+    // The fleet is looked at twice a minute.
+    assert!(cycles < 600, "{cycles} cycles in an hour");
 }
 
 /// However many leases hunt at once: their moves are planned again one after another, and withdrawn all at once.
