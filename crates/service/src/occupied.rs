@@ -6,21 +6,19 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::Lease;
-use leases::plan::{Guest, GuestOwner, Observed, PlanRules};
+use leases::plan::{Guest, GuestOwner, Observed, PlanRules, overdue_at};
 use leases::status::LeaseStatus;
 use store::LeaseRecord;
 
 use crate::state::State;
 
 impl State {
-    /// Hosts with guests that nobody may remove, and those to which one is to go: for a lease that hunts, or because it
-    /// is to be started there. Guests that a lease has left behind are among them, and those that should have left long
-    /// ago.
+    /// Hosts with guests that can't be removed, and hosts that will get such guests: by a move for a lease that hunts, or
+    /// because an instance starts there. Guests that a lease left behind and guests whose deletion is overdue count.
     pub fn occupied(&self, observed: &Observed, rules: &PlanRules, now: Timestamp) -> BTreeSet<HostId> {
         let left_behind = |id| {
             let lease = self.leases.get(id).map(|record| &record.lease);
-            let stays =
-                |lease: &Lease| !lease.end_action.deletes() || rules.is_long_due(lease.window.end(), now);
+            let stays = |lease: &Lease| !lease.end_action.deletes() || overdue_at(lease.window.end()) <= now;
             lease.is_none_or(|lease| lease.over() || (lease.ending() && stays(lease)))
         };
         let stays = |guest: &Guest| match guest.owner {

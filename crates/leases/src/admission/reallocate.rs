@@ -39,8 +39,8 @@ impl Admission<'_> {
 }
 
 impl Admission<'_> {
-    /// What a lease is given that was offered: what was offered, unless a host of it has failed since, or a guest keeps the
-    /// lease from starting there while other hosts are free.
+    /// The hosts for a lease that was offered. They are the offered ones, unless one has failed since, or a guest blocks the
+    /// start there while other hosts are free.
     pub fn accepted(&self, offered: &Lease) -> Result<Lease, Refusal> {
         let firm = Lease { standing: Standing::Firm, ..offered.clone() };
         if self.stands(&firm) {

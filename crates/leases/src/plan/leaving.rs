@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::Claims;
 use super::effort::{Effort, Waiting};
 use super::observed::{Guest, GuestOwner, ObservedHost};
-use super::rules::DELETION;
+use super::rules::overdue_at;
 use super::step::Action;
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::lease::Lease;
@@ -58,10 +58,10 @@ pub(super) fn explain_delay(
     due: Timestamp,
     lease: LeaseId,
 ) {
-    let usual = later(due, DELETION);
-    if usual <= effort.world.now {
+    let overdue = overdue_at(due);
+    if overdue <= effort.world.now {
         effort.waits(lease, Waiting::NotDeleted { host, guest, since: due });
     } else {
-        effort.wake(usual);
+        effort.wake(overdue);
     }
 }

@@ -41,7 +41,7 @@ pub use self::observed::{
 };
 pub use self::reservations::{is_prepared, plan_reservations};
 pub(crate) use self::rules::FENCE_TOLERANCE;
-pub use self::rules::PlanRules;
+pub use self::rules::{PlanRules, overdue_at};
 pub use self::step::{Action, Backoff, Failures, History, Step};
 pub use self::world::World;
 use crate::host::Health;

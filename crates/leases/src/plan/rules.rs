@@ -42,20 +42,17 @@ pub struct PlanRules {
 /// was said about who is preempted.
 pub(crate) const FENCE_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
 
-/// The time within which a guest that is being deleted is usually gone.
-pub(crate) const DELETION: SignedDuration = SignedDuration::from_mins(1);
+/// The instant from which a guest that was to be deleted at `due` is overdue: usually it is gone within a minute.
+pub fn overdue_at(due: Timestamp) -> Timestamp {
+    later(due, SignedDuration::from_mins(1))
+}
 
 impl PlanRules {
     /// Whether the guest should have left long ago, so nobody can rely on it to leave.
     pub fn is_stuck(&self, guest: &Guest, now: Timestamp) -> bool {
         let notice = self.longest_notice.max(self.grace).saturating_add(self.slack);
         let notice = if guest.has_shut_down { SignedDuration::ZERO } else { notice };
-        guest.stopping_since.is_some_and(|since| self.is_long_due(later(since, notice), now))
-    }
-
-    /// Whether a guest that was to be deleted then should be gone.
-    pub fn is_long_due(&self, due: Timestamp, now: Timestamp) -> bool {
-        later(due, DELETION) <= now
+        guest.stopping_since.is_some_and(|since| overdue_at(later(since, notice)) <= now)
     }
 
     /// When the hosts of a lease that starts then begin to be cleared.

@@ -17,6 +17,9 @@ use crate::app::App;
 /// Serves a request and discards the part of its body that nobody reads. A connection that closes while its client
 /// still sends is reset, and the client loses the response that says why.
 pub(crate) async fn discard(State(app): State<App>, request: Request, next: Next) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
     // The client sends such a body only once somebody reads it.
     let held_back = request.headers().contains_key(EXPECT);
     let request = request.map(|body| Body::new(Discarded { body, held_back, app }));

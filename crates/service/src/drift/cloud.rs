@@ -64,13 +64,10 @@ impl Repairs<'_> {
         Ok(differences.into_iter().map(drift).collect())
     }
 
-    /// The first difference of the lease that the last look at the whole fleet has found, for its owner or for operators.
+    /// What the last look at the whole fleet found different for the lease, in words for its owner or for operators.
     pub fn changed_in_cloud(self, lease: &Lease, for_operator: bool) -> Option<String> {
         let progress = self.service.progress();
-        let of_lease = |found: &&Difference| {
-            found.reservation.is_some_and(|id| lease.reservations.iter().any(|own| own.id == id))
-        };
-        let found = progress.differences.iter().find(of_lease)?;
+        let found = lease.reservations.iter().find_map(|own| progress.differences.get(&own.id))?;
         Some(if for_operator { found.what.clone() } else { found.for_owner.to_owned() })
     }
 }

@@ -120,7 +120,7 @@ impl Execution<'_> {
                     self.service.changes.send_modify(|count| *count += 1);
                 }
                 if machines.is_some() {
-                    progress.differences = differences;
+                    progress.note_differences(differences);
                     progress.machines = machines;
                     progress.blind = 0;
                     progress.seen_at = Some(now);

@@ -101,8 +101,8 @@ pub(crate) struct Progress {
     pub observed: Arc<Observed>,
     /// All machines, as they were last seen, until they are entered into the records of hosts.
     pub machines: Option<BTreeMap<HostId, Machine>>,
-    /// Where the fleet differed from what is stored when all of it was last seen.
-    pub differences: Vec<Difference>,
+    /// Differences between the fleet and the store when all of the fleet was last seen.
+    pub differences: BTreeMap<ReservationId, Difference>,
     /// When the whole fleet was last seen, if it was.
     pub seen_at: Option<Timestamp>,
     /// Until the whole fleet is looked at again.
@@ -450,6 +450,13 @@ impl Progress {
             self.touched.hosts.retain(|host, _| ours(*host));
         }
         changed
+    }
+
+    /// Notes one difference of each reservation, the first.
+    pub fn note_differences(&mut self, differences: Vec<Difference>) {
+        let of_reservations =
+            differences.into_iter().rev().filter_map(|found| Some((found.reservation?, found)));
+        self.differences = of_reservations.collect();
     }
 
     /// A look saw nothing. What it was begun for waits for the next.

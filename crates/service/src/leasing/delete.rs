@@ -65,8 +65,8 @@ impl Leases<'_> {
         self.accept_deletions(caller, &[id], |_| true).await
     }
 
-    /// The same for those of several leases that exist and match. They are changed in one transaction, whose size is
-    /// limited unless it changes only one lease.
+    /// Deletes the leases among `ids` that still exist and match, in one transaction. Its size is limited unless it deletes
+    /// only one lease.
     async fn accept_deletions(
         self,
         caller: &Caller,
