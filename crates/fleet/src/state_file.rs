@@ -9,7 +9,7 @@ use std::sync::Arc;
 use json_patch::Patch;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use thiserror::Error;
 use tokio::sync::Mutex;
 
@@ -169,7 +169,8 @@ impl StateLog {
         if file.metadata().map_err(failed)?.len() != length || length > 2 * whole + CHANGES {
             return Ok(None);
         }
-        let patch = json_patch::diff(&before, state);
+        let (before, after) = differing(&before, state);
+        let patch = json_patch::diff(&before, &after);
         if patch.is_empty() {
             return Ok(Some((length, whole)));
         }
@@ -189,6 +190,31 @@ impl StateLog {
             .map_err(|source| StateError::Write { path: self.path.clone(), source })?;
         Ok((line.len() as u64, line.len() as u64))
     }
+}
+
+/// The fields in which two values differ. Comparing equal fields takes a fraction of the time that
+/// [`json_patch::diff`] takes for them.
+fn differing(before: &Value, after: &Value) -> (Value, Value) {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else {
+        return (before.clone(), after.clone());
+    };
+    let (mut old, mut new) = (Map::new(), Map::new());
+    for (key, before) in before {
+        match after.get(key) {
+            Some(after) if before == after => {}
+            Some(after) => {
+                let (before, after) = differing(before, after);
+                old.insert(key.clone(), before);
+                new.insert(key.clone(), after);
+            }
+            None => {
+                old.insert(key.clone(), before.clone());
+            }
+        }
+    }
+    let added = after.iter().filter(|(key, _)| !before.contains_key(*key));
+    new.extend(added.map(|(key, after)| (key.clone(), after.clone())));
+    (Value::Object(old), Value::Object(new))
 }
 
 fn line(value: &impl Serialize) -> Result<Vec<u8>, StateError> {
