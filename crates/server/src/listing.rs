@@ -1,5 +1,5 @@
-//! Long lists, which are read and written as they are sent: a client that asks for all there is and takes none of it
-//! has a chunk of it in memory, and counts as one with a request under way until it has taken the rest or gone.
+//! Long lists, read and written while they are sent. A client that reads nothing holds one chunk in memory, and its
+//! request counts as under way until the client reads the rest or disconnects.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use crate::app::Session;
 use crate::error::ApiError;
 use crate::unanswered::Asked;
 
-/// So much is written at once.
+/// Size of the pieces in which a list is written.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// So many records are read at once. A list of no more is as of one instant; of a longer one, what is there all the
-/// while is in it once.
+/// Number of records read at once. A list of at most this length is a snapshot. A longer list contains every record that
+/// exists all the time exactly once.
 pub(crate) const CHUNK: usize = 1000;
 
-/// Reads the next chunk; none at the end.
+/// Reads the next chunk; `None` at the end.
 type More<T> = Box<dyn FnMut() -> Option<Vec<T>> + Send>;
 
-/// The answer `{"FIELD": [...]}`.
+/// The response `{"FIELD": [...]}`.
 pub(crate) struct Listing<T, W> {
     items: std::vec::IntoIter<T>,
     /// What comes after these.
@@ -35,8 +35,8 @@ pub(crate) struct Listing<T, W> {
     written: Vec<u8>,
     any: bool,
     done: bool,
-    /// Counts as a request of the client's as long as it is not sent.
-    _asked: Arc<Asked>,
+    /// The request of the client, which counts until everything is sent.
+    asked: Arc<Asked>,
 }
 
 impl<T, W: Serialize> Listing<T, W> {
@@ -59,7 +59,7 @@ impl<T, W: Serialize> Listing<T, W> {
             written: format!("{{\"{field}\":[").into_bytes(),
             any: false,
             done: false,
-            _asked: asked,
+            asked,
         }
     }
 
@@ -73,6 +73,12 @@ impl<T, W: Serialize> Listing<T, W> {
         let value = serde_json::to_string(value).map_err(|error| unwritten(&error))?;
         let end = format!("{},\"{field}\":{value}", self.end);
         Ok(Self { end, ..self })
+    }
+
+    async fn piece_in_turn(&mut self) -> Result<Option<Bytes>, serde_json::Error> {
+        let asked = Arc::clone(&self.asked);
+        let _turn = asked.turn().await;
+        self.piece()
     }
 
     /// The next piece; nothing if all is written.
@@ -106,13 +112,13 @@ fn unwritten(error: &serde_json::Error) -> ApiError {
     ApiError::internal()
 }
 
-impl<T: Send + 'static, W: Serialize + 'static> IntoResponse for Listing<T, W> {
-    fn into_response(mut self) -> Response {
-        let first = match self.piece() {
+impl<T: Send + 'static, W: Serialize + 'static> Listing<T, W> {
+    /// A response that has a length if the list is short.
+    pub async fn respond(mut self) -> Response {
+        let first = match self.piece_in_turn().await {
             Ok(first) => first.unwrap_or_default(),
             Err(error) => return unwritten(&error).into_response(),
         };
-        // What is short has a length.
         let body = if self.done { Body::from(first) } else { Body::from_stream(pieces(first, self)) };
         ([(CONTENT_TYPE, "application/json")], body).into_response()
     }
@@ -128,7 +134,7 @@ fn pieces<T, W: Serialize>(
         while matches!(&piece, Ok(piece) if piece.as_ref().is_none_or(Bytes::is_empty)) && !listing.done {
             // A client that takes all at once does not keep a worker to itself.
             tokio::task::yield_now().await;
-            piece = listing.piece();
+            piece = listing.piece_in_turn().await;
         }
         piece.transpose().map(|piece| (piece, (None, listing)))
     });
@@ -157,7 +163,7 @@ mod tests {
             |number| json!({"n": number, "text": "x".repeat(100)}),
         );
         let listing = listing.with("links", &["a"]).and_then(|listing| listing.with("total", &items.len()));
-        let response = listing.expect("JSON").into_response();
+        let response = listing.expect("JSON").respond().await;
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body");
         serde_json::from_slice(&body).expect("JSON")
     }
@@ -199,15 +205,33 @@ mod tests {
         for lengths in [vec![], vec![0], vec![0, 3, 0, 0, 2], vec![1; 50], vec![40_000, 0, 40_000]] {
             let count: u32 = 2 + lengths.iter().sum::<u32>();
             let listing = Listing::of(asked(), "numbers", vec![0, 1], |number: &u32| *number);
-            let response = listing.then(chunks(lengths)).into_response();
+            let response = listing.then(chunks(lengths)).respond().await;
             let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body");
             let body: Value = serde_json::from_slice(&body).expect("JSON");
             assert_eq!(body["numbers"].as_array().map(Vec::len), Some(count as usize));
         }
     }
 
-    #[test]
-    fn a_reader_that_takes_nothing_has_a_chunk_in_memory_and_counts_until_it_is_gone() {
+    #[tokio::test]
+    async fn each_piece_waits_for_its_turn() {
+        let unanswered = Unanswered::new(2);
+        let client = Client::Address([192, 0, 2, 1].into());
+        let busy = unanswered.ask(client.clone()).expect("the first");
+        let asked = unanswered.ask(client).expect("the second");
+        let listing = Listing::of(asked, "numbers", (0..100_000).collect(), |number: &u32| *number);
+        let body = listing.respond().await.into_body();
+        let mut rest = std::pin::pin!(axum::body::to_bytes(body, usize::MAX));
+
+        let turn = busy.turn().await.expect("a turn");
+        for _ in 0..1000 {
+            assert!(futures::poll!(rest.as_mut()).is_pending());
+        }
+        drop(turn);
+        rest.await.expect("a body");
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_takes_nothing_has_a_chunk_in_memory_and_counts_until_it_is_gone() {
         let unanswered = Unanswered::new(1);
         let client = Client::Address([192, 0, 2, 1].into());
         let asked = unanswered.ask(client.clone()).expect("the only one");
@@ -219,7 +243,7 @@ mod tests {
             chunks()
         };
         let listing = Listing::of(asked, "numbers", vec![0; 1000], |_: &u32| "x".repeat(100)).then(more);
-        let response = listing.into_response();
+        let response = listing.respond().await;
         assert!(read.load(std::sync::atomic::Ordering::Relaxed) <= 1, "no more than is sent");
         assert!(unanswered.ask(client.clone()).is_none(), "it is still being sent");
         drop(response);

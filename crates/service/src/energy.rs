@@ -79,8 +79,9 @@ impl<'a> PowerSaving<'a> {
             .await
     }
 
-    /// The power of all hosts, by identifier.
-    pub fn hosts(self) -> Vec<HostPower> {
+    /// The power of at most `limit` hosts after one, by identifier.
+    pub fn hosts_after(self, after: Option<HostId>, limit: usize) -> Vec<HostPower> {
+        let records = self.service.hosts().after(after, limit);
         let (state, rules) = (self.service.snapshot(), &self.service.decider.settings.energy.rules);
         let power = |host: &Host| HostPower {
             boot_time: host.power.boot_time(rules),
@@ -88,7 +89,7 @@ impl<'a> PowerSaving<'a> {
             may_be_off: energy::may_be_off(host),
             host: host.clone(),
         };
-        state.inventory.hosts().map(power).collect()
+        records.iter().filter_map(|record| state.inventory.host(record.host.id)).map(power).collect()
     }
 
     /// What was saved and used in that time, by free pool.

@@ -321,7 +321,7 @@ impl<'a> Hosts<'a> {
 
     /// The names and values of capabilities.
     pub fn properties(self) -> Vec<Property> {
-        let state = self.service.state();
+        let state = self.service.snapshot();
         let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         // Where there is one pool, everything is in it.
         let pools = state.free_pools.len() > 1;

@@ -7,13 +7,16 @@ use api::v1::body::{EnergyHostsBody, EnergyPlanBody, EnergyReportBody};
 use api::v1::{EnergyHost, EnergyPool, EnergyPoolReport, horizon};
 use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use leases::ids::{FreePoolId, HostId};
 use leases::window::Window;
+use service::HostPower;
 
 use super::usage::period;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::Options;
+use crate::listing::{CHUNK, Listing};
 use crate::policy::Rule;
 
 /// How many hosts of each free pool have to be on when, and which may be off from when to when. It is planned whether
@@ -87,17 +90,21 @@ pub(crate) async fn report(
     get, path = "/v1/energy/hosts", tag = "energy", operation_id = "list_energy_hosts",
     responses((status = 200, body = EnergyHostsBody))
 )]
-pub(crate) async fn hosts(
-    State(app): State<App>,
-    session: Session,
-) -> Result<Json<EnergyHostsBody>, ApiError> {
+pub(crate) async fn hosts(State(app): State<App>, session: Session) -> Result<Response, ApiError> {
     session.allow(&app, Rule::EnergyGet)?;
     let (pools, now) = (pools(&app), app.service().now());
-    let hosts = app.service().power_saving().hosts().into_iter().map(|power| {
+    let (service, mut last) = (Arc::clone(app.service()), None);
+    let mut read = move || {
+        let hosts = service.power_saving().hosts_after(last, CHUNK);
+        last = Some(hosts.last()?.host.id);
+        Some(hosts)
+    };
+    let first = read().unwrap_or_default();
+    let shown = move |power: &HostPower| {
         let pool = pools.get(&power.host.pool).map_or("", String::as_str);
         EnergyHost::new(&power.host, pool, power.boot_time, now)
-    });
-    Ok(Json(EnergyHostsBody { hosts: hosts.collect() }))
+    };
+    Ok(Listing::new(&session, "hosts", first, shown).then(read).respond().await)
 }
 
 /// The names of free pools.

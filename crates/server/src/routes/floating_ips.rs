@@ -44,7 +44,7 @@ pub(crate) async fn list(
         Part::of(rest, limit, |record| record.floating_ip.id)
     };
     let paging = Paging::new(&app, &session, &uri, &options)?;
-    paging.answer("floatingips", after, read, |record| FloatingIp::from(record.as_ref()))
+    paging.answer("floatingips", after, read, |record| FloatingIp::from(record.as_ref())).await
 }
 
 /// Takes an address on that may be leased.

@@ -136,7 +136,7 @@ pub(crate) async fn list_hosts(
     session.allow(&app, Rule::FreePoolsGet)?;
     let pool = find(&app, &freepool)?.pool.id;
     let hosts = app.service().hosts().all().into_iter().filter(|record| record.host.pool == pool).collect();
-    Ok(Listing::new(&session, "hosts", hosts::in_pools(&app, hosts), hosts::shown).into_response())
+    Ok(Listing::new(&session, "hosts", hosts::in_pools(&app, hosts), hosts::shown).respond().await)
 }
 
 /// Takes a machine of the fleet on as a host of a free pool. It may be in no other, and nobody may be on it.

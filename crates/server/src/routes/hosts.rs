@@ -23,6 +23,7 @@ use super::paging::{Paging, Part, unknown_marker};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::{Body, Options};
+use crate::listing::Listing;
 use crate::policy::Rule;
 
 /// All hosts.
@@ -48,7 +49,7 @@ pub(crate) async fn list(
     };
     let paging = Paging::new(&app, &session, &uri, &options)?;
     let app = app.clone();
-    paging.answer("hosts", after, read, move |record| show_one(&app, Arc::clone(record)))
+    paging.answer("hosts", after, read, move |record| show_one(&app, Arc::clone(record))).await
 }
 
 /// The host that hosts are to come after, if one is named.
@@ -228,7 +229,7 @@ pub(crate) async fn list_allocations(
         Part { items, next }
     };
     let paging = Paging::new(&app, &session, &uri, &options)?;
-    paging.answer("allocations", after, read, allocation)
+    paging.answer("allocations", after, read, allocation).await
 }
 
 /// What is reserved of a host.
@@ -275,18 +276,20 @@ pub(crate) async fn list_properties(
     State(app): State<App>,
     session: Session,
     options: Options,
-) -> Result<Json<PropertiesBody>, ApiError> {
+) -> Result<Response, ApiError> {
     session.allow(&app, Rule::HostsGetProperties)?;
     let (all, detail, admin) = (options.is_set("all"), options.is_set("detail"), session.is_admin(&app));
     let seen =
         |property: &service::Property| may_know(property, admin) && ((admin && all) || !property.private);
-    let properties = app.service().hosts().properties().into_iter().filter(seen);
-    let resource_properties = properties.map(|property| Property {
-        property: property.name,
+    let turn = session.asked.turn().await;
+    let properties = app.service().hosts().properties().into_iter().filter(seen).collect();
+    drop(turn);
+    let shown = move |property: &service::Property| Property {
+        property: property.name.clone(),
         private: detail.then_some(property.private),
-        values: detail.then_some(property.values),
-    });
-    Ok(Json(PropertiesBody { resource_properties: resource_properties.collect() }))
+        values: detail.then(|| property.values.clone()),
+    };
+    Ok(Listing::new(&session, "resource_properties", properties, shown).respond().await)
 }
 
 /// Hides a property from lists, or shows it.

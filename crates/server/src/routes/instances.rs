@@ -62,7 +62,7 @@ pub(crate) async fn list(
         move |after, limit| Part::from(service.instances().page(project.as_ref(), lease, after, limit));
     let paging = Paging::new(&app, &session, &uri, &options)?;
     let (app, session) = (app.clone(), session.clone());
-    paging.answer("instances", after, read, move |record| shown(&app, &session, record))
+    paging.answer("instances", after, read, move |record| shown(&app, &session, record)).await
 }
 
 /// Starts an instance: in a lease, or on a host that nobody has reserved. It is there when its status is `ACTIVE`.

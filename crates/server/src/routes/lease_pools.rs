@@ -57,7 +57,7 @@ pub(crate) async fn list(
         let page = service.lease_pools().leases(project.as_ref(), after, limit);
         Part { items: page.items.iter().flat_map(shown).collect(), next: page.next }
     };
-    Paging::new(&app, &session, &uri, &options)?.answer("leasepools", after, read, LeasePool::clone)
+    Paging::new(&app, &session, &uri, &options)?.answer("leasepools", after, read, LeasePool::clone).await
 }
 
 /// Makes a lease pool: a lease that starts at once, or there is none. An administrator can make one for another project,

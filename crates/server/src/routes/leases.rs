@@ -83,7 +83,7 @@ pub(crate) async fn list(
     let paging = Paging::new(&app, &session, &uri, &options)?;
     let (app, session) = (app.clone(), session.clone());
     let viewed = move |record: &Arc<LeaseRecord>| viewed(&app, &session, record);
-    paging.answer("leases", after, read, viewed)
+    paging.answer("leases", after, read, viewed).await
 }
 
 /// Where the lease stands that others are to come after, if one is named; one that others may not see is not there.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::v1::body::Link;
 use axum::http::{StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Serialize;
 use service::{Page, Position};
 
@@ -53,7 +53,7 @@ impl<'a> Paging<'a> {
     }
 
     /// Answers with what `read` reads after that position, at most as much as it is told.
-    pub fn answer<T, P, W>(
+    pub async fn answer<T, P, W>(
         &self,
         field: &str,
         after: Option<P>,
@@ -68,16 +68,16 @@ impl<'a> Paging<'a> {
         let Part { items, mut next } = read(after, self.limit.unwrap_or(CHUNK));
         let listing = Listing::new(self.session, field, items, show);
         if self.limit.is_some() {
-            let Some(last) = next else { return Ok(listing.into_response()) };
+            let Some(last) = next else { return Ok(listing.respond().await) };
             let links = [next_link(self.uri, &last)];
-            return Ok(listing.with(&format!("{field}_links"), &links)?.into_response());
+            return Ok(listing.with(&format!("{field}_links"), &links)?.respond().await);
         }
         let more = move || {
             let part = read(Some(next.take()?), CHUNK);
             next = part.next;
             Some(part.items)
         };
-        Ok(listing.then(more).into_response())
+        Ok(listing.then(more).respond().await)
     }
 }
 

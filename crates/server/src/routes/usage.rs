@@ -123,7 +123,7 @@ pub(crate) async fn show(
     }
     let listing = Listing::new(&session, "usage", groups, shown);
     let listing = listing.with("start", &period.start().to_string())?;
-    Ok(listing.with("end", &period.end().to_string())?.into_response())
+    Ok(listing.with("end", &period.end().to_string())?.respond().await)
 }
 
 /// What leases cost in a period that is past, lease by lease, at the operator's prices. Of the caller's project; an
@@ -174,7 +174,7 @@ pub(crate) async fn billing(
     let listing = Listing::new(&session, "billing", billing, BillingLine::clone);
     let listing = listing.with("start", &period.start().to_string())?;
     let listing = listing.with("end", &period.end().to_string())?.with("currency", &prices.currency)?;
-    Ok(listing.with("total", &Decimal { millionths: total }.to_string())?.into_response())
+    Ok(listing.with("total", &Decimal { millionths: total }.to_string())?.respond().await)
 }
 
 /// What happened to leases and instances, oldest first: every change of state, with when and whose. Of the caller's
