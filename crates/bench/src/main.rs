@@ -1,9 +1,9 @@
 //! `cargo xtask bench`: what the programs cost, and how good their answers are.
 
 mod calendar;
+mod exact;
 mod fill;
 mod hostile;
-mod hunts;
 mod instructions;
 mod leases;
 mod measure;
@@ -40,16 +40,17 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         Some("calendar") => calendar::main(arguments),
         Some("fill") => fill::main(arguments),
         Some("hostile") => hostile::main(arguments),
-        Some("hunts") => hunts::main(arguments),
+        Some("hunts") => exact::hunts(arguments),
         Some("leases") => leases::main(arguments),
         Some("placement") => placement::main(arguments),
         Some("quality") => quality::main(arguments),
+        Some("refusals") => exact::refusals(arguments),
         Some("scaling") => scaling::main(arguments),
         Some("instructions") => instructions::main(arguments),
         Some("workload") => workload::main(arguments),
         Some("test") => stages::main(arguments, &STAGES),
         _ => bail!(
-            "bench what? calendar, fill, hostile, hunts, leases, placement, quality, scaling, instructions or workload"
+            "bench what? calendar, fill, hostile, hunts, leases, placement, quality, refusals, scaling, instructions or workload"
         ),
     }
 }

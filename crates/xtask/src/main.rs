@@ -99,6 +99,9 @@ Measurements
       --only NAME,...             attackers of these names, or whose names contain one of these
       --ours PATH
   bench hunts [CASES]           plans of hunts beside the cheapest ones (builds a solver: minutes)
+  bench refusals [COUNT]        refused requests for whole hosts (default 2,000) that moves of leases
+      --seed N                    would have made room for, by the same solver; fails where there are too
+                                  many (default: seeds from the hash of the commit)
   bench quality [balancing|rolling] [--large] [--json]
                                 what deep searches find (hbal, hroller), beside the exact ones
   bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)

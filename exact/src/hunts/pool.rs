@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use placement::clear::{CostWeights, ExclusionGroup, Guest, GuestId, Label, Node, NodeId, Request, Role};
 
+use crate::numbers::Numbers;
+
 /// What a node has: virtual CPUs, MiB of memory, GiB of disk.
 const CAPACITY: [u64; 3] = [64, 262_144, 4000];
 
@@ -18,21 +20,11 @@ pub struct Size {
     pub percent: u64,
 }
 
-/// A linear congruential generator: the same pools on every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
 /// A pool of that seed: nodes in three zones, some of which are not to be had or become free by themselves; guests of
 /// 8 to 64 GiB wherever there is room, an eighth of them bound to their zone, an eighth in groups that exclude each
 /// other, some that nobody may move.
 pub fn draw(seed: u64, size: Size) -> Request {
-    let mut numbers = Numbers(seed * 1000 + size.percent);
+    let mut numbers = Numbers::new(seed * 1000 + size.percent);
     let zone = |node: u64| Label((node % 3) as u32);
     let node = |id, numbers: &mut Numbers| Node {
         role: match numbers.below(16) {
