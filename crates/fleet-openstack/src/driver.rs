@@ -50,6 +50,7 @@ impl OpenStackFleet {
             seen.values().flat_map(|host| &host.guests).map(|guest| guest.id).collect();
         let all = memory.hosts().len() <= hosts.len();
         memory.stopping.retain(|guest, _| !all || there.contains(guest));
+        memory.stopped_running.retain(|guest| !all || there.contains(guest));
         memory.watch.doubt(&mut seen);
         drop(memory);
         Observed { hosts: seen, floating_ips, reservations: self.reservations(sight) }
@@ -345,6 +346,15 @@ impl Guests for OpenStackFleet {
     async fn stop(&self, host: HostId, guest: GuestId, _keep: bool, key: &OperationKey) -> Answer {
         let _turn = self.turn(host).await;
         if self.memory().is_late(key) { Ok(Outcome::Done) } else { self.stop_guest(host, guest).await }
+    }
+
+    async fn resume(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+        let _turn = self.turn(host).await;
+        if self.memory().is_late(key) {
+            return Ok(Outcome::Done);
+        }
+        self.memory().resume(host, guest, key);
+        self.resume_guest(guest).await
     }
 
     async fn migrate(&self, host: HostId, guest: GuestId, to: HostId, key: &OperationKey) -> Answer {

@@ -29,7 +29,31 @@ impl OpenStackFleet {
         }
         self.cloud.stop_server(&id).await?;
         let now = self.clock.now();
-        self.memory().stopping.insert(guest, now);
+        self.memory().note_stopping(guest, !server.is_shut_off(), now);
+        Ok(Outcome::Done)
+    }
+
+    /// A server that was asked to leave may stay. It is started again if it ran when it was asked.
+    pub(crate) async fn resume_guest(&self, guest: GuestId) -> Answer {
+        let ran = {
+            let memory = self.memory();
+            if !memory.stopping.contains_key(&guest) {
+                return Ok(Outcome::Done);
+            }
+            memory.stopped_running.contains(&guest)
+        };
+        let id = guest.to_string();
+        if ran && let Some(server) = self.cloud.server(&id).await? {
+            // It is being shut down, or started.
+            if server.is_busy() {
+                return Ok(Outcome::Pending);
+            }
+            if server.is_shut_off() {
+                self.cloud.start_server(&id).await?;
+                return Ok(Outcome::Pending);
+            }
+        }
+        self.memory().forget_stopping(guest);
         Ok(Outcome::Done)
     }
 
@@ -48,7 +72,7 @@ impl OpenStackFleet {
         self.cloud.delete_server(&id).await?;
         for _ in 0..LOOKS {
             let Some(server) = self.cloud.server(&id).await? else {
-                self.memory().stopping.remove(&guest);
+                self.memory().forget_stopping(guest);
                 return Ok(Outcome::Done);
             };
             // Nova is set to keep deleted servers for a while: this one has to go.

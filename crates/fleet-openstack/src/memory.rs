@@ -30,6 +30,8 @@ pub(crate) struct Memory {
     fences: Fences,
     /// Since when servers are asked to shut down.
     pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
+    /// Those of them that ran when they were asked.
+    pub(crate) stopped_running: BTreeSet<GuestId>,
     /// Hosts whose hook has switched them off, and which Nova takes for up still.
     pub(crate) switched_off: BTreeSet<HostId>,
     /// Which compute services do not report any more.
@@ -130,5 +132,23 @@ impl Memory {
 
     pub(crate) fn is_late(&mut self, key: &OperationKey) -> bool {
         self.fences.is_late(key)
+    }
+
+    /// Calls that stop or delete the server under older claims are late from now on.
+    pub(crate) fn resume(&mut self, host: HostId, guest: GuestId, key: &OperationKey) {
+        self.fences.resume(host, guest, key);
+    }
+
+    pub(crate) fn note_stopping(&mut self, guest: GuestId, ran: bool, now: Timestamp) {
+        self.stopping.insert(guest, now);
+        if ran {
+            self.stopped_running.insert(guest);
+        }
+    }
+
+    /// Nobody waits for the server to leave any more.
+    pub(crate) fn forget_stopping(&mut self, guest: GuestId) {
+        self.stopping.remove(&guest);
+        self.stopped_running.remove(&guest);
     }
 }

@@ -291,6 +291,7 @@ async fn steps_that_come_late_have_no_effect(subject: &impl Subject) {
         Action::Hold(ONE, THEIRS),
         Action::Release(ONE, THEIRS),
         Action::StopGuest(ONE, GuestId(1)),
+        Action::ResumeGuest(ONE, GuestId(1)),
         Action::DeleteGuest(ONE, GuestId(1)),
         Action::Snapshot(ONE, THEIRS),
         Action::Withdraw(ONE, THEIRS),

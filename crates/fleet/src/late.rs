@@ -5,6 +5,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use leases::ids::{GuestId, HostId};
+use leases::plan::Action;
+
 use crate::operation_key::OperationKey;
 
 /// So many operations are remembered. Forgotten ones do no harm as a rule: what comes so late does not apply.
@@ -34,6 +37,13 @@ impl Fences {
         self.seen.insert(key.key.clone(), key.fence);
         self.order.push_back(key.key.clone());
         false
+    }
+
+    /// A guest is resumed under that claim: calls under older ones that stop or delete it are late from now on.
+    pub fn resume(&mut self, host: HostId, guest: GuestId, key: &OperationKey) {
+        for action in [Action::StopGuest(host, guest), Action::DeleteGuest(host, guest)] {
+            self.is_late(&OperationKey::of(action, key.fence, key.lease));
+        }
     }
 }
 

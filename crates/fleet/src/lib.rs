@@ -357,6 +357,8 @@ pub trait Guests: Send + Sync {
         keep: bool,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
+    /// [`Action::ResumeGuest`].
+    async fn resume(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
     /// [`Action::MoveGuest`]. Refused if the other host has no room for it, is fenced or has been handed over, or if
     /// the guest is moving elsewhere.
     async fn migrate(
@@ -440,6 +442,7 @@ pub async fn perform(
         },
         Action::Unassign(ip, reservation) => fleet.unassign(ip, address, reservation, key).await,
         Action::StopGuest(host, guest) => fleet.stop(host, guest, keep, key).await,
+        Action::ResumeGuest(host, guest) => fleet.resume(host, guest, key).await,
         Action::MoveGuest(host, guest, to) => fleet.migrate(host, guest, to, key).await,
         Action::DeleteGuest(host, guest) => fleet.delete(host, guest, keep, key).await,
         Action::Snapshot(host, reservation) => fleet.snapshot(host, reservation, key).await,

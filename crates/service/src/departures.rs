@@ -10,6 +10,7 @@ use leases::ids::{GuestId, HostId, LeaseId};
 use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, Observed, ObservedHost};
 use leases::preemption::Class;
+use leases::project::ProjectId;
 use store::{Commit, InstanceRecord, Write};
 
 use crate::decider::Decider;
@@ -111,6 +112,23 @@ impl Decider {
             Entry::new(commit, Effect::PreemptionTime(before.instance.id))
         };
         draft.enter(self, changes.into_iter().map(entry).collect());
+    }
+
+    /// Tells projects of guests that others have started and that were asked to leave needlessly. Of instances it is told when
+    /// their departure is withdrawn.
+    pub(crate) fn tell_resumed(&self, draft: &mut Draft) {
+        let (state, now) = (draft.state(), draft.now);
+        let resumed = {
+            let mut progress = self.progress();
+            progress.resumed.retain(|guest, _| state.instances.get(*guest).is_none());
+            progress.resumed.clone()
+        };
+        let entry = |(guest, project): (&GuestId, &ProjectId)| {
+            let notifications = vec![notices::guest_resumed(*guest, project)];
+            Entry::new(Commit { notifications, ..Commit::new(now) }, Effect::GuestResumed(*guest))
+        };
+        drop(state);
+        draft.enter(self, resumed.iter().map(entry).collect());
     }
 
     /// Preemptible guests on the host that others have started, if there are any and leases have room there now or

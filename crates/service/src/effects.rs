@@ -34,6 +34,10 @@ pub(crate) fn carry_out(effect: Effect, service: &Service) {
         Effect::InstanceRelocates(instance) => {
             tracing::info!(%instance, "preemptible instance relocation changed");
         }
+        Effect::GuestResumed(guest) => {
+            service.progress().resumed.remove(&guest);
+            tracing::info!(%guest, "guest resumed");
+        }
         Effect::HostSeen { before, health } => {
             if let Some(health) = health {
                 let Host { id: host, name, .. } = &before.host;

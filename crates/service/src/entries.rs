@@ -52,6 +52,8 @@ pub(crate) enum Effect {
     PreemptionTime(GuestId),
     /// An instance that was preempted starts again.
     InstanceRestarts(GuestId),
+    /// The project of a guest is told that it may stay.
+    GuestResumed(GuestId),
     /// A preemptible instance is moved to another gap, or not any more.
     InstanceRelocates(GuestId),
     /// A host was seen, and is not as it was; its health, if it is that.

@@ -13,7 +13,7 @@
 //! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
 //! | `lease.host_replaced` | it has other hosts, which its owner did not ask for (not in Blazar) |
 //! | `instance.departure.planned` | an instance is to be preempted, or at another time than was said (not in Blazar) |
-//! | `instance.departure.withdrawn` | it need not after all (not in Blazar) |
+//! | `instance.departure.withdrawn` | it need not after all; also of guests that others have started and that were asked to leave (not in Blazar) |
 //! | `instance.preempted` | it was preempted, and is gone (not in Blazar) |
 //! | `lease.instance.started`, `lease.instance.ended` | a server of the cloud was first seen in a lease; is in it no more (not in Blazar) |
 //! | `host.boot_failed` | a host was switched on and does not come up (not in Blazar) |
@@ -129,6 +129,17 @@ pub(crate) fn of_instance(
         event_type: event_type.to_owned(),
         payload: payload::write(&value, &format!("/v1/instances/{}", record.instance.id)),
     })
+}
+
+/// The notification that a preemptible guest which others have started was asked to leave its host, and may stay.
+pub(crate) fn guest_resumed(guest: GuestId, project: &ProjectId) -> NewNotification {
+    let payload = serde_json::json!({"instance_id": guest.to_string(), "project_id": project.0});
+    NewNotification {
+        lease: None,
+        project: project.clone(),
+        event_type: DEPARTURE_WITHDRAWN.to_owned(),
+        payload: payload::write(&payload, &format!("/v1/instances/{guest}")),
+    }
 }
 
 /// The notification that a guest has come into a lease, which uses that.

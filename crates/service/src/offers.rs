@@ -190,8 +190,11 @@ impl<'a> CounterOffers<'a> {
         let now = self.service.now();
         let offer = held_offer(&self.service.state(), id, now)?;
         self.service.expect_rewritten(&offer);
+        let terms = offer.lease.reservations.iter().map(|reservation| &reservation.terms);
+        let observation = self.service.observe_for(offer.lease.window.start(), terms).await;
         let Standing::Offered { of: Some(lease), group, .. } = offer.lease.standing else {
-            let decide = |budget: &Budget| self.accepted(caller, id, now, budget);
+            let decide =
+                |budget: &Budget| Ok(self.accepted(caller, id, now, budget)?.decided_on(observation));
             return Ok(Leases::of(self.service).enter(caller, now, None, decide).await?.lease);
         };
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
@@ -201,12 +204,13 @@ impl<'a> CounterOffers<'a> {
             let admission = self.service.decider.admission(state, &facts, now, ground.budget);
             let updated = admission.accepted_change(&before.lease, &offer.lease)?;
             self.service.decider.check_stack_of(state, Some(&before.lease), &updated.lease)?;
-            Ok(Decided {
+            let decided = Decided {
                 lease: updated.lease,
                 wording: offer.wording.clone(),
                 before_end_rearmed: updated.before_end_rearmed,
                 moved: Vec::new(),
-            })
+            };
+            Ok(decided.on(observation, before))
         };
         Leases::of(self.service).change(caller, lease, now, Some(group), decide).await
     }

@@ -56,6 +56,8 @@ pub struct Service {
     pub(crate) contradicted: AtomicBool,
     /// Counts changes of `state`.
     pub(crate) changes: watch::Sender<u64>,
+    /// Counts looks at all hosts that have ended.
+    pub(crate) looked: watch::Sender<u64>,
     /// Who waits for notifications.
     pub(crate) waiting: Waiting,
     /// Wakes the loop.
@@ -88,6 +90,7 @@ impl Service {
             memory: tokio::sync::Mutex::default(),
             contradicted: AtomicBool::new(false),
             changes: watch::Sender::new(0),
+            looked: watch::Sender::new(0),
             waiting: Waiting::default(),
             wake: Notify::new(),
             running: AtomicBool::new(false),

@@ -123,7 +123,9 @@ impl<'a> Waitlist<'a> {
             waiting(state, before.lease.id).is_some()
                 && self.service.decider.still_hold(state, &decisions, now)
         };
-        let found = self.service.decided_by_pass(|budget| self.promotable(now, budget), holds).await?;
+        let find = |budget: &Budget| self.promotable(now, budget);
+        let found =
+            self.service.decided_by_pass_for_lease(find, holds, |found| Some(&found.served.lease)).await?;
         let Some((writer, Promotion { before, served, moved })) = found else { return Ok(false) };
         let id = served.lease.id;
         let mut commit = Commit::new(now);

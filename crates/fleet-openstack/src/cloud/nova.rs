@@ -260,6 +260,11 @@ impl Cloud {
         self.act_on_server(id, "stop server", json!({"os-stop": null}), &[404, 409]).await
     }
 
+    /// Starts a server that has shut down. One that runs, or at which Nova is busy, stays as it is.
+    pub(crate) async fn start_server(&self, id: &str) -> Result<(), FleetError> {
+        self.act_on_server(id, "start server", json!({"os-start": null}), &[404, 409]).await
+    }
+
     /// Begins a live migration to that host, which the scheduler checks.
     pub(crate) async fn live_migrate(&self, id: &str, to: &str) -> Result<(), FleetError> {
         let body = json!({"os-migrateLive": {"host": to, "block_migration": "auto"}});

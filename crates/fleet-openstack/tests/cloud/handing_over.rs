@@ -207,6 +207,27 @@ async fn preemptible_servers_leave_a_fenced_host_and_those_that_have_shut_down_n
 }
 
 #[tokio::test]
+async fn a_server_that_was_asked_to_leave_in_vain_is_started_again_unless_it_did_not_run() {
+    let cloud = Standin::start(2).await;
+    let fleet = cloud.fleet();
+    assert_eq!(adopt(&fleet, ONE).await, Ok(Outcome::Done));
+    let [ran, off] = [(); 2].map(|()| cloud.state().boot("host1", "another", true));
+    cloud.state().servers.get_mut(&off).expect("a server").status = "SHUTOFF";
+    let status = |server: &String| cloud.state().servers[server].status;
+    for server in [&ran, &off] {
+        done(&fleet, &[Action::StopGuest(ONE, guest(server))]).await;
+        assert_eq!(status(server), "SHUTOFF");
+    }
+    assert_eq!(step(&fleet, Action::ResumeGuest(ONE, guest(&ran))).await, Ok(Outcome::Pending));
+    done(&fleet, &[Action::ResumeGuest(ONE, guest(&ran)), Action::ResumeGuest(ONE, guest(&off))]).await;
+    assert_eq!([&ran, &off].map(status), ["ACTIVE", "SHUTOFF"]);
+    assert!(seen(&fleet, ONE).await.guests.iter().all(|guest| guest.stopping_since.is_none()));
+    // They can be asked again.
+    done(&fleet, &[Action::StopGuest(ONE, guest(&ran))]).await;
+    assert_eq!(status(&ran), "SHUTOFF");
+}
+
+#[tokio::test]
 async fn a_server_that_only_placement_knows_of_is_in_the_way() {
     let cloud = Standin::start(2).await;
     let fleet = cloud.fleet();

@@ -342,13 +342,13 @@ async fn the_driver_keeps_its_promises_on_a_real_cloud() {
     let keystone = std::env::var("ALLOT_LAB_KEYSTONE").expect("ALLOT_LAB_KEYSTONE");
     let session = session(&keystone);
     let admin = Arc::new(Admin::new(session.clone()).await);
-    conformance::all(async || {
+    Box::pin(conformance::all(async || {
         admin.reset().await;
         let fleet = driver(&session);
         let machines = fleet::Inventory::machines(&fleet).await.expect("machines");
         let names = machines.into_iter().map(|machine| (machine.id, machine.service_name)).collect();
         Real { fleet, admin: admin.clone(), names }
-    })
+    }))
     .await;
     admin.reset().await;
 }

@@ -132,6 +132,8 @@ pub enum Moment {
     OnStart,
     /// A guest is asked to shut down.
     OnStop,
+    /// A guest that was asked to shut down may stay.
+    OnResume,
     /// A guest is moved to another host while it runs.
     OnMigrate,
     /// A guest is deleted.
@@ -163,6 +165,7 @@ impl fmt::Display for Moment {
             Self::OnUnassign => "on_unassign",
             Self::OnStart => "on_start",
             Self::OnStop => "on_stop",
+            Self::OnResume => "on_resume",
             Self::OnMigrate => "on_migrate",
             Self::OnDelete => "on_delete",
             Self::OnSnapshot => "on_snapshot",

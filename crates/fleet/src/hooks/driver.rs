@@ -300,6 +300,17 @@ impl Guests for HooksFleet {
         Ok(Outcome::Done)
     }
 
+    async fn resume(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+        let turn = self.turn(host).await?;
+        let asked = self.ledger().hosts.get(&host).is_some_and(|record| record.stopping.contains_key(&guest));
+        if self.is_late(key) || !asked {
+            return Ok(Outcome::Done);
+        }
+        self.call(Moment::OnResume, self.subject(host).guest(guest), key).await?;
+        self.write_host(&turn, |record| _ = record.stopping.remove(&guest)).await?;
+        Ok(Outcome::Done)
+    }
+
     async fn migrate(&self, host: HostId, guest: GuestId, to: HostId, key: &OperationKey) -> Answer {
         let _turn = self.turn(host).await?;
         let there = {

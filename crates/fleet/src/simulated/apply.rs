@@ -120,6 +120,7 @@ impl State {
                 Ok(Outcome::Done)
             }
             Action::StopGuest(id, guest) => self.stop(rules, id, guest, now),
+            Action::ResumeGuest(id, guest) => self.resume(id, guest, key),
             Action::MoveGuest(id, guest, to) => self.migrate(rules, (id, guest, to), key.lease, now),
             Action::DeleteGuest(id, guest) => self.delete(rules, id, guest, now),
             Action::StartGuest(..) => {
@@ -207,7 +208,22 @@ impl State {
         } else if stopping.stopping_since.is_none() {
             stopping.stopping_since = Some(now);
             let takes = rules.timing.shut_down.draw(&mut self.draw());
-            self.leave(guest, later(now, takes), now);
+            if takes.is_zero() {
+                self.shut_down(rules, guest, now);
+            } else {
+                self.schedule(later(now, takes), Event::ShutsDown { id: guest });
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// A guest that was asked to shut down may stay.
+    fn resume(&mut self, id: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError> {
+        self.fences.resume(id, guest, key);
+        let host = self.working(id)?;
+        if let Some(resumed) = host.guests.get_mut(&guest).filter(|guest| !guest.deleting) {
+            (resumed.stopping_since, resumed.shut_off) = (None, false);
+            self.cancel_shut_down(guest);
         }
         Ok(Outcome::Done)
     }

@@ -73,6 +73,7 @@ impl SimulatedFleet {
         let now = self.clock.now();
         let (at, answered) = {
             let mut inner = self.lock();
+            inner.questions += 1;
             let Inner { state, rules, faults, .. } = &mut *inner;
             let at = later(now, rules.timing.question.draw(&mut state.draw()));
             (at, state.draw().random::<f64>() >= faults.unanswered)
@@ -277,6 +278,10 @@ impl Guests for SimulatedFleet {
     // Whether a guest is kept it knows since its start.
     async fn stop(&self, host: HostId, guest: GuestId, _keep: bool, key: &OperationKey) -> Answer {
         self.act(Action::StopGuest(host, guest), key).await
+    }
+
+    async fn resume(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Answer {
+        self.act(Action::ResumeGuest(host, guest), key).await
     }
 
     async fn migrate(&self, host: HostId, guest: GuestId, to: HostId, key: &OperationKey) -> Answer {

@@ -102,6 +102,7 @@ pub enum Verb {
     Assign,
     Unassign,
     Stop,
+    Resume,
     Delete,
     Snapshot,
     Adopt,
@@ -174,6 +175,7 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
             Action::Assign(..) => (Verb::Assign, None),
             Action::Unassign(..) => (Verb::Unassign, None),
             Action::StopGuest(host, _) => (Verb::Stop, Some(host)),
+            Action::ResumeGuest(host, _) => (Verb::Resume, Some(host)),
             Action::MoveGuest(host, ..) => (Verb::Migrate, Some(host)),
             Action::DeleteGuest(host, _) => (Verb::Delete, Some(host)),
             // The first one is a call of its own.

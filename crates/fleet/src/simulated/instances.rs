@@ -46,6 +46,7 @@ impl State {
             notice: instance.class.as_ref().map(Class::notice),
             backfills: instance.backfills,
             stopping_since: None,
+            shut_off: false,
             kept: instance.is_kept(),
             deleting: false,
             moving_to: None,

@@ -67,6 +67,7 @@ struct Inner {
     differences: Vec<Difference>,
     /// Counts changes of the state.
     version: u64,
+    questions: u64,
 }
 
 /// A call on its way, and who waits for the answer.
@@ -110,6 +111,7 @@ impl SimulatedFleet {
             background_load: BackgroundLoad::SILENCE,
             grace: leases::plan::PlanRules::default().grace,
             prepares: false,
+            stay_shut_off: false,
             memory_mib: machines.values().map(|machine| (machine.id, machine.memory_mib.into())).collect(),
         };
         let inner = Inner {
@@ -122,6 +124,7 @@ impl SimulatedFleet {
             taken: BTreeSet::new(),
             differences: Vec::new(),
             version: 0,
+            questions: 0,
         };
         Self { clock, machines, networks: layout.networks.clone(), inner: Mutex::new(inner), file: None }
     }
@@ -130,6 +133,13 @@ impl SimulatedFleet {
     #[must_use]
     pub fn preparing(self) -> Self {
         self.lock().rules.prepares = true;
+        self
+    }
+
+    /// Guests that shut down stay on their hosts, as in a cloud, until they are deleted or started again.
+    #[must_use]
+    pub fn keeping_shut_off_guests(self) -> Self {
+        self.lock().rules.stay_shut_off = true;
         self
     }
 
@@ -263,6 +273,11 @@ impl SimulatedFleet {
     /// Guests that were stopped and are kept.
     pub fn kept(&self) -> Vec<GuestId> {
         self.current().state.kept.keys().copied().collect()
+    }
+
+    /// Number of questions asked about the fleet so far.
+    pub fn questions(&self) -> u64 {
+        self.lock().questions
     }
 
     /// How many images of guests were made.

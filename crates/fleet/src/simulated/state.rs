@@ -33,6 +33,8 @@ pub(super) struct Rules {
     pub(super) grace: SignedDuration,
     /// Whether reservations need something as a whole.
     pub(super) prepares: bool,
+    /// Guests that have shut down stay on their hosts, as in a cloud.
+    pub(super) stay_shut_off: bool,
     /// How much memory machines have for guests, MiB.
     pub(super) memory_mib: BTreeMap<HostId, u64>,
 }
@@ -178,6 +180,9 @@ pub(super) struct Guest {
     #[serde(default, with = "id_or_none")]
     pub(super) backfills: Option<LeaseId>,
     pub(super) stopping_since: Option<Timestamp>,
+    /// It has shut down and stays.
+    #[serde(default)]
+    pub(super) shut_off: bool,
     /// It is kept once it is not on its host any more.
     #[serde(default)]
     pub(super) kept: bool,
@@ -210,6 +215,11 @@ pub(super) enum Event {
     },
     /// A guest is gone: it has ended, shut down or been deleted.
     Leaves {
+        #[serde(with = "id")]
+        id: GuestId,
+    },
+    /// A guest that was asked to has shut down.
+    ShutsDown {
         #[serde(with = "id")]
         id: GuestId,
     },
@@ -306,6 +316,7 @@ impl State {
             match event {
                 Event::Lands { host, id, guest } => self.land(host, id, guest, at),
                 Event::Leaves { id } => self.remove(id, at),
+                Event::ShutsDown { id } => self.shut_down(rules, id, at),
                 Event::Arrives { from, to, id } => self.arrive(from, to, id),
                 Event::Boots { host } => self.boot(host, at),
                 Event::Scripted(happening) => self.happen(rules, happening, at),
@@ -363,6 +374,20 @@ impl State {
         }
     }
 
+    /// A guest shuts down.
+    pub(super) fn shut_down(&mut self, rules: &Rules, id: GuestId, at: Timestamp) {
+        if !rules.stay_shut_off {
+            self.remove(id, at);
+        } else if let Some(guest) = self.hosts.values_mut().find_map(|host| host.guests.get_mut(&id)) {
+            guest.shut_off = true;
+        }
+    }
+
+    /// A guest does not shut down after all.
+    pub(super) fn cancel_shut_down(&mut self, guest: GuestId) {
+        self.events.retain(|_, event| !matches!(event, Event::ShutsDown { id } if *id == guest));
+    }
+
     /// Somebody starts a guest on a host. The scheduler refuses where guests of that kind may not start.
     pub(super) fn start(
         &mut self,
@@ -381,13 +406,14 @@ impl State {
         let guest = Guest {
             name: format!("vm-{}", &id.to_string()[..8]),
             owner,
-            project: (owner == GuestOwner::Other).then(|| "somebody".to_owned()),
+            project: (!matches!(owner, GuestOwner::Lease(_))).then(|| "somebody".to_owned()),
             vcpus: 1 << power.saturating_sub(1),
             memory_mib: 1024 << power,
             disk_gib: 0,
             notice: None,
             backfills: None,
             stopping_since: None,
+            shut_off: false,
             kept: false,
             deleting: false,
             moving_to: None,
@@ -463,7 +489,7 @@ impl Host {
             project: guest.project.clone().map(ProjectId),
             size: GuestSize { vcpus: guest.vcpus, memory_mib: guest.memory_mib, disk_gib: guest.disk_gib },
             moving_to: guest.moving_to,
-            has_shut_down: false,
+            has_shut_down: guest.shut_off,
             copied_percent: None,
             mobility: Some(Mobility::default()),
         };

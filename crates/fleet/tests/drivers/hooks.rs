@@ -90,6 +90,7 @@ pub(crate) fn config_with(directory: &Path, more: &[&str]) -> HooksConfig {
         "on_unassign",
         "on_start",
         "on_stop",
+        "on_resume",
         "on_migrate",
         "on_delete",
         "on_snapshot",
@@ -440,6 +441,23 @@ async fn guests_of_somebody_else_are_not_stopped_or_deleted() {
     let seen = fleet.observe(&[HOST].into(), &[]).await.expect("an answer");
     let stopping = seen.hosts[&HOST].guests.iter().find(|guest| guest.id == preemptible);
     assert_eq!(stopping.expect("still there").stopping_since, Some(Timestamp::UNIX_EPOCH));
+}
+
+#[tokio::test]
+async fn a_guest_that_was_asked_to_leave_in_vain_is_resumed_once_and_may_be_asked_again() {
+    let rack = rack();
+    assert_eq!(rack.fleet.adopt(HOST).await, Ok(Outcome::Done));
+    let guest = rack.guest_appears(HOST, GuestOwner::Preemptible).await;
+    rack.fleet.observe(&[HOST].into(), &[]).await.expect("an answer");
+    rack.log();
+    let fleet = rack.fleet();
+    assert_eq!(fleet.stop(HOST, guest, false, &key(1)).await, Ok(Outcome::Done));
+    for fence in [2, 3] {
+        assert_eq!(fleet.resume(HOST, guest, &key(fence)).await, Ok(Outcome::Done));
+    }
+    assert_eq!(rack.log(), ["on_stop node1", "on_resume node1"]);
+    let seen = fleet.observe(&[HOST].into(), &[]).await.expect("an answer");
+    assert!(seen.hosts[&HOST].guests.iter().all(|guest| guest.stopping_since.is_none()));
 }
 
 /// An instance of that kind on the host.

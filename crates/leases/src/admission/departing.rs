@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Admission;
-use crate::hunt::{Moving, Scene};
+use crate::hunt::{Moving, Preferred, Scene};
 use crate::ids::HostId;
 use crate::lease::Lease;
 use crate::work::Budget;
@@ -34,7 +34,7 @@ impl Admission<'_> {
 fn most_cleared<'a>(scene: &Scene<'a>, hosts: &BTreeSet<HostId>, budget: &Budget) -> Scene<'a> {
     let attempt = |wanted| {
         let mut attempt = scene.clone();
-        attempt.clear(hosts, (wanted, wanted), &BTreeSet::new(), budget).ok().map(|_| attempt)
+        attempt.clear(hosts, (wanted, wanted), &Preferred::default(), budget).ok().map(|_| attempt)
     };
     let (mut most, mut least, mut above) = (None, 0, hosts.len() + 1);
     // All of them, as a rule.

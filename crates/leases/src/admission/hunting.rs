@@ -10,7 +10,7 @@ use super::{Admission, Search};
 use crate::failure_domain::FailureDomain;
 use crate::hints::Location;
 use crate::host::Health;
-use crate::hunt::{Cost, Hunt, HuntRefusal, Moving, Scene, may_hunt};
+use crate::hunt::{Cost, Hunt, HuntRefusal, Moving, Preferred, Scene, may_hunt};
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
 use crate::plan::Observed;
@@ -47,7 +47,7 @@ impl Admission<'_> {
         let mut allowance = rules.allowance(&Cost::default());
         let (allocations, hunt) = loop {
             let window = Window::starting(self.now, allowance.saturating_add(wish.length));
-            match self.cleared(&asked, hunter, window, &BTreeSet::new()) {
+            match self.cleared(&asked, hunter, window, &Preferred::default()) {
                 Ok((_, hunt)) if hunt.moves.is_empty() => return None,
                 Ok((_, hunt)) if hunt.allowance > rules.longest => {
                     return Some(Err(HuntRefusal::TooLong { takes: hunt.allowance, longest: rules.longest }));
@@ -92,9 +92,11 @@ impl Admission<'_> {
         let hinted = self.hinted(&lease.hints);
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
         let asked = hosts_only(&asked).filter(|asked| !hinted.scattered(asked))?;
-        let own = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();
+        let own: BTreeSet<HostId> = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();
+        let stopping = |host: &HostId| self.facts.surroundings().is_anybody_stopping(*host);
+        let preferred = Preferred { stopping: own.iter().copied().filter(stopping).collect(), own };
         let hunter = (&lease.owner.project, Some(lease.id));
-        let (allocations, hunt) = hinted.cleared(&asked, hunter, lease.window, &own).ok()?;
+        let (allocations, hunt) = hinted.cleared(&asked, hunter, lease.window, &preferred).ok()?;
         let hunt = match &lease.hunt {
             Some(before) => before.continued_by(hunt, &self.facts.guests.observed),
             None => Hunt { allowance: SignedDuration::ZERO, ..hunt },
@@ -123,7 +125,7 @@ impl Admission<'_> {
         asked: &[&HostsTerms],
         (project, lease): (&ProjectId, Option<LeaseId>),
         window: Window,
-        preferred: &BTreeSet<HostId>,
+        preferred: &Preferred,
     ) -> Result<(Vec<Allocation>, Hunt), clear::Refusal> {
         let surroundings = self.facts.surroundings();
         let (booked, none) = (|host| self.booked(host, lease), BTreeSet::new());

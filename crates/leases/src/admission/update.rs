@@ -49,6 +49,13 @@ impl Changes {
         let Self { name: _, backfill: _, end_action: _, start, end, before_end, reservations } = self;
         start.is_none() && end.is_none() && before_end.is_none() && reservations.is_empty()
     }
+
+    /// Whether the lease may need other hosts for them, or hosts for longer.
+    pub fn ask_for_more(&self, lease: &Lease) -> bool {
+        self.start.is_some_and(|start| start != lease.window.start())
+            || self.end.is_some_and(|end| end > lease.window.end())
+            || self.reservations.iter().any(|(_, change)| *change != TermsChange::None)
+    }
 }
 
 /// New terms of a reservation; what is absent stays.

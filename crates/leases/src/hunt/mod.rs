@@ -22,7 +22,7 @@ mod surroundings;
 pub use self::hunting::Hunting;
 pub use self::record::{Cost, Hunt, Move};
 pub use self::refusal::HuntRefusal;
-pub(crate) use self::scene::{DESTINATIONS, Moving, Scene};
+pub(crate) use self::scene::{DESTINATIONS, Moving, Preferred, Scene};
 pub use self::surroundings::Surroundings;
 pub(crate) use self::surroundings::failed_destinations;
 use self::surroundings::guest_on;

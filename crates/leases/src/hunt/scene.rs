@@ -51,6 +51,25 @@ struct Spot<'a> {
     entered: bool,
 }
 
+/// Hosts of a lease whose hunt is planned again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Preferred {
+    /// All of them: taken rather than others of the same cost.
+    pub own: BTreeSet<HostId>,
+    /// Those with preemptible guests that were asked to leave for it: taken whatever it costs, so that nobody is asked needlessly.
+    pub stopping: BTreeSet<HostId>,
+}
+
+/// More than all moves of a hunt together cost.
+const ASKED_IN_VAIN: u64 = 1 << 40;
+
+impl Preferred {
+    fn surcharge(&self, host: HostId) -> u64 {
+        let asks_others = !self.stopping.is_empty() && !self.stopping.contains(&host);
+        u64::from(!self.own.contains(&host)) + if asks_others { ASKED_IN_VAIN } else { 0 }
+    }
+}
+
 /// Whose guests are moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Moving<'a> {
@@ -152,13 +171,13 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Clears as many of the candidates as are wanted, and says which; `preferred` ones if it makes no difference.
+    /// Clears as many of the candidates as are wanted, and says which.
     /// Up to `most` are taken if more are empty.
     pub fn clear(
         &mut self,
         candidates: &BTreeSet<HostId>,
         (wanted, most): (usize, usize),
-        preferred: &BTreeSet<HostId>,
+        preferred: &Preferred,
         budget: &Budget,
     ) -> Result<BTreeSet<HostId>, clear::Refusal> {
         if !budget.spend(self.size()) {
@@ -218,7 +237,7 @@ impl<'a> Scene<'a> {
         super::Hunt { moves: self.moves, cost: self.cost, allowance }
     }
 
-    fn request(&self, candidates: &BTreeSet<HostId>, wanted: usize, preferred: &BTreeSet<HostId>) -> Request {
+    fn request(&self, candidates: &BTreeSet<HostId>, wanted: usize, preferred: &Preferred) -> Request {
         let mut used: BTreeMap<NodeId, [u64; 3]> = BTreeMap::new();
         for guest in self.guests.values() {
             let used = used.entry(guest.node).or_default();
@@ -234,7 +253,7 @@ impl<'a> Scene<'a> {
             // What is to be had, but must not receive anybody, has room for nobody else.
             let full = || used.get(&id).copied().unwrap_or_default();
             let capacity = if spot.receives { spot.capacity } else { full() };
-            let surcharge = u64::from(!preferred.contains(&HostId(id.0)));
+            let surcharge = preferred.surcharge(HostId(id.0));
             Node { labels: spot.labels.clone(), surcharge, ..Node::new(id, role, capacity.to_vec()) }
         };
         let nodes: Vec<Node> = self.hosts.iter().map(node).collect();

@@ -41,6 +41,12 @@ impl Surroundings<'_> {
         incoming
     }
 
+    /// Whether a preemptible guest on the host was asked to leave.
+    pub(crate) fn is_anybody_stopping(&self, host: HostId) -> bool {
+        let asked = |guest: &Guest| guest.owner == GuestOwner::Preemptible && guest.stopping_since.is_some();
+        self.observed.hosts.get(&host).is_some_and(|host| host.guests.iter().any(asked))
+    }
+
     /// Hosts that the guest has not got to in the end.
     pub(super) fn failed_destinations(&self, guest: GuestId) -> impl Iterator<Item = HostId> + '_ {
         failed_destinations(self.history, guest)

@@ -145,6 +145,7 @@ fn failing(action: Action) -> &'static str {
     match action {
         Action::MoveGuest(..) => "an instance could not be moved out of the way",
         Action::StopGuest(..) | Action::DeleteGuest(..) => "a host could not be cleared of instances",
+        Action::ResumeGuest(..) => "an instance that was asked to shut down could not be resumed",
         Action::StartGuest(..) => "an instance could not be started",
         Action::DestroyGuest(..) => "an instance could not be deleted",
         Action::Fence(_) | Action::Verify(..) | Action::Hold(..) | Action::Grant(..) => {

@@ -10,6 +10,7 @@ use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use super::reservations;
 use super::step::Action;
+use super::taking::{blocks, leaver, resume};
 use crate::host::Health;
 use crate::hunt::Hunt;
 use crate::ids::{HostId, LeaseId, ReservationId};
@@ -42,7 +43,12 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
         (Place::FreePool, None) if coming.is_some_and(|lease| is_near(effort, lease)) => {
             effort.step(Action::Fence(host), coming.map(|lease| lease.id));
         }
-        (Place::FreePool, None) => clear_strays(effort, claims, host, observed),
+        (Place::FreePool, None) => {
+            clear_strays(effort, claims, host, observed);
+            if coming.is_none() {
+                resume(effort, claims, host, observed);
+            }
+        }
         (Place::FreePool, Some((lease, _))) => effort.step(Action::Fence(host), Some(lease.id)),
         (Place::Held(holder), Some((lease, reservation))) if holder == reservation.id => {
             backfill::plan_host(effort, claims, (host, observed), lease);
@@ -159,18 +165,11 @@ fn departs(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, lease
 fn clear_strays(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) {
     for guest in &observed.guests {
         if let GuestOwner::Lease(owner) = guest.owner
-            && let Some(owner) = leaver(claims, owner, host, effort.world.now)
+            && let Some(owner) = leaver(&claims.leases, owner, host, effort.world.now)
         {
             effort.step(Action::DeleteGuest(host, guest.id), Some(owner.id));
         }
     }
-}
-
-/// The lease, if it is known, does not want the host now, and its guests go with it.
-fn leaver<'a>(claims: &Claims<'a>, lease: LeaseId, host: HostId, now: Timestamp) -> Option<&'a Lease> {
-    let lease = claims.leases.get(&lease).copied()?;
-    let leaves = !life::wants_host(lease, host, now) && lease.end_action.deletes();
-    leaves.then_some(lease)
 }
 
 /// Plans what empties a fenced host for a lease; says whether it is empty.
@@ -182,15 +181,19 @@ fn drained(
     lease: &Lease,
 ) -> bool {
     let now = effort.world.now;
+    let stays = |guest: &Guest| blocks(guest, host, lease, &effort.world, &claims.leases);
+    // Nobody is asked to leave a host that the lease may not take.
+    let uncertain = claims.uncertain.contains(&lease.id) || observed.guests.iter().any(stays);
     let mut empty = true;
     for guest in &observed.guests {
         match guest.owner {
             GuestOwner::Lease(owner) if owner == lease.id => continue,
+            GuestOwner::Preemptible if uncertain && guest.stopping_since.is_none() => {}
             GuestOwner::Preemptible => {
                 stop(effort, claims, host, guest, Some(lease));
                 effort.waits(lease.id, Waiting::Leaving(host));
             }
-            GuestOwner::Lease(owner) => match leaver(claims, owner, host, now) {
+            GuestOwner::Lease(owner) => match leaver(&claims.leases, owner, host, now) {
                 Some(owner) => effort.step(Action::DeleteGuest(host, guest.id), Some(owner.id)),
                 None => move_away(effort, host, guest, lease),
             },

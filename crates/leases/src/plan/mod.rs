@@ -23,6 +23,7 @@ mod reservations;
 mod rules;
 mod shares;
 mod step;
+mod taking;
 #[cfg(test)]
 mod tests;
 mod world;
@@ -171,6 +172,8 @@ struct Claims<'a> {
     /// Hosts where any of them has the place still that a lease of room needs, and when the first of these leases
     /// starts.
     taken_until_gone: BTreeMap<HostId, Timestamp>,
+    /// Leases that start and may take other hosts than they have been given.
+    uncertain: BTreeSet<LeaseId>,
     /// Hosts that instances of leases are on, or are to be started on.
     used: BTreeSet<(HostId, LeaseId)>,
     slots: BTreeMap<HostId, BTreeMap<ReservationId, (LeaseId, u32)>>,
@@ -200,6 +203,7 @@ impl<'a> Claims<'a> {
             leaving: leaving.map(|instance| (instance.id, *instance)).collect(),
             going: BTreeSet::new(),
             taken_until_gone: BTreeMap::new(),
+            uncertain: BTreeSet::new(),
             slots: BTreeMap::new(),
             reservations: BTreeMap::new(),
             leases: BTreeMap::new(),
@@ -224,6 +228,8 @@ impl<'a> Claims<'a> {
                 claims.expect(lease);
             }
         }
+        let uncertain = |lease: &&&Lease| taking::may_take_others(lease, world, &claims.leases);
+        claims.uncertain = wanting.iter().filter(uncertain).map(|lease| lease.id).collect();
         // At most one lease wants a host, says the calendar. Should two, the one that runs keeps it.
         wanting.sort_by_key(|lease| (lease.status != LeaseStatus::Active, lease.window.start(), lease.id));
         for lease in wanting {

@@ -7,14 +7,15 @@
 
 use jiff::Timestamp;
 
+use super::Claims;
 use super::effort::{Effort, Waiting};
 use super::handover::{is_near, move_or_stop};
 use super::leaving::{doomed, stop};
 use super::life;
-use super::observed::{Guest, GuestOwner, ObservedHost, Place};
+use super::observed::{ObservedHost, Place};
 use super::reservations;
 use super::step::Action;
-use super::{Claims, World};
+use super::taking::preempted_at;
 use crate::host::Health;
 use crate::ids::{HostId, ReservationId};
 use crate::lease::Allocation;
@@ -91,15 +92,6 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
         }
     }
     in_the_way
-}
-
-/// When the guest is asked to leave for leases of room on its host, and has to be gone, if it is preempted.
-fn preempted_at(world: &World<'_>, claims: &Claims<'_>, guest: &Guest) -> Option<(Timestamp, Timestamp)> {
-    if let Some(instance) = claims.leaving.get(&guest.id) {
-        return instance.departure.map(|departure| (departure.asked_at, departure.gone_by));
-    }
-    let start = *world.others_leaving.get(&guest.id).filter(|_| guest.owner == GuestOwner::Preemptible)?;
-    Some((world.rules.asks_at(start, world.rules.grace), start))
 }
 
 /// The guests of a lease that has nothing on the host any more, then its slots.

@@ -20,6 +20,9 @@ pub enum Action {
     Fence(HostId),
     /// A guest on the host is asked to shut down.
     StopGuest(HostId, GuestId),
+    /// A preemptible guest on the host, which was asked to shut down, may stay: it is started again if it has shut down
+    /// since it was asked.
+    ResumeGuest(HostId, GuestId),
     /// A guest on the host is deleted.
     DeleteGuest(HostId, GuestId),
     /// A guest on the first host goes to the second one while it runs. The first is fenced, or is held by the reservation of
@@ -108,6 +111,7 @@ impl Action {
         let (host, other) = match self {
             Self::Fence(host)
             | Self::StopGuest(host, _)
+            | Self::ResumeGuest(host, _)
             | Self::DeleteGuest(host, _)
             | Self::StartGuest(host, _)
             | Self::DestroyGuest(host, _)
@@ -142,6 +146,7 @@ impl Action {
         match self {
             Self::Fence(_) => format!("fence host {host}"),
             Self::StopGuest(_, guest) => format!("stop guest {guest} on host {host}"),
+            Self::ResumeGuest(_, guest) => format!("resume guest {guest} on host {host}"),
             Self::DeleteGuest(_, guest) => format!("delete guest {guest} on host {host}"),
             Self::StartGuest(_, guest) => format!("start guest {guest} on host {host}"),
             Self::DestroyGuest(_, guest) => format!("destroy guest {guest} on host {host}"),

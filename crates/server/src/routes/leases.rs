@@ -197,6 +197,7 @@ async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceEr
     if !negotiable {
         return error;
     }
+    let error = error.adding_hint(app.service().leases().stale_hint(&new.terms));
     let (service, caller, new) = (Arc::clone(app.service()), session.caller(), new.clone());
     let offers = session.change(async move { service.offers().for_lease(&caller, &new, hold).await });
     match offers.await {

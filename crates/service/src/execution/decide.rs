@@ -22,7 +22,7 @@ const fn pass(name: &'static str, decide: fn(&Decider, &mut Draft)) -> Pass {
 }
 
 /// What becomes of records.
-pub(super) const FIRST: [Pass; 10] = [
+pub(super) const FIRST: [Pass; 11] = [
     pass("what was seen of hosts", Decider::record_hosts),
     pass("power that has changed", Decider::settle_power),
     // After that: hosts that have failed are known now.
@@ -35,6 +35,7 @@ pub(super) const FIRST: [Pass; 10] = [
     pass("preempted instances that start again", Decider::start_queued),
     // After all that leases and instances are given.
     pass("preemption times", Decider::announce),
+    pass("guests that may stay", Decider::tell_resumed),
     // Of those that are to leave.
     pass("other gaps for instances", Decider::relocate),
 ];

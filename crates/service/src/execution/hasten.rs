@@ -33,7 +33,9 @@ impl Execution<'_> {
                 self.service.decider.still_hold(state, &[(Some(&change.before), &after)], now)
             })
         };
-        let found = self.service.decided_by_pass(|budget| self.hastened(now, budget), holds).await?;
+        let find = |budget: &Budget| self.hastened(now, budget);
+        let found =
+            self.service.decided_by_pass_for_lease(find, holds, |change| change.after.as_ref()).await?;
         let Some((writer, change)) = found else { return Ok(false) };
         Ok(writer.commit_entries(Entries::of(vec![change.entry(now)]), now).await?.any)
     }

@@ -12,8 +12,12 @@ pub struct Look {
     pub(super) number: u64,
     /// All machines are asked for, and what is on all hosts.
     pub(super) all: bool,
+    /// Decisions wait for it: what is on all hosts is asked for, and nothing else.
+    pub(super) for_decisions: bool,
     /// Hosts that are looked at.
     pub(super) hosts: BTreeSet<HostId>,
+    /// When it began: what it sees isn't older.
+    pub(super) began: Timestamp,
     /// The end of our patience.
     pub(super) until: Timestamp,
 }

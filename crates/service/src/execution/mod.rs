@@ -11,6 +11,7 @@ mod backoff;
 mod cycle;
 mod decide;
 pub(crate) mod draft;
+mod fresh;
 mod guests;
 mod hasten;
 mod heard;
@@ -24,8 +25,10 @@ pub(crate) mod pause;
 mod plan;
 pub(crate) mod progress;
 mod rehearsal;
+pub(crate) mod sight;
 mod steps;
 mod tidying;
+mod touched;
 pub(crate) mod tour;
 
 use std::panic::AssertUnwindSafe;

@@ -32,7 +32,7 @@ const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Looked {
     look: Look,
-    answer: Result<Sight, FleetError>,
+    answer: Result<Seen, FleetError>,
 }
 
 impl Looked {
@@ -42,7 +42,7 @@ impl Looked {
 }
 
 #[derive(Clone, Debug)]
-struct Sight {
+struct Seen {
     /// None if not all of them were asked for.
     machines: Option<BTreeMap<HostId, Machine>>,
     observed: Observed,
@@ -57,19 +57,20 @@ impl Execution<'_> {
         let state = self.service.state();
         let mut progress = self.service.progress();
         progress.give_up_looks(now, self.service.decider.settings.claim_time);
-        let until = now + self.service.decider.settings.claim_time;
+        let time = (now, now + self.service.decider.settings.claim_time);
         let due = !progress.looked_at_all.is_some_and(|pause| pause.lasts(now));
         let mut looks = Vec::new();
+        let all_hosts = || state.inventory.hosts().map(|host| host.id).collect();
         if due && !progress.looks_at_all() {
-            let hosts = state.inventory.hosts().map(|host| host.id).collect();
-            looks.push(progress.begin_look(true, hosts, until));
+            looks.push(progress.begin_look(true, all_hosts(), time));
         }
+        looks.extend(progress.begin_look_for_decisions(all_hosts, time));
         if progress.sees() && progress.anything_to_look_at() {
             let hosts = progress.hosts_to_look_at();
-            looks.push(progress.begin_look(false, hosts, until));
+            looks.push(progress.begin_look(false, hosts, time));
         }
         if progress.sees() {
-            looks.extend(progress.begin_look_at_heard(until));
+            looks.extend(progress.begin_look_at_heard(time));
         }
         looks
     }
@@ -80,11 +81,11 @@ impl Execution<'_> {
         Looked { look, answer }
     }
 
-    async fn see(self, look: &Look) -> Result<Sight, FleetError> {
+    async fn see(self, look: &Look) -> Result<Seen, FleetError> {
         let (fleet, addresses) = (&self.service.parts.fleet, self.service.addresses());
         if !look.all {
             let observed = fleet.observe(&look.hosts, &addresses).await?;
-            return Ok(Sight { machines: None, observed, differences: Vec::new() });
+            return Ok(Seen { machines: None, observed, differences: Vec::new() });
         }
         // Whose the fleet is, is asked first: where questions take long, it would never be known if it came last.
         let (machines, observed) = if self.service.knows_whose() {
@@ -98,7 +99,7 @@ impl Execution<'_> {
             }
             (machines, fleet.observe(&look.hosts, &addresses).await?)
         };
-        Ok(Sight {
+        Ok(Seen {
             machines: Some(machines.into_iter().map(|machine| (machine.id, machine)).collect()),
             observed,
             differences: fleet.differences().await,
@@ -112,8 +113,12 @@ impl Execution<'_> {
         let state = self.service.state();
         let mut progress = self.service.progress();
         let Looked { look, answer } = looked;
+        if look.all || look.for_decisions {
+            progress.sight.note(&look, answer.is_ok(), now);
+            self.service.looked.send_modify(|count| *count += 1);
+        }
         match answer {
-            Ok(Sight { machines, mut observed, differences }) => {
+            Ok(Seen { machines, mut observed, differences }) => {
                 state.instances.mark_preemptible(&mut observed);
                 if progress.saw(&look, observed, |host| state.hosts.contains_key(&host)) {
                     // Somebody may wait for what a reservation needs.
@@ -131,6 +136,10 @@ impl Execution<'_> {
             Err(error) => {
                 tracing::warn!(%error, "fleet observation failed");
                 progress.saw_nothing(look.number);
+                // The rounds say when a fleet that doesn't answer is asked again.
+                if look.for_decisions {
+                    return;
+                }
                 let pause = Pause::of(now, backoff(FIRST_RETRY, LONGEST_RETRY, progress.blind));
                 progress.looked_at_all = Some(pause);
                 progress.blind = progress.blind.saturating_add(1);

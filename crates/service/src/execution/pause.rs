@@ -23,6 +23,11 @@ impl Pause {
         Self { from: now, until }
     }
 
+    /// When it began.
+    pub fn begin(self) -> Timestamp {
+        self.from
+    }
+
     /// When it ends.
     pub fn end(self) -> Timestamp {
         self.until

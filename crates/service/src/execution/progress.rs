@@ -12,6 +12,7 @@ use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::instance::{Instance, InstanceStatus};
 use leases::lease::Lease;
 use leases::plan::{Action, Guest, Observed};
+use leases::project::ProjectId;
 use store::{Claim, Finished, InstanceRecord, Revision, Version};
 
 use super::backoff::{FIRST_RETRY, LONGEST_RETRY, backoff};
@@ -19,6 +20,8 @@ use super::heard::Heard;
 use super::look::Look;
 use super::memos::{Counting, Memos, Tidying};
 use super::pause::Pause;
+use super::sight::Sight;
+use super::touched::{Touched, is_of_addresses};
 use crate::clock_watch::{Belonging, Watch};
 use crate::held_offers::HeldOffers;
 use crate::types::Statistics;
@@ -32,56 +35,6 @@ pub(crate) struct InFlight {
     pub until: Timestamp,
     /// The fleet is at it; when to ask it again.
     pub ask_again_at: Option<Timestamp>,
-}
-
-/// What is to be looked at, and what cannot be concluded before that.
-#[derive(Clone, Debug, Default)]
-struct Touched {
-    /// Hosts, and the leases on whose behalf something was done to them.
-    hosts: BTreeMap<HostId, BTreeSet<LeaseId>>,
-    /// The same of addresses, which are seen together: none if they need no look.
-    addresses: Option<BTreeSet<LeaseId>>,
-    /// The same of reservations as a whole, which every look sees.
-    reservations: BTreeMap<ReservationId, BTreeSet<LeaseId>>,
-}
-
-impl Touched {
-    fn concerns(&self, lease: LeaseId) -> bool {
-        let mut all = self.hosts.values().chain(&self.addresses).chain(self.reservations.values());
-        all.any(|leases| leases.contains(&lease))
-    }
-
-    /// What the action may have changed is among it.
-    fn has(&self, action: Action) -> bool {
-        if is_of_addresses(action) {
-            return self.addresses.is_some();
-        }
-        if let Action::Prepare(reservation) | Action::Finish(reservation) = action {
-            return self.reservations.contains_key(&reservation);
-        }
-        action.hosts().any(|host| self.hosts.contains_key(&host))
-    }
-
-    /// Takes away what is about these hosts, and what every look sees.
-    fn take(&mut self, hosts: &BTreeSet<HostId>) -> Self {
-        let (taken, left) =
-            std::mem::take(&mut self.hosts).into_iter().partition(|(host, _)| hosts.contains(host));
-        self.hosts = left;
-        let reservations = std::mem::take(&mut self.reservations);
-        Self { hosts: taken, addresses: self.addresses.take(), reservations }
-    }
-
-    fn merge(&mut self, other: Self) {
-        for (host, leases) in other.hosts {
-            self.hosts.entry(host).or_default().extend(leases);
-        }
-        if let Some(leases) = other.addresses {
-            self.addresses.get_or_insert_default().extend(leases);
-        }
-        for (reservation, leases) in other.reservations {
-            self.reservations.entry(reservation).or_default().extend(leases);
-        }
-    }
 }
 
 /// A look at the fleet that is under way.
@@ -107,6 +60,8 @@ pub(crate) struct Progress {
     pub seen_at: Option<Timestamp>,
     /// Until the whole fleet is looked at again.
     pub looked_at_all: Option<Pause>,
+    /// How old the observation of hosts is, for decisions.
+    pub sight: Sight,
     /// How often looking failed since it last succeeded.
     pub blind: u32,
     /// How often a cycle failed since one last succeeded, not counting those before their time.
@@ -176,6 +131,8 @@ pub(crate) struct Progress {
     /// Of preemptible guests that others have started, and of instances that go anyway, those whose place a lease
     /// needs, and when it starts.
     pub others_leaving: BTreeMap<GuestId, Timestamp>,
+    /// Guests that others have started, were asked to leave and may stay, and whose projects are to be told.
+    pub resumed: BTreeMap<GuestId, ProjectId>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,
     pub tidying: Tidying,
@@ -383,29 +340,58 @@ impl Progress {
 
     /// Begins a look at some of the hosts of which something was heard, if it is time for that: one such look at a time,
     /// and for none of them anything waits, since nothing was done to them.
-    pub fn begin_look_at_heard(&mut self, until: Timestamp) -> Option<Look> {
+    pub fn begin_look_at_heard(&mut self, time: (Timestamp, Timestamp)) -> Option<Look> {
         if self.looks.values().any(|under_way| under_way.heard) {
             return None;
         }
         let hosts = self.heard.take_turn()?;
-        let look = self.begin_look(false, hosts, until);
+        let look = self.begin_look(false, hosts, time);
         self.looks.entry(look.number).and_modify(|under_way| under_way.heard = true);
         Some(look)
     }
 
-    /// A look begins: at these hosts, and at all addresses.
-    pub fn begin_look(&mut self, all: bool, hosts: BTreeSet<HostId>, until: Timestamp) -> Look {
-        self.looks_begun += 1;
+    /// A look begins: at these hosts, and at all addresses. `time` is when it begins, and the end of our patience.
+    pub fn begin_look(
+        &mut self,
+        all: bool,
+        hosts: BTreeSet<HostId>,
+        (began, until): (Timestamp, Timestamp),
+    ) -> Look {
         if all {
             // It sees whatever was heard of before.
             self.heard = Heard::default();
         }
-        let look = Look { number: self.looks_begun, all, hosts, until };
         // What is touched from here on is touched after it began. Who waits for one host need not wait until
         // all of them are seen, unless there is no other way.
-        let touched = if all && self.sees() { Touched::default() } else { self.touched.take(&look.hosts) };
+        let touched = if all && self.sees() { Touched::default() } else { self.touched.take(&hosts) };
+        self.enter_look(Look { number: 0, all, for_decisions: false, hosts, began, until }, touched)
+    }
+
+    /// A look at all hosts for decisions begins, if any waits for one and no look at all hosts is under way.
+    pub fn begin_look_for_decisions(
+        &mut self,
+        hosts: impl FnOnce() -> BTreeSet<HostId>,
+        (began, until): (Timestamp, Timestamp),
+    ) -> Option<Look> {
+        if !std::mem::take(&mut self.sight.wanted) || self.looks_at_hosts_since().is_some() {
+            return None;
+        }
+        let look = Look { number: 0, all: false, for_decisions: true, hosts: hosts(), began, until };
+        // Steps wait for looks at their own hosts, which take less time.
+        Some(self.enter_look(look, Touched::default()))
+    }
+
+    fn enter_look(&mut self, look: Look, touched: Touched) -> Look {
+        self.looks_begun += 1;
+        let look = Look { number: self.looks_begun, ..look };
         self.looks.insert(look.number, LookUnderWay { look: look.clone(), touched, heard: false });
         look
+    }
+
+    /// When the last look at all hosts began that is under way.
+    pub fn looks_at_hosts_since(&self) -> Option<Timestamp> {
+        let looks = self.looks.values().map(|under_way| &under_way.look);
+        looks.filter(|look| look.all || look.for_decisions).map(|look| look.began).max()
     }
 
     /// Whether the whole fleet is being looked at.
@@ -537,11 +523,6 @@ impl Progress {
     }
 }
 
-/// The action is about addresses, and no host.
-fn is_of_addresses(action: Action) -> bool {
-    matches!(action, Action::Assign(..) | Action::Unassign(..))
-}
-
 #[cfg(test)]
 mod tests {
     use leases::instance::{Cause, Departure, InstanceKind};
@@ -563,7 +544,7 @@ mod tests {
     }
 
     fn begin(progress: &mut Progress) -> Look {
-        progress.begin_look(true, [HOST].into(), Timestamp::UNIX_EPOCH)
+        progress.begin_look(true, [HOST].into(), (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH))
     }
 
     fn end(progress: &mut Progress, look: &Look, guests: &[GuestId]) {
@@ -611,14 +592,14 @@ mod tests {
         end(&mut progress, &first, &[]);
         assert!(!gone(&mut progress, &leaving), "it may be seen elsewhere");
         assert_eq!(progress.hosts_to_look_at(), [HOST].into());
-        let second = progress.begin_look(false, [HOST].into(), now);
+        let second = progress.begin_look(false, [HOST].into(), (now, now));
         end(&mut progress, &second, &[]);
         assert!(!gone(&mut progress, &staying), "nobody has asked it to");
         let mut progress = Progress::default();
         let first = begin(&mut progress);
         end(&mut progress, &first, &[]);
         gone(&mut progress, &leaving);
-        let second = progress.begin_look(false, [HOST].into(), now);
+        let second = progress.begin_look(false, [HOST].into(), (now, now));
         end(&mut progress, &second, &[]);
         assert!(gone(&mut progress, &leaving));
     }
@@ -647,14 +628,14 @@ mod tests {
             assert!(!gone(&mut progress, &staying));
             assert!(!gone(&mut progress, &with(decided, 2)));
             let leaving = with(None, 3);
-            let second = progress.begin_look(false, [HOST].into(), now);
+            let second = progress.begin_look(false, [HOST].into(), (now, now));
             end(&mut progress, &second, &[]);
             assert!(!gone(&mut progress, &leaving));
             assert_eq!(progress.hosts_to_look_at(), [HOST, OTHER].into());
-            let third = progress.begin_look(false, [HOST].into(), now);
+            let third = progress.begin_look(false, [HOST].into(), (now, now));
             end(&mut progress, &third, &[]);
             assert!(!gone(&mut progress, &leaving), "it may have arrived");
-            let fourth = progress.begin_look(false, [HOST, OTHER].into(), now);
+            let fourth = progress.begin_look(false, [HOST, OTHER].into(), (now, now));
             end(&mut progress, &fourth, &[]);
             assert!(gone(&mut progress, &leaving));
         }

@@ -97,7 +97,15 @@ impl Execution<'_> {
                 progress.look_at_effect(action, step.lease);
                 return;
             }
-            Ok(Outcome::Done) => Ok(()),
+            Ok(Outcome::Done) => {
+                if let Action::ResumeGuest(host, id) = action {
+                    let seen = progress.observed.hosts.get(&host);
+                    let guest = seen.and_then(|seen| seen.guests.iter().find(|guest| guest.id == id));
+                    let project = guest.and_then(|guest| guest.project.clone());
+                    progress.resumed.extend(project.map(|project| (id, project)));
+                }
+                Ok(())
+            }
             Err(error) => {
                 tracing::warn!(action = said, lease = ?step.lease, %error, "step failed");
                 Err(error.to_string())

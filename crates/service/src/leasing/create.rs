@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use leases::admission::{Admission, Grant, Refusal};
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{self, EndAction, Lease};
+use leases::terms::Terms;
 use leases::work::Budget;
 use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
 
@@ -15,6 +16,7 @@ use super::holding::Decision;
 use super::moving::{decide_new, enter_reallocated, reallocated};
 use super::proposed::Proposed;
 use crate::decider::Decider;
+use crate::execution::sight::Observation;
 use crate::free_pools::end_action;
 use crate::notices::{self, notice};
 use crate::state::State;
@@ -35,7 +37,11 @@ impl Leases<'_> {
         let now = as_stored(new.asked_at);
         let identity = self.service.decider.identify(caller, &new);
         self.check_size(&new, 1)?;
-        let decide = |budget: &Budget| self.propose_or_wait(&identity, &new, now, budget);
+        let observation = self.observe_for_new(&new).await;
+        let decide = |budget: &Budget| {
+            let proposed = self.propose_or_wait(&identity, &new, now, budget)?;
+            Ok(proposed.decided_on(observation))
+        };
         self.enter(caller, now, key.as_ref(), decide).await
     }
 
@@ -93,7 +99,19 @@ impl Leases<'_> {
     pub async fn preview(self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
         self.check_size(new, 1)?;
         let (identity, now) = (self.service.decider.identify(caller, new), as_stored(new.asked_at));
-        Ok(self.service.consider(|budget| self.propose(&identity, new, now, budget)).await?.record)
+        let observation = self.observe_for_new(new).await;
+        let proposed = self.service.consider(|budget| self.propose(&identity, new, now, budget)).await?;
+        Ok(proposed.decided_on(observation).record)
+    }
+
+    /// What a refusal of these terms says, if it was decided on an old observation because the fleet does not answer.
+    pub fn stale_hint(self, terms: &Terms) -> Option<String> {
+        self.service.stale_hint(terms.window().start(), &terms.reservations)
+    }
+
+    /// Has the hosts observed if the lease is to start at once.
+    async fn observe_for_new(self, new: &NewLease) -> Observation {
+        self.service.observe_for(new.terms.window().start(), &new.terms.reservations).await
     }
 
     /// Rejects a request for so many of these leases if it would write too much.

@@ -17,6 +17,7 @@ use super::create::{enter, remembered};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use super::moving::{decide_new, enter_reallocated, reallocated};
+use crate::execution::sight::Observation;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, IdempotencyKey, LeaseFilter, NewLease, ServiceError};
@@ -55,6 +56,16 @@ struct ProposedSeries {
     moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
 }
 
+impl ProposedSeries {
+    /// The same, the first lease decided on that observation.
+    fn decided_on(mut self, observation: Observation) -> Self {
+        if let Some(first) = self.leases.first_mut() {
+            observation.mark(&mut Arc::make_mut(first).lease);
+        }
+        self
+    }
+}
+
 /// One that cannot be had, where all were wanted.
 #[derive(Debug)]
 pub struct Missing {
@@ -85,6 +96,7 @@ impl Leases<'_> {
         let identities = self.identities(caller, new);
         let now = as_stored(new.lease.asked_at);
         self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
+        let observation = self.observe_for_series(new).await;
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
             proposed.as_ref().is_ok_and(|ProposedSeries { leases, moved, .. }| {
                 let moved = moved.iter().map(|(before, after)| (Some(&**before), after));
@@ -95,7 +107,10 @@ impl Leases<'_> {
         };
         let mut approved: Option<Vec<Lease>> = None;
         for _ in 0..ATTEMPTS {
-            let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
+            let propose = |budget: &Budget| {
+                let proposed = self.propose_series(caller, new, id, &identities, budget);
+                Ok(proposed.map(|proposed| proposed.decided_on(observation)))
+            };
             let (writer, proposed) = self.service.decided(propose, &holds).await.map_err(whole)?;
             if let Some(key) = key
                 && let Some(created) = self.recorded(caller, key, now).await.map_err(whole)?
@@ -145,11 +160,18 @@ impl Leases<'_> {
         let id = SeriesId(self.service.parts.ids.uuid());
         let whole = |error: ServiceError| Missing::new(new.lease.terms.window(), error);
         self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
+        let observation = self.observe_for_series(new).await;
         let identities = self.identities(caller, new);
         let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
-        let ProposedSeries { leases, skipped, .. } =
-            self.service.consider(propose).await.map_err(whole)??;
+        let proposed = self.service.consider(propose).await.map_err(whole)??;
+        let ProposedSeries { leases, skipped, .. } = proposed.decided_on(observation);
         Ok(Series { id, leases, skipped })
+    }
+
+    /// Has the hosts observed if the first lease is to start at once.
+    async fn observe_for_series(self, new: &NewSeries) -> Observation {
+        let Some(first) = new.windows.first() else { return Observation::default() };
+        self.service.observe_for(first.start(), &new.lease.terms.reservations).await
     }
 
     /// Identifiers for each of the leases: the same however often it is decided.

@@ -14,6 +14,7 @@ use super::Leases;
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use super::moving::{enter_reallocated, reallocated};
+use crate::execution::sight::Observation;
 use crate::notices::{self, notice};
 use crate::state::State;
 use crate::transact::ATTEMPTS;
@@ -51,6 +52,14 @@ impl Decided {
     pub fn only(lease: Lease, before: &LeaseRecord) -> Self {
         Self { lease, wording: before.wording.clone(), before_end_rearmed: false, moved: Vec::new() }
     }
+
+    /// The same, decided on that observation.
+    pub fn on(mut self, observation: Observation, before: &LeaseRecord) -> Self {
+        if self.lease != before.lease {
+            observation.mark(&mut self.lease);
+        }
+        self
+    }
 }
 
 /// What a decision is taken on.
@@ -78,7 +87,11 @@ impl Leases<'_> {
         changes: LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, &changes, now);
+        let observation = self.observe_for_change(id, &changes).await;
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+            let decided = self.updated(ground, before, &changes, now)?;
+            Ok(decided.on(observation, before))
+        };
         self.change(caller, id, now, None, decide).await
     }
 
@@ -91,9 +104,24 @@ impl Leases<'_> {
         changes: &LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = as_stored(changes.asked_at);
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| self.updated(ground, before, changes, now);
+        let observation = self.observe_for_change(id, changes).await;
+        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
+            let decided = self.updated(ground, before, changes, now)?;
+            Ok(decided.on(observation, before))
+        };
         let propose = |budget: &Budget| self.propose_change(caller, id, None, decide, now, budget);
         Ok(self.service.consider(propose).await?.after)
+    }
+
+    /// Has the hosts observed if the change may give the lease others, and it has started or is to start at once.
+    async fn observe_for_change(self, id: LeaseId, changes: &LeaseChanges) -> Observation {
+        let Some(before) = self.get(id) else { return Observation::default() };
+        if !changes.changes.ask_for_more(&before.lease) {
+            return Observation::default();
+        }
+        let start = changes.changes.start.unwrap_or(before.lease.window.start());
+        let terms = before.lease.reservations.iter().map(|reservation| &reservation.terms);
+        self.service.observe_for(start, terms).await
     }
 
     fn updated(

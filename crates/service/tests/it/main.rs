@@ -22,6 +22,7 @@ mod instances;
 mod journals;
 mod moving;
 mod negotiating;
+mod observing;
 mod preemptible;
 mod readiness;
 mod recurring;

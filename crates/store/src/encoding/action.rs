@@ -11,6 +11,7 @@ pub fn action_key(action: Action) -> String {
     match action {
         Action::Fence(host) => format!("fence/{host}"),
         Action::StopGuest(host, guest) => format!("stop-guest/{host}/{guest}"),
+        Action::ResumeGuest(host, guest) => format!("resume-guest/{host}/{guest}"),
         Action::DeleteGuest(host, guest) => format!("delete-guest/{host}/{guest}"),
         Action::StartGuest(host, guest) => format!("start-guest/{host}/{guest}"),
         Action::DestroyGuest(host, guest) => format!("destroy-guest/{host}/{guest}"),
@@ -52,6 +53,7 @@ fn read(key: &str) -> Option<Action> {
     Some(match parts[..] {
         ["fence", h] => Action::Fence(host(h)?),
         ["stop-guest", h, g] => Action::StopGuest(host(h)?, guest(g)?),
+        ["resume-guest", h, g] => Action::ResumeGuest(host(h)?, guest(g)?),
         ["delete-guest", h, g] => Action::DeleteGuest(host(h)?, guest(g)?),
         ["start-guest", h, g] => Action::StartGuest(host(h)?, guest(g)?),
         ["destroy-guest", h, g] => Action::DestroyGuest(host(h)?, guest(g)?),

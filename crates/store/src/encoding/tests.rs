@@ -139,7 +139,7 @@ fn floating_ips_terms() -> impl Strategy<Value = ReservationTerms> {
 }
 
 fn some_action() -> impl Strategy<Value = Action> {
-    (0..16, any::<u64>(), any::<u128>(), any::<u128>(), any::<u32>()).prop_map(|(kind, host, a, b, slots)| {
+    (0..17, any::<u64>(), any::<u128>(), any::<u128>(), any::<u32>()).prop_map(|(kind, host, a, b, slots)| {
         let (host, reservation) = (HostId(host), ReservationId(a));
         let (guest, ip) = (GuestId(b), FloatingIpId(b));
         match kind {
@@ -162,6 +162,7 @@ fn some_action() -> impl Strategy<Value = Action> {
                     Ratios { cpu: Ratio::from_thousandths(slots), ram: Ratio::from_thousandths(1500) };
                 Action::SetRatios(host, reservation, ratios)
             }
+            15 => Action::ResumeGuest(host, guest),
             _ => Action::Snapshot(host, reservation),
         }
     })

@@ -61,6 +61,7 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     server.stop()?;
     let server = site.launch.start()?;
     // Last: builds that are given up count against a host for Nova's scheduler.
+    those_that_came_just_before(cases, site)?;
     site.delete_all_servers()?;
     watcher::check(cases, site, "preempt", Stay::Never);
     cases.check("the service ends as it should with the filter too", || ends_well(server));
@@ -264,6 +265,44 @@ fn those_that_take_too_long(cases: &mut Cases, site: &Site<'_>) {
             Ok(())
         },
     );
+}
+
+/// Servers are started on hosts that a round has found empty.
+fn those_that_came_just_before(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
+    site.delete_all_servers()?;
+    // Longer than `limits.observe_interval`.
+    sleep(Duration::from_secs(35));
+    cases.check("a best-effort lease is planned by servers that have just been started", || {
+        let zone = |host: &str| format!("nova:{host}");
+        for (name, host) in [("new-1", "host1"), ("new-2", "host2"), ("new-3", "host3")] {
+            let words = ["--flavor", "small", "--availability-zone", &zone(host)];
+            site.boot("admin", "admin", name, &words)?;
+        }
+        site.boot("bob", "chemistry", "spare", &["--flavor", "small", "--hint", "preemptible=true"])?;
+        let words =
+            ["lease", "create", "prompt", "--type", "best-effort", "--timeout", "10m", "--hosts", "1"];
+        let answer = site.allot("alice", "physics", &[&words[..], &["--for", "1h"]].concat())?;
+        ensure!(answer.contains("to clear"), "no plan: {answer}");
+        let held = site.members(&site.until_active("prompt")?)?;
+        for name in ["new-1", "new-2", "new-3"] {
+            ensure!(site.host_of(name)? != held[0], "{name} is still on {held:?}");
+        }
+        // It has left for the lease, or runs elsewhere.
+        if site.is_there("spare")? {
+            until("a server was shut down needlessly", || Ok(site.host_of("spare").is_ok()))?;
+        }
+        site.client("alice", "physics", &["reservation", "lease", "delete", "prompt"])?;
+        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+    });
+    cases.check("a server that was asked to leave for a lease that is deleted runs again", || {
+        site.boot("bob", "chemistry", "vain", &["--flavor", "small", "--hint", "preemptible=true"])?;
+        site.client("admin", "admin", &["server", "delete", "--wait", "new-1", "new-2", "new-3"])?;
+        site.allot("alice", "physics", &["lease", "create", "short", "--hosts", "3", "--for", "1h"])?;
+        until("the server is not asked to leave", || Ok(site.server("vain")?["status"] == "SHUTOFF"))?;
+        site.client("alice", "physics", &["reservation", "lease", "delete", "short"])?;
+        until("the server stays shut off", || Ok(site.host_of("vain").is_ok()))
+    });
+    Ok(())
 }
 
 /// Servers of others are on all hosts, and shut off; a lease is to have a host.

@@ -300,6 +300,13 @@ fn one_server(state: &mut State, method: &Method, id: &str, rest: &[&str], body:
             found.status = "SHUTOFF";
             (202, Value::Null)
         }
+        ("POST", ["action"]) if body.get("os-start").is_some() => {
+            if found.status != "SHUTOFF" {
+                return conflict("Cannot 'start' instance while it is in vm_state active");
+            }
+            found.status = "ACTIVE";
+            (202, Value::Null)
+        }
         ("POST", ["action"]) if body.get("createImage").is_some() => {
             if !["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"].contains(&found.status) {
                 return not_while("createImage", id, found.status);

@@ -552,3 +552,16 @@ fn energy_h_a_hunt_whose_destination_is_to_be_off_is_planned_again() {
     assert_eq!(replanned.moves.len(), 1);
     assert!(replanned.moves[0].to != first.to && replanned.moves[0].to != first.from, "{replanned:?}");
 }
+
+#[test]
+fn another_plan_keeps_hosts_whose_preemptible_guests_were_asked_to_leave() {
+    let mut pool = Pool::new(&[&[10], &[12], &[20], &[22]]);
+    let hunting = pool.hunt(1, 1);
+    assert_eq!(given(&[hunting.reservations[0].allocation.clone()]), [1]);
+    let hosts = |lease: Option<Lease>| given(&[lease.expect("a plan").reservations[0].allocation.clone()]);
+    pool.host(1).guests.push(tenant(11, "other", 40));
+    assert_eq!(hosts(pool.replanned(&hunting)), [2], "that costs less");
+    let asked = Guest { stopping_since: Some(at(0)), ..Guest::new(GuestId(12), GuestOwner::Preemptible) };
+    pool.host(1).guests.push(asked);
+    assert_eq!(hosts(pool.replanned(&hunting)), [1], "nobody is asked needlessly");
+}

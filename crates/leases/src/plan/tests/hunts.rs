@@ -155,3 +155,18 @@ fn cls_03_e_a_lease_that_has_started_has_nobody_moved_any_more() {
     stage.perform(30);
     assert_eq!(stage.host(1).place, Place::Held(FIRST));
 }
+
+#[test]
+fn nobody_is_asked_to_leave_before_it_is_certain_which_hosts_the_lease_takes() {
+    let mut stage = stage();
+    let stop = Action::StopGuest(ONE, GuestId(5));
+    stage.host(1).guests.push(guest(5, GuestOwner::Preemptible));
+    stage.perform_but(10, Action::Fence(TWO));
+    assert!(!stage.settle(10).contains(&stop), "somebody may start on host 2 still");
+    // Somebody has, whom the plan does not know: it will be made again.
+    stage.host(2).place = Place::Fenced { verified_for: None };
+    stage.host(2).guests.push(guest(6, GuestOwner::Other));
+    assert!(!stage.settle(10).contains(&stop));
+    stage.host(2).guests.retain(|guest| guest.id != GuestId(6));
+    assert!(stage.settle(10).contains(&stop));
+}

@@ -140,6 +140,11 @@ impl Stage {
                 let mut guests = self.host(id.0).guests.iter_mut();
                 guests.find(|g| g.id == guest).expect("there").stopping_since = Some(at(now));
             }
+            Action::ResumeGuest(id, guest) => {
+                let mut guests = self.host(id.0).guests.iter_mut();
+                let guest = guests.find(|g| g.id == guest).expect("there");
+                (guest.stopping_since, guest.has_shut_down) = (None, false);
+            }
             Action::StartGuest(id, guest) => {
                 let instance = self.instances.iter().find(|instance| instance.id == guest).expect("there");
                 let owner = instance.kind.guest_owner();
@@ -231,6 +236,39 @@ fn a_preemptible_guest_has_its_grace_time_and_is_then_deleted() {
     assert!(stage.settle(14).is_empty());
     let delete = Action::DeleteGuest(ONE, GuestId(7));
     assert_eq!(stage.perform(15), [delete, Action::Verify(ONE, FIRST), Action::Hold(ONE, FIRST)]);
+}
+
+#[test]
+fn nobody_is_asked_to_leave_a_host_that_somebody_else_blocks() {
+    let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Preemptible), guest(8, GuestOwner::Other)];
+    assert_eq!(stage.perform(10), [Action::Fence(ONE)]);
+    stage.host(1).guests.retain(|guest| guest.id != GuestId(8));
+    assert_eq!(stage.settle(20), [Action::StopGuest(ONE, GuestId(7))]);
+}
+
+#[test]
+fn a_guest_that_was_asked_to_leave_in_vain_may_stay() {
+    let mut stage = Stage::new(2, vec![lease(1, window(10, 60), &[1])]);
+    stage.host(1).guests = vec![guest(7, GuestOwner::Preemptible), guest(8, GuestOwner::Preemptible)];
+    stage.settle(10);
+    stage.host(1).place = Place::Fenced { verified_for: None };
+    let stop = |id| Action::StopGuest(ONE, GuestId(id));
+    assert_eq!(stage.settle(10), [stop(7), stop(8)]);
+    stage.take_effect(stop(7), 10);
+    // The lease gets another host.
+    stage.leases[0].reservations[0].allocation = Allocation::Hosts([TWO].into());
+    let performed = stage.perform(10);
+    let resume = Action::ResumeGuest(ONE, GuestId(7));
+    let resumed = performed.iter().filter(|action| matches!(action, Action::ResumeGuest(..)));
+    assert_eq!(resumed.collect::<Vec<_>>(), [&resume]);
+    let unfenced = performed.iter().position(|action| *action == Action::Unfence(ONE));
+    assert!(unfenced < performed.iter().position(|action| *action == resume), "{performed:?}");
+    // A lease that has room there needs its place.
+    stage.host(1).guests[0].stopping_since = Some(at(10));
+    stage.leases.push(slots(2, window(10, 60), &[(1, 1)]));
+    stage.others_leaving.insert(GuestId(7), at(10));
+    assert!(!stage.settle(10).contains(&resume));
 }
 
 #[test]

@@ -133,6 +133,12 @@ impl Fleet {
                     guest.stopping_since.get_or_insert(now);
                 }
             }
+            Action::ResumeGuest(id, guest) => {
+                let host = self.working(id)?;
+                if let Some(guest) = host.guests.iter_mut().find(|g| g.id == guest) {
+                    guest.stopping_since = None;
+                }
+            }
             Action::DeleteGuest(id, guest) => self.delete(id, guest, now)?,
             Action::MoveGuest(..) => unreachable!("nobody hunts here"),
             Action::SetRatios(..) => unreachable!("hosts are not over-committed here"),

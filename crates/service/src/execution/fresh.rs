@@ -1,0 +1,147 @@
+//! Looks at all hosts before decisions that promise hosts now.
+//!
+//! Rounds over the fleet are `limits.observe_interval` apart, so an observation can be that old: somebody may have started
+//! guests on hosts that look empty. A decision that promises hosts from now on asks for a look first, before it waits for a
+//! place or a lock. One look serves all decisions that wait for it. If the fleet doesn't answer in time, the last
+//! observation decides and the answer says so; before hosts are handed over they are looked at again in any case.
+
+use std::sync::atomic::Ordering;
+
+use jiff::{SignedDuration, Timestamp};
+use leases::lease::Lease;
+use leases::terms::ReservationTerms;
+use leases::work::Budget;
+use store::StoreError;
+
+use super::pause::Pause;
+use super::progress::Progress;
+use super::sight::{Observation, STALE, to_second};
+use crate::service::Service;
+use crate::state::State;
+use crate::writing::Writer;
+
+/// Maximum time that a decision waits for a look.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(2);
+
+/// What a decision does about the age of the observation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Age {
+    /// The observation is good enough.
+    Fresh,
+    /// A look is worth waiting for.
+    Awaited,
+    /// It isn't good enough, and the fleet doesn't answer.
+    Stale,
+}
+
+impl Progress {
+    fn has_fresh_sight(&self, now: Timestamp) -> bool {
+        self.blind == 0 && self.sight.seen.is_some_and(|seen| seen.lasts(now))
+    }
+
+    /// How old the observation is; asks for a look if one is of use.
+    fn age_of_sight(&mut self, now: Timestamp) -> Age {
+        if self.has_fresh_sight(now) {
+            return Age::Fresh;
+        }
+        if let Some(began) = self.looks_at_hosts_since() {
+            return if Pause::of(began, PATIENCE).lasts(now) { Age::Awaited } else { Age::Stale };
+        }
+        if self.blind > 0 || self.sight.failed.is_some_and(|failed| failed.lasts(now)) {
+            return Age::Stale;
+        }
+        self.sight.wanted = true;
+        Age::Awaited
+    }
+}
+
+impl Service {
+    /// Waits until the hosts have been observed for a decision on reservations that start then, if they start at once and
+    /// need hosts. While the loop doesn't run nobody looks.
+    pub(crate) async fn observe_for<'t>(
+        &self,
+        start: Timestamp,
+        reservations: impl IntoIterator<Item = &'t ReservationTerms>,
+    ) -> Observation {
+        if self.promises_hosts_now(start, reservations) {
+            self.observe_hosts().await
+        } else {
+            Observation::default()
+        }
+    }
+
+    fn promises_hosts_now<'t>(
+        &self,
+        start: Timestamp,
+        reservations: impl IntoIterator<Item = &'t ReservationTerms>,
+    ) -> bool {
+        let on_hosts = |terms: &ReservationTerms| !matches!(terms, ReservationTerms::FloatingIps(_));
+        let soon = self.now().saturating_add(self.decider.settings.rules.deadlines.immediate);
+        soon.is_ok_and(|soon| start < soon) && reservations.into_iter().any(on_hosts)
+    }
+
+    /// Decides for a [pass](Self::decided_by_pass) that gives a lease hosts. If the lease starts at once and the observation
+    /// isn't fresh, decides again after a look.
+    pub(crate) async fn decided_by_pass_for_lease<T>(
+        &self,
+        find: impl Fn(&Budget) -> Option<T>,
+        holds: impl Fn(&State, &T) -> bool,
+        lease: impl Fn(&T) -> Option<&Lease>,
+    ) -> Result<Option<(Writer<'_>, T)>, StoreError> {
+        let Some((writer, found)) = self.decided_by_pass(&find, &holds).await? else { return Ok(None) };
+        let now = self.now();
+        let unseen = lease(&found).is_some_and(|lease| {
+            let terms = lease.reservations.iter().map(|reservation| &reservation.terms);
+            self.promises_hosts_now(lease.window.start(), terms) && !self.progress().has_fresh_sight(now)
+        });
+        if !unseen || !self.running.load(Ordering::Acquire) {
+            return Ok(Some((writer, found)));
+        }
+        drop(writer);
+        self.observe_hosts().await;
+        self.decided_by_pass(find, holds).await
+    }
+
+    async fn observe_hosts(&self) -> Observation {
+        let limit = self.now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
+        let mut looked = self.looked.subscribe();
+        while self.running.load(Ordering::Acquire) {
+            let (age, wanted) = {
+                let mut progress = self.progress();
+                let asked_before = progress.sight.wanted;
+                let age = progress.age_of_sight(self.now());
+                (age, progress.sight.wanted && !asked_before)
+            };
+            match age {
+                Age::Fresh => break,
+                Age::Stale => return self.stale_observation(),
+                Age::Awaited if wanted => self.wake.notify_one(),
+                Age::Awaited => {}
+            }
+            tokio::select! {
+                biased;
+                _ = looked.changed() => {}
+                () = self.parts.clock.sleep_until(limit) => return self.stale_observation(),
+            }
+        }
+        Observation::default()
+    }
+
+    /// What a refusal of reservations that start then says, if it was decided on an old observation.
+    pub(crate) fn stale_hint<'t>(
+        &self,
+        start: Timestamp,
+        reservations: impl IntoIterator<Item = &'t ReservationTerms>,
+    ) -> Option<String> {
+        let promises = self.promises_hosts_now(start, reservations) && self.running.load(Ordering::Acquire);
+        let stale = promises && self.progress().age_of_sight(self.now()) == Age::Stale;
+        let since = stale.then(|| self.stale_observation().stale_since).flatten()?;
+        Some(format!("{STALE} {}", to_second(since)))
+    }
+
+    fn stale_observation(&self) -> Observation {
+        let seen = self.progress().sight.seen;
+        // Before the first look there is nothing to decide on.
+        Observation { stale_since: seen.map(Pause::begin) }
+    }
+}

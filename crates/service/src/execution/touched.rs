@@ -1,0 +1,61 @@
+//! What steps may have changed, and is to be looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::plan::Action;
+
+/// What is to be looked at, and what cannot be concluded before that.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Touched {
+    /// Hosts, and the leases on whose behalf something was done to them.
+    pub hosts: BTreeMap<HostId, BTreeSet<LeaseId>>,
+    /// The same of addresses, which are seen together: none if they need no look.
+    pub addresses: Option<BTreeSet<LeaseId>>,
+    /// The same of reservations as a whole, which every look sees.
+    pub reservations: BTreeMap<ReservationId, BTreeSet<LeaseId>>,
+}
+
+impl Touched {
+    pub fn concerns(&self, lease: LeaseId) -> bool {
+        let mut all = self.hosts.values().chain(&self.addresses).chain(self.reservations.values());
+        all.any(|leases| leases.contains(&lease))
+    }
+
+    /// What the action may have changed is among it.
+    pub fn has(&self, action: Action) -> bool {
+        if is_of_addresses(action) {
+            return self.addresses.is_some();
+        }
+        if let Action::Prepare(reservation) | Action::Finish(reservation) = action {
+            return self.reservations.contains_key(&reservation);
+        }
+        action.hosts().any(|host| self.hosts.contains_key(&host))
+    }
+
+    /// Takes away what is about these hosts, and what every look sees.
+    pub fn take(&mut self, hosts: &BTreeSet<HostId>) -> Self {
+        let (taken, left) =
+            std::mem::take(&mut self.hosts).into_iter().partition(|(host, _)| hosts.contains(host));
+        self.hosts = left;
+        let reservations = std::mem::take(&mut self.reservations);
+        Self { hosts: taken, addresses: self.addresses.take(), reservations }
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        for (host, leases) in other.hosts {
+            self.hosts.entry(host).or_default().extend(leases);
+        }
+        if let Some(leases) = other.addresses {
+            self.addresses.get_or_insert_default().extend(leases);
+        }
+        for (reservation, leases) in other.reservations {
+            self.reservations.entry(reservation).or_default().extend(leases);
+        }
+    }
+}
+
+/// The action is about addresses, and no host.
+pub(super) fn is_of_addresses(action: Action) -> bool {
+    matches!(action, Action::Assign(..) | Action::Unassign(..))
+}
