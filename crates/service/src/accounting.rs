@@ -26,7 +26,7 @@ impl Service {
         if !commit.writes.iter().any(touches) {
             return;
         }
-        let shares_store = self.progress().shares_clock;
+        let shares_store = self.progress().shares_clock();
         let state = self.state();
         let usage = entries(&state, commit);
         if shares_store {

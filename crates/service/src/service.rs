@@ -159,7 +159,7 @@ impl Service {
         &self,
         call: impl Future<Output = Result<T, FleetError>>,
     ) -> Result<T, ServiceError> {
-        let limit = self.now() + self.decider.settings.claim_time;
+        let limit = self.now() + self.decider.settings.step_time;
         self.until(limit, call).await.map_err(|error| match error {
             FleetError::Unavailable(why) => ServiceError::Fleet(why),
             FleetError::Refused(why) => ServiceError::Conflict(why),

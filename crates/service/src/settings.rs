@@ -46,8 +46,8 @@ pub struct Settings {
     pub observe_interval: SignedDuration,
     /// After how long without an observation the health of hosts counts as unknown.
     pub unknown_after: SignedDuration,
-    /// How long a step may take before others may try it.
-    pub claim_time: SignedDuration,
+    /// Maximum duration of a step. After that it is given up and tried again.
+    pub step_time: SignedDuration,
     /// How many steps are carried out at once.
     pub steps_at_once: usize,
     /// How long a deletion waits for hosts to be taken back before it is answered.
@@ -132,7 +132,7 @@ impl Default for Settings {
             healing_interval: HealingInterval(Some(SignedDuration::from_hours(1))),
             observe_interval: SignedDuration::from_secs(30),
             unknown_after: SignedDuration::from_mins(3),
-            claim_time: SignedDuration::from_mins(2),
+            step_time: SignedDuration::from_mins(2),
             steps_at_once: 256,
             delete_wait: Duration::from_secs(5),
             enforcer_timeout: Self::ENFORCER_TIMEOUT,

@@ -88,7 +88,7 @@ impl Service {
 
     /// Refuses changes while the clock is wrong or the fleet is somebody else's.
     pub(crate) async fn refuse_suspended(&self) -> Result<(), StoreError> {
-        if !self.progress().shares_clock {
+        if !self.progress().shares_clock() {
             self.watch_clock().await?;
         }
         self.refuse_foreign_fleet()

@@ -142,7 +142,7 @@ impl Service {
     /// Learns what others have committed, so that what is read next is not older than this call; it does not wait for
     /// decisions. A store without a clock of its own is nobody else's.
     pub async fn refresh(&self) -> Result<(), ServiceError> {
-        if self.progress().shares_clock {
+        if self.progress().shares_clock() {
             self.update().await?;
         }
         Ok(())
@@ -250,7 +250,7 @@ impl Service {
         }
         let theirs = self.parts.store.now().await?;
         let skew = theirs.map(|theirs| skew(theirs, before, self.now()));
-        self.progress().shares_clock = skew.is_some();
+        self.progress().clock_ahead = skew;
         let bound = self.decider.settings.longest_clock_skew;
         if let Some(skew) = skew.filter(|skew| skew.abs() > bound) {
             return Err(StoreError::ClockSkew { skew, bound });

@@ -286,6 +286,10 @@ impl Store for FaultyStore {
         if std::mem::take(&mut self.state().loses_next_claims) { Err(broken()) } else { Ok(claims) }
     }
 
+    async fn renew_claims(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<Claim>, StoreError> {
+        self.unless(self.inner.renew_claims(claims, until)).await
+    }
+
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
         self.unless(self.inner.finish(finished, now)).await
     }

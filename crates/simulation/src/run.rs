@@ -349,6 +349,7 @@ impl Simulation {
                 }
             }
             Happened::Differed(difference) => return Err(difference.clone()),
+            Happened::Repeated(action) => return Err(format!("two services are at a step: {action}")),
             Happened::Noted(Done::Look(_) | Done::Abandoned(..) | Done::Adopted(..) | Done::Passed(_))
             | Happened::Waited => {}
         }

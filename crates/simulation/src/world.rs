@@ -1,6 +1,7 @@
 //! A service with its store, its fleet and its clock, driven by hand: time passes only when it is told to, and
 //! nothing happens that is not in a [`Happened`].
 
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -14,6 +15,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use leases::free_pool::FreePool;
 use leases::ids::HostId;
+use leases::plan::Action;
 use leases::project::{ProjectId, UserId};
 use service::{Caller, Done, Enforcer, HostSelector, OpenError, Parts, Service, Settings, Task};
 use store::Holder;
@@ -45,6 +47,8 @@ pub enum Happened {
     Cycled(Vec<Task>),
     /// What a service would decide in its next cycle depends on how it is asked ([`World::rehearsing`]).
     Differed(String),
+    /// A service has begun a step that another one is at.
+    Repeated(Action),
     /// Time passed.
     Waited,
 }
@@ -75,6 +79,12 @@ struct Replica {
     parts: Parts,
     settings: Settings,
     running: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// Steps that the fleet is being asked for.
+    steps: BTreeSet<Action>,
+    /// Tasks that have ended and were not noted.
+    ended: VecDeque<Done>,
+    /// It was killed, and nobody has started it again.
+    dead: bool,
     wake_at: Timestamp,
     wanted: bool,
     /// How many commits there were when it last looked.
@@ -111,16 +121,53 @@ impl Replica {
     async fn start(parts: Parts, settings: Settings, store: Arc<FaultyStore>) -> Result<Self, OpenError> {
         let service = Service::open(parts.clone(), settings.clone()).await?;
         let wake_at = parts.clock.now();
-        let running = FuturesUnordered::new();
-        Ok(Self { service, store, parts, settings, running, wake_at, wanted: true, commits: 0 })
+        Ok(Self {
+            service,
+            store,
+            parts,
+            settings,
+            running: FuturesUnordered::new(),
+            steps: BTreeSet::new(),
+            ended: VecDeque::new(),
+            dead: false,
+            wake_at,
+            wanted: true,
+            commits: 0,
+        })
+    }
+
+    /// Nobody waits for its tasks any more.
+    fn die(&mut self) {
+        self.running.clear();
+        self.ended.clear();
+        self.steps.clear();
     }
 
     /// A task that has ended.
     fn done(&mut self) -> Option<Done> {
-        let done = tokio::task::unconstrained(self.running.next()).now_or_never().flatten()?;
+        let done = self.ended.pop_front().or_else(|| self.end())?;
         self.service.execution().note(done.clone());
         self.wanted = true;
         Some(done)
+    }
+
+    /// Goes on with the tasks until one ends.
+    fn end(&mut self) -> Option<Done> {
+        let done = tokio::task::unconstrained(self.running.next()).now_or_never().flatten()?;
+        if let Done::Step(performed) = &done {
+            self.steps.remove(&performed.step.claim.action);
+        }
+        Some(done)
+    }
+
+    /// Whether the fleet is being asked for the step.
+    fn is_at(&mut self, action: Action) -> bool {
+        // Time may have passed since the task could last go on.
+        while self.steps.contains(&action) {
+            let Some(done) = self.end() else { return true };
+            self.ended.push_back(done);
+        }
+        false
     }
 
     /// Goes through a cycle.
@@ -129,6 +176,9 @@ impl Replica {
         self.wanted = false;
         self.wake_at = cycle.wake_at;
         for task in cycle.tasks.clone() {
+            if let Task::Step(step) = &task {
+                self.steps.insert(step.claim.action);
+            }
             let service = self.service.clone();
             self.running.push(async move { service.execution().perform(task).await }.boxed());
         }
@@ -185,6 +235,11 @@ impl World {
     /// How many cycles were decided several times.
     pub fn rehearsed(&self) -> u64 {
         self.rehearsed.unwrap_or_default()
+    }
+
+    /// The service to which the last thing happened.
+    pub fn turn(&self) -> usize {
+        self.turn
     }
 
     /// How many services there are.
@@ -265,11 +320,18 @@ impl World {
     /// answers. If it does not start it is as it was.
     pub async fn restart_one(&mut self, replica: usize) -> Result<(), OpenError> {
         let dead = &mut self.replicas[replica];
-        dead.running.clear();
+        dead.die();
         let (parts, settings, store) = (dead.parts.clone(), dead.settings.clone(), dead.store.clone());
         *dead = Replica::start(parts, settings, store).await?;
         self.service = self.replicas[0].service.clone();
         Ok(())
+    }
+
+    /// A service dies, and is not started again before [`Self::restart_one`].
+    pub fn kill(&mut self, replica: usize) {
+        let killed = &mut self.replicas[replica];
+        killed.die();
+        killed.dead = true;
     }
 
     /// Another service on the same store and fleet, that nobody drives.
@@ -306,6 +368,9 @@ impl World {
             self.turn = (self.turn + 1) % self.replicas.len();
             let commits = self.commits();
             let replica = &mut self.replicas[self.turn];
+            if replica.dead {
+                continue;
+            }
             if let Some(done) = replica.done() {
                 return Some(Happened::Noted(done));
             }
@@ -321,6 +386,9 @@ impl World {
                 let tasks = replica.cycle().await;
                 let commits = self.commits();
                 self.replicas[self.turn].commits = commits;
+                if let Some(action) = self.repeated(&tasks) {
+                    return Some(Happened::Repeated(action));
+                }
                 return Some(Happened::Cycled(tasks));
             }
         }
@@ -332,6 +400,7 @@ impl World {
         let wakes = self
             .replicas
             .iter()
+            .filter(|replica| !replica.dead)
             .map(|replica| now + replica.wake_at.duration_since(replica.parts.clock.now()));
         let next = wakes.chain(events).chain([until]).min().unwrap_or(until);
         // Should an event be announced for now again and again, time passes nevertheless.
@@ -339,9 +408,29 @@ impl World {
         Some(Happened::Waited)
     }
 
+    /// A step among these tasks of the service whose turn it is that another service is at.
+    fn repeated(&mut self, tasks: &[Task]) -> Option<Action> {
+        let mut steps = tasks.iter().filter_map(|task| match task {
+            Task::Step(step) => Some(step.claim.action),
+            _ => None,
+        });
+        let turn = self.turn;
+        steps.find(|action| {
+            let mut others = self.replicas.iter_mut().enumerate().filter(|(number, _)| *number != turn);
+            others.any(|(_, other)| other.is_at(*action))
+        })
+    }
+
     /// Lets everything happen that does until then.
+    ///
+    /// # Panics
+    ///
+    /// If two services are at the same step.
     pub async fn run_until(&mut self, until: Timestamp) {
-        while self.next(until).await.is_some() {}
+        while let Some(happened) = self.next(until).await {
+            let repeated = matches!(happened, Happened::Repeated(_));
+            assert!(!repeated, "two services are at a step: {happened:?}");
+        }
     }
 
     /// Lets everything happen that does without time passing.

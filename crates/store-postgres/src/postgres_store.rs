@@ -141,6 +141,13 @@ impl Store for PostgresStore {
         Ok(writing!(self, db => steps::claim(db, actions, holder, now, until).await)?)
     }
 
+    async fn renew_claims(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<Claim>, StoreError> {
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(writing!(self, db => steps::renew(db, claims, until).await)?)
+    }
+
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
         if finished.is_empty() {
             return Ok(None);

@@ -54,6 +54,34 @@ pub(crate) async fn claim(
     Ok(claimed.collect())
 }
 
+/// Renews claims. Returns those that stand.
+///
+/// Rows are locked in the order in which [`claim`] locks them, so that two services don't wait for each other.
+pub(crate) async fn renew(
+    db: &mut PgConnection,
+    claims: &[Claim],
+    until: Timestamp,
+) -> Result<Vec<Claim>, Trouble> {
+    let by_step: BTreeMap<String, &Claim> =
+        claims.iter().map(|claim| (action_key(claim.action), claim)).collect();
+    let (steps, fences): (Vec<String>, Vec<i64>) =
+        by_step.iter().map(|(step, claim)| (step.clone(), claim.fence.cast_signed())).unzip();
+    let renewed = sqlx::query_scalar!(
+        r#"WITH own AS (
+             SELECT claimed.step FROM step_claim AS claimed
+             JOIN unnest($1::text[], $2::bigint[]) AS known (step, fence)
+                 ON claimed.step = known.step AND claimed.fence = known.fence
+             ORDER BY claimed.step COLLATE "C" FOR UPDATE OF claimed)
+         UPDATE step_claim SET until_us = $3 FROM own WHERE step_claim.step = own.step
+         RETURNING step_claim.step"#,
+        &steps,
+        &fences,
+        us(until),
+    );
+    let renewed = renewed.fetch_all(db).await?;
+    Ok(renewed.iter().filter_map(|step| by_step.get(step)).map(|claim| (*claim).clone()).collect())
+}
+
 /// Gives up claims and records results, as [`leases::plan::History`] does. Returns the steps that have another
 /// history now.
 pub(crate) async fn finish(

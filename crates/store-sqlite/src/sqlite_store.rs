@@ -219,6 +219,10 @@ impl Store for SqliteStore {
         Ok(self.claims().add(&free, last_fence.cast_unsigned(), holder, until))
     }
 
+    async fn renew_claims(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<Claim>, StoreError> {
+        Ok(self.claims().renew(claims, until))
+    }
+
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
         if finished.is_empty() {
             return Ok(None);

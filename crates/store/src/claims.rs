@@ -42,6 +42,16 @@ impl Claims {
         actions.iter().zip(fences).map(claim).collect()
     }
 
+    /// Renews claims. Returns those that [hold](Self::holds).
+    pub fn renew(&mut self, claims: &[Claim], until: Timestamp) -> Vec<Claim> {
+        let mut renewed = claims.to_vec();
+        renewed.retain(|claim| self.holds(claim));
+        for claim in &renewed {
+            self.0.entry(claim.action).and_modify(|claimed| claimed.until = until);
+        }
+        renewed
+    }
+
     /// Whether this is the last claim of its step, and wasn't given up.
     pub fn holds(&self, claim: &Claim) -> bool {
         self.0.get(&claim.action).is_some_and(|claimed| claimed.fence == claim.fence)

@@ -437,6 +437,10 @@ pub trait Store: fmt::Debug + Send + Sync {
         until: Timestamp,
     ) -> Result<Vec<Claim>, StoreError>;
 
+    /// Renews claims: they hold until `until`. Returns those that were renewed. A claim is refused if its step was
+    /// finished, released, or claimed again; one that is over but was not claimed again is renewed.
+    async fn renew_claims(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<Claim>, StoreError>;
+
     /// Records what became of steps ([`History::succeeded`], [`History::failed`]) and gives up their claims.
     /// Makes a revision if the history has become another.
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError>;

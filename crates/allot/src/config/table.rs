@@ -474,7 +474,7 @@ settings! {
     /// How long running requests may take when the service stops
     "limits.stop_time" "DURATION" => server.limits.stop_time as Seconds;
     /// How long a step of a hand-over may take before it is tried again
-    "limits.step_time" "DURATION" => service.claim_time;
+    "limits.step_time" "DURATION" => service.step_time;
     /// How many steps are carried out at once; without it, 256 by hooks, which may be a process each, and 1024
     /// simulated
     "limits.steps_at_once" "N" => steps_at_once;

@@ -167,7 +167,7 @@ fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuratio
     let settings = [
         ("limits.observe_interval", at_least(standard.observe_interval, 1)),
         ("limits.unknown_after", at_least(standard.unknown_after, 20)),
-        ("limits.step_time", at_least(standard.claim_time, 10)),
+        ("limits.step_time", at_least(standard.step_time, 10)),
         ("listen", arguments.listen.to_string()),
         ("database", format!("sqlite://{database}")),
         ("simulated.seed", SEED.to_string()),
@@ -284,7 +284,7 @@ mod tests {
         let line = Line::try_parse_from(["demo", "--speed", "300"]).expect("a command line");
         let configuration = configuration(&line.arguments, Path::new("/d")).expect("settings");
         assert_eq!(configuration.simulated.seed, SEED);
-        assert_eq!(configuration.service.claim_time, SignedDuration::from_secs(3000));
+        assert_eq!(configuration.service.step_time, SignedDuration::from_secs(3000));
         let chosen = configuration.server.settings.iter().filter(|setting| setting.source == "flag").count();
         assert_eq!(chosen, 13, "each of them has a key of the table");
     }

@@ -152,7 +152,11 @@ impl<'a> Execution<'a> {
     /// again after that.
     pub(super) fn due(self, steps: &[Step], now: Timestamp) -> Vec<Step> {
         let progress = self.service.progress();
-        let due = |step: &&Step| step.not_before <= now && !progress.waits_for_a_look(step.action);
+        let due = |step: &&Step| {
+            step.not_before <= now
+                && !progress.waits_for_a_look(step.action)
+                && !progress.elsewhere.has(step.action)
+        };
         steps.iter().filter(due).cloned().collect()
     }
 
@@ -186,7 +190,7 @@ impl<'a> Execution<'a> {
         let pauses = [progress.memos.hunts_not_replanned, progress.memos.power_watched].into_iter().flatten();
         // A pause that has ended stays noted until its pass has something to do again.
         let pauses = pauses.filter(|pause| pause.lasts(now));
-        let others = pauses.map(Pause::end).chain(expiry).chain(pass_at);
+        let others = pauses.map(Pause::end).chain(expiry).chain(pass_at).chain(progress.elsewhere.wake_at());
         let next =
             questions.chain(planned).chain(next_start).chain(others).chain([look]).min().unwrap_or(look);
         if claimed.is_empty() && next <= now { now + SOON } else { next }

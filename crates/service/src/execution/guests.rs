@@ -85,7 +85,7 @@ impl Execution<'_> {
         let term = self.service.decider.settings.observe_interval.saturating_mul(LOOKS);
         let until = now.saturating_add(term).unwrap_or(Timestamp::MAX);
         let counting = counting.filter(|counting| now < counting.until && counting.until <= until);
-        if self.service.progress().shares_clock
+        if self.service.progress().shares_clock()
             && !self.service.parts.store.lead(ROLE, &self.service.decider.settings.holder, now, until).await?
         {
             return Ok(None);

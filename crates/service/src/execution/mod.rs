@@ -8,6 +8,8 @@
 
 mod adoption;
 mod backoff;
+pub(crate) mod claimed;
+mod claims;
 mod cycle;
 mod decide;
 pub(crate) mod draft;

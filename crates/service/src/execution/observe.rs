@@ -56,8 +56,10 @@ impl Execution<'_> {
     pub(super) fn looks(self, now: Timestamp) -> Vec<Look> {
         let state = self.service.state();
         let mut progress = self.service.progress();
-        progress.give_up_looks(now, self.service.decider.settings.claim_time);
-        let time = (now, now + self.service.decider.settings.claim_time);
+        let step_time = self.service.decider.settings.step_time;
+        progress.give_up_looks(now, step_time);
+        progress.look_at_steps_elsewhere(now);
+        let time = (now, now + step_time);
         let due = !progress.looked_at_all.is_some_and(|pause| pause.lasts(now));
         let mut looks = Vec::new();
         let all_hosts = || state.inventory.hosts().map(|host| host.id).collect();

@@ -197,7 +197,7 @@ impl Decider {
     /// The rules of hand-over. A guest's grace may have been begun by somebody whose clock is behind ours.
     pub(crate) fn plan_rules(&self, progress: &Progress) -> PlanRules {
         let rules = self.settings.plan_rules;
-        if !progress.shares_clock {
+        if !progress.shares_clock() {
             return rules;
         }
         PlanRules { slack: self.settings.longest_clock_skew, ..rules }

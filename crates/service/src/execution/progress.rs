@@ -16,6 +16,7 @@ use leases::project::ProjectId;
 use store::{Claim, Finished, InstanceRecord, Revision, Version};
 
 use super::backoff::{FIRST_RETRY, LONGEST_RETRY, backoff};
+use super::claimed::{Elsewhere, Term};
 use super::heard::Heard;
 use super::look::Look;
 use super::memos::{Counting, Memos, Tidying};
@@ -31,8 +32,10 @@ use crate::types::Statistics;
 pub(crate) struct InFlight {
     pub claim: Claim,
     pub lease: Option<LeaseId>,
-    /// When the claim ends.
+    /// When the time of the step is up.
     pub until: Timestamp,
+    /// How long the claim holds.
+    pub term: Term,
     /// The fleet is at it; when to ask it again.
     pub ask_again_at: Option<Timestamp>,
 }
@@ -114,14 +117,16 @@ pub(crate) struct Progress {
     /// among it nobody wants any more.
     pub wanted: Option<BTreeSet<Action>>,
     pub in_flight: BTreeMap<Action, InFlight>,
+    /// Steps that others have claimed.
+    pub elsewhere: Elsewhere,
     /// The store did not answer when steps were claimed, and may have granted claims.
     pub unheard_claims: bool,
     /// What became of steps, still to be recorded.
     pub outcomes: Vec<Finished>,
     /// When the clock was last found to agree with the store's.
     pub clocks_compared_at: Option<Timestamp>,
-    /// The store has a clock: others go by it as well.
-    pub shares_clock: bool,
+    /// How far the clock is ahead of the store's, as it was when they were last compared. `None` if the store has none.
+    pub clock_ahead: Option<SignedDuration>,
     /// What passes remember.
     pub memos: Memos,
     /// A pass of this cycle goes on in the next one.
@@ -151,6 +156,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// Whether other services may use the store: they go by its clock as well.
+    pub fn shares_clock(&self) -> bool {
+        self.clock_ahead.is_some()
+    }
+
     /// Whether the fleet was seen, and answered when it was last asked. One that does not answer is not asked
     /// for every detail.
     pub fn sees(&self) -> bool {

@@ -26,7 +26,7 @@ pub struct ClaimedStep {
     pub claim: Claim,
     /// For which lease, if for one.
     pub lease: Option<LeaseId>,
-    /// When the claim ends, and with it the patience for an answer.
+    /// When the patience for an answer ends.
     pub until: Timestamp,
 }
 
@@ -64,7 +64,7 @@ impl Execution<'_> {
             };
             fleet::perform(self.service.parts.fleet.as_ref(), action, about, &key).await
         };
-        let answer = self.service.until(step.until, call).await;
+        let answer = self.while_claimed(&step, call).await;
         Performed { step, answer }
     }
 
@@ -154,7 +154,6 @@ impl Execution<'_> {
         planned: &[Step],
         now: Timestamp,
     ) -> Result<Vec<ClaimedStep>, StoreError> {
-        let until = now + self.service.decider.settings.claim_time;
         let leases: BTreeMap<Action, Option<LeaseId>> =
             planned.iter().map(|step| (step.action, step.lease)).collect();
         let mut steps = self.ask_again(&leases, now);
@@ -168,17 +167,19 @@ impl Execution<'_> {
         self.give_up_unheard_claims().await?;
         let actions: Vec<_> = due.iter().map(|step| step.action).collect();
         self.service.progress().unheard_claims = true;
-        let claims = self
-            .service
-            .parts
-            .store
-            .claim(&actions, &self.service.decider.settings.holder, now, until)
-            .await?;
+        // The cycle may have taken long.
+        let now = self.service.now();
+        let until = now + self.service.decider.settings.step_time;
+        let times = self.times(now, until);
+        let holder = &self.service.decider.settings.holder;
+        let claims = self.service.parts.store.claim(&actions, holder, times.now, times.until).await?;
+        self.note_claimed_elsewhere(&due, &claims, now);
         let mut progress = self.service.progress();
         progress.unheard_claims = false;
         for claim in claims {
             let lease = leases.get(&claim.action).copied().flatten();
-            let in_flight = InFlight { claim: claim.clone(), lease, until, ask_again_at: None };
+            let in_flight =
+                InFlight { claim: claim.clone(), lease, until, term: times.term, ask_again_at: None };
             progress.in_flight.insert(claim.action, in_flight);
             steps.push(ClaimedStep { claim, lease, until });
         }
@@ -214,11 +215,12 @@ impl Execution<'_> {
         };
         let under_way = progress.in_flight.len();
         progress.in_flight.retain(|_, own| wanted(own));
-        progress.unheard_claims |= progress.in_flight.len() < under_way;
         let running_late = |own: &InFlight| {
-            own.ask_again_at.is_none() && now < own.until + self.service.decider.settings.claim_time
+            own.ask_again_at.is_none() && now < own.until + self.service.decider.settings.step_time
         };
-        progress.in_flight.retain(|_, own| now < own.until || running_late(own));
+        let held = |own: &InFlight| now < own.until.min(own.term.until);
+        progress.in_flight.retain(|_, own| held(own) || running_late(own));
+        progress.unheard_claims |= progress.in_flight.len() < under_way;
         let due = progress.in_flight.values_mut().filter(|own| own.ask_again_at.is_some_and(|at| at <= now));
         due.map(|own| {
             own.ask_again_at = None;

@@ -1,9 +1,13 @@
 //! Several services on one store.
 
-use fleet::simulated::{Layout, Model};
+use std::collections::BTreeSet;
+
+use fleet::simulated::{Between, Layout, Model, Timing};
 use jiff::SignedDuration;
-use service::{LeaseFilter, OpenError, ServiceError};
-use simulation::{Setup, World, caller};
+use jiff::Timestamp;
+use leases::ids::LeaseId;
+use service::{LeaseFilter, OpenError, ServiceError, Task};
+use simulation::{Happened, Setup, World, caller};
 use store::StoreError;
 
 use crate::terms::{asking, at, hosts, settings, status};
@@ -98,4 +102,94 @@ async fn a_service_with_a_wrong_clock_does_not_start() {
         let error = refused.err();
         assert!(matches!(error, Some(OpenError::Store(StoreError::ClockSkew { .. }))), "{error:?}");
     }
+}
+
+/// Two services with a lease that starts at minute 10, and a fleet that takes that long for each call.
+async fn two_with_slow_steps(clocks: [SignedDuration; 2], seconds: i64) -> (World, LeaseId) {
+    let setup = setup(1);
+    let layout = setup.layout.clone();
+    let timing = Timing { call: Between::secs(seconds, seconds), ..Timing::IMMEDIATE };
+    let world = World::shared(setup, &clocks, |fleet| fleet.with_timing(timing)).await;
+    let mut world = world.expect("opens");
+    world.take_on(&layout).await.expect("taken on");
+    world.settle().await;
+    let made = world.service_of(0).leases().create(&caller("p"), asking(10, 60, vec![hosts(1)]), None).await;
+    let id = made.expect("free").lease.lease.id;
+    world.settle().await;
+    (world, id)
+}
+
+/// Which service begins a step next, and when.
+async fn next_step(world: &mut World) -> (usize, Timestamp) {
+    let until = at(30);
+    while let Some(happened) = world.next(until).await {
+        if let Happened::Cycled(tasks) = happened
+            && tasks.iter().any(|task| matches!(task, Task::Step(_)))
+        {
+            return (world.turn(), world.now());
+        }
+    }
+    panic!("no step is begun")
+}
+
+#[tokio::test]
+async fn a_step_of_a_service_that_was_killed_is_taken_over_within_fifteen_seconds() {
+    let bound = settings().longest_clock_skew;
+    let second = SignedDuration::from_secs;
+    for clocks in [[SignedDuration::ZERO; 2], [bound, -bound], [-bound, bound]] {
+        for seconds_into_the_step in [0, 2, 7, 59] {
+            let (mut world, id) = two_with_slow_steps(clocks, 60).await;
+            let (at_it, begun) = next_step(&mut world).await;
+            world.run_until(begun + second(seconds_into_the_step)).await;
+            let killed = world.now();
+            world.kill(at_it);
+            let (next, taken_over) = next_step(&mut world).await;
+            assert_ne!(next, at_it);
+            let late = taken_over.duration_since(killed);
+            assert!(late <= second(15), "{clocks:?} {seconds_into_the_step}: {late}");
+            world.run_until(at(30)).await;
+            assert_eq!(
+                world.service_of(next).leases().get(id).expect("it knows").lease.status.name(),
+                "ACTIVE"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_takes_long_is_carried_out_by_one_service() {
+    let bound = settings().longest_clock_skew;
+    for clocks in [[SignedDuration::ZERO; 2], [bound, -bound]] {
+        let (mut world, id) = two_with_slow_steps(clocks, 60).await;
+        let mut steps = Vec::new();
+        while let Some(happened) = world.next(at(30)).await {
+            let Happened::Cycled(tasks) = happened else { continue };
+            let begun = tasks.iter().filter_map(|task| match task {
+                Task::Step(step) => Some(step.claim.action),
+                _ => None,
+            });
+            steps.extend(begun);
+        }
+        assert_eq!(status(&world, id), "ACTIVE");
+        let each: BTreeSet<_> = steps.iter().collect();
+        assert_eq!(each.len(), steps.len(), "{steps:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_is_cut_off_stops_its_step_before_another_one_begins_it() {
+    let (mut world, id) = two_with_slow_steps([SignedDuration::ZERO; 2], 60).await;
+    let (at_it, begun) = next_step(&mut world).await;
+    let second = SignedDuration::from_secs;
+    world.run_until(begun + second(20)).await;
+    world.store_of(at_it).set_down(true);
+    // Fails if both are at a step.
+    world.run_until(begun + second(26)).await;
+    let (next, taken_over) = next_step(&mut world).await;
+    assert!(next != at_it && taken_over <= begun + second(35), "{taken_over}");
+    world.store_of(at_it).set_down(false);
+    world.run_until(at(30)).await;
+    assert_eq!(status(&world, id), "ACTIVE");
+    let failed = world.store.contents().await.history.failures;
+    assert!(failed.is_empty(), "a claim that was lost is no failure: {failed:?}");
 }

@@ -66,7 +66,7 @@ impl Ways {
             ),
             observe_interval: SignedDuration::from_mins(one_of(&[1, 10, 30])),
             unknown_after: SignedDuration::from_mins(one_of(&[45, 90])),
-            claim_time: SignedDuration::from_mins(one_of(&[1, 2, 5])),
+            step_time: SignedDuration::from_mins(one_of(&[1, 2, 5])),
             steps_at_once: one_of(&[1, 4, 64]) as usize,
             delete_wait: Duration::ZERO,
             keep_records: SignedDuration::from_hours(24 * 365),

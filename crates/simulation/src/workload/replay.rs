@@ -246,7 +246,9 @@ impl<'a> Replay<'a> {
                         && performed.answer == Ok(Outcome::Done);
                     self.guests_moved += u64::from(moved);
                 }
-                Some(Happened::Noted(_) | Happened::Differed(_) | Happened::Waited) => {}
+                Some(
+                    Happened::Noted(_) | Happened::Differed(_) | Happened::Repeated(_) | Happened::Waited,
+                ) => {}
                 None => {
                     while let Some(entry) = self.agenda.first_entry()
                         && entry.key().0 <= self.world.now()

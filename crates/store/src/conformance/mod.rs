@@ -109,6 +109,7 @@ macro_rules! promises {
             a_commit_that_is_broken_off_happens_whole_or_not_at_all
             a_claim_excludes_others_until_it_is_over
             a_step_is_finished_once_and_under_the_last_claim
+            a_claim_is_renewed_until_it_is_lost
             released_claims_can_be_taken_by_others
             claims_that_their_holder_knows_of_are_not_released
             failures_are_counted_until_a_success

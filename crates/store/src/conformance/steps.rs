@@ -53,6 +53,27 @@ pub async fn a_step_is_finished_once_and_under_the_last_claim(store: &Arc<dyn St
     assert_eq!(loaded(store).await.history, History::default(), "over, but claimed by nobody else");
 }
 
+/// A service that carries a step out keeps it, and no other.
+pub async fn a_claim_is_renewed_until_it_is_lost(store: &Arc<dyn Store>) {
+    let renew = async |claims: &[Claim], until| store.renew_claims(claims, at(until)).await.expect("works");
+    assert_eq!(renew(&[], 20).await, []);
+    let mine = claim(store, &[SNAPSHOT, FENCE], "a", 0).await;
+    assert_eq!(renew(&mine[1..], 20).await, mine[1..]);
+    let taken = claim(store, &[SNAPSHOT, FENCE], "b", 19).await;
+    assert_eq!(taken.iter().map(|claim| claim.action).collect::<Vec<_>>(), [SNAPSHOT]);
+    assert_eq!(renew(&mine, 30).await, mine[1..], "the other is b's");
+    finish(store, &taken[0], Err("no space"), 20).await;
+    assert_eq!(loaded(store).await.history.failures[&SNAPSHOT].times, 1, "b's claim was left alone");
+    assert_eq!(renew(&mine[1..], 40).await, mine[1..], "over, but claimed by nobody else");
+    assert_eq!(claim(store, &[FENCE], "b", 39).await, []);
+    finish(store, &mine[1], Ok(()), 40).await;
+    assert_eq!(renew(&mine, 50).await, [], "finished");
+    let next = claim(store, &[FENCE], "a", 41).await;
+    store.release_claims(&holder("a"), &[]).await.expect("works");
+    assert_eq!(renew(&next, 60).await, [], "released");
+    assert_eq!(claim(store, &[FENCE], "b", 42).await.len(), 1);
+}
+
 /// A service that comes back does not wait for itself.
 pub async fn released_claims_can_be_taken_by_others(store: &Arc<dyn Store>) {
     let mine = claim(store, &[FENCE], "a", 0).await.remove(0);

@@ -303,6 +303,10 @@ impl Store for MemoryStore {
         Ok(state.claims.add(&free, last_fence, holder, until))
     }
 
+    async fn renew_claims(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<Claim>, StoreError> {
+        Ok(self.state().claims.renew(claims, until))
+    }
+
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError> {
         let mut state = self.state();
         let changed = finished.iter().filter_map(|finished| state.finish(finished, now)).collect();

@@ -131,7 +131,8 @@ impl Replica {
     /// How many steps it has given up because its claim of them was over, since it was first started. What it
     /// had called for them it killed.
     pub fn steps_given_up(&self) -> usize {
-        self.launch.said().matches("no answer in time").count()
+        let said = self.launch.said();
+        ["no answer in time", "claim lost, step given up"].iter().map(|why| said.matches(why).count()).sum()
     }
 
     /// Starts it again, unless it runs.

@@ -35,7 +35,7 @@ const HOSTS: usize = 12;
 const PEACE: Duration = Duration::from_secs(2);
 /// A lease may be late by that much without any outage. A host may have to be taken back before it is handed over,
 /// which takes a hook of 1.5 s each at most here; and a service that finds a step claimed by another looks again
-/// after a second, at each of four steps. On a busy machine that takes half as long again.
+/// after two seconds. On a busy machine that takes half as long again.
 const MARGIN_MILLIS: i64 = 10_000;
 /// How long hosts that no lease wants any more may take to go back to the free pool.
 const PATIENCE: Duration = Duration::from_mins(1);

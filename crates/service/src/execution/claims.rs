@@ -1,0 +1,145 @@
+//! How long claims of steps hold where several services share the store, and their renewal while steps run.
+//!
+//! A claim there is short, so that other services soon take over the steps of one that was killed, and it is renewed while
+//! its step is under way. A service whose claims could not be renewed stops asking the fleet before another service can
+//! claim the step. The request that was under way may still take effect, as after a lost answer, and steps can be repeated.
+//!
+//! Nobody else uses a store without a clock of its own. Claims there last as long as the step may.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+
+use fleet::{FleetError, Outcome};
+use jiff::{SignedDuration, Timestamp};
+use leases::plan::{Action, Step};
+use store::Claim;
+
+use super::Execution;
+use super::claimed::Term;
+use super::progress::{InFlight, Progress};
+use super::steps::ClaimedStep;
+
+/// How long a service relies on a claim that was not renewed.
+const HOLDS_FOR: SignedDuration = SignedDuration::from_secs(6);
+/// How much longer others respect it. This covers the error of the comparison of clocks, and what a step takes to stop.
+const MARGIN: SignedDuration = SignedDuration::from_secs(2);
+/// Of two renewals, one may fail.
+const RENEW_EVERY: SignedDuration = SignedDuration::from_millis(2_500);
+
+/// The times of a claim or a renewal.
+pub(super) struct Times {
+    pub term: Term,
+    /// The present by the clock of the store.
+    pub now: Timestamp,
+    /// When others may claim the step, by the clock of the store.
+    pub until: Timestamp,
+}
+
+impl Progress {
+    /// Looks at the effects of steps that other services have claimed, if it is time. The plan after the look contains a step
+    /// only if it was not finished, and the service claims it if the other service no longer renews its claim.
+    pub fn look_at_steps_elsewhere(&mut self, now: Timestamp) {
+        for (action, lease) in self.elsewhere.take_due(now) {
+            self.look_at_effect(action, lease);
+        }
+    }
+
+    fn own(&self, claim: &Claim) -> Option<&InFlight> {
+        self.in_flight.get(&claim.action).filter(|own| own.claim == *claim)
+    }
+
+    fn renewed(&mut self, claims: &[Claim], renewed: &[Claim], until: Timestamp, now: Timestamp) {
+        let renewed: BTreeSet<u64> = renewed.iter().map(|claim| claim.fence).collect();
+        for claim in claims {
+            let own = self.in_flight.get_mut(&claim.action).filter(|own| own.claim == *claim);
+            if let Some(own) = own {
+                own.term.until = if renewed.contains(&claim.fence) { until } else { now };
+            }
+        }
+    }
+}
+
+impl Execution<'_> {
+    /// The times of a claim that is made or renewed at `now`. The step may take until `limit`.
+    pub(super) fn times(self, now: Timestamp, limit: Timestamp) -> Times {
+        let Some(ahead) = self.service.progress().clock_ahead else {
+            return Times { term: Term { until: limit, renew_at: limit }, now, until: limit };
+        };
+        let term = Term { until: now + HOLDS_FOR, renew_at: now + RENEW_EVERY };
+        let now = now - ahead;
+        Times { term, now, until: now + HOLDS_FOR + MARGIN }
+    }
+
+    /// Notes due steps that other services have claimed.
+    pub(super) fn note_claimed_elsewhere(self, due: &[Step], claimed: &[Claim], now: Timestamp) {
+        let claimed: BTreeSet<Action> = claimed.iter().map(|claim| claim.action).collect();
+        let refused = due.iter().filter(|step| !claimed.contains(&step.action));
+        let refused = refused.map(|step| (step.action, step.lease));
+        self.service.progress().elsewhere.note(refused, now);
+    }
+
+    /// Waits for the fleet's answer to a step as long as the claim holds, and renews it meanwhile.
+    ///
+    /// When the claim is lost, another service may carry the step out. It counts as pending then, not as failed, and is
+    /// claimed again if it is still wanted.
+    pub(super) async fn while_claimed(
+        self,
+        step: &ClaimedStep,
+        call: impl Future<Output = Result<Outcome, FleetError>>,
+    ) -> Result<Outcome, FleetError> {
+        let mut call = pin!(call);
+        loop {
+            let now = self.service.now();
+            if step.until <= now {
+                return Err(FleetError::Unavailable("no answer in time".to_owned()));
+            }
+            let term = self.service.progress().own(&step.claim).map(|own| own.term);
+            let Some(term) = term.filter(|term| now < term.until) else {
+                tracing::warn!(action = %step.claim.action, lease = ?step.lease, "claim lost, step given up");
+                return Ok(Outcome::Pending);
+            };
+            let end = term.until.min(step.until);
+            if now < term.renew_at {
+                tokio::select! {
+                    biased;
+                    answer = &mut call => return answer,
+                    () = self.service.parts.clock.sleep_until(end.min(term.renew_at)) => {}
+                }
+                continue;
+            }
+            let mut renewal = pin!(self.renew_claims(now, end));
+            tokio::select! {
+                biased;
+                answer = &mut call => {
+                    // It is the renewal of other steps as well.
+                    renewal.await;
+                    return answer;
+                }
+                () = &mut renewal => {}
+            }
+        }
+    }
+
+    /// Renews the claims of all steps that are under way, so that many steps cost no more than one. Gives up at `end`.
+    async fn renew_claims(self, now: Timestamp, end: Timestamp) {
+        let Times { term, until, .. } = self.times(now, end);
+        let claims: Vec<Claim> = {
+            let mut progress = self.service.progress();
+            let held = progress.in_flight.values_mut().filter(|own| now < own.until.min(own.term.until));
+            held.map(|own| {
+                own.term.renew_at = term.renew_at;
+                own.claim.clone()
+            })
+            .collect()
+        };
+        let renewal = tokio::select! {
+            biased;
+            renewed = self.service.parts.store.renew_claims(&claims, until) => renewed,
+            () = self.service.parts.clock.sleep_until(end) => return,
+        };
+        match renewal {
+            Ok(renewed) => self.service.progress().renewed(&claims, &renewed, term.until, now),
+            Err(error) => tracing::warn!(%error, "claims not renewed"),
+        }
+    }
+}
