@@ -59,6 +59,10 @@ impl Cloud {
         self.session.own_token().await.map(|token| token.user.id).map_err(failed)
     }
 
+    pub(crate) fn is_login_refused(&self) -> bool {
+        self.session.is_login_refused()
+    }
+
     async fn ask<T: DeserializeOwned>(&self, call: Call) -> Result<T, FleetError> {
         self.session.call(&call).await.and_then(|answer| answer.json()).map_err(failed)
     }

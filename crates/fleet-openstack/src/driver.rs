@@ -176,6 +176,10 @@ impl Inventory for OpenStackFleet {
         self.differences_now().await
     }
 
+    fn obstacle(&self) -> Option<&'static str> {
+        self.cloud.is_login_refused().then_some("the service's own user can't log in to Keystone")
+    }
+
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
         let aggregates = self.cloud.aggregates().await?;
         let free = aggregates.iter().find(|aggregate| aggregate.name == self.settings.free_pool);

@@ -210,6 +210,12 @@ pub trait Inventory: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Why hosts can't be handed over until an operator sets it right, such as a login that was refused. It is part of a
+    /// public answer, so it names nobody. `None` if no such reason is known.
+    fn obstacle(&self) -> Option<&'static str> {
+        None
+    }
+
     /// For which store the fleet was changed last, if the driver keeps that where it keeps what it did.
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
         Ok(None)

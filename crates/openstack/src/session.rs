@@ -1,5 +1,6 @@
 //! A session: one login for all calls to a cloud.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +57,7 @@ pub struct Session {
     current: Mutex<Option<Arc<Ticket>>>,
     /// Held by who logs in; what became of the logins before.
     login: tokio::sync::Mutex<Logins>,
+    login_refused: AtomicBool,
 }
 
 /// A token of the session's own.
@@ -84,6 +86,7 @@ impl Session {
             since: Stopwatch::start(),
             current: Mutex::default(),
             login: tokio::sync::Mutex::default(),
+            login_refused: AtomicBool::new(false),
         })
     }
 
@@ -95,6 +98,11 @@ impl Session {
     /// What Keystone says of the session's own token, with the catalog. Logs in if need be.
     pub async fn own_token(&self) -> Result<Token, Error> {
         Ok(self.ticket().await?.said.clone())
+    }
+
+    /// Whether Keystone refused a login, or its secret could not be read, and no login has succeeded since.
+    pub fn is_login_refused(&self) -> bool {
+        self.login_refused.load(Ordering::Relaxed)
     }
 
     /// Whether the catalog has that service.
@@ -185,17 +193,23 @@ impl Session {
         {
             return ending.ok_or_else(|| error.clone());
         }
-        match self.log_in().await {
+        let answer = self.log_in().await;
+        logins.failures = match &answer {
+            Ok(_) => Failures::default(),
+            Err(error) => {
+                let refused = matches!(error.kind, ErrorKind::LoginRefused(_) | ErrorKind::Secret(_));
+                logins.failures.failed(self.since.elapsed(), refused)
+            }
+        };
+        logins.last_error = answer.as_ref().err().cloned();
+        self.login_refused.store(logins.failures.is_refused(), Ordering::Relaxed);
+        match answer {
             Ok(ticket) => {
-                *logins = Logins::default();
                 let ticket = Arc::new(ticket);
                 *self.lock() = Some(Arc::clone(&ticket));
                 Ok(ticket)
             }
             Err(error) => {
-                let refused = matches!(error.kind, ErrorKind::LoginRefused(_) | ErrorKind::Secret(_));
-                logins.failures = logins.failures.failed(self.since.elapsed(), refused);
-                logins.last_error = Some(error.clone());
                 tracing::warn!(%error, "Keystone login failed");
                 ending.ok_or(error)
             }

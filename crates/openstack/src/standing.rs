@@ -55,9 +55,15 @@ impl Term {
 pub(crate) struct Failures {
     count: u32,
     next: Duration,
+    refused: bool,
 }
 
 impl Failures {
+    /// Whether Keystone refused any of them.
+    pub(crate) fn is_refused(self) -> bool {
+        self.refused
+    }
+
     /// Whether a login may be tried at `now`.
     pub(crate) fn may_try(self, now: Duration) -> bool {
         now >= self.next
@@ -67,7 +73,11 @@ impl Failures {
     pub(crate) fn failed(self, now: Duration, refused: bool) -> Self {
         let (first, longest) = if refused { AFTER_REFUSAL } else { AFTER_FAILURE };
         let pause = first.saturating_mul(2_u32.saturating_pow(self.count.min(16))).min(longest);
-        Self { count: self.count.saturating_add(1), next: now.saturating_add(pause) }
+        Self {
+            count: self.count.saturating_add(1),
+            next: now.saturating_add(pause),
+            refused: self.refused || refused,
+        }
     }
 }
 
@@ -105,5 +115,8 @@ mod tests {
         assert_eq!(pauses, [5, 10, 20, 40, 60, 60]);
         let away = Failures::default().failed(seconds(0), false).failed(seconds(1), false);
         assert_eq!(away.next, seconds(3));
+        assert!(!away.is_refused());
+        let then_away = away.failed(seconds(3), true).failed(seconds(9), false);
+        assert!(then_away.is_refused(), "nothing is known of the login since");
     }
 }

@@ -49,6 +49,11 @@ impl Service {
         self.readiness.answer(async move { service.check_readiness().await }).await
     }
 
+    /// Why no lease starts or ends, although requests can be served: the fleet needs an operator.
+    pub fn fleet_obstacle(&self) -> Option<&'static str> {
+        self.parts.fleet.obstacle()
+    }
+
     async fn check_readiness(&self) -> Result<(), NotReady> {
         let store = async {
             self.parts.store.check().await?;

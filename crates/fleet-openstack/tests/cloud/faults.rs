@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::http::Method;
-use fleet::{Fleet, FleetError, Outcome};
+use fleet::{Fleet, FleetError, Inventory as _, Outcome};
 use fleet_openstack::Fence;
 use leases::plan::{Action, Place};
 
@@ -190,4 +190,20 @@ async fn a_store_leaves_its_name_in_the_cloud() {
     assert_eq!(fleet.set_keeper(keeper.clone()).await, Ok(()));
     let another: &dyn Fleet = &cloud.fleet();
     assert_eq!(another.keeper().await, Ok(Some(keeper)));
+}
+
+#[tokio::test]
+async fn a_refused_login_is_told_as_an_obstacle_and_a_lost_one_is_not() {
+    let cloud = Standin::start(1).await;
+    for (status, obstacle) in
+        [(200, None), (503, None), (401, Some("the service's own user can't log in to Keystone"))]
+    {
+        let fleet = cloud.fleet();
+        if status != 200 {
+            cloud.fail(Method::POST, "/v3/auth/tokens", status, 1);
+        }
+        assert_eq!(fleet.obstacle(), None, "it was not tried yet");
+        assert_eq!(fleet.machines().await.is_ok(), status == 200);
+        assert_eq!(fleet.obstacle(), obstacle, "{status}");
+    }
 }

@@ -170,6 +170,10 @@ impl Inventory for SimulatedFleet {
         Ok(self.differences().await)
     }
 
+    fn obstacle(&self) -> Option<&'static str> {
+        self.lock().obstacle
+    }
+
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
         Ok(Some(self.lock().state.keeper.clone()))
     }

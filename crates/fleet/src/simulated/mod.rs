@@ -65,6 +65,7 @@ struct Inner {
     taken: BTreeSet<IpAddr>,
     /// Differences from what is stored.
     differences: Vec<Difference>,
+    obstacle: Option<&'static str>,
     /// Counts changes of the state.
     version: u64,
     questions: u64,
@@ -123,6 +124,7 @@ impl SimulatedFleet {
             sent: 0,
             taken: BTreeSet::new(),
             differences: Vec::new(),
+            obstacle: None,
             version: 0,
             questions: 0,
         };
@@ -253,6 +255,11 @@ impl SimulatedFleet {
     /// Somebody has changed what leases have, or has changed it back.
     pub fn differ(&self, differences: Vec<Difference>) {
         self.lock().differences = differences;
+    }
+
+    /// From now on the fleet tells that [obstacle](fleet::Inventory::obstacle), or none.
+    pub fn set_obstacle(&self, obstacle: Option<&'static str>) {
+        self.lock().obstacle = obstacle;
     }
 
     /// The reservation whose project may use an address.

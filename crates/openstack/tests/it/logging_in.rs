@@ -92,6 +92,7 @@ async fn a_token_that_is_over_is_replaced_at_the_next_call() {
     }
     let error = session.own_token().await.expect_err("no login, and no token that is valid");
     assert_eq!(error.status(), Some(500));
+    assert!(!session.is_login_refused());
     assert_eq!(stub.counts()["POST /v3/auth/tokens"], 3);
 }
 
@@ -116,6 +117,7 @@ async fn a_login_that_is_refused_is_not_tried_again_by_everybody_who_waits() {
         assert!(text.contains("identity: log in: ") && text.contains("(req-stub)"), "{text}");
         assert!(!text.contains("s3cret"), "{text}");
     }
+    assert!(session.is_login_refused());
     assert_eq!(
         stub.counts()["POST /v3/auth/tokens"],
         1,

@@ -18,7 +18,8 @@ pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Whether requests can be served: the store can be written to, and the loop runs.
+/// Whether requests can be served: the store can be written to, and the loop runs. The answer is `ready`, or `degraded`
+/// with the reason if requests are served, but no lease can start or end before an operator sets something right.
 #[utoipa::path(
     get, path = "/readyz", tag = "operation", operation_id = "readyz",
     responses(
@@ -28,7 +29,13 @@ pub(crate) async fn healthz() -> &'static str {
 )]
 pub(crate) async fn readyz(State(app): State<App>) -> Response {
     match app.service().ready().await {
-        Ok(()) => (StatusCode::OK, "ready\n".to_owned()).into_response(),
+        Ok(()) => match app.service().fleet_obstacle() {
+            None => (StatusCode::OK, "ready\n".to_owned()).into_response(),
+            // Without this service behind its load balancer, clients could not even read leases.
+            Some(why) => {
+                (StatusCode::OK, format!("degraded: {why}, so no lease can start or end\n")).into_response()
+            }
+        },
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
     }
 }

@@ -119,7 +119,14 @@ async fn the_server_says_how_it_is() {
     site.add_hosts(2).await;
     assert_eq!(site.get("/healthz").await.text, "ok\n");
     tokio::task::yield_now().await;
-    assert_eq!(site.get("/readyz").await.status, 200);
+    assert_eq!(site.get("/readyz").await.text, "ready\n");
+    site.fleet.set_obstacle(Some("the service's own user can't log in to Keystone"));
+    let degraded = site.get("/readyz").await;
+    assert_eq!(degraded.status, 200, "requests are served all the same");
+    let text = "degraded: the service's own user can't log in to Keystone, so no lease can start or end\n";
+    assert_eq!(degraded.text, text);
+    site.fleet.set_obstacle(None);
+    assert_eq!(site.get("/readyz").await.text, "ready\n");
     let figures = [
         "allot_hosts 2",
         "allot_http_requests_total{method=\"POST\",route=\"/v1/os-hosts\",status=\"201\"} 2",

@@ -269,6 +269,11 @@ async fn answer(
     body: Bytes,
 ) -> Response {
     if uri.path() == "/v3/auth/tokens" {
+        if let Some(fault) = cloud.fault(&method, uri.path()) {
+            let status = StatusCode::from_u16(fault.status).expect("a status");
+            return (status, json!({"error": {"code": fault.status, "message": "No."}}).to_string())
+                .into_response();
+        }
         let header = [("x-subject-token", "token")];
         return (StatusCode::CREATED, header, token(&cloud.url, OWN_USER).to_string()).into_response();
     }
