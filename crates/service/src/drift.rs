@@ -18,6 +18,7 @@ use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
 use store::{Commit, HostRecord};
 
+use crate::deciding::beside_requests;
 use crate::execution::Execution;
 use crate::hosts::Hosts;
 use crate::hosts::refreshed;
@@ -272,6 +273,7 @@ impl<'a> Repairs<'a> {
     /// Looks at all machines for differences, and at all leases for those of deleted projects, if somebody knows them.
     /// Nothing is changed.
     pub async fn drift(self, projects: Option<&dyn Projects>) -> Result<Vec<Drift>, ServiceError> {
+        let _alone = self.service.comparison.lock().await;
         self.service.parts.fleet.look_closely().await;
         if self.service.knows_whose() {
             self.expect().await;
@@ -283,9 +285,13 @@ impl<'a> Repairs<'a> {
         self.service.in_time(Box::pin(self.service.look_whose(&machines))).await?;
         let (clock, fleet) = self.service.suspensions();
         let state = self.service.snapshot();
-        let mut found = compare(&state.hosts, &machines, &observed);
-        found.extend(changed(&state, &machines));
-        found.extend(foreign_guests(&state.hosts, &observed, self.service.decider.settings.open_pool));
+        let open_pool = self.service.decider.settings.open_pool;
+        let mut found = beside_requests(|| {
+            let mut found = compare(&state.hosts, &machines, &observed);
+            found.extend(changed(&state, &machines));
+            found.extend(foreign_guests(&state.hosts, &observed, open_pool));
+            found
+        });
         found.extend(self.overruled(&state, &observed).await?);
         found.extend(self.cloud_differences(&state, &observed).await?);
         if let Some(projects) = projects {

@@ -58,6 +58,9 @@ pub struct Service {
     pub(crate) changes: watch::Sender<u64>,
     /// Counts looks at all hosts that have ended.
     pub(crate) looked: watch::Sender<u64>,
+    /// Held while the whole fleet is compared with the store for an administrator. The fleet answers one such comparison at
+    /// a time.
+    pub(crate) comparison: tokio::sync::Mutex<()>,
     /// Who waits for notifications.
     pub(crate) waiting: Waiting,
     /// Wakes the loop.
@@ -91,6 +94,7 @@ impl Service {
             contradicted: AtomicBool::new(false),
             changes: watch::Sender::new(0),
             looked: watch::Sender::new(0),
+            comparison: tokio::sync::Mutex::default(),
             waiting: Waiting::default(),
             wake: Notify::new(),
             running: AtomicBool::new(false),

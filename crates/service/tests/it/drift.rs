@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use fleet::simulated::{Fault, PlannedFault, Verb};
+use fleet::simulated::{Between, Fault, PlannedFault, SimulatedFleet, Timing, Verb};
 use fleet::{Difference, Inventory as _, Isolation as _, OperationKey};
+use futures::future::join_all;
 use leases::ids::{HostId, ReservationId};
 use leases::plan::Place;
 use leases::project::ProjectId;
@@ -12,7 +13,7 @@ use service::{Drift, Projects};
 use simulation::{World, caller, operator};
 use store::Store as _;
 
-use crate::terms::{asking, at, hosts, make, status, world};
+use crate::terms::{asking, at, hosts, make, settings, status, world, world_with};
 
 const ONE: HostId = HostId(1);
 const NOBODY: ReservationId = ReservationId(7);
@@ -128,6 +129,21 @@ async fn what_failed_for_a_lease_that_is_gone_is_forgotten() {
     world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("deleted");
     world.run_until(at(5)).await;
     assert_eq!((drift(&world).await, world.service.statistics().failing_steps), (Vec::new(), 0));
+}
+
+#[tokio::test]
+async fn comparisons_for_several_administrators_ask_the_fleet_one_after_another() {
+    let slow = |fleet: SimulatedFleet| {
+        fleet.with_timing(Timing { question: Between::secs(10, 10), ..Timing::IMMEDIATE })
+    };
+    let world = world_with(1, settings(), None, slow).await;
+    let before = world.fleet.questions();
+    let mut comparisons = Box::pin(join_all((0..5).map(|_| drift(&world))));
+    for _ in 0..100 {
+        assert!(futures::poll!(comparisons.as_mut()).is_pending(), "no answer yet");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.fleet.questions() - before, 1);
 }
 
 /// Knows that a project was deleted, if it knows anything.
