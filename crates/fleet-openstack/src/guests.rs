@@ -50,6 +50,8 @@ impl OpenStackFleet {
             }
             if server.is_shut_off() {
                 self.cloud.start_server(&id).await?;
+                // Once: a server that can't be started would be started again every second.
+                self.memory().stopped_running.remove(&guest);
                 return Ok(Outcome::Pending);
             }
         }

@@ -100,9 +100,10 @@ impl Session {
         Ok(self.ticket().await?.said.clone())
     }
 
-    /// Whether Keystone refused a login, or its secret could not be read, and no login has succeeded since.
+    /// Whether Keystone refused a login, or its secret could not be read, no login has succeeded since, and there is no valid
+    /// token.
     pub fn is_login_refused(&self) -> bool {
-        self.login_refused.load(Ordering::Relaxed)
+        self.login_refused.load(Ordering::Relaxed) && self.standing().1 == Standing::Over
     }
 
     /// Whether the catalog has that service.

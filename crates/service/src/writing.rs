@@ -249,8 +249,15 @@ impl Service {
             return Ok(());
         }
         let theirs = self.parts.store.now().await?;
-        let skew = theirs.map(|theirs| skew(theirs, before, self.now()));
-        self.progress().clock_ahead = skew;
+        let after = self.now();
+        let skew = theirs.map(|theirs| skew(theirs, before, after));
+        {
+            // A comparison that took long says little. The last estimate stays as far as it fits.
+            let mut progress = self.progress();
+            let known = progress.clock_ahead.unwrap_or_default();
+            progress.clock_ahead = theirs
+                .map(|theirs| known.max(before.duration_since(theirs)).min(after.duration_since(theirs)));
+        }
         let bound = self.decider.settings.longest_clock_skew;
         if let Some(skew) = skew.filter(|skew| skew.abs() > bound) {
             return Err(StoreError::ClockSkew { skew, bound });

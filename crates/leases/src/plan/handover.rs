@@ -188,7 +188,8 @@ fn drained(
     for guest in &observed.guests {
         match guest.owner {
             GuestOwner::Lease(owner) if owner == lease.id => continue,
-            GuestOwner::Preemptible if uncertain && guest.stopping_since.is_none() => {}
+            // One that was asked before isn't deleted either: it may stay if the lease takes another host.
+            GuestOwner::Preemptible if uncertain => {}
             GuestOwner::Preemptible => {
                 stop(effort, claims, host, guest, Some(lease));
                 effort.waits(lease.id, Waiting::Leaving(host));

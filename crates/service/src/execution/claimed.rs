@@ -9,8 +9,9 @@ use leases::plan::Action;
 
 use super::pause::Pause;
 
-/// How often a service looks what has become of steps that others have claimed.
-const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(2);
+/// Interval at which a service looks at the effects of steps that others have claimed. Each look costs requests to the
+/// fleet; a claim lasts 8 s, so that a step is taken over within 15 s.
+const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(4);
 
 /// How long a claim holds.
 #[derive(Clone, Copy, Debug)]

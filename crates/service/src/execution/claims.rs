@@ -44,8 +44,14 @@ impl Progress {
         }
     }
 
-    fn own(&self, claim: &Claim) -> Option<&InFlight> {
-        self.in_flight.get(&claim.action).filter(|own| own.claim == *claim)
+    /// The term of a claim of this service. It is over if the clock was set back, because then its end is unknown.
+    fn own_term(&mut self, claim: &Claim, now: Timestamp) -> Option<Term> {
+        let is_renewed = self.clock_ahead.is_some();
+        let own = self.in_flight.get_mut(&claim.action).filter(|own| own.claim == *claim)?;
+        if is_renewed && own.term.until > now + HOLDS_FOR + MARGIN {
+            own.term.until = now;
+        }
+        Some(own.term)
     }
 
     fn renewed(&mut self, claims: &[Claim], renewed: &[Claim], until: Timestamp, now: Timestamp) {
@@ -93,7 +99,7 @@ impl Execution<'_> {
             if step.until <= now {
                 return Err(FleetError::Unavailable("no answer in time".to_owned()));
             }
-            let term = self.service.progress().own(&step.claim).map(|own| own.term);
+            let term = self.service.progress().own_term(&step.claim, now);
             let Some(term) = term.filter(|term| now < term.until) else {
                 tracing::warn!(action = %step.claim.action, lease = ?step.lease, "claim lost, step given up");
                 return Ok(Outcome::Pending);
@@ -125,7 +131,14 @@ impl Execution<'_> {
         let Times { term, until, .. } = self.times(now, end);
         let claims: Vec<Claim> = {
             let mut progress = self.service.progress();
-            let held = progress.in_flight.values_mut().filter(|own| now < own.until.min(own.term.until));
+            // A pending step that the loop no longer asks about is left to other services.
+            let is_asked_about = |own: &InFlight| {
+                own.ask_again_at.is_none_or(|at| now < at.saturating_add(HOLDS_FOR).unwrap_or(at))
+            };
+            let held = progress
+                .in_flight
+                .values_mut()
+                .filter(|own| now < own.until.min(own.term.until) && is_asked_about(own));
             held.map(|own| {
                 own.term.renew_at = term.renew_at;
                 own.claim.clone()
@@ -135,7 +148,7 @@ impl Execution<'_> {
         let renewal = tokio::select! {
             biased;
             renewed = self.service.parts.store.renew_claims(&claims, until) => renewed,
-            () = self.service.parts.clock.sleep_until(end) => return,
+            () = self.service.parts.clock.sleep_until(end.min(term.renew_at)) => return,
         };
         match renewal {
             Ok(renewed) => self.service.progress().renewed(&claims, &renewed, term.until, now),

@@ -39,8 +39,7 @@ impl Progress {
         self.blind == 0 && self.sight.seen.is_some_and(|seen| seen.lasts(now))
     }
 
-    /// How old the observation is; asks for a look if one is of use.
-    fn age_of_sight(&mut self, now: Timestamp) -> Age {
+    fn age_of_sight(&self, now: Timestamp) -> Age {
         if self.has_fresh_sight(now) {
             return Age::Fresh;
         }
@@ -50,7 +49,6 @@ impl Progress {
         if self.blind > 0 || self.sight.failed.is_some_and(|failed| failed.lasts(now)) {
             return Age::Stale;
         }
-        self.sight.wanted = true;
         Age::Awaited
     }
 }
@@ -88,6 +86,10 @@ impl Service {
         holds: impl Fn(&State, &T) -> bool,
         lease: impl Fn(&T) -> Option<&Lease>,
     ) -> Result<Option<(Writer<'_>, T)>, StoreError> {
+        let tours = {
+            let memos = &self.progress().memos;
+            (memos.to_serve.clone(), memos.to_hasten.clone())
+        };
         let Some((writer, found)) = self.decided_by_pass(&find, &holds).await? else { return Ok(None) };
         let now = self.now();
         let unseen = lease(&found).is_some_and(|lease| {
@@ -99,6 +101,11 @@ impl Service {
         }
         drop(writer);
         self.observe_hosts().await;
+        {
+            // The lease that was found is tried again.
+            let memos = &mut self.progress().memos;
+            (memos.to_serve, memos.to_hasten) = tours;
+        }
         self.decided_by_pass(find, holds).await
     }
 
@@ -106,16 +113,17 @@ impl Service {
         let limit = self.now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
         let mut looked = self.looked.subscribe();
         while self.running.load(Ordering::Acquire) {
-            let (age, wanted) = {
+            let (age, needs_look) = {
                 let mut progress = self.progress();
-                let asked_before = progress.sight.wanted;
                 let age = progress.age_of_sight(self.now());
-                (age, progress.sight.wanted && !asked_before)
+                let needs_look = age == Age::Awaited && progress.looks_at_hosts_since().is_none();
+                progress.sight.wanted |= needs_look;
+                (age, needs_look)
             };
             match age {
                 Age::Fresh => break,
                 Age::Stale => return self.stale_observation(),
-                Age::Awaited if wanted => self.wake.notify_one(),
+                Age::Awaited if needs_look => self.wake.notify_one(),
                 Age::Awaited => {}
             }
             tokio::select! {

@@ -398,10 +398,12 @@ impl Progress {
         look
     }
 
-    /// When the last look at all hosts began that is under way.
+    /// When the last look began that decisions wait for. Rounds over the fleet can take longer than a decision waits, so they
+    /// count only as long as nothing has been seen.
     pub fn looks_at_hosts_since(&self) -> Option<Timestamp> {
         let looks = self.looks.values().map(|under_way| &under_way.look);
-        looks.filter(|look| look.all || look.for_decisions).map(|look| look.began).max()
+        let is_first_round = |look: &Look| look.all && self.saw_all == 0;
+        looks.filter(|look| look.for_decisions || is_first_round(look)).map(|look| look.began).max()
     }
 
     /// Whether the whole fleet is being looked at.

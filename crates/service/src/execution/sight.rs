@@ -29,7 +29,9 @@ impl Sight {
             let took = now.duration_since(look.began);
             // One that began earlier may end later, and the clock may have been set back.
             if self.seen.is_none_or(|seen| seen.begin() <= look.began || now < seen.begin()) {
-                self.seen = Some(Pause::of(look.began, FRESH.max(took.saturating_mul(REST))));
+                // A round asks for more than a look for decisions does.
+                let lasts = if look.all { FRESH } else { FRESH.max(took.saturating_mul(REST)) };
+                self.seen = Some(Pause::of(look.began, lasts));
             }
             self.failed = None;
         } else {

@@ -157,6 +157,30 @@ impl Execution<'_> {
         let leases: BTreeMap<Action, Option<LeaseId>> =
             planned.iter().map(|step| (step.action, step.lease)).collect();
         let mut steps = self.ask_again(&leases, now);
+        match self.claim_due(&leases, planned, now).await {
+            Ok(claimed) => steps.extend(claimed),
+            Err(error) => {
+                // No task carries these steps out now.
+                let mut progress = self.service.progress();
+                for step in steps {
+                    let own = progress.in_flight.get_mut(&step.claim.action);
+                    if let Some(own) = own.filter(|own| own.claim == step.claim) {
+                        own.ask_again_at = Some(now);
+                    }
+                }
+                return Err(error);
+            }
+        }
+        Ok(steps)
+    }
+
+    async fn claim_due(
+        self,
+        leases: &BTreeMap<Action, Option<LeaseId>>,
+        planned: &[Step],
+        now: Timestamp,
+    ) -> Result<Vec<ClaimedStep>, StoreError> {
+        let mut steps = Vec::new();
         let due = self.due(planned, now);
         let room =
             self.service.decider.settings.steps_at_once.saturating_sub(self.service.progress().running());
