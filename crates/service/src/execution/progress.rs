@@ -136,7 +136,7 @@ pub(crate) struct Progress {
     /// Of preemptible guests that others have started, and of instances that go anyway, those whose place a lease
     /// needs, and when it starts.
     pub others_leaving: BTreeMap<GuestId, Timestamp>,
-    /// Guests that others have started, were asked to leave and may stay, and whose projects are to be told.
+    /// Resumed guests that this service did not start, with the projects to notify.
     pub resumed: BTreeMap<GuestId, ProjectId>,
     /// Others have committed something that no cycle has seen yet.
     pub others_committed: bool,

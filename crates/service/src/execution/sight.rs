@@ -27,7 +27,7 @@ impl Sight {
     pub fn note(&mut self, look: &Look, answered: bool, now: Timestamp) {
         if answered {
             let took = now.duration_since(look.began);
-            // One that began earlier may end later, and the clock may have been set back.
+            // Looks can end in another order than they began, and the clock can be set back.
             if self.seen.is_none_or(|seen| seen.begin() <= look.began || now < seen.begin()) {
                 // A round asks for more than a look for decisions does.
                 let lasts = if look.all { FRESH } else { FRESH.max(took.saturating_mul(REST)) };

@@ -1,11 +1,11 @@
-//! What steps may have changed, and is to be looked at.
+//! Hosts, addresses and reservations that steps may have changed. They must be observed again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::Action;
 
-/// What is to be looked at, and what cannot be concluded before that.
+/// Hosts, addresses and reservations to observe again. Decisions about them wait for that observation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
     /// Hosts, and the leases on whose behalf something was done to them.

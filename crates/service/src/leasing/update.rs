@@ -113,7 +113,7 @@ impl Leases<'_> {
         Ok(self.service.consider(propose).await?.after)
     }
 
-    /// Has the hosts observed if the change may give the lease others, and it has started or is to start at once.
+    /// Observes the hosts first if the change can assign other hosts and the lease has started or starts now.
     async fn observe_for_change(self, id: LeaseId, changes: &LeaseChanges) -> Observation {
         let Some(before) = self.get(id) else { return Observation::default() };
         if !changes.changes.ask_for_more(&before.lease) {

@@ -14,6 +14,7 @@ use simulation::{World, caller};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::running::until;
 use crate::terms::{asking, at, change, dates, hosts, hosts_of, make, settings, world, world_with};
 
 fn best_effort(count: u32) -> NewLease {
@@ -42,17 +43,6 @@ impl Loop {
         self.stop.send_replace(true);
         self.running.await.expect("no panic");
     }
-}
-
-/// Lets other tasks go on until something is so.
-async fn until(mut so: impl FnMut() -> bool) {
-    for _ in 0..10_000 {
-        if so() {
-            return;
-        }
-        tokio::task::yield_now().await;
-    }
-    panic!("it did not come to that");
 }
 
 /// Lets other tasks go on until they wait for time.

@@ -12,7 +12,7 @@ use crate::preemptible::{allowing, start};
 use crate::terms::{asking, at, hosts, hosts_of, make, status, world, world_with};
 
 /// Lets other tasks go on until something is so.
-async fn until(mut so: impl FnMut() -> bool) {
+pub async fn until(mut so: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if so() {
             return;
