@@ -117,6 +117,7 @@ impl<'a> Execution<'a> {
         let Decision { steps, wake_at, passes, .. } = decision;
         // Looks begin with the next cycle.
         changed |= PowerSaving::of(self.service).watch(now);
+        changed |= self.service.progress().sight.wanted;
         changed |= self.count_guests(writer, looked, now).await;
         self.service.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
         let partial = self.tidy(writer, &steps, looked, now).await?;

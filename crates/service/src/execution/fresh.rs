@@ -39,6 +39,22 @@ impl Progress {
         self.blind == 0 && self.sight.seen.is_some_and(|seen| seen.lasts(now))
     }
 
+    /// Whether the last observation of all hosts began after then.
+    pub(super) fn saw_hosts_after(&self, at: Timestamp) -> bool {
+        self.sight.seen.is_some_and(|seen| at < seen.begin())
+    }
+
+    /// Asks for a look at all hosts unless one is under way. Returns when to ask again if it is too early for one.
+    pub(super) fn ask_for_look(&mut self, now: Timestamp) -> Option<Timestamp> {
+        if self.blind > 0 || self.looks_at_hosts_since().is_some() {
+            return None;
+        }
+        let pauses = [self.sight.seen, self.sight.failed].into_iter().flatten();
+        let too_early = pauses.filter_map(|pause| pause.rest(now)).max();
+        self.sight.wanted |= too_early.is_none();
+        too_early
+    }
+
     fn age_of_sight(&self, now: Timestamp) -> Age {
         if self.has_fresh_sight(now) {
             return Age::Fresh;

@@ -66,7 +66,15 @@ impl Decider {
         // a lease is, so there is nothing new to find while nothing has changed.
         let at_once = draft.now.checked_add(self.settings.rules.deadlines.immediate);
         let occupied = || self.occupied(&state, &self.observed(), draft.now);
-        let (blocked, occupied) = state.blocked(at_once.unwrap_or(Timestamp::MAX), occupied);
+        let (mut blocked, mut occupied) = state.blocked(at_once.unwrap_or(Timestamp::MAX), occupied);
+        let unseen = self.changed_since_look(&state, &blocked);
+        if !unseen.is_empty() {
+            draft.wake_at(self.progress().ask_for_look(draft.now));
+            blocked.retain(|id| !unseen.contains(id));
+            ill.retain(|id| !unseen.contains(id));
+            // These leases are tried once more after the look.
+            occupied.clear();
+        }
         let known = (state.revision, occupied);
         if !self.progress().memos.to_heal.is_without_result(&known) {
             ill.extend(state.on_closed_hosts());
@@ -80,6 +88,19 @@ impl Decider {
         let changes = self.healed(&state, &ill, known, draft.now);
         drop(state);
         draft.enter(self, changes);
+    }
+
+    /// The leases that changed after the last observation of all hosts began. Another service may have just moved them away
+    /// from a host that looks free here. Services that moved a lease by what each saw last could move it back and forth
+    /// without end.
+    fn changed_since_look(&self, state: &State, leases: &BTreeSet<LeaseId>) -> BTreeSet<LeaseId> {
+        let progress = self.progress();
+        let unseen = |id: &&LeaseId| {
+            let record = state.leases.get(**id);
+            let changed_at = record.map(|record| record.updated_at.unwrap_or(record.created_at));
+            changed_at.is_some_and(|at| !progress.saw_hosts_after(at))
+        };
+        leases.iter().filter(unseen).copied().collect()
     }
 
     fn healed(&self, state: &State, ill: &[&Arc<LeaseRecord>], known: Known, now: Timestamp) -> Vec<Entry> {

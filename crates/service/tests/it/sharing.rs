@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use fleet::simulated::{Between, Layout, Model, Timing};
 use jiff::SignedDuration;
 use jiff::Timestamp;
-use leases::ids::LeaseId;
+use leases::ids::{HostId, LeaseId};
+use leases::plan::GuestOwner;
 use service::{LeaseFilter, OpenError, ServiceError, Task};
 use simulation::{Happened, Setup, World, caller};
 use store::StoreError;
 
-use crate::terms::{asking, at, hosts, settings, status};
+use crate::terms::{asking, at, hosts, hosts_of, settings, status};
 
 fn setup(hosts: u32) -> Setup {
     let layout = Layout::uniform(1, hosts, &Model::of_size(16, 65_536, 1000));
@@ -192,4 +193,46 @@ async fn a_service_that_is_cut_off_stops_its_step_before_another_one_begins_it()
     assert_eq!(status(&world, id), "ACTIVE");
     let failed = world.store.contents().await.history.failures;
     assert!(failed.is_empty(), "a claim that was lost is no failure: {failed:?}");
+}
+
+/// Lets a service see all hosts as they are now.
+async fn look(world: &World, service: usize) {
+    let service = world.service_of(service);
+    for task in service.execution().cycle().await.tasks {
+        if matches!(task, Task::Look(_)) {
+            let seen = service.execution().perform(task).await;
+            service.execution().note(seen);
+        }
+    }
+}
+
+#[tokio::test]
+async fn services_that_have_seen_different_guests_do_not_move_a_lease_back_and_forth() {
+    let mut world = two(2).await;
+    world.without_news();
+    let made = world.service_of(0).leases().create(&caller("p"), asking(5, 60, vec![hosts(1)]), None).await;
+    let lease = made.expect("free").lease;
+    let first = hosts_of(&lease)[0];
+    let second = HostId(3 - first.0);
+
+    world.clock.set(at(4));
+    world.fleet.start_guest(first, GuestOwner::Other, Some(SignedDuration::from_secs(30))).expect("free");
+    look(&world, 0).await;
+    world.clock.set(at(4) + SignedDuration::from_secs(40));
+    world.fleet.start_guest(second, GuestOwner::Other, None).expect("free");
+    look(&world, 1).await;
+
+    world.clock.set(at(5));
+    let mut hosts = Vec::new();
+    for turn in 0..10 {
+        let service = world.service_of(turn % 2);
+        service.execution().cycle().await;
+        let lease = service.leases().get(lease.lease.id).expect("it was made");
+        hosts.push(hosts_of(&lease)[0]);
+    }
+    assert_eq!(hosts, [second; 10], "only the first service has seen both a guest and the lease");
+
+    world.run_until(at(6)).await;
+    let lease = world.service_of(0).leases().get(lease.lease.id).expect("it was made");
+    assert_eq!((hosts_of(&lease)[0], lease.lease.status.name()), (first, "ACTIVE"));
 }
