@@ -26,6 +26,11 @@ pub trait Clock: Debug + Send + Sync {
         None
     }
 
+    /// Processor time that the calling thread has used; none where time is simulated.
+    fn processor_time(&self) -> Option<Duration> {
+        None
+    }
+
     /// Which run of the machine [`Self::steady`] counts from; none if that is not known.
     fn boot(&self) -> Option<String> {
         None
@@ -62,6 +67,11 @@ impl Clock for SystemClock {
         // Not the monotonic clock, which stands still while the machine sleeps.
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         Some(SignedDuration::new(time.tv_sec, i32::try_from(time.tv_nsec).unwrap_or(0)))
+    }
+
+    fn processor_time(&self) -> Option<Duration> {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Some(Duration::new(time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?))
     }
 
     fn boot(&self) -> Option<String> {

@@ -147,49 +147,91 @@ impl StateLog {
     /// Writes the state, or only its changes since it was last read or written. The state is on disk when this
     /// returns. Processes that share the file lock it and read it before they write.
     pub(crate) fn write(&mut self, state: Value) -> Result<(), StateError> {
-        let appended = self.known.take().map_or(Ok(None), |known| self.append(known, &state));
-        let (length, whole) = match appended? {
-            Some(lengths) => lengths,
-            None => self.write_whole(&state)?,
+        let written = match self.known.take() {
+            Some(known) => {
+                let (before, after) = differing(&known.state, &state);
+                self.append(&json_patch::diff(&before, &after), Known { state, ..known })
+            }
+            None => self.write_whole(state),
         };
-        self.known = Some(Known { state, length, whole });
+        self.known = Some(written?);
         Ok(())
     }
 
-    /// Appends the changes and returns the new lengths, or `None` if the file should be rewritten.
-    fn append(&self, known: Known, state: &Value) -> Result<Option<(u64, u64)>, StateError> {
-        let Known { state: before, length, whole } = known;
+    /// The same for a state of which only some entries of the map `map` may have changed. `changes` has all other fields,
+    /// these entries, and `null` for entries that were removed.
+    fn write_entries(&mut self, mut known: Known, map: &str, changes: Value) -> Result<(), StateError> {
+        let before = Value::Object(merge(&mut known.state, map, changes.clone()));
+        let (before, after) = differing(&before, &without_removed(changes, map));
+        self.known = Some(self.append(&json_patch::diff(&before, &after), known)?);
+        Ok(())
+    }
+
+    /// Appends a change that leads to the known state. Rewrites the file if it is too long, or isn't the one that was
+    /// written last.
+    fn append(&self, patch: &Patch, known: Known) -> Result<Known, StateError> {
+        let Known { state, length, whole } = known;
         require_regular(&self.path)?;
         let failed = |source| StateError::Write { path: self.path.clone(), source };
         let mut file = match File::options().append(true).open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.write_whole(state),
             Err(source) => return Err(failed(source)),
         };
         if file.metadata().map_err(failed)?.len() != length || length > 2 * whole + CHANGES {
-            return Ok(None);
+            return self.write_whole(state);
         }
-        let (before, after) = differing(&before, state);
-        let patch = json_patch::diff(&before, &after);
         if patch.is_empty() {
-            return Ok(Some((length, whole)));
+            return Ok(Known { state, length, whole });
         }
-        let line = line(&patch)?;
+        let line = line(patch)?;
         file.write_all(&line).and_then(|()| file.sync_data()).map_err(failed)?;
-        Ok(Some((length + line.len() as u64, whole)))
+        Ok(Known { state, length: length + line.len() as u64, whole })
     }
 
-    fn write_whole(&self, state: &Value) -> Result<(u64, u64), StateError> {
+    fn write_whole(&self, state: Value) -> Result<Known, StateError> {
         let mut unfinished = self.path.as_os_str().to_owned();
         unfinished.push(".new");
         let unfinished = PathBuf::from(unfinished);
         require_regular(&self.path)?;
         require_regular(&unfinished)?;
-        let line = line(state)?;
+        let line = line(&state)?;
         replace(&self.path, &unfinished, &line)
             .map_err(|source| StateError::Write { path: self.path.clone(), source })?;
-        Ok((line.len() as u64, line.len() as u64))
+        Ok(Known { state, length: line.len() as u64, whole: line.len() as u64 })
     }
+}
+
+/// Enters changes into a state: whole fields, and of the map `map` single entries, which are removed if they are `null`.
+/// Returns what these fields and entries were before.
+fn merge(state: &mut Value, map: &str, changes: Value) -> Map<String, Value> {
+    let mut before = Map::new();
+    let (Value::Object(state), Value::Object(changes)) = (state, changes) else { return before };
+    for (key, value) in changes {
+        let old = match state.get_mut(&key) {
+            Some(entries) if key == map => Some(Value::Object(merge_entries(entries, value))),
+            _ => state.insert(key.clone(), value),
+        };
+        before.extend(old.map(|old| (key, old)));
+    }
+    before
+}
+
+fn merge_entries(entries: &mut Value, changes: Value) -> Map<String, Value> {
+    let mut before = Map::new();
+    let (Value::Object(entries), Value::Object(changes)) = (entries, changes) else { return before };
+    for (key, value) in changes {
+        let old = if value.is_null() { entries.remove(&key) } else { entries.insert(key.clone(), value) };
+        before.extend(old.map(|old| (key, old)));
+    }
+    before
+}
+
+fn without_removed(mut changes: Value, map: &str) -> Value {
+    if let Some(Value::Object(entries)) = changes.get_mut(map) {
+        entries.retain(|_, value| !value.is_null());
+    }
+    changes
 }
 
 /// The fields in which two values differ. Comparing equal fields takes a fraction of the time that
@@ -253,34 +295,53 @@ fn replace(path: &Path, unfinished: &Path, text: &[u8]) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct StateFile(Arc<Mutex<Written>>);
 
+/// What a state file is given to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The whole state.
+    Whole,
+    /// The state with only those entries of its largest map that have changed since it was last given, and `null` for removed
+    /// ones.
+    Changes,
+}
+
 #[derive(Debug)]
 struct Written {
     /// Version of the state that was last written.
     version: u64,
     log: StateLog,
+    /// The largest map of the state.
+    map: &'static str,
 }
 
 impl StateFile {
-    pub(crate) fn new(log: StateLog) -> Self {
-        Self(Arc::new(Mutex::new(Written { version: 0, log })))
+    /// `map` is the field with the largest map of the state.
+    pub(crate) fn new(log: StateLog, map: &'static str) -> Self {
+        Self(Arc::new(Mutex::new(Written { version: 0, log, map })))
     }
 
     /// Writes the state unless the file already contains this version or a newer one. Versions start at 1. Tasks that
     /// wait for each other share one write of the newest version.
     pub(crate) async fn keep(
         &self,
-        current: impl Fn() -> (u64, Result<Value, serde_json::Error>) + Send,
+        current: impl Fn(Extent) -> (u64, Result<Value, serde_json::Error>) + Send,
         version: u64,
     ) -> Result<(), StateError> {
         let mut written = self.0.clone().lock_owned().await;
         if written.version >= version {
             return Ok(());
         }
-        let (version, state) = current();
+        // After an error the state is written as a whole.
+        let known = written.log.known.take();
+        let (version, state) = current(if known.is_some() { Extent::Changes } else { Extent::Whole });
         let state = state.map_err(StateError::Encode)?;
         let path = written.log.path.clone();
         let write = move || {
-            written.log.write(state)?;
+            let map = written.map;
+            match known {
+                Some(known) => written.log.write_entries(known, map, state)?,
+                None => written.log.write(state)?,
+            }
             written.version = version;
             Ok(())
         };
@@ -404,20 +465,73 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_a_map_only_entries_that_changed_are_given() {
+        let path = path("entries");
+        let mut log = StateLog::new(&path);
+        log.write(json!({"draws": 1, "hosts": {"1": {"held": null}, "2": {}, "3": {"guests": {"a": 1}}}}))
+            .expect("written");
+        let known = log.known.take().expect("written");
+        let changes =
+            json!({"draws": 2, "hosts": {"1": {"held": 7}, "2": null, "3": {"guests": {}}, "4": {}}});
+        log.write_entries(known, "hosts", changes).expect("written");
+        let state = json!({"draws": 2, "hosts": {"1": {"held": 7}, "3": {"guests": {}}, "4": {}}});
+        assert_eq!(read(&path).as_ref(), Some(&state));
+        assert_eq!(log.known.as_ref().map(|known| &known.state), Some(&state));
+        let length = fs::metadata(&path).expect("there").len();
+        let known = log.known.take().expect("written");
+        log.write_entries(known, "hosts", json!({"draws": 2, "hosts": {"4": {}}})).expect("nothing to write");
+        assert_eq!(fs::metadata(&path).expect("there").len(), length);
+        fs::remove_file(&path).expect("there");
+        let known = log.known.take().expect("written");
+        log.write_entries(known, "hosts", json!({"draws": 3, "hosts": {}})).expect("written");
+        assert_eq!(
+            read(&path),
+            Some(json!({"draws": 3, "hosts": {"1": {"held": 7}, "3": {"guests": {}}, "4": {}}}))
+        );
+        fs::remove_file(&path).expect("there");
+    }
+
     #[tokio::test]
     async fn waiting_tasks_share_one_write_of_the_newest_version() {
         let path = path("versions");
-        let file = StateFile::new(StateLog::new(&path));
-        file.keep(|| (3, Ok(json!("third"))), 1).await.expect("written");
-        assert_eq!(read(&path), Some(json!("third")));
+        let file = StateFile::new(StateLog::new(&path), "hosts");
+        let state = |version: u64| move |_| (version, Ok(json!({"version": version})));
+        let kept = |version: u64| Some(json!({"version": version}));
+        file.keep(state(3), 1).await.expect("written");
+        assert_eq!(read(&path), kept(3));
         fs::remove_file(&path).expect("there");
-        file.keep(|| (3, Ok(json!("again"))), 3).await.expect("nothing to write");
+        file.keep(state(3), 3).await.expect("nothing to write");
         assert_eq!(read(&path), None);
-        file.keep(|| (4, Ok(json!("fourth"))), 4).await.expect("written");
-        assert_eq!(read(&path), Some(json!("fourth")));
+        file.keep(state(4), 4).await.expect("written");
+        assert_eq!(read(&path), kept(4));
         fs::remove_file(&path).expect("there");
-        let nowhere = StateFile::new(StateLog::new(Path::new("/nowhere/fleet.json")));
-        let error = nowhere.keep(|| (1, Ok(json!("text"))), 1).await.expect_err("no such directory");
-        assert!(error.to_string().starts_with("cannot write /nowhere/fleet.json: "), "{error}");
+    }
+
+    #[tokio::test]
+    async fn after_an_error_the_whole_state_is_written() {
+        let directory = path("error");
+        let file = StateFile::new(StateLog::new(&directory.join("fleet.json")), "hosts");
+        let extents = std::sync::Mutex::new(Vec::new());
+        let current = |version: u64| {
+            let extents = &extents;
+            move |extent| {
+                extents.lock().expect("no panic").push(extent);
+                (version, Ok(json!({"version": version})))
+            }
+        };
+        let error = file.keep(current(1), 1).await.expect_err("no such directory").to_string();
+        assert!(error.starts_with(&format!("cannot write {}", directory.display())), "{error}");
+        fs::create_dir(&directory).expect("made");
+        for version in [1, 2] {
+            file.keep(current(version), version).await.expect("written");
+        }
+        fs::remove_dir_all(&directory).expect("there");
+        file.keep(current(3), 3).await.expect_err("no such directory");
+        fs::create_dir(&directory).expect("made");
+        file.keep(current(3), 3).await.expect("written");
+        let given = extents.lock().expect("no panic").clone();
+        assert_eq!(given, [Extent::Whole, Extent::Whole, Extent::Changes, Extent::Changes, Extent::Whole]);
+        fs::remove_dir_all(&directory).expect("there");
     }
 }

@@ -26,10 +26,14 @@ pub fn of_answer(bytes: u64) -> u64 {
     bytes.saturating_mul(BYTE_OF_ANSWER)
 }
 
+/// Cost of work that took this long.
+pub(crate) fn of_time(took: Duration) -> u64 {
+    u64::try_from(took.as_micros()).unwrap_or(u64::MAX).saturating_mul(PER_MICROSECOND)
+}
+
 /// Cost of a read of the store, by time or by rows, whichever is more. In simulated time, only the rows count.
 pub(crate) fn of_read(took: Duration, rows: usize) -> u64 {
-    let time = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).saturating_mul(PER_MICROSECOND);
-    time.max(ROW_READ.saturating_mul(rows as u64))
+    of_time(took).max(ROW_READ.saturating_mul(rows as u64))
 }
 
 #[cfg(test)]

@@ -84,8 +84,7 @@ impl Service {
     ) -> Result<(Writer<'_>, T), ServiceError> {
         let writer = self.writer().await?;
         let quick = Budget::new((self.decider.settings.decision_work / QUICK).max(1));
-        let decided = beside_requests(|| decide(&quick));
-        self.charge(&quick);
+        let decided = self.charged_for(&quick, || decide(&quick));
         if !quick.exhausted() {
             return Ok((writer, decided?));
         }
@@ -145,9 +144,8 @@ impl Service {
         let client = Client::current();
         let budget = Arc::new(Budget::new(self.decider.settings.decision_work));
         let deciding = client.as_ref().map(|client| client.decides(&budget));
-        let decided = beside_requests(|| decide(&budget));
+        let decided = self.charged_for(&budget, || decide(&budget));
         drop(deciding);
-        self.charge(&budget);
         let stopped = budget.stopped();
         if let Some(why) = stopped {
             self.ended.count(why);
@@ -155,9 +153,15 @@ impl Service {
         if stopped == Some(Stop::Canceled) { Err(NoWriter::Gone.into()) } else { decided }
     }
 
-    /// Charges the client for the work of a decision.
-    fn charge(&self, budget: &Budget) {
-        self.charge_for(budget.spent());
+    /// Decides beside the threads that serve requests, and charges the client for the processor time, or for the counted work
+    /// if that is more: not every part of a decision counts its work.
+    fn charged_for<T>(&self, budget: &Budget, decide: impl FnOnce() -> T) -> T {
+        let clock = &self.parts.clock;
+        let begun = clock.processor_time();
+        let decided = beside_requests(decide);
+        let took = begun.zip(clock.processor_time()).map(|(begun, now)| now.saturating_sub(begun));
+        self.charge_for(budget.spent().max(cost::of_time(took.unwrap_or_default())));
+        decided
     }
 
     /// Charges the client, if there is one, for what it did in a place, in units of work.
@@ -225,8 +229,10 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
 
-    use ambient::{RandomIds, SystemClock};
+    use ambient::{Clock, RandomIds, SystemClock};
+    use async_trait::async_trait;
     use fleet::simulated::{Layout, SimulatedFleet};
     use futures::FutureExt;
     use jiff::Timestamp;
@@ -244,7 +250,10 @@ mod tests {
     const COSTLY: u64 = Settings::DECISION_WORK / 2;
 
     async fn service() -> Arc<Service> {
-        let clock: Arc<dyn ambient::Clock> = Arc::new(SystemClock);
+        service_at(Arc::new(SystemClock)).await
+    }
+
+    async fn service_at(clock: Arc<dyn ambient::Clock>) -> Arc<Service> {
         let parts = Parts {
             store: Arc::new(MemoryStore::new()),
             fleet: Arc::new(SimulatedFleet::new(clock.clone(), 1, &Layout::default())),
@@ -258,6 +267,44 @@ mod tests {
     fn client(name: &str) -> Client {
         let owner = Owner { project: ProjectId(name.into()), user: UserId(name.into()) };
         Client::new(Request { owner, operation: "POST /v1/leases".into(), body: 0, privileged: false })
+    }
+
+    /// A clock by which ten milliseconds of processor time are used between two readings.
+    #[derive(Debug, Default)]
+    struct Ticking(AtomicU64);
+
+    #[async_trait]
+    impl Clock for Ticking {
+        fn now(&self) -> Timestamp {
+            SystemClock.now()
+        }
+
+        async fn sleep_until(&self, instant: Timestamp) {
+            SystemClock.sleep_until(instant).await;
+        }
+
+        fn processor_time(&self) -> Option<Duration> {
+            Some(Duration::from_millis(self.0.fetch_add(10, Ordering::Relaxed)))
+        }
+    }
+
+    #[tokio::test]
+    async fn decisions_are_charged_for_time_that_they_did_not_count_as_work() {
+        let service = service_at(Arc::new(Ticking::default())).await;
+        let ten_milliseconds = cost::of_time(Duration::from_millis(10));
+        let charged = || service.charged(&ProjectId("p".into()));
+        let before = charged();
+        client("p").scope(service.consider(|_| Ok(()))).await.expect("nobody has gone");
+        let read = charged() - before;
+        assert!(read >= ten_milliseconds, "{read}");
+        client("p").scope(service.decided(|_| Ok(()), never)).await.map(drop).expect("nobody has gone");
+        assert!(charged() - before - read >= ten_milliseconds, "{}", charged());
+        let costly = service.consider(|budget| {
+            budget.charge(COSTLY);
+            Ok(())
+        });
+        client("p").scope(costly).await.expect("nobody has gone");
+        assert!(charged() >= COSTLY, "counted work that costs more than its time");
     }
 
     /// Where decisions stop until they may go on.

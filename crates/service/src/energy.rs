@@ -3,7 +3,7 @@
 //! What is decided is written into the record of the host, and only then done to the machine, by steps like all
 //! others. So of several services that share a store one switches a host, and after a crash the next one goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +15,7 @@ use leases::energy::{
 use leases::host::{Health, Host};
 use leases::ids::{FreePoolId, HostId};
 use leases::lease::Lease;
-use leases::plan::{Action, Step};
+use leases::plan::{Action, Powered, Step};
 use leases::window::{Window, next_minute};
 use leases::work::Budget;
 use store::{Commit, HostRecord, LeaseRecord, Revision, StoreError, Write};
@@ -203,7 +203,11 @@ impl Decider {
         let changes: Vec<Change> = {
             let state = draft.state();
             let progress = self.progress();
-            let change = |record: &Arc<HostRecord>| {
+            let seen_off = progress.observed.hosts.iter().filter(|(_, seen)| seen.powered == Powered::Off);
+            let concerned: BTreeSet<HostId> =
+                state.asleep.iter().copied().chain(seen_off.map(|(id, _)| *id)).collect();
+            let change = |id: HostId| {
+                let record = state.hosts.get(&id)?;
                 let host = &record.host;
                 // What was seen may be older than what somebody else has decided since.
                 if progress.waits_for_a_look(Action::PowerOn(host.id)) {
@@ -222,7 +226,7 @@ impl Decider {
                 let after = Host { power: settled.power, health, ..host.clone() };
                 Some(Change { before: record.clone(), after, slept, alarm: settled.alarm })
             };
-            state.hosts.values().filter_map(change).collect()
+            concerned.into_iter().filter_map(change).collect()
         };
         self.enter_power(draft, changes);
     }

@@ -40,9 +40,9 @@ fn described(host: &Host, pool: &FreePool) -> Host {
     Host { attributes: attributes_of(&host), ..host }
 }
 
-/// Hosts that are not on.
-pub(crate) fn not_on<'a>(hosts: impl Iterator<Item = &'a Host>) -> BTreeSet<HostId> {
-    hosts.filter(|host| !host.power.is_on()).map(|host| host.id).collect()
+/// Whether a host has failed or is closed for new leases.
+fn is_impaired(host: &Host) -> bool {
+    host.health == Health::Failed || !host.reservable
 }
 
 /// The free pool that is always there, as long as nobody has changed it: no version of it is stored.
@@ -95,6 +95,8 @@ pub(crate) struct State {
     pub hosts: BTreeMap<HostId, Arc<HostRecord>>,
     /// Hosts that are not on.
     pub asleep: BTreeSet<HostId>,
+    /// Hosts that have failed or are closed for new leases.
+    pub impaired: BTreeSet<HostId>,
     /// All floating IPs.
     pub floating_ips: BTreeMap<FloatingIpId, Arc<FloatingIpRecord>>,
     /// Projects whose instances are preemptible, by pattern, beside those that the settings list.
@@ -140,15 +142,20 @@ impl State {
         let mut free_pools = BTreeMap::from([(FreePool::DEFAULT, Arc::new(untouched()))]);
         free_pools.extend(snapshot.free_pools.into_iter().map(|record| (record.pool.id, Arc::new(record))));
         let pool_of = |host: &Host| free_pools.get(&host.pool).unwrap_or(&free_pools[&FreePool::DEFAULT]);
+        let inventory = Inventory::new(
+            snapshot.hosts.iter().map(|record| described(&record.host, &pool_of(&record.host).pool)),
+            snapshot.floating_ips.iter().map(|record| record.floating_ip.clone()),
+        );
+        let ids_of = |which: fn(&Host) -> bool| {
+            inventory.hosts().filter(|host| which(host)).map(|host| host.id).collect()
+        };
         Ok(Self {
             revision: snapshot.revision,
             ground: 0,
-            inventory: Inventory::new(
-                snapshot.hosts.iter().map(|record| described(&record.host, &pool_of(&record.host).pool)),
-                snapshot.floating_ips.iter().map(|record| record.floating_ip.clone()),
-            ),
             free_pools,
-            asleep: not_on(snapshot.hosts.iter().map(|record| &record.host)),
+            asleep: ids_of(|host| !host.power.is_on()),
+            impaired: ids_of(is_impaired),
+            inventory,
             hosts: snapshot.hosts.into_iter().map(|record| (record.host.id, Arc::new(record))).collect(),
             floating_ips: snapshot
                 .floating_ips
@@ -343,7 +350,7 @@ impl State {
         let hosts = self.hosts.values().filter(|record| record.host.pool == pool.id);
         let described: Vec<Host> = hosts.map(|record| described(&record.host, pool)).collect();
         for host in described {
-            self.inventory.put_host(host);
+            self.put_described(host);
         }
         self.free_pools.insert(record.pool.id, Arc::new(record));
     }
@@ -358,19 +365,27 @@ impl State {
     }
 
     fn put_host(&mut self, record: HostRecord) {
-        let described = described(&record.host, self.free_pool(record.host.pool));
-        if described.power.is_on() {
-            self.asleep.remove(&described.id);
-        } else {
-            self.asleep.insert(described.id);
-        }
-        self.inventory.put_host(described);
+        self.put_described(described(&record.host, self.free_pool(record.host.pool)));
         self.hosts.insert(record.host.id, Arc::new(record));
+    }
+
+    fn put_described(&mut self, host: Host) {
+        for (ids, included) in
+            [(&mut self.asleep, !host.power.is_on()), (&mut self.impaired, is_impaired(&host))]
+        {
+            if included {
+                ids.insert(host.id);
+            } else {
+                ids.remove(&host.id);
+            }
+        }
+        self.inventory.put_host(host);
     }
 
     fn remove_host(&mut self, id: HostId) {
         self.inventory.remove_host(id);
         self.asleep.remove(&id);
+        self.impaired.remove(&id);
         self.hosts.remove(&id);
     }
 
@@ -410,16 +425,20 @@ impl State {
     /// Leases that healing might change: those that lack something, and those with something of a host that
     /// has failed.
     pub fn ill(&self) -> BTreeSet<LeaseId> {
-        let failed = self.inventory.hosts().filter(|host| host.health == Health::Failed);
+        let failed = self.impaired_hosts().filter(|host| host.health == Health::Failed);
         let bookings = failed.flat_map(|host| self.calendar.bookings(host.id));
         let mut ill: BTreeSet<LeaseId> = bookings.map(|(_, booking)| booking.lease).collect();
         ill.extend(&self.leases.degraded);
         ill
     }
 
+    fn impaired_hosts(&self) -> impl Iterator<Item = &Host> {
+        self.impaired.iter().filter_map(|id| self.inventory.host(*id))
+    }
+
     /// Leases that have not started and have something of a host that is closed for new ones.
     pub fn on_closed_hosts(&self) -> BTreeSet<LeaseId> {
-        let closed = self.inventory.hosts().filter(|host| !host.reservable);
+        let closed = self.impaired_hosts().filter(|host| !host.reservable);
         let bookings = closed.flat_map(|host| self.calendar.bookings(host.id));
         let pending = |id: &LeaseId| {
             self.leases.get(*id).is_some_and(|record| record.lease.status == LeaseStatus::Pending)

@@ -136,7 +136,7 @@ impl State {
     }
 
     pub(super) fn known(&mut self, id: HostId) -> Result<&mut Host, FleetError> {
-        self.hosts.get_mut(&id).ok_or_else(|| FleetError::Refused(format!("host {id} is not in the fleet")))
+        self.hosts.get_mut(id).ok_or_else(|| FleetError::Refused(format!("host {id} is not in the fleet")))
     }
 
     pub(super) fn working(&mut self, id: HostId) -> Result<&mut Host, FleetError> {
@@ -354,20 +354,20 @@ impl State {
     pub(super) fn arrive(&mut self, from: HostId, to: HostId, guest: GuestId) {
         let works = |host: &Host| host.health() != Health::Failed;
         let source_works = self.hosts.get(&from).is_some_and(works);
-        let Some(target) = self.hosts.get_mut(&to) else {
-            if let Some(stays) = self.hosts.get_mut(&from).and_then(|host| host.guests.get_mut(&guest)) {
+        let Some(target) = self.hosts.get_mut(to) else {
+            if let Some(stays) = self.hosts.get_mut(from).and_then(|host| host.guests.get_mut(&guest)) {
                 stays.moving_to = None;
             }
             return;
         };
         target.in_flight = target.in_flight.saturating_sub(1);
         let arrives = source_works && works(target);
-        let Some(source) = self.hosts.get_mut(&from) else { return };
+        let Some(source) = self.hosts.get_mut(from) else { return };
         let Some(moving) = source.guests.get_mut(&guest) else { return };
         moving.moving_to = None;
         if arrives
             && let Some(moved) = source.guests.remove(&guest)
-            && let Some(target) = self.hosts.get_mut(&to)
+            && let Some(target) = self.hosts.get_mut(to)
         {
             target.guests.insert(guest, moved);
         }

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::apply::Call;
 use super::faults::{Fault, about};
 use super::{Inner, SimulatedFleet};
+use crate::state_file::Extent;
 use crate::{
     Difference, FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome,
     Power, UNCERTAIN,
@@ -90,9 +91,13 @@ impl SimulatedFleet {
     async fn save(&self) -> Result<(), FleetError> {
         let Some(file) = &self.file else { return Ok(()) };
         let version = self.lock().version;
-        let current = || {
-            let inner = self.lock();
-            (inner.version, serde_json::to_value(&inner.state))
+        let current = |extent| {
+            let mut inner = self.lock();
+            let state = match extent {
+                Extent::Whole => inner.state.take_all(),
+                Extent::Changes => inner.state.take_changes(),
+            };
+            (inner.version, state)
         };
         Ok(file.keep(current, version).await?)
     }

@@ -8,6 +8,7 @@ mod background_load;
 mod coming;
 mod driver;
 mod faults;
+mod hosts;
 mod instances;
 mod layout;
 mod power;
@@ -101,12 +102,12 @@ impl SimulatedFleet {
         let state = log.read()?.unwrap_or_else(|| State::new(seed));
         // A file that can't be written should be an error now and not only when something changes.
         log.write(serde_json::to_value(&state).map_err(StateError::Encode)?)?;
-        Ok(Self { file: Some(StateFile::new(log)), ..Self::with_state(clock, state, layout) })
+        Ok(Self { file: Some(StateFile::new(log, "hosts")), ..Self::with_state(clock, state, layout) })
     }
 
     fn with_state(clock: Arc<dyn Clock>, mut state: State, layout: &Layout) -> Self {
         let machines = layout.machines();
-        state.have_hosts(machines.keys().copied());
+        state.hosts.become_these(machines.keys().copied());
         let rules = Rules {
             timing: Timing::IMMEDIATE,
             background_load: BackgroundLoad::SILENCE,

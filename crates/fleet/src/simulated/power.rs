@@ -24,7 +24,7 @@ impl Host {
 impl State {
     /// A machine that has been booting until then works.
     pub(super) fn boot(&mut self, id: HostId, at: Timestamp) {
-        let Some(host) = self.hosts.get_mut(&id) else { return };
+        let Some(host) = self.hosts.get_mut(id) else { return };
         if host.supply.boots_until == Some(at) {
             host.supply.boots_until = None;
         }

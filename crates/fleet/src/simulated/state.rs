@@ -1,6 +1,6 @@
 //! What is where in a simulated fleet, and what is about to happen there. Nothing here waits or locks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::timing::later;
 use jiff::{SignedDuration, Timestamp};
@@ -13,15 +13,17 @@ use leases::project::ProjectId;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::background_load::{BackgroundLoad, Talker};
+use super::hosts::Hosts;
 use super::script::{Happening, SavedOwner};
 use super::supply::Supply;
 use super::timing::Timing;
 use super::violation::Violation;
 use crate::Keeper;
 use crate::late::Fences;
-use crate::saved::{by_id, id, id_or_none, pairs};
+use crate::saved::{Identifier as _, by_id, id, id_or_none, pairs};
 use crate::site::Site;
 
 /// What a simulated fleet goes by. Given at every start, unlike [`State`].
@@ -45,8 +47,7 @@ pub(super) struct State {
     seed: u64,
     /// How often something was drawn.
     draws: u64,
-    #[serde(with = "by_id")]
-    pub(super) hosts: BTreeMap<HostId, Host>,
+    pub(super) hosts: Hosts,
     #[serde(with = "by_id")]
     pub(super) floating_ips: BTreeMap<FloatingIpId, Assigned>,
     #[serde(with = "pairs")]
@@ -249,7 +250,7 @@ impl State {
         Self {
             seed,
             draws: 0,
-            hosts: BTreeMap::new(),
+            hosts: Hosts::default(),
             floating_ips: BTreeMap::new(),
             events: BTreeMap::new(),
             reservations: BTreeMap::new(),
@@ -263,13 +264,23 @@ impl State {
         }
     }
 
-    /// Takes machines on that are new, and forgets those that are not there any more.
-    pub(super) fn have_hosts(&mut self, hosts: impl Iterator<Item = HostId>) {
-        let hosts: BTreeSet<HostId> = hosts.collect();
-        self.hosts.retain(|host, _| hosts.contains(host));
-        for host in hosts {
-            self.hosts.entry(host).or_default();
-        }
+    /// As JSON, with only those hosts that may have changed since it was last saved. Removed hosts are `null`.
+    pub(super) fn take_changes(&mut self) -> Result<Value, serde_json::Error> {
+        let mut hosts = std::mem::take(&mut self.hosts);
+        let changed = hosts.take_changed();
+        let fields = serde_json::to_value(&*self);
+        self.hosts = hosts;
+        let entry = |id: HostId| Ok((id.text(), serde_json::to_value(self.hosts.get(&id))?));
+        let entries: Result<Map<String, Value>, serde_json::Error> = changed.into_iter().map(entry).collect();
+        let mut changes = fields?;
+        changes["hosts"] = Value::Object(entries?);
+        Ok(changes)
+    }
+
+    /// The same with all hosts.
+    pub(super) fn take_all(&mut self) -> Result<Value, serde_json::Error> {
+        self.hosts.take_changed();
+        serde_json::to_value(self)
     }
 
     /// Random numbers for one purpose. They depend on how many were drawn before, so a state that was saved goes
@@ -344,20 +355,26 @@ impl State {
     /// Something happens to the machines.
     pub(super) fn happen(&mut self, rules: &Rules, happening: Happening, at: Timestamp) {
         let set = |state: &mut Self, host, health| {
-            state.hosts.entry(host).and_modify(|host| host.health = health);
+            if let Some(host) = state.hosts.get_mut(host) {
+                host.health = health;
+            }
         };
         match happening {
             Happening::HostFails(host) => set(self, host, Health::Failed),
             Happening::HostFallsSilent(host) => set(self, host, Health::Unknown),
             Happening::HostRecovers(host) => {
                 set(self, host, Health::Up);
-                self.hosts.entry(host).and_modify(|host| host.supply.repair());
+                if let Some(host) = self.hosts.get_mut(host) {
+                    host.supply.repair();
+                }
             }
             Happening::HostWillNotBoot(host) => {
-                self.hosts.entry(host).and_modify(|host| host.supply.break_boots());
+                if let Some(host) = self.hosts.get_mut(host) {
+                    host.supply.break_boots();
+                }
             }
             Happening::HostVanishes(host) => {
-                self.hosts.remove(&host);
+                self.hosts.remove(host);
             }
             Happening::GuestStarts { host, owner, runs_for } => {
                 self.start(rules, host, owner, runs_for, at);
@@ -368,7 +385,8 @@ impl State {
 
     /// A guest is not on its host any more.
     pub(super) fn remove(&mut self, id: GuestId, at: Timestamp) {
-        let gone = self.hosts.values_mut().find_map(|host| host.guests.remove(&id));
+        let host = self.whereabouts(id).and_then(|host| self.hosts.get_mut(host));
+        let gone = host.and_then(|host| host.guests.remove(&id));
         if gone.is_some_and(|gone| gone.kept) {
             self.kept.insert(id, at);
         }
@@ -378,7 +396,9 @@ impl State {
     pub(super) fn shut_down(&mut self, rules: &Rules, id: GuestId, at: Timestamp) {
         if !rules.stay_shut_off {
             self.remove(id, at);
-        } else if let Some(guest) = self.hosts.values_mut().find_map(|host| host.guests.get_mut(&id)) {
+        } else if let Some(host) = self.whereabouts(id).and_then(|host| self.hosts.get_mut(host))
+            && let Some(guest) = host.guests.get_mut(&id)
+        {
             guest.shut_off = true;
         }
     }
@@ -421,7 +441,7 @@ impl State {
         if owner == GuestOwner::Other && self.free_memory_mib(rules, host) < u64::from(guest.memory_mib) {
             return None;
         }
-        self.hosts.get_mut(&host)?.in_flight += 1;
+        self.hosts.get_mut(host)?.in_flight += 1;
         if boot.is_zero() {
             self.land(host, id, guest, at);
         } else {
@@ -435,7 +455,7 @@ impl State {
 
     /// A guest that was started is seen on its host, unless that has failed meanwhile.
     pub(super) fn land(&mut self, id: HostId, guest: GuestId, landing: Guest, at: Timestamp) {
-        let Some(host) = self.hosts.get_mut(&id) else { return };
+        let Some(host) = self.hosts.get_mut(id) else { return };
         host.in_flight = host.in_flight.saturating_sub(1);
         if host.health() == Health::Failed {
             return;

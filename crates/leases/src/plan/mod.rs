@@ -51,15 +51,6 @@ use crate::instance::{Departure, Instance, InstanceKind};
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::status::LeaseStatus;
 
-/// What a host should be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// In the free pool.
-    FreePool,
-    /// The reservation's.
-    Held(ReservationId),
-}
-
 /// A lease that is to be committed as it is here, or forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseChange {
@@ -82,8 +73,6 @@ impl LeaseChange {
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What each host that was observed should be.
-    pub hosts: BTreeMap<HostId, Wanted>,
     /// What to do to get there, as far as it can be done now. Steps of a lease that depend on each other are
     /// in different plans, so all steps of a plan may be performed in any order, or together.
     pub steps: Vec<Step>,
@@ -117,7 +106,9 @@ pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -
     let mut effort = Effort::new(world);
     let claims = Claims::new(current.iter().map(AsRef::as_ref), &world);
     for (&host, observed) in &world.observed.hosts {
-        plan.hosts.insert(host, claims.wanted(host));
+        if observed.is_vacant() && !claims.include(host) {
+            continue;
+        }
         handover::plan_host(&mut effort, &claims, host, observed);
         shares::plan_slots(&mut effort, &claims, host, observed);
         claims.explain_stays(&mut effort, host, observed);
@@ -272,8 +263,9 @@ impl<'a> Claims<'a> {
         }
     }
 
-    fn wanted(&self, host: HostId) -> Wanted {
-        self.hosts.get(&host).map_or(Wanted::FreePool, |(_, reservation)| Wanted::Held(reservation.id))
+    /// Whether a lease wants something of the host now or soon.
+    fn include(&self, host: HostId) -> bool {
+        self.hosts.contains_key(&host) || self.coming.contains_key(&host) || self.sharing.contains_key(&host)
     }
 
     /// The lease of a reservation, if it is known.

@@ -142,6 +142,11 @@ impl ObservedHost {
         }
     }
 
+    /// Whether it is in the free pool with nothing on it.
+    pub fn is_vacant(&self) -> bool {
+        self.place == Place::FreePool && self.guests.is_empty() && self.slots.is_empty()
+    }
+
     /// What guests use of it.
     pub fn used(&self) -> Resources {
         self.used_by(|_| true)

@@ -14,9 +14,7 @@ use leases::host::{Health, Inventory};
 use leases::host_facts::HostFacts;
 use leases::ids::{HostId, LeaseId};
 use leases::lease::{Allocation, Lease};
-use leases::plan::{
-    Action, Backoff, History, LeaseChange, Place, Plan, PlanRules, Step, Wanted, World, plan,
-};
+use leases::plan::{Action, Backoff, History, LeaseChange, Place, Plan, PlanRules, Step, World, plan};
 use leases::resources::Resources;
 use leases::status::LeaseStatus;
 use leases::terms::{BeforeEndAction, HostsTerms, ReservationTerms, Terms};
@@ -204,7 +202,13 @@ impl Play {
                 continue;
             };
             if self.fleet.is_preemptible(guest) {
-                assert!(matches!(plan.hosts[&host], Wanted::Held(_)), "{step:?}");
+                let has =
+                    |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
+                let current = |lease: &&Lease| {
+                    matches!(lease.status, LeaseStatus::Starting | LeaseStatus::Active)
+                        || lease.window.contains(self.now)
+                };
+                assert!(self.leases.iter().filter(current).any(has), "{step:?}");
             }
         }
     }

@@ -1,0 +1,70 @@
+//! The hosts of a simulated fleet, and which of them may have changed since they were last saved.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+
+use leases::ids::HostId;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::state::Host;
+use crate::saved::by_id;
+
+/// Hosts by identifier. They are changed by the methods here only, which note what may have changed.
+#[derive(Debug, Default)]
+pub(super) struct Hosts {
+    all: BTreeMap<HostId, Host>,
+    changed: BTreeSet<HostId>,
+}
+
+impl Deref for Hosts {
+    type Target = BTreeMap<HostId, Host>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+impl Hosts {
+    pub(super) fn get_mut(&mut self, id: HostId) -> Option<&mut Host> {
+        let host = self.all.get_mut(&id)?;
+        self.changed.insert(id);
+        Some(host)
+    }
+
+    pub(super) fn remove(&mut self, id: HostId) {
+        self.all.remove(&id);
+        self.changed.insert(id);
+    }
+
+    /// Adds those of these hosts that are new, and removes all others.
+    pub(super) fn become_these(&mut self, ids: impl IntoIterator<Item = HostId>) {
+        let ids: BTreeSet<HostId> = ids.into_iter().collect();
+        let gone: Vec<HostId> = self.all.keys().copied().filter(|id| !ids.contains(id)).collect();
+        for id in gone {
+            self.remove(id);
+        }
+        for id in ids {
+            self.all.entry(id).or_insert_with(|| {
+                self.changed.insert(id);
+                Host::default()
+            });
+        }
+    }
+
+    /// The hosts that may have changed since the last call, including removed ones.
+    pub(super) fn take_changed(&mut self) -> BTreeSet<HostId> {
+        std::mem::take(&mut self.changed)
+    }
+}
+
+impl Serialize for Hosts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        by_id::serialize(&self.all, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hosts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self { all: by_id::deserialize(from)?, changed: BTreeSet::new() })
+    }
+}
