@@ -252,10 +252,9 @@ fn node(cluster: &Cluster, index: NodeIdx, hypervisor: &str) -> String {
     field("utilPool", &load(&[1.0; 4]));
     field("utilLoad", &load(&figures.load));
     field("utilLoadForth", &load(&booked_load(cluster, index)));
-    let count = |(tag, count): (String, i64)| format!("({tag},{count})");
-    let tag = |tag: TagId| shown(cluster.tag_name(tag));
-    let counts = state.exclusion_tags.iter().map(|(id, count)| (tag(*id), *count));
-    field("pTags", &format_args!("fromList {}", list(sorted(counts).into_iter().map(count))));
+    let counts = state.exclusion_tags.iter().map(|(tag, count)| (cluster.tag_name(*tag), *count));
+    let counts = sorted(counts).into_iter().map(|(tag, count)| format!("({},{count})", shown(tag)));
+    field("pTags", &format_args!("fromList {}", list(counts)));
     field("group", &node.group.at());
     field("iPolicy", &report::policy(&cluster.group(node.group).policy));
     field("exclStorage", &truth(node.exclusive_storage));
@@ -263,10 +262,14 @@ fn node(cluster: &Cluster, index: NodeIdx, hypervisor: &str) -> String {
     field("rmigTags", &format_args!("fromList {}", tag_set(cluster, &node.migration.receives)));
     field("locationTags", &format_args!("fromList {}", tag_set(cluster, &node.locations)));
     field("locationScore", &figures.location_score);
-    let located = state.located_tags.iter();
+    let located = state
+        .located_tags
+        .iter()
+        .map(|((location, tag), count)| ((cluster.tag_name(*location), cluster.tag_name(*tag)), *count));
+    let located = sorted(located).into_iter();
     let located =
-        located.map(|((location, id), count)| (format!("({},{})", tag(*location), tag(*id)), *count));
-    field("instanceMap", &format_args!("fromList {}", list(sorted(located).into_iter().map(count))));
+        located.map(|((location, tag), count)| format!("(({},{}),{count})", shown(location), shown(tag)));
+    field("instanceMap", &format_args!("fromList {}", list(located)));
     field("hypervisor", &hypervisor);
     record.push('}');
     record
@@ -313,9 +316,10 @@ fn load(load: &[f64; 4]) -> String {
 }
 
 fn tag_set(cluster: &Cluster, tags: &[TagId]) -> String {
-    list(sorted(tags.iter().map(|tag| shown(cluster.tag_name(*tag)))))
+    list(sorted(tags.iter().map(|tag| cluster.tag_name(*tag))).into_iter().map(shown))
 }
 
+/// Sorts names before they are quoted and escaped, which changes their order.
 fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut items: Vec<T> = items.collect();
     items.sort_unstable();
@@ -345,4 +349,33 @@ fn in_parentheses(number: i64) -> String {
 
 fn truth(value: bool) -> &'static str {
     if value { "True" } else { "False" }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster::{Cluster, DiskTemplate, Group, GroupIdx, LoadOptions, Node, Policy};
+
+    use super::*;
+
+    #[test]
+    fn tags_are_in_the_order_of_their_text_and_not_of_their_escapes() {
+        let group = Group {
+            name: "g".to_owned(),
+            uuid: "u".to_owned(),
+            alloc_policy: cluster::AllocPolicy::Preferred,
+            tags: Vec::new(),
+            networks: Vec::new(),
+            policy: Policy::default(),
+        };
+        let mut instance = Instance::new("i", DiskTemplate::Plain, NodeIdx(0));
+        instance.tags = ["s:ü", "s:d", "s:d e"].map(str::to_owned).to_vec();
+        let nodes = vec![Node::new("n", GroupIdx(0))];
+        let tags = vec!["htools:iextags:s".to_owned()];
+        let options = LoadOptions::default();
+        let loaded = Cluster::load(vec![group], nodes, vec![instance], tags, Policy::default(), &options);
+        let (cluster, _) = loaded.expect("the options select nothing");
+        let record = node(&cluster, NodeIdx(0), "Nothing");
+        let expected = r#"pTags = fromList [("s:d",1),("s:d e",1),("s:\252",1)]"#;
+        assert!(record.contains(expected), "{record}");
+    }
 }
