@@ -221,9 +221,9 @@ impl<'a> Balancer<'a> {
 
     /// Decides on the next move and makes it; `None` when balancing is done.
     pub fn step(&mut self) -> Option<Step> {
-        if self.options.max_moves.is_some_and(|limit| self.moves >= limit)
-            || self.score <= self.optimal + self.options.min_score
-        {
+        // With `-e NaN` no comparison holds, so nothing moves.
+        let can_improve = self.score > self.optimal + self.options.min_score;
+        if !can_improve || self.options.max_moves.is_some_and(|limit| self.moves >= limit) {
             return None;
         }
         let best = search::best_move(self)?;

@@ -31,6 +31,12 @@ proptest! {
     #![proptest_config(cases(192))]
 
     #[test]
+    fn nothing_moves_if_the_least_score_is_not_a_number(recipe in recipes()) {
+        let options = BalanceOptions { min_score: f64::NAN, ..BalanceOptions::default() };
+        prop_assert_eq!(run(&mut recipe.build(), options), []);
+    }
+
+    #[test]
     fn after_every_step_the_score_is_that_of_a_new_board(recipe in recipes(), soft: bool) {
         let mut cluster = recipe.build();
         let (nodes, instances) = scope(&cluster);
