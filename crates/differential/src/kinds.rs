@@ -7,10 +7,14 @@ use crate::generate::model::{Case, Program, Source};
 use crate::json::Json;
 use crate::outcome::Outcome;
 
-/// How often each kind of outcome was compared.
+/// Upper limits of the numbers of nodes that are counted together; larger clusters follow them.
+const SIZES: [usize; 3] = [60, 500, 2000];
+
+/// How often each kind of outcome, and each size of clusters, was compared.
 #[derive(Debug, Default)]
 pub struct Kinds {
     counts: Mutex<BTreeMap<String, usize>>,
+    sizes: Mutex<[usize; SIZES.len() + 1]>,
 }
 
 impl Kinds {
@@ -18,6 +22,9 @@ impl Kinds {
     pub fn count(&self, case: &Case, reference: &Outcome) {
         if let Ok(mut counts) = self.counts.lock() {
             *counts.entry(kind(case, reference)).or_default() += 1;
+        }
+        if let Ok(mut sizes) = self.sizes.lock() {
+            sizes[SIZES.partition_point(|limit| *limit < case.cluster.nodes.len())] += 1;
         }
     }
 
@@ -27,6 +34,12 @@ impl Kinds {
             for (kind, count) in counts.iter() {
                 println!("{count:>7} {kind}");
             }
+        }
+        if let Ok(sizes) = self.sizes.lock() {
+            for (limit, count) in SIZES.iter().zip(sizes.iter()) {
+                println!("{count:>7} with up to {limit} nodes");
+            }
+            println!("{:>7} with more", sizes[SIZES.len()]);
         }
     }
 }
