@@ -123,10 +123,12 @@ impl<'a> Outage<'a> {
         let (remaining, leaving) = match (primary_down, self.is_down(secondary)) {
             (true, _) => (secondary, instance.primary),
             (_, true) => (instance.primary, secondary),
-            _ => return true,
+            // It could stay. Either of its nodes may run it.
+            _ if to.is_some_and(|(primary, _)| primary == secondary) => (secondary, instance.primary),
+            _ => (instance.primary, secondary),
         };
         match to {
-            None => !must.secondaries,
+            None => !must.secondaries || !self.is_down(leaving),
             Some((primary, mirror)) => {
                 primary == remaining && mirror.is_some_and(|m| m != primary && refuge(m, leaving))
             }

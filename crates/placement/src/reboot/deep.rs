@@ -13,6 +13,7 @@ use super::graph::{ConflictGraph, SimpleGraph};
 use super::partition::{Evacuation, partition};
 use super::workbench::Workbench;
 use super::{RebootError, RebootGroup, tabu};
+use crate::Search;
 
 /// How often a node may be cleared while groups are dissolved.
 const CLEARINGS: usize = 100_000;
@@ -27,7 +28,7 @@ pub(super) fn groups(
     let simple = graph.simple();
     let greedy = chosen_classes(graph, &simple, start);
     let fewer = tabu::recolour(&simple, greedy.clone(), tabu::clique(&simple));
-    let mut packer = Packer { graph: &simple, bench: Workbench::new(cluster), evacuation };
+    let mut packer = Packer { graph: &simple, bench: Workbench::new(cluster, Search::Deep), evacuation };
     let mut best = packer.pack(&fewer);
     // Where room is short, fewer colours can make more groups.
     if fewer.len() < greedy.len() && best.as_ref().map_or(true, |groups| groups.len() > fewer.len()) {

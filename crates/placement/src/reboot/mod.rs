@@ -82,7 +82,7 @@ fn as_the_reference(
     colouring: &Colouring,
     evacuation: Evacuation,
 ) -> Result<Vec<RebootGroup>, RebootError> {
-    let mut bench = Workbench::new(cluster);
+    let mut bench = Workbench::new(cluster, Search::Exact);
     let mut groups = Vec::new();
     for class in colouring.classes() {
         let nodes: Vec<NodeIdx> = class.iter().map(|vertex| graph.node(*vertex)).collect();
@@ -96,7 +96,7 @@ fn as_the_reference(
 }
 
 /// The deep search's groups if they are fewer than the reference's, or if those break the rules, as they can
-/// where nodes that are not to be rebooted took part.
+/// where nodes that are not to be rebooted took part, and in a full evacuation.
 fn fewest(
     cluster: &Cluster,
     graph: &ConflictGraph,
@@ -111,12 +111,11 @@ fn fewest(
         groups.retain(|group| !group.nodes.is_empty());
         groups
     });
+    let exact = exact.ok().filter(|groups| verify(cluster, &rules, groups).is_ok());
     match (exact, deep) {
-        (Ok(exact), Ok(deep)) if exact.len() <= deep.len() && verify(cluster, &rules, &exact).is_ok() => {
-            Ok(exact)
-        }
-        (_, Ok(deep)) => Ok(deep),
-        (exact, Err(_)) => exact,
+        (Some(exact), Ok(deep)) if exact.len() <= deep.len() => Ok(exact),
+        (Some(exact), Err(_)) => Ok(exact),
+        (_, deep) => deep,
     }
 }
 

@@ -6,6 +6,7 @@
 use cluster::{Cluster, DiskTemplate, Figures, InstanceIdx, NodeIdx, TagEffect};
 
 use super::group::Relocation;
+use crate::Search;
 
 /// What is stored under a node's index.
 #[derive(Clone, Debug)]
@@ -52,10 +53,11 @@ pub(super) struct Workbench<'a> {
     online: Vec<Vec<NodeIdx>>,
     /// Whether a node may receive instances.
     open: Vec<bool>,
+    search: Search,
 }
 
 impl<'a> Workbench<'a> {
-    pub fn new(cluster: &'a Cluster) -> Self {
+    pub fn new(cluster: &'a Cluster, search: Search) -> Self {
         let slot = |owner: NodeIdx| {
             let state = cluster.state(owner);
             Slot {
@@ -76,6 +78,7 @@ impl<'a> Workbench<'a> {
                 .map(|g| cluster.nodes_of(g).into_iter().filter(online).collect())
                 .collect(),
             open: cluster.nodes.iter().map(cluster::Node::online).collect(),
+            search,
         }
     }
 
@@ -192,7 +195,8 @@ impl<'a> Workbench<'a> {
     /// Moves an instance's mirror; whether the target can take it.
     ///
     /// The reference stores the record of the *primary* under the old secondary's index, less the mirror. Nothing
-    /// goes to that node any more, but in odd clusters the record is read again.
+    /// goes to that node any more, but in odd clusters the record is read again, and instances are moved that are
+    /// elsewhere. The exact search keeps that.
     fn replace_secondary(&mut self, index: InstanceIdx, target: NodeIdx) -> bool {
         let (primary, Some(secondary)) = self.places[index.at()] else { return false };
         if target == primary {
@@ -202,8 +206,10 @@ impl<'a> Workbench<'a> {
         let slot = &self.slots[target.at()];
         let node = self.cluster.node(slot.owner);
         let Ok(figures) = slot.figures.add_secondary(node, &demand, 0, true, false) else { return false };
-        let of_primary = self.slots[primary.at()].clone();
-        *self.change(secondary) = of_primary;
+        if self.search == Search::Exact {
+            let of_primary = self.slots[primary.at()].clone();
+            *self.change(secondary) = of_primary;
+        }
         self.remove_secondary(secondary, index);
         let slot = self.change(target);
         slot.figures = figures;
