@@ -66,7 +66,9 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
         most: arguments.count.unwrap_or(arguments.limit),
     };
     let fit = fit::fit(&cluster, &question);
-    let answer = Answer { cluster: &cluster, shape: question.shape, wanted: arguments.count, fit: &fit };
+    let is_proven = fit.is_proven(&question);
+    let (shape, wanted) = (question.shape, arguments.count);
+    let answer = Answer { cluster: &cluster, shape, wanted, is_proven, fit: &fit };
     tell(arguments.json, || answer.document(), |io| answer.print(io), io)?;
     Ok(answer.enough())
 }
@@ -75,6 +77,8 @@ struct Answer<'a> {
     cluster: &'a Cluster,
     shape: Shape,
     wanted: Option<usize>,
+    /// Whether no other places would leave room for more.
+    is_proven: bool,
     fit: &'a Fit,
 }
 
@@ -160,7 +164,12 @@ impl Answer<'_> {
             Some(wanted) if count >= wanted => {
                 format!("YES: {} {fits} ({shape}).", print::count(wanted, "instance"))
             }
-            Some(wanted) => format!("NO: only {count} of {wanted} instances {fits} ({shape})."),
+            Some(wanted) if self.is_proven => {
+                format!("NO: only {count} of {wanted} instances {fits} ({shape}).")
+            }
+            Some(wanted) => {
+                format!("NO: no way was found for more than {count} of {wanted} instances ({shape}).")
+            }
             None => format!("{}{more} {fits} ({shape}).", print::count(count, "instance")),
         }
     }

@@ -9,7 +9,7 @@ mod moves;
 mod policy;
 mod remedy;
 
-use cluster::{AllocPolicy, Cluster, FailMode, GroupIdx, InstanceIdx, NodeIdx};
+use cluster::{AllocPolicy, Cluster, FailMode, GroupIdx, InstanceIdx, MirrorClass, NodeIdx};
 
 use crate::capacity::{CapacityOptions, Placement, Shape};
 use crate::dedicated;
@@ -49,6 +49,15 @@ pub struct Fit {
     pub nearest: Vec<Near>,
     /// What would make room for more.
     pub remedies: Vec<Remedy>,
+}
+
+impl Fit {
+    /// Whether it is proven that no more instances fit than were placed. It isn't if other places for the first ones might
+    /// leave more room: for pairs of nodes, and by the capacity check.
+    pub fn is_proven(&self, question: &FitQuestion) -> bool {
+        let is_pair = question.shape.template.mirror() == MirrorClass::Internal;
+        self.placed.is_empty() || !(is_pair || question.rules.capacity_checks)
+    }
 }
 
 /// Answers the question. The cluster is left unchanged.
