@@ -7,9 +7,11 @@ mod draining;
 mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
+mod ledger;
 mod questions;
 mod rebooting;
 mod redundant;
+mod refusing;
 mod repairing;
 mod scoring;
 mod searching;

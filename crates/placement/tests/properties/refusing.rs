@@ -1,0 +1,265 @@
+//! The NO of `drain` and `fit` on small clusters, checked by exhaustive search.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+
+use cluster::{Cluster, DiskTemplate, InstanceIdx, Move, NodeIdx};
+use placement::capacity::{CapacityOptions, Shape};
+use placement::drain::{DrainOptions, Obstacle, Purpose, Role, Stay, drain};
+use placement::fit::{FitQuestion, fit};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use crate::generate::{Recipe, cases, recipes_of};
+use crate::ledger::{Ledger, Limits, Permissions, Place};
+
+/// Limit of the states that a search visits.
+const MOST_STATES: usize = 5_000;
+
+/// All moves to any node.
+fn moves(cluster: &Cluster) -> Vec<Move> {
+    let kinds: [fn(NodeIdx) -> Move; 5] = [
+        Move::FailoverTo,
+        Move::ReplaceSecondary,
+        Move::ReplaceAndFailover,
+        Move::ReplacePrimary,
+        Move::FailoverAndReplace,
+    ];
+    let to = cluster.node_indices().flat_map(|t| kinds.map(|kind| kind(t)));
+    std::iter::once(Move::Failover).chain(to).collect()
+}
+
+/// Whether some sequence of allowed moves leads to the goal. `None` if the search was cut short.
+fn can_reach(
+    start: &Ledger<'_>,
+    moves: &[Move],
+    may: &Permissions<'_>,
+    is_allowed: impl Fn(InstanceIdx, Place, Place) -> bool,
+    is_goal: impl Fn(&[Place]) -> bool,
+) -> Option<bool> {
+    let mut seen = HashSet::from([start.places.clone()]);
+    let mut open = vec![start.clone()];
+    while let Some(state) = open.pop() {
+        if is_goal(&state.places) {
+            return Some(true);
+        }
+        for index in start.cluster.instance_indices().filter(|i| !start.cluster.instance(*i).forthcoming) {
+            let destinations =
+                moves.iter().filter_map(|mov| state.destination(index, *mov, may.leaving).ok());
+            for to in destinations.filter(|to| is_allowed(index, state.places[index.at()], *to)) {
+                let mut next = state.clone();
+                if next.put(index, to, may).is_ok() && seen.insert(next.places.clone()) {
+                    open.push(next);
+                }
+            }
+        }
+        if seen.len() > MOST_STATES {
+            return None;
+        }
+    }
+    Some(false)
+}
+
+/// Whether a copy that must leave is on one of the nodes.
+fn remains(
+    cluster: &Cluster,
+    at: usize,
+    role: Role,
+    place: Place,
+    nodes: &[NodeIdx],
+    purpose: Purpose,
+) -> bool {
+    let instance = &cluster.instances[at];
+    let is_mirrored = instance.template == DiskTemplate::Drbd;
+    !instance.forthcoming
+        && match role {
+            Role::Primary => {
+                nodes.contains(&place.0) && (purpose != Purpose::Reboot || instance.uses_memory())
+            }
+            Role::Secondary => {
+                purpose != Purpose::Reboot && is_mirrored && place.1.is_some_and(|s| nodes.contains(&s))
+            }
+        }
+}
+
+/// Removes tags and exclusive storage, whose rules the ledger doesn't have.
+fn plain(recipe: &Recipe) -> Recipe {
+    let mut recipe = recipe.recorded();
+    (recipe.style.tagged, recipe.style.exclusive) = (false, false);
+    recipe
+}
+
+fn nodes_of(cluster: &Cluster, bits: u8) -> Vec<NodeIdx> {
+    cluster.node_indices().filter(|n| bits >> n.0 & 1 == 1).collect()
+}
+
+fn counted(name: &str, counts: [(&str, &Cell<u32>); 3]) {
+    let counts = counts.map(|(what, count)| format!("{} {what}", count.get()));
+    println!("{name}: {}", counts.join(", "));
+}
+
+fn add(count: &Cell<u32>) {
+    count.set(count.get() + 1);
+}
+
+/// Obstacles other than lack of room are proven: they hold with unlimited room.
+#[test]
+fn drain_names_obstacles_that_no_sequence_of_moves_avoids() {
+    let (proven, no_way, missed) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let purpose = prop_oneof![Just(Purpose::Retire), Just(Purpose::Reboot), Just(Purpose::Lost)];
+    let questions = (recipes_of(4, 4), 1..16_u8, purpose, any::<bool>(), (0..16_u8, 0..16_u8));
+    let checked =
+        TestRunner::new(cases(256)).run(&questions, |(recipe, bits, purpose, disk_moves, drained)| {
+            let mut cluster = plain(&recipe).build();
+            let leaving = nodes_of(&cluster, bits);
+            for node in nodes_of(&cluster, drained.0 & drained.1) {
+                let is_offline = cluster.node(node).offline;
+                cluster.nodes[node.at()].set_flags(is_offline, true, true);
+            }
+            for node in leaving.iter().filter(|_| purpose == Purpose::Lost) {
+                cluster.nodes[node.at()].lose();
+            }
+            let options = DrainOptions { purpose, ignore_soft_errors: false, disk_moves };
+            let plan = drain(&mut cluster.clone(), &leaving, options);
+            let mut moves = moves(&cluster);
+            moves.retain(|mov| disk_moves || matches!(mov, Move::Failover | Move::FailoverTo(_)));
+            let start = Ledger::new(&cluster);
+            let is_fixed = |stay: &&Stay| !matches!(stay.obstacle, Obstacle::Refused(_));
+            for stay in plan.stays.iter().filter(is_fixed) {
+                let index = stay.instance.at();
+                let may = Permissions { leaving: &leaving, limits: Limits::Data };
+                // A mirror that stays may be what the primary left behind.
+                let has_left = |places: &[Place]| {
+                    let is_there = |role| remains(&cluster, index, role, places[index], &leaving, purpose);
+                    !is_there(Role::Primary) && (stay.role == Role::Primary || !is_there(Role::Secondary))
+                };
+                let found = can_reach(&start, &moves, &may, |i, _, _| i == stay.instance, has_left);
+                prop_assert_eq!(found, Some(false), "{:?}", stay);
+                add(&proven);
+            }
+            if !plan.refused().is_empty() {
+                add(&no_way);
+                let may = Permissions { leaving: &leaving, limits: Limits::Everything };
+                let all_left = |places: &[Place]| {
+                    let refused = plan.refused();
+                    refused.into_iter().all(|i| {
+                        [Role::Primary, Role::Secondary]
+                            .iter()
+                            .all(|role| !remains(&cluster, i.at(), *role, places[i.at()], &leaving, purpose))
+                    })
+                };
+                if can_reach(&start, &moves, &may, |_, _, _| true, all_left) == Some(true) {
+                    add(&missed);
+                }
+            }
+            Ok(())
+        });
+    let counts =
+        [("copies stay", &proven), ("times no way was found", &no_way), ("of them with one", &missed)];
+    counted("drain", counts);
+    checked.unwrap();
+    assert!(proven.get() > 0);
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let template = prop_oneof![Just(DiskTemplate::Drbd), Just(DiskTemplate::Plain), Just(DiskTemplate::Rbd)];
+    (1..8_i64, 1..16_i64, 1..5_i64, template).prop_map(|(memory, disk, vcpus, template)| Shape {
+        memory_mib: 1024 * memory,
+        disk_mib: 1024 * disk,
+        vcpus,
+        spindles: 1,
+        spindle_use: 1,
+        template,
+        metadata_mib: 0,
+    })
+}
+
+/// The largest number of instances of the ledger's shape that fit. `None` if the search was cut short.
+fn most_that_fit(start: &Ledger<'_>, places: &[Place]) -> Option<usize> {
+    let existing = start.places.len();
+    let mut seen = HashSet::new();
+    let mut open = vec![start.clone()];
+    let mut most = 0;
+    while let Some(state) = open.pop() {
+        most = most.max(state.places.len() - existing);
+        for place in places {
+            let mut next = state.clone();
+            if next.add(*place) {
+                // Instances of one shape are interchangeable.
+                next.places[existing..].sort_unstable();
+                if seen.insert(next.places.clone()) {
+                    open.push(next);
+                }
+            }
+        }
+        if seen.len() > MOST_STATES {
+            return None;
+        }
+    }
+    Some(most)
+}
+
+#[test]
+fn fit_refuses_instances_that_no_placement_holds() {
+    let (proven, no_way, missed) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let questions = (recipes_of(4, 4), shapes());
+    let checked = TestRunner::new(cases(256)).run(&questions, |(recipe, shape)| {
+        let cluster = plain(&recipe).build();
+        prop_assume!(cluster.instances.iter().all(|instance| !instance.forthcoming));
+        let rules = CapacityOptions { capacity_checks: false, ..CapacityOptions::HAIL };
+        let question = FitQuestion { shape, most: 100, rules };
+        let answer = fit(&cluster, &question);
+        prop_assume!(answer.refused.is_some() && answer.outside_policy.is_empty());
+        let instance = shape.instance("");
+        let nodes: Vec<NodeIdx> = cluster.node_indices().filter(|n| !cluster.node(*n).offline).collect();
+        let places: Vec<Place> = match shape.template {
+            DiskTemplate::Drbd => {
+                let pairs = nodes.iter().flat_map(|p| nodes.iter().map(|s| (*p, *s)));
+                let is_pair =
+                    |(p, s): &(NodeIdx, NodeIdx)| p != s && cluster.node(*p).group == cluster.node(*s).group;
+                pairs.filter(is_pair).map(|(p, s)| (p, Some(s))).collect()
+            }
+            _ => nodes.iter().map(|n| (*n, None)).collect(),
+        };
+        let most = most_that_fit(&Ledger::for_shape(&cluster, &instance), &places);
+        let count = answer.placed.len();
+        if answer.is_proven(&question) {
+            prop_assert!(most.is_none_or(|most| most == count), "{:?} fit, {} placed", most, count);
+            add(&proven);
+        } else {
+            prop_assert!(most.is_none_or(|most| most >= count), "{:?} fit, {} placed", most, count);
+            add(&no_way);
+            if most.is_some_and(|most| most > count) {
+                add(&missed);
+            }
+        }
+        Ok(())
+    });
+    counted("fit", [("answers", &proven), ("of mirrored instances", &no_way), ("of them too low", &missed)]);
+    checked.unwrap();
+    assert!(proven.get() > 0);
+}
+
+proptest! {
+    #![proptest_config(cases(192))]
+
+    #[test]
+    fn no_order_of_single_moves_empties_a_node_that_cannot_be(recipe in recipes_of(4, 6), pick in 0..4_usize) {
+        let cluster = plain(&recipe.online()).build();
+        prop_assume!(cluster.instances.iter().all(|instance| !instance.forthcoming));
+        let leaving = vec![NodeIdx::from_usize(pick % cluster.nodes.len())];
+        let options = DrainOptions { purpose: Purpose::Retire, ignore_soft_errors: false, disk_moves: true };
+        let plan = drain(&mut cluster.clone(), &leaving, options);
+        let refused = plan.refused();
+        prop_assume!(!refused.is_empty() && refused.len() == plan.stays.len());
+        let is_there = |place: Place| leaving.contains(&place.0) || place.1.is_some_and(|s| leaving.contains(&s));
+        let start = Ledger::new(&cluster);
+        let mut moves = moves(&cluster);
+        moves.retain(|mov| matches!(mov, Move::FailoverTo(_) | Move::ReplaceSecondary(_) | Move::FailoverAndReplace(_)));
+        let may = Permissions { leaving: &leaving, limits: Limits::Everything };
+        let is_single = |_, from: Place, to: Place| is_there(from) && !is_there(to);
+        let is_empty = |places: &[Place]| !places.iter().any(|place| is_there(*place));
+        let found = can_reach(&start, &moves, &may, is_single, is_empty);
+        prop_assert_ne!(found, Some(true), "{:?}", plan.stays);
+    }
+}
