@@ -14,6 +14,7 @@ pub mod known;
 mod live;
 mod luxi_server;
 pub mod outcome;
+mod plans;
 mod seeds;
 mod shrink;
 mod soak;

@@ -43,7 +43,8 @@ Checks
   serve --dir DIR               a master daemon and a remote API that answer from
                                   such files, on DIR/socket and on a free port
   soak [--hours H]              differential and feasibility on more seeds than test has,
-                                  then differential on fresh ones for hours (default 1)
+                                  then for hours (default 1), with fresh ones, plans of our
+                                  own commands, verified, and differential
   soak leases [--hours H]       the leasing service: simulation with fresh seeds of one
                                   service and of several, races, replicas that fail
       --rounds N                  races only, so many of each

@@ -1,0 +1,32 @@
+//! Long runs of the property tests that verify plans of our own commands, and the reasons for which these say NO.
+
+use std::time::Instant;
+
+use chores::places;
+use chores::run::must_run;
+use chores::tally::{Tally, report_failure};
+
+/// The tests, as in `crates/placement/tests/properties`.
+const TESTS: [&str; 2] = ["verified::", "refusing::"];
+
+/// Runs the tests with fresh seeds, at least once.
+pub fn run(until: Instant) -> Tally {
+    let mut tally = Tally::default();
+    for seed in places::fresh_seed().. {
+        // As part of the whole workspace: otherwise cargo builds it again with other features.
+        let mut tests = places::cargo();
+        tests.args(["test", "--quiet", "--test", "properties", "--"]).args(TESTS).arg("--show-output");
+        let held = must_run(tests.env("PROPTEST_RNG_SEED", seed.to_string())).is_ok();
+        tally.count(held);
+        if !held {
+            report_failure(format!(
+                "plans: PROPTEST_RNG_SEED={seed} cargo test --package placement --test properties -- {}",
+                TESTS.join(" ")
+            ));
+        }
+        if Instant::now() > until {
+            break;
+        }
+    }
+    tally
+}
