@@ -183,11 +183,15 @@ impl Ledger {
     }
 
     fn storage(&mut self, instance: &Instance, sign: i64) {
-        if instance.template.local_storage() {
+        let is_local = instance.template.local_storage();
+        // Figures count spindles of all templates, but only local disks are refused for lack of them.
+        if is_local || sign < 0 {
+            self.spindles += sign * instance.total_spindles().unwrap_or(0);
+        }
+        if is_local {
             self.stored += usize::from(sign > 0);
             self.disk += sign * instance.disk;
-            self.spindles += sign * instance.total_spindles().unwrap_or(0);
-            self.unknown_spindles |= instance.total_spindles().is_none();
+            self.unknown_spindles |= sign > 0 && instance.total_spindles().is_none();
         }
     }
 

@@ -96,10 +96,13 @@ impl<'a> Ledger<'a> {
             if now.1 == Some(node) {
                 reserved[now.0.at()] += demand.reserved_memory;
             }
-            if has_local_disks(instance) {
-                let left = first.map_or(0, copies) - copies(now);
-                sums.free_disk += instance.disk * left;
+            let left = first.map_or(0, copies) - copies(now);
+            // Figures count spindles of all templates, but only local disks are refused for lack of them.
+            if has_local_disks(instance) || left > 0 {
                 sums.free_spindles += instance.total_spindles().unwrap_or(0) * left;
+            }
+            if has_local_disks(instance) {
+                sums.free_disk += instance.disk * left;
                 sums.spindle_use += instance.spindle_use as f64 * copies(now) as f64;
             }
         }
