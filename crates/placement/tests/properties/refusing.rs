@@ -29,12 +29,13 @@ fn moves(cluster: &Cluster) -> Vec<Move> {
     std::iter::once(Move::Failover).chain(to).collect()
 }
 
-/// Whether some sequence of allowed moves leads to the goal. `None` if the search was cut short.
+/// Whether some sequence of moves, of the instances for which `moves_too` holds, leads to the goal. `None` if the search was
+/// cut short.
 fn can_reach(
     start: &Ledger<'_>,
     moves: &[Move],
     may: &Permissions<'_>,
-    is_allowed: impl Fn(InstanceIdx, Place, Place) -> bool,
+    moves_too: impl Fn(InstanceIdx) -> bool,
     is_goal: impl Fn(&[Place]) -> bool,
 ) -> Option<bool> {
     let mut seen = HashSet::from([start.places.clone()]);
@@ -43,10 +44,9 @@ fn can_reach(
         if is_goal(&state.places) {
             return Some(true);
         }
-        for index in start.cluster.instance_indices().filter(|i| !start.cluster.instance(*i).forthcoming) {
-            let destinations =
-                moves.iter().filter_map(|mov| state.destination(index, *mov, may.leaving).ok());
-            for to in destinations.filter(|to| is_allowed(index, state.places[index.at()], *to)) {
+        let exists = |i: &InstanceIdx| !start.cluster.instance(*i).forthcoming;
+        for index in start.cluster.instance_indices().filter(exists).filter(|i| moves_too(*i)) {
+            for to in moves.iter().filter_map(|mov| state.destination(index, *mov, may.leaving).ok()) {
                 let mut next = state.clone();
                 if next.put(index, to, may).is_ok() && seen.insert(next.places.clone()) {
                     open.push(next);
@@ -133,7 +133,7 @@ fn drain_names_obstacles_that_no_sequence_of_moves_avoids() {
                     let is_there = |role| remains(&cluster, index, role, places[index], &leaving, purpose);
                     !is_there(Role::Primary) && (stay.role == Role::Primary || !is_there(Role::Secondary))
                 };
-                let found = can_reach(&start, &moves, &may, |i, _, _| i == stay.instance, has_left);
+                let found = can_reach(&start, &moves, &may, |i| i == stay.instance, has_left);
                 prop_assert_eq!(found, Some(false), "{:?}", stay);
                 add(&proven);
             }
@@ -148,7 +148,7 @@ fn drain_names_obstacles_that_no_sequence_of_moves_avoids() {
                             .all(|role| !remains(&cluster, i.at(), *role, places[i.at()], &leaving, purpose))
                     })
                 };
-                if can_reach(&start, &moves, &may, |_, _, _| true, all_left) == Some(true) {
+                if can_reach(&start, &moves, &may, |_| true, all_left) == Some(true) {
                     add(&missed);
                 }
             }
@@ -158,7 +158,7 @@ fn drain_names_obstacles_that_no_sequence_of_moves_avoids() {
         [("copies stay", &proven), ("times no way was found", &no_way), ("of them with one", &missed)];
     counted("drain", counts);
     checked.unwrap();
-    assert!(proven.get() > 0);
+    assert!(proven.get() > 0 && missed.get() * 10 < no_way.get());
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {
@@ -238,28 +238,4 @@ fn fit_refuses_instances_that_no_placement_holds() {
     counted("fit", [("answers", &proven), ("of mirrored instances", &no_way), ("of them too low", &missed)]);
     checked.unwrap();
     assert!(proven.get() > 0);
-}
-
-proptest! {
-    #![proptest_config(cases(192))]
-
-    #[test]
-    fn no_order_of_single_moves_empties_a_node_that_cannot_be(recipe in recipes_of(4, 6), pick in 0..4_usize) {
-        let cluster = plain(&recipe.online()).build();
-        prop_assume!(cluster.instances.iter().all(|instance| !instance.forthcoming));
-        let leaving = vec![NodeIdx::from_usize(pick % cluster.nodes.len())];
-        let options = DrainOptions { purpose: Purpose::Retire, ignore_soft_errors: false, disk_moves: true };
-        let plan = drain(&mut cluster.clone(), &leaving, options);
-        let refused = plan.refused();
-        prop_assume!(!refused.is_empty() && refused.len() == plan.stays.len());
-        let is_there = |place: Place| leaving.contains(&place.0) || place.1.is_some_and(|s| leaving.contains(&s));
-        let start = Ledger::new(&cluster);
-        let mut moves = moves(&cluster);
-        moves.retain(|mov| matches!(mov, Move::FailoverTo(_) | Move::ReplaceSecondary(_) | Move::FailoverAndReplace(_)));
-        let may = Permissions { leaving: &leaving, limits: Limits::Everything };
-        let is_single = |_, from: Place, to: Place| is_there(from) && !is_there(to);
-        let is_empty = |places: &[Place]| !places.iter().any(|place| is_there(*place));
-        let found = can_reach(&start, &moves, &may, is_single, is_empty);
-        prop_assert_ne!(found, Some(true), "{:?}", plan.stays);
-    }
 }
