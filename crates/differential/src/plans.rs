@@ -7,7 +7,7 @@ use chores::run::must_run;
 use chores::tally::{Tally, report_failure};
 
 /// The tests, as in `crates/placement/tests/properties`.
-const TESTS: [&str; 2] = ["verified::", "refusing::"];
+const TESTS: [&str; 3] = ["verified::", "refusing::", "rebooting::"];
 
 /// Runs the tests with fresh seeds, at least once.
 pub fn run(until: Instant) -> Tally {

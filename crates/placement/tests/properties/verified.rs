@@ -127,7 +127,8 @@ fn outage(cluster: &Cluster, wish: &Wish, group: &RebootGroup) -> Result<(), Str
         if now != first {
             // The exact search also moves some instances that could stay. Either of their nodes may run them.
             let is_on_side = now.0 == runs || (now.0 == mirrored && !is_down(mirrored));
-            let is_safe = now.1.is_some_and(|s| s != now.0 && stays(mirrored, s));
+            let left = if now.0 == mirrored { runs } else { mirrored };
+            let is_safe = now.1.is_some_and(|s| s != now.0 && stays(left, s));
             if !is_on_side || !is_safe {
                 return wrong("its mirror goes where it must not");
             }
