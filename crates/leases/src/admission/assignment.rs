@@ -70,6 +70,16 @@ impl Search<'_> {
         None
     }
 
+    /// Hosts for each reservation in its first way, those first that have least room for reservations of instances.
+    pub(super) fn assign_in_order(
+        &self,
+        ways: &[Vec<Way>],
+        parts: &[Part<'_>],
+    ) -> Option<Vec<BTreeSet<HostId>>> {
+        let first: Vec<&Way> = ways.iter().filter_map(|ways| ways.first()).collect();
+        self.assign(&self.in_order(ways, parts), &first)
+    }
+
     /// Ways to serve a reservation from these hosts: for each kind of hosts if all must be alike, and for each number of hosts in one
     /// failure domain if it must survive a failure.
     pub(super) fn ways(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::assignment::Part;
+use super::assignment::{Part, Way};
 use super::{Admission, HealingInterval, Refusal, Resource, Search, order};
 use crate::host::Health;
 use crate::ids::{FloatingIpId, HostId, ReservationId};
@@ -23,7 +23,12 @@ impl Admission<'_> {
     fn given_what_it_needs(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
         let admission = self.on_behalf_of(before);
         let attempt = Attempt { admission, before, updated };
-        let given = match attempt.keeping_apart() {
+        let given = match attempt.keeping_apart(&BTreeMap::new()) {
+            // Served one by one, a reservation may take a host that another one needs.
+            Err(refusal @ Refusal::NotEnough { .. }) if attempt.started() => match attempt.assigned() {
+                Some(assigned) => attempt.keeping_apart(&assigned).map_err(|_| refusal),
+                None => Err(refusal),
+            },
             // As if the lease were new: its reservations may take over hosts from each other.
             Err(Refusal::NotEnough { .. }) if !attempt.started() => match attempt.starting_over(false) {
                 // Less is asked for than was granted. If a host has failed since, healing sees to it.
@@ -98,20 +103,68 @@ impl<'a> Attempt<'a> {
         Search::new(self.admission, self.updated.window, Some(self.before.id))
     }
 
-    /// No reservation touches what another one has.
-    fn keeping_apart(&self) -> Result<Vec<Reservation>, Refusal> {
-        let mut reservations = self.updated.reservations.clone();
+    /// The search without anything that the lease has.
+    fn search_elsewhere(&self) -> Search<'a> {
         let mut search = self.search();
         for old in &self.before.reservations {
             search.take(&old.terms, &old.allocation);
         }
-        for (position, reservation) in reservations.iter_mut().enumerate() {
+        search
+    }
+
+    /// More hosts for each reservation of whole hosts that grows, so that none takes a host that another one needs. None if
+    /// there is no such assignment, or no other reservation.
+    fn assigned(&self) -> Option<BTreeMap<usize, BTreeSet<HostId>>> {
+        if self.updated.reservations.len() < 2 {
+            return None;
+        }
+        let search = self.search_elsewhere();
+        let (mut growing, mut ways) = (Vec::new(), Vec::new());
+        for (position, reservation) in self.updated.reservations.iter().enumerate() {
+            if let (ReservationTerms::Hosts(terms), Allocation::Hosts(held)) =
+                (&reservation.terms, &reservation.allocation)
+                && self.changed(position)
+            {
+                let (free, _) = search.free_hosts(terms);
+                let free = search.like(free, terms, held);
+                let hosts = free.into_iter().map(|fit| (fit.host, 0)).collect();
+                let counted = search.counting(held.iter().copied(), terms);
+                let need = (terms.min() as usize).saturating_sub(counted);
+                growing.push(position);
+                ways.push(vec![Way { hosts, in_one: usize::MAX, need }]);
+            }
+        }
+        let assigned = search.assign_in_order(&ways, &self.parts())?;
+        Some(growing.into_iter().zip(assigned).collect())
+    }
+
+    fn parts(&self) -> Vec<Part<'a>> {
+        let part = |r: &'a Reservation| Part { terms: &r.terms, held: Some(&r.allocation) };
+        self.updated.reservations.iter().map(part).collect()
+    }
+
+    /// No reservation touches what another one has, or what is assigned to another one.
+    fn keeping_apart(
+        &self,
+        assigned: &BTreeMap<usize, BTreeSet<HostId>>,
+    ) -> Result<Vec<Reservation>, Refusal> {
+        let mut reservations = self.updated.reservations.clone();
+        let mut search = self.search_elsewhere();
+        search.taken.whole.extend(assigned.values().flatten());
+        let mut order: Vec<usize> = (0..reservations.len()).collect();
+        // Those with assigned hosts leave the others what those need.
+        order.sort_by_key(|position| assigned.contains_key(position));
+        for position in order {
+            let reservation = &mut reservations[position];
             let case = Case { position, started: self.started(), changed: self.changed(position) };
             if case.started && !case.changed && !self.longer() {
                 continue;
             }
             let old = &self.before.reservations[position];
             search.give_back(&old.terms, &old.allocation);
+            if let Some(assigned) = assigned.get(&position) {
+                search.taken.whole.retain(|host| !assigned.contains(host));
+            }
             search.reallocate(reservation, case)?;
             search.take(&reservation.terms, &reservation.allocation);
         }
@@ -123,10 +176,8 @@ impl<'a> Attempt<'a> {
     fn starting_over(&self, keeps_own: bool) -> Result<Vec<Reservation>, Refusal> {
         self.in_turn(keeps_own).or_else(|refusal| {
             let mut reservations = self.updated.reservations.clone();
-            let part = |r: &'a Reservation| Part { terms: &r.terms, held: Some(&r.allocation) };
-            let parts: Vec<Part<'_>> = self.updated.reservations.iter().map(part).collect();
             let mut search = Search { keeps_own, ..self.search() };
-            let given = search.give_together(&parts).ok_or(refusal)?;
+            let given = search.give_together(&self.parts()).ok_or(refusal)?;
             for (reservation, allocation) in reservations.iter_mut().zip(given) {
                 reservation.allocation = allocation;
                 reservation.missing_resources = false;

@@ -23,6 +23,7 @@ mod costs;
 mod down;
 mod earliest;
 mod extending;
+mod growing;
 mod hinting;
 mod hunting;
 mod losses;
