@@ -323,6 +323,12 @@ impl Lease {
         self.reservations.iter().any(|r| r.missing_resources)
     }
 
+    /// Whether a reservation of whole hosts has fewer than it was promised.
+    pub fn lacks_hosts(&self) -> bool {
+        let of_hosts = |r: &&Reservation| matches!(r.allocation, Allocation::Hosts(_));
+        self.reservations.iter().filter(of_hosts).any(|r| r.missing_resources)
+    }
+
     /// Whether each of its reservations has as much as in `other`, which has the same reservations.
     pub fn has_as_much_as(&self, other: &Self) -> bool {
         let mut both = self.reservations.iter().zip(&other.reservations);

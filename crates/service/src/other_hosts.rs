@@ -62,7 +62,7 @@ pub(crate) fn without_host(
         let others: Vec<&Lease> =
             others.map(|other| healed.get(&other.lease.id).unwrap_or(&other.lease)).collect();
         let admission = Admission::new(&calendar, &inventory, rules, facts, now).with_budget(&budget);
-        let left = admission.leave_by_moves(lease, others, settled);
+        let left = admission.heal_by_moves(lease, HealingInterval(None), others, settled);
         let Replanned { decided, moved } =
             left.ok_or_else(|| needed(lease.id, "is to have it, and there is no other for it"))?;
         // They were found free in this calendar.

@@ -156,27 +156,45 @@ impl Admission<'_> {
         after.has_as_much_as(lease).then_some(after)
     }
 
-    /// The lease that waits with other hosts instead of those that are closed or were removed, after some of the `others`
-    /// have moved. None if it has no such host, or if moves do not help.
-    pub fn leave_by_moves<'a>(
+    /// The lease healed with hosts that some of the `others` have left for it: a lease that lacks whole hosts, or one that
+    /// waits and has hosts that are closed or were removed. None if moves do not help.
+    pub fn heal_by_moves<'a>(
         &self,
         lease: &Lease,
+        interval: HealingInterval,
         others: impl IntoIterator<Item = &'a Lease>,
         settled: Timestamp,
     ) -> Option<Replanned<Lease>> {
-        if lease.status != LeaseStatus::Pending || lease.degraded() || !self.has_to_leave(lease) {
-            return None;
-        }
-        let wanted = Wanted::for_lease(&Wanted::as_many(lease));
+        let leaves = lease.status == LeaseStatus::Pending && !lease.degraded() && self.has_to_leave(lease);
         let hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
-        let lack = Refusal::WouldLoseHosts(hosts.collect());
+        let (hosts, wanted) = if leaves {
+            (hosts.collect(), Wanted::for_lease(&Wanted::as_many(lease)))
+        } else {
+            let failed = hosts.filter(|host| self.failed(*host)).collect();
+            (failed, Wanted::for_lease(&self.without_failed_hosts(lease)))
+        };
+        let lack = Refusal::WouldLoseHosts(hosts);
         let decide = |admission: &Admission<'_>| {
-            let healed = admission.heal(lease, HealingInterval(None));
-            let left =
-                healed.filter(|healed| healed.has_as_much_as(lease) && !admission.has_to_leave(healed));
-            left.ok_or_else(|| lack.clone())
+            let is_healed = |healed: &Lease| {
+                if leaves {
+                    healed.has_as_much_as(lease) && !admission.has_to_leave(healed)
+                } else {
+                    !healed.lacks_hosts()
+                }
+            };
+            admission.heal(lease, interval).filter(is_healed).ok_or_else(|| lack.clone())
         };
         self.replan(others, settled, (&wanted, &lack), decide, |lease| lease)
+    }
+
+    fn without_failed_hosts(&self, lease: &Lease) -> Lease {
+        let mut lease = lease.clone();
+        for reservation in &mut lease.reservations {
+            if let Allocation::Hosts(hosts) = &mut reservation.allocation {
+                hosts.retain(|host| !self.failed(*host));
+            }
+        }
+        lease
     }
 
     /// The search for hosts instead of failed ones, and of the one that is `leaving`, for a lease that goes on to have the

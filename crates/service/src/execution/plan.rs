@@ -10,7 +10,7 @@ use leases::ids::LeaseId;
 use leases::instance::Instance;
 use leases::lease::Lease;
 use leases::plan::{self, Action, LeaseChange, Plan, PlanRules, World};
-
+use leases::status::LeaseStatus;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, Write};
 
@@ -76,7 +76,9 @@ impl Decider {
             occupied.clear();
         }
         let known = (state.revision, occupied);
-        if !self.progress().memos.to_heal.is_without_result(&known) {
+        // Moves for failed hosts are as costly, and are tried as rarely.
+        let by_moves = !self.progress().memos.to_heal.is_without_result(&known);
+        if by_moves {
             ill.extend(state.on_closed_hosts());
             ill.extend(blocked);
         }
@@ -85,7 +87,7 @@ impl Decider {
             return;
         }
         ill.sort_by_key(|record| healing_order(&record.lease));
-        let changes = self.healed(&state, &ill, known, draft.now);
+        let changes = self.healed(&state, &ill, (known, by_moves), draft.now);
         drop(state);
         draft.enter(self, changes);
     }
@@ -103,7 +105,13 @@ impl Decider {
         leases.iter().filter(unseen).copied().collect()
     }
 
-    fn healed(&self, state: &State, ill: &[&Arc<LeaseRecord>], known: Known, now: Timestamp) -> Vec<Entry> {
+    fn healed(
+        &self,
+        state: &State,
+        ill: &[&Arc<LeaseRecord>],
+        (known, by_moves): (Known, bool),
+        now: Timestamp,
+    ) -> Vec<Entry> {
         let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
         let (inventory, facts) = (&state.inventory, self.host_facts(state, now));
         let budget = Budget::new(self.settings.decision_work);
@@ -121,14 +129,16 @@ impl Decider {
                 return None;
             }
             let healed = admission.heal(&record.lease, interval);
-            let stays = admission.has_to_leave(healed.as_ref().unwrap_or(&record.lease));
-            let left = stays.then(|| {
+            let so_far = healed.as_ref().unwrap_or(&record.lease);
+            let leaves = so_far.status == LeaseStatus::Pending && admission.has_to_leave(so_far);
+            let needs_moves = by_moves && (so_far.lacks_hosts() || leaves);
+            let by_moves = needs_moves.then(|| {
                 let movable = self.movable(state, now, Some(record.lease.id));
                 let others = movable.others.into_iter().filter(|other| !decided.contains(&other.id));
-                admission.leave_by_moves(&record.lease, others, movable.settled)
+                admission.heal_by_moves(&record.lease, interval, others, movable.settled)
             });
             let healed = healed.map(|lease| Replanned { decided: lease, moved: Vec::new() });
-            let Replanned { decided: lease, moved } = left.flatten().or(healed)?;
+            let Replanned { decided: lease, moved } = by_moves.flatten().or(healed)?;
             let entered = calendar.put_all(moved.iter().chain([&lease]), now);
             debug_assert_eq!(entered, Ok(()), "healing takes what is free");
             if entered.is_ok() {

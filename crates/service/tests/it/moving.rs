@@ -128,3 +128,22 @@ async fn cls_10_d_leases_leave_a_closed_or_removed_host_by_moves() {
         assert_eq!(world.service.leases().all(&LeaseFilter::default()).len(), 2);
     }
 }
+
+#[tokio::test]
+async fn cls_10_d_leases_with_a_failed_host_get_another_one_by_moves() {
+    // Before its start, and while it runs.
+    for minute in [50, 110] {
+        let mut world = world().await;
+        let bound = make(&mut world, asking(100, 130, vec![special()])).await.expect("free");
+        let free = make(&mut world, asking(125, 150, vec![hosts(1)])).await.expect("free");
+        assert_eq!((hosts_of(&bound), hosts_of(&free)), (vec![HostId(1)], vec![HostId(2)]));
+        world.run_until(at(minute)).await;
+        world.fleet.fail(HostId(1));
+        world.run_until(at(minute + 3)).await;
+        assert_eq!((hosts_now(&world, &bound), hosts_now(&world, &free)), (vec![HostId(2)], vec![HostId(3)]));
+        assert!(!world.service.leases().get(bound.lease.id).expect("there").lease.degraded());
+        world.run_until(at(140)).await;
+        assert_eq!((status(&world, bound.lease.id), status(&world, free.lease.id)), ("TERMINATED", "ACTIVE"));
+        assert_eq!(world.fleet.violations(), []);
+    }
+}

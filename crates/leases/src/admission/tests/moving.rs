@@ -219,9 +219,39 @@ fn cls_10_d_a_lease_leaves_a_closed_host_by_moves_of_others() {
     let own = &fleet.leases[0];
     let admission = fleet.cloud.admission(0);
     assert!(admission.heal(own, HealingInterval(None)).is_none(), "there is no free host");
-    let left = admission.leave_by_moves(own, fleet.others(0), at(0)).expect("the other lease moves");
+    let left = admission
+        .heal_by_moves(own, HealingInterval(None), fleet.others(0), at(0))
+        .expect("the other lease moves");
     assert_eq!((moves(&left), given(&left.decided)), (vec![(2, vec![3])], &ids([2])));
-    assert!(admission.leave_by_moves(own, fleet.others(0), at(15)).is_none(), "it is about to start");
+    assert!(
+        admission.heal_by_moves(own, HealingInterval(None), fleet.others(0), at(15)).is_none(),
+        "it is about to start"
+    );
+}
+
+#[test]
+fn cls_10_d_a_lease_that_waits_or_runs_gets_another_host_for_a_failed_one_by_moves_of_others() {
+    let (day, later) = (window(10, 20), window(15, 25));
+    for now in [5, 12] {
+        let mut fleet = Fleet::new(4, 3).with(day, special(2), &[1, 3]).with(later, hosts(1, 1), &[2]);
+        fleet.cloud.inventory.host_mut(HostId(1)).expect("there").health = Health::Failed;
+        let own = if now < 10 { fleet.leases[0].clone() } else { started(&fleet.leases[0]) };
+        let admission = fleet.cloud.admission(now);
+        let healed = admission.heal(&own, HealingInterval(None)).expect("it does without the host");
+        assert_eq!((given(&healed), healed.lacks_hosts()), (&ids([3]), true));
+        // The same whether it has lost the host already.
+        for lease in [own, healed] {
+            let healed = admission.heal_by_moves(&lease, HealingInterval(None), fleet.others(0), at(13));
+            let healed = healed.expect("the other lease moves");
+            assert_eq!((moves(&healed), given(&healed.decided)), (vec![(2, vec![4])], &ids([2, 3])));
+            assert!(!healed.decided.degraded());
+            let others = fleet.others(0);
+            assert!(
+                admission.heal_by_moves(&lease, HealingInterval(None), others, at(16)).is_none(),
+                "settled"
+            );
+        }
+    }
 }
 
 #[test]
