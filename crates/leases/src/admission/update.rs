@@ -126,7 +126,10 @@ pub struct Updated {
 impl Admission<'_> {
     /// What a lease would become. One that cannot go on for so long says until when it could.
     pub fn update(&self, lease: &Lease, changes: &Changes) -> Result<Updated, Refusal> {
-        let updated = self.changed(lease, changes);
+        let updated = self.changed(lease, changes).map(|mut updated| {
+            updated.lease.marks.keep();
+            updated
+        });
         updated.map_err(|refusal| self.ends_too_late(lease, changes, refusal))
     }
 
@@ -169,6 +172,7 @@ impl Admission<'_> {
             return Err(Refusal::Busy);
         }
         let mut updated = Lease { window, ..lease.clone() }.with_preferences_of(offered);
+        updated.marks.keep();
         let rearmed = self.arm_before_end(&mut updated, lease, offered.before_end);
         for (reservation, offered) in updated.reservations.iter_mut().zip(&offered.reservations) {
             reservation.terms = offered.terms.clone();

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 /// What housekeeping has done about a lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// An instance was seen in it.
+    /// An instance was seen in it, or its owner wants to keep it without one.
     pub used: bool,
     /// When its owner was warned that nobody uses it.
     pub unused_warned_at: Option<Timestamp>,
@@ -19,4 +19,11 @@ pub struct Marks {
     pub swaps: u32,
     /// When it was last given other hosts that draw less.
     pub repacked_at: Option<Timestamp>,
+}
+
+impl Marks {
+    /// An owner who was warned that nobody uses the lease keeps it by any change of it.
+    pub(crate) fn keep(&mut self) {
+        self.used |= self.unused_warned_at.is_some();
+    }
 }

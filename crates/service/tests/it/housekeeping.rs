@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use leases::admission::Changes;
 use leases::housekeeping::HousekeepingRules;
 use leases::ids::{HostId, LeaseId};
 use leases::instance::LeaseHint;
@@ -100,6 +101,18 @@ async fn hk_a_a_lease_that_had_an_instance_is_used_even_when_it_is_gone() {
     world.run_until(at(400)).await;
     assert_eq!((status(&world, used), told(&world, used).await), ("ACTIVE", Vec::new()));
     assert_eq!(status(&world, room), "TERMINATED", "room for instances is looked at as well");
+}
+
+#[tokio::test]
+async fn hk_a_an_owner_who_is_warned_keeps_the_lease_by_any_change() {
+    let mut world = kept(1, unused()).await;
+    let id = make(&mut world, asking(0, 500, vec![hosts(1)])).await.expect("free").lease.id;
+    world.run_until(at(70)).await;
+    let changes = Changes { name: Some("kept".to_owned()), ..Changes::default() };
+    change(&mut world, id, changes).await.expect("allowed");
+    world.restart().await.expect("the store works");
+    world.run_until(at(400)).await;
+    assert_eq!((status(&world, id), told(&world, id).await), ("ACTIVE", events(&[("lease.unused", 60)])));
 }
 
 #[tokio::test]

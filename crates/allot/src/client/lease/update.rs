@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
     /// New name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Keep a lease that would end because no instance has run in it
+    #[arg(long, conflicts_with = "name")]
+    keep: bool,
     /// Move the lease that much later, or earlier as -1h: 90m, 2h, 3d
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, conflicts_with_all = ["start", "new-end"])]
     move_by: Option<String>,
@@ -97,7 +100,8 @@ fn body(
     };
     let (start, end) = dates(arguments, present, now, zone)?;
     let change = LeaseChange {
-        name: arguments.name.clone(),
+        // Any change keeps a lease, also to the name that it has.
+        name: arguments.keep.then(|| present.name.clone()).or_else(|| arguments.name.clone()),
         start_date: start.map(When::wire),
         end_date: end.map(When::wire),
         before_end_date: date(&arguments.before_end_at)?,
@@ -231,6 +235,11 @@ mod tests {
         assert_eq!(change("--shorten-by 1d", &none), Ok(json!({"end_date": "2030-01-02 10:00"})));
         assert_eq!(change("--end now --name x", &none), Ok(json!({"name": "x", "end_date": "now"})));
         assert!(change("--extend-by 2h --end now", &none).is_err());
+    }
+
+    #[test]
+    fn hk_a_a_lease_is_kept_by_a_change_that_changes_nothing() {
+        assert_eq!(change("--keep", &json!([])), Ok(json!({"name": "web"})));
     }
 
     #[test]

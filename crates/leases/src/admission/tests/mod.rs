@@ -337,6 +337,18 @@ fn a_started_instance_lease_grows_where_it_is_and_never_shrinks() {
 }
 
 #[test]
+fn hk_a_any_change_keeps_a_lease_whose_owner_was_warned_that_nobody_uses_it() {
+    let mut cloud = Cloud::new(1);
+    let mut lease = started(&cloud.lease(1, window(0, 60), vec![hosts(1, 1)]));
+    let name = Changes { name: Some(lease.name.clone()), ..Changes::default() };
+    assert!(!cloud.update(&lease, &name, 20).expect("allowed").marks.used, "it may be warned of later");
+    lease.marks.unused_warned_at = Some(at(10));
+    for changes in [name, ends(50)] {
+        assert!(cloud.update(&lease, &changes, 20).expect("allowed").marks.used);
+    }
+}
+
+#[test]
 fn affinity_decides_how_slots_are_spread() {
     let mut cloud = Cloud::new(3);
     let spread = cloud.decide(window(0, 60), vec![instances(4, 3, Affinity::DistinctHosts)]);
