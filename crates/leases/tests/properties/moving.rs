@@ -1,6 +1,6 @@
 //! Leases that have not started move out of the way if that helps: on small fleets, exhaustively.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leases::admission::{Admission, Replanned, Rules, Wanted};
 use leases::calendar::Calendar;
@@ -25,6 +25,9 @@ struct Kind {
     window: usize,
     special: bool,
 }
+
+/// Leases that wait: the kind of each, and its number of hosts.
+type Waiting = (Kind, usize);
 
 impl Kind {
     /// All kinds, or those that want nothing in particular.
@@ -74,34 +77,36 @@ impl Fleet {
         Inventory::new((0..self.hosts).map(host), [])
     }
 
-    /// The number of hosts that are free for a lease beside others.
-    fn free(self, kind: Kind, leases: &[Kind], on: &[usize]) -> usize {
+    /// The hosts that suit a lease and are free beside others.
+    fn free(self, kind: Kind, leases: &[Waiting], on: &[Vec<usize>]) -> Vec<usize> {
         let suiting = (0..self.hosts).filter(|host| self.suits(*host, kind));
         let beside = |host: &usize| {
-            let mut there = leases.iter().zip(on).filter(|(_, on)| *on == host);
-            there.all(|(lease, _)| lease.steps() & kind.steps() == 0)
+            let mut there = leases.iter().zip(on).filter(|(_, on)| on.contains(host));
+            there.all(|((lease, _), _)| lease.steps() & kind.steps() == 0)
         };
-        suiting.filter(beside).count()
+        suiting.filter(beside).collect()
     }
 
-    /// All places of leases, each beside those before it.
-    fn places(self, leases: &[Kind], on: &mut Vec<usize>, each: &mut impl FnMut(&[usize])) {
-        let Some(next) = leases.get(on.len()) else { return each(on) };
-        for host in (0..self.hosts).filter(|host| self.suits(*host, *next)) {
-            let mut there = leases.iter().zip(&*on).filter(|(_, on)| **on == host);
-            if there.all(|(lease, _)| lease.steps() & next.steps() == 0) {
-                on.push(host);
-                self.places(leases, on, each);
-                on.pop();
+    /// All places of leases, each beside those before it, up to symmetry.
+    fn places(self, leases: &[Waiting]) -> Vec<Vec<Vec<usize>>> {
+        let Some(((kind, count), before)) = leases.split_last() else { return vec![Vec::new()] };
+        let mut all: BTreeMap<_, Vec<Vec<usize>>> = BTreeMap::new();
+        for on in self.places(before) {
+            let free = self.free(*kind, before, &on);
+            for hosts in subsets(&free, *count) {
+                let on: Vec<Vec<usize>> = on.iter().cloned().chain([hosts]).collect();
+                all.entry(self.up_to_symmetry(leases, &on)).or_insert(on);
             }
         }
+        all.into_values().collect()
     }
 
-    /// What is on hosts, whichever of two hosts that are alike has it.
-    fn up_to_symmetry(self, leases: &[Kind], on: &[usize]) -> Vec<(bool, Vec<Kind>)> {
+    /// The kinds of leases on each host, whichever of two hosts that are alike has them, and whichever of two leases of one
+    /// kind they are.
+    fn up_to_symmetry(self, leases: &[Waiting], on: &[Vec<usize>]) -> Vec<(bool, Vec<Kind>)> {
         let of_host = |host: usize| {
-            let there = leases.iter().zip(on).filter(|(_, on)| **on == host).map(|(lease, _)| *lease);
-            (host < self.special, there.collect())
+            let there = leases.iter().zip(on).filter(|(_, on)| on.contains(&host));
+            (host < self.special, there.map(|((kind, _), _)| *kind).collect())
         };
         let mut hosts: Vec<(bool, Vec<Kind>)> = (0..self.hosts).map(of_host).collect();
         hosts.sort_unstable();
@@ -110,37 +115,35 @@ impl Fleet {
 
     /// Has each request decided that is refused although other places of the leases leave enough hosts for it. Returns the
     /// number of requests.
-    fn judge(self, leases: &[Kind]) -> u64 {
+    fn judge(self, leases: &[Waiting]) -> u64 {
         let kinds = Kind::all(self.special > 0);
-        let mut most = vec![0; kinds.len()];
-        let mut fleets = BTreeSet::new();
-        let mut all = Vec::new();
-        self.places(leases, &mut Vec::new(), &mut |on| {
-            for (most, kind) in most.iter_mut().zip(&kinds) {
-                *most = (*most).max(self.free(*kind, leases, on));
-            }
-            if fleets.insert(self.up_to_symmetry(leases, on)) {
-                all.push(on.to_vec());
-            }
-        });
+        let all = self.places(leases);
         let inventory = self.inventory();
         let mut requests = 0;
-        for on in all {
-            for (most, kind) in most.iter().zip(&kinds) {
-                for count in self.free(*kind, leases, &on) + 1..=*most {
+        for kind in kinds {
+            let free: Vec<usize> = all.iter().map(|on| self.free(kind, leases, on).len()).collect();
+            let most = free.iter().copied().max().unwrap_or(0);
+            for (on, free) in all.iter().zip(free) {
+                for count in free + 1..=most {
                     requests += 1;
-                    self.request(&inventory, (leases, &on), *kind, count as u32);
+                    self.request(&inventory, (leases, on), kind, count as u32);
                 }
             }
         }
         requests
     }
 
-    fn request(self, inventory: &Inventory, (kinds, on): (&[Kind], &[usize]), kind: Kind, count: u32) {
+    fn request(
+        self,
+        inventory: &Inventory,
+        (waiting, on): (&[Waiting], &[Vec<usize>]),
+        kind: Kind,
+        count: u32,
+    ) {
         let mut leases = Vec::new();
-        for (number, (kind, host)) in (1..).zip(kinds.iter().zip(on)) {
-            let hosts = Allocation::Hosts(BTreeSet::from([HostId(*host as u64)]));
-            leases.push(given(number, kind.window(), kind.terms(1), hosts));
+        for (number, ((kind, count), on)) in (1..).zip(waiting.iter().zip(on)) {
+            let hosts = Allocation::Hosts(on.iter().map(|host| HostId(*host as u64)).collect());
+            leases.push(given(number, kind.window(), kind.terms(*count as u32), hosts));
         }
         let calendar = Calendar::default().with_leases(&leases, at(0)).expect("free");
         let (rules, facts) = (Rules::default(), HostFacts::nothing());
@@ -154,7 +157,7 @@ impl Fleet {
         let wanted = Wanted::for_new(&project(), &terms);
         let replanned = admission.replan(&leases, at(0), (&wanted, &lack), decide, |lease| lease);
         let Some(Replanned { decided, moved }) = replanned else {
-            panic!("{self:?}: {count} hosts for {kind:?} beside {kinds:?} on {on:?}: {lack:?}");
+            panic!("{self:?}: {count} hosts for {kind:?} beside {waiting:?} on {on:?}: {lack:?}");
         };
         assert_eq!(decided.reservations[0].allocation.amount(), u64::from(count));
         let ids: BTreeSet<_> = moved.iter().map(|lease| lease.id).collect();
@@ -162,7 +165,7 @@ impl Fleet {
         for lease in &moved {
             let before = leases.iter().find(|before| before.id == lease.id).expect("one of them");
             assert!(lease.has_as_much_as(before) && lease.window == before.window, "{lease:?}");
-            let special = kinds[lease.id.0 as usize - 1].special;
+            let special = waiting[lease.id.0 as usize - 1].0.special;
             let suits = |host: &HostId| !special || (host.0 as usize) < self.special;
             assert!(lease.reservations[0].allocation.hosts().iter().all(suits), "{lease:?}");
         }
@@ -171,8 +174,16 @@ impl Fleet {
     }
 }
 
+/// All subsets with so many members.
+fn subsets(of: &[usize], count: usize) -> Vec<Vec<usize>> {
+    let Some(fewer) = count.checked_sub(1) else { return vec![Vec::new()] };
+    let after = |first: usize| subsets(&of[first + 1..], fewer).into_iter().map(move |rest| (first, rest));
+    let all = (0..of.len()).flat_map(after);
+    all.map(|(first, rest)| [of[first]].into_iter().chain(rest).collect()).collect()
+}
+
 /// All sets of so many leases.
-fn sets(kinds: &[Kind], count: usize) -> Vec<Vec<Kind>> {
+fn sets(kinds: &[Waiting], count: usize) -> Vec<Vec<Waiting>> {
     let Some(fewer) = count.checked_sub(1) else { return vec![Vec::new()] };
     let mut all = Vec::new();
     for set in sets(kinds, fewer) {
@@ -182,14 +193,20 @@ fn sets(kinds: &[Kind], count: usize) -> Vec<Vec<Kind>> {
     all
 }
 
-/// Judges all fleets of so many hosts.
+/// Judges all fleets of so many hosts, with leases of one host and of two. Of the most leases, fewer have two hosts the more
+/// hosts there are: all of them would take minutes.
 fn judge_all(hosts: usize) {
     let mut requests = 0;
     for special in 0..hosts {
         let fleet = Fleet { hosts, special };
+        let kinds = Kind::all(special > 0);
+        let waiting: Vec<Waiting> = kinds.iter().flat_map(|kind| [(*kind, 1), (*kind, 2)]).collect();
         for count in 1..=LEASES {
-            for leases in sets(&Kind::all(special > 0), count) {
-                requests += fleet.judge(&leases);
+            let most = if count < LEASES { count } else { HOSTS - hosts };
+            for leases in sets(&waiting, count) {
+                if leases.iter().filter(|(_, hosts)| *hosts > 1).count() <= most {
+                    requests += fleet.judge(&leases);
+                }
             }
         }
     }
