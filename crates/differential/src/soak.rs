@@ -24,7 +24,8 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     let mut plan = Plan::from_arguments(&mut arguments, 0)?;
     arguments.finish()?;
     let duration = Duration::from_secs_f64(hours * 3600.0);
-    plan.until = Some(Instant::now() + duration);
+    let until = Instant::now() + duration;
+    plan.until = Some(until);
     let mut tally = Tally::default();
     if plan.seeds.is_empty() {
         println!("fixed seeds {}..{SEEDS}, and fillings {}..{FILLINGS}", stages::SEEDS, stages::FILLINGS);
@@ -32,7 +33,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         tally += seeds::run(&plan);
         tally += feasibility::run(&plan.pair.ours, stages::FILLINGS..FILLINGS);
         println!("verifying plans");
-        tally += plans::run(Instant::now() + duration.mul_f64(PLANS));
+        tally += plans::run((Instant::now() + duration.mul_f64(PLANS)).min(until));
         plan.seeds = places::fresh_seed()..u64::MAX / 4;
     }
     println!("seeds from {} on, for {hours} hours", plan.seeds.start);

@@ -338,6 +338,12 @@ impl Lease {
         })
     }
 
+    /// Whether each of its reservations has at least as much as in `other`, which has the same reservations.
+    pub fn has_at_least(&self, other: &Self) -> bool {
+        let mut both = self.reservations.iter().zip(&other.reservations);
+        both.all(|(own, other)| own.allocation.amount() >= other.allocation.amount())
+    }
+
     /// Its events in the order of their times.
     pub fn events(&self) -> Vec<Event> {
         let event = |kind, at, status| Event { kind, at, status };

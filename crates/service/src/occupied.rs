@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::ids::{HostId, LeaseId};
-use leases::lease::Lease;
+use leases::lease::{Allocation, Lease};
 use leases::plan::{Guest, GuestOwner, Observed, PlanRules, overdue_at};
 use leases::status::LeaseStatus;
 use store::LeaseRecord;
@@ -34,7 +34,7 @@ impl State {
         occupied.map(|(id, _)| *id).chain(goals).chain(instances).collect()
     }
 
-    /// Leases that start until then, or are starting, and have a host with guests that can't be removed; and all hosts with
+    /// Leases that start until then, or are starting, and have a whole host with guests that can't be removed; and all hosts with
     /// such guests, if any leases start.
     pub fn blocked(
         &self,
@@ -51,8 +51,10 @@ impl State {
         }
         let occupied = occupied();
         let blocked = starting.filter(|record| {
-            let mut hosts = record.lease.reservations.iter().flat_map(|r| r.allocation.hosts());
-            hosts.any(|host| occupied.contains(&host))
+            record.lease.reservations.iter().any(|reservation| match &reservation.allocation {
+                Allocation::Hosts(hosts) => hosts.iter().any(|host| occupied.contains(host)),
+                Allocation::Slots(_) | Allocation::FloatingIps(_) => false,
+            })
         });
         (blocked.map(|record| record.lease.id).collect(), occupied)
     }

@@ -63,8 +63,9 @@ pub(crate) fn without_host(
             others.map(|other| healed.get(&other.lease.id).unwrap_or(&other.lease)).collect();
         let admission = Admission::new(&calendar, &inventory, rules, facts, now).with_budget(&budget);
         let left = admission.heal_by_moves(lease, HealingInterval(None), others, settled);
-        let Replanned { decided, moved } =
-            left.ok_or_else(|| needed(lease.id, "is to have it, and there is no other for it"))?;
+        let Replanned { decided, moved } = left
+            .filter(|left| left.decided.has_at_least(lease))
+            .ok_or_else(|| needed(lease.id, "is to have it, and there is no other for it"))?;
         // They were found free in this calendar.
         let _ = calendar.put_all(moved.iter().chain([&decided]), now);
         healed.extend(moved.into_iter().chain([decided]).map(|lease| (lease.id, lease)));

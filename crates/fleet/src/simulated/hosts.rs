@@ -6,26 +6,25 @@ use std::ops::Deref;
 use leases::ids::HostId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::state::Host;
 use crate::saved::by_id;
 
 /// Hosts by identifier. They are changed by the methods here only, which note what may have changed.
 #[derive(Debug, Default)]
-pub(super) struct Hosts {
-    all: BTreeMap<HostId, Host>,
+pub(super) struct Hosts<H> {
+    all: BTreeMap<HostId, H>,
     changed: BTreeSet<HostId>,
 }
 
-impl Deref for Hosts {
-    type Target = BTreeMap<HostId, Host>;
+impl<H> Deref for Hosts<H> {
+    type Target = BTreeMap<HostId, H>;
 
     fn deref(&self) -> &Self::Target {
         &self.all
     }
 }
 
-impl Hosts {
-    pub(super) fn get_mut(&mut self, id: HostId) -> Option<&mut Host> {
+impl<H: Default> Hosts<H> {
+    pub(super) fn get_mut(&mut self, id: HostId) -> Option<&mut H> {
         let host = self.all.get_mut(&id)?;
         self.changed.insert(id);
         Some(host)
@@ -46,7 +45,7 @@ impl Hosts {
         for id in ids {
             self.all.entry(id).or_insert_with(|| {
                 self.changed.insert(id);
-                Host::default()
+                H::default()
             });
         }
     }
@@ -57,13 +56,13 @@ impl Hosts {
     }
 }
 
-impl Serialize for Hosts {
+impl<H: Serialize> Serialize for Hosts<H> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         by_id::serialize(&self.all, serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Hosts {
+impl<'de, H: Deserialize<'de>> Deserialize<'de> for Hosts<H> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Ok(Self { all: by_id::deserialize(from)?, changed: BTreeSet::new() })
     }

@@ -47,7 +47,7 @@ pub(super) struct State {
     seed: u64,
     /// How often something was drawn.
     draws: u64,
-    pub(super) hosts: Hosts,
+    pub(super) hosts: Hosts<Host>,
     #[serde(with = "by_id")]
     pub(super) floating_ips: BTreeMap<FloatingIpId, Assigned>,
     #[serde(with = "pairs")]

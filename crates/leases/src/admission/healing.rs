@@ -29,7 +29,8 @@ use crate::window::Window;
 pub struct HealingInterval(pub Option<SignedDuration>);
 
 impl HealingInterval {
-    fn includes(self, window: &Window, now: Timestamp) -> bool {
+    /// Whether leases in that window are healed now.
+    pub fn includes(self, window: &Window, now: Timestamp) -> bool {
         let soon = self.0.map_or(Window::ALWAYS.since(now), |interval| Window::starting(now, interval));
         window.overlaps(&soon)
     }
@@ -103,7 +104,7 @@ impl Admission<'_> {
     pub(super) fn blocked_hosts(&self, lease: &Lease) -> BTreeSet<HostId> {
         let waits = matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting);
         let hunts = self.rules.hunting.enabled && may_hunt(lease);
-        if !waits || hunts || !self.starts_at_once(lease.window.start()) {
+        if self.keeps_blocked_hosts || !waits || hunts || !self.starts_at_once(lease.window.start()) {
             return BTreeSet::new();
         }
         let occupied = &self.facts.occupied;
@@ -167,11 +168,12 @@ impl Admission<'_> {
     ) -> Option<Replanned<Lease>> {
         let leaves = lease.status == LeaseStatus::Pending && !lease.degraded() && self.has_to_leave(lease);
         let hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+        let rest = self.without_failed_hosts(lease);
         let (hosts, wanted) = if leaves {
             (hosts.collect(), Wanted::for_lease(&Wanted::as_many(lease)))
         } else {
             let failed = hosts.filter(|host| self.failed(*host)).collect();
-            (failed, Wanted::for_lease(&self.without_failed_hosts(lease)))
+            (failed, Wanted::for_lease(&rest))
         };
         let lack = Refusal::WouldLoseHosts(hosts);
         let decide = |admission: &Admission<'_>| {
@@ -179,7 +181,7 @@ impl Admission<'_> {
                 if leaves {
                     healed.has_as_much_as(lease) && !admission.has_to_leave(healed)
                 } else {
-                    !healed.lacks_hosts()
+                    !healed.lacks_hosts() && healed.has_at_least(&rest)
                 }
             };
             admission.heal(lease, interval).filter(is_healed).ok_or_else(|| lack.clone())
@@ -190,8 +192,10 @@ impl Admission<'_> {
     fn without_failed_hosts(&self, lease: &Lease) -> Lease {
         let mut lease = lease.clone();
         for reservation in &mut lease.reservations {
-            if let Allocation::Hosts(hosts) = &mut reservation.allocation {
-                hosts.retain(|host| !self.failed(*host));
+            match &mut reservation.allocation {
+                Allocation::Hosts(hosts) => hosts.retain(|host| !self.failed(*host)),
+                Allocation::Slots(slots) => slots.retain(|host, _| !self.failed(*host)),
+                Allocation::FloatingIps(_) => {}
             }
         }
         lease

@@ -120,6 +120,8 @@ pub struct Admission<'a> {
     backfill: Option<&'a Backfill>,
     /// How far ahead hosts that don't work are replaced, and so can't be given.
     healing: HealingInterval,
+    /// Leases keep hosts that guests block.
+    keeps_blocked_hosts: bool,
     /// How much work the decision may cost. All that one client asks for at once shares one budget.
     budget: &'a Budget,
     /// The present.
@@ -173,6 +175,7 @@ impl<'a> Admission<'a> {
             hints: None,
             backfill: None,
             healing: HealingInterval::default(),
+            keeps_blocked_hosts: false,
             budget: &UNLIMITED,
             now,
             memory: None,
@@ -189,6 +192,12 @@ impl<'a> Admission<'a> {
     #[must_use]
     pub fn with_budget(self, budget: &'a Budget) -> Self {
         Self { budget, ..self }
+    }
+
+    /// The same, but healing leaves a lease on hosts that guests block.
+    #[must_use]
+    pub fn keeping_blocked_hosts(self) -> Self {
+        Self { keeps_blocked_hosts: true, ..self }
     }
 
     /// The same, where preemptible instances may be started on these hosts of leases as well, if on any.

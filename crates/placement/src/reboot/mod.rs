@@ -95,7 +95,7 @@ fn as_the_reference(
     Ok(groups)
 }
 
-/// The deep search's groups if they are fewer than the reference's, or if those break the rules, as they can
+/// The deep search's groups, unless the reference's are fewer and keep the rules. They can break these
 /// where nodes that are not to be rebooted took part, and in a full evacuation.
 fn fewest(
     cluster: &Cluster,
@@ -113,7 +113,8 @@ fn fewest(
     });
     let exact = exact.ok().filter(|groups| verify(cluster, &rules, groups).is_ok());
     match (exact, deep) {
-        (Some(exact), Ok(deep)) if exact.len() <= deep.len() => Ok(exact),
+        // The reference's groups can contain moves that nobody needs.
+        (Some(exact), Ok(deep)) if exact.len() < deep.len() => Ok(exact),
         (Some(exact), Err(_)) => Ok(exact),
         (_, deep) => deep,
     }

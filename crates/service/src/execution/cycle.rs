@@ -14,6 +14,7 @@ use super::Execution;
 use super::decide::{FIRST, PLANNING};
 use super::draft::{Decision, Draft};
 use super::pause::Pause;
+use super::tour::Tour;
 use super::{ClaimedStep, Cycle, Task, passes};
 use crate::decider::Decider;
 use crate::energy::PowerSaving;
@@ -72,7 +73,10 @@ impl<'a> Execution<'a> {
         if !matches!(error, StoreError::Suspended(_)) {
             tracing::error!(%error, "store failed, retrying");
         }
-        let wake_at = self.service.progress().retry_at(now);
+        let mut progress = self.service.progress();
+        // What healing decided may not be committed.
+        progress.memos.to_heal = Tour::default();
+        let wake_at = progress.retry_at(now);
         Cycle { tasks: Vec::new(), passes: Vec::new(), wake_at, failed: true, partial: false }
     }
 

@@ -67,11 +67,10 @@ impl Decider {
         let at_once = draft.now.checked_add(self.settings.rules.deadlines.immediate);
         let occupied = || self.occupied(&state, &self.observed(), draft.now);
         let (mut blocked, mut occupied) = state.blocked(at_once.unwrap_or(Timestamp::MAX), occupied);
-        let unseen = self.changed_since_look(&state, &blocked);
+        let unseen = self.changed_since_look(&state, &blocked, draft.now);
         if !unseen.is_empty() {
             draft.wake_at(self.progress().ask_for_look(draft.now));
             blocked.retain(|id| !unseen.contains(id));
-            ill.retain(|id| !unseen.contains(id));
             // These leases are tried once more after the look.
             occupied.clear();
         }
@@ -87,7 +86,7 @@ impl Decider {
             return;
         }
         ill.sort_by_key(|record| healing_order(&record.lease));
-        let changes = self.healed(&state, &ill, (known, by_moves), draft.now);
+        let changes = self.healed(&state, &ill, (known, by_moves, &unseen), draft.now);
         drop(state);
         draft.enter(self, changes);
     }
@@ -95,12 +94,19 @@ impl Decider {
     /// The leases that changed after the last observation of all hosts began. Another service may have just moved them away
     /// from a host that looks free here. Services that moved a lease by what each saw last could move it back and forth
     /// without end.
-    fn changed_since_look(&self, state: &State, leases: &BTreeSet<LeaseId>) -> BTreeSet<LeaseId> {
+    fn changed_since_look(
+        &self,
+        state: &State,
+        leases: &BTreeSet<LeaseId>,
+        now: Timestamp,
+    ) -> BTreeSet<LeaseId> {
         let progress = self.progress();
+        // A later time is from before the clock was set back.
+        let latest = now.saturating_add(self.settings.longest_clock_skew).unwrap_or(Timestamp::MAX);
         let unseen = |id: &&LeaseId| {
             let record = state.leases.get(**id);
             let changed_at = record.map(|record| record.updated_at.unwrap_or(record.created_at));
-            changed_at.is_some_and(|at| !progress.saw_hosts_after(at))
+            changed_at.is_some_and(|at| at <= latest && !progress.saw_hosts_after(at))
         };
         leases.iter().filter(unseen).copied().collect()
     }
@@ -109,7 +115,7 @@ impl Decider {
         &self,
         state: &State,
         ill: &[&Arc<LeaseRecord>],
-        (known, by_moves): (Known, bool),
+        (known, by_moves, unseen): (Known, bool, &BTreeSet<LeaseId>),
         now: Timestamp,
     ) -> Vec<Entry> {
         let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
@@ -124,6 +130,8 @@ impl Decider {
             let mut calendar = calendar.borrow_mut();
             let admission = Admission::new(&calendar, inventory, rules, &facts, now);
             let admission = admission.with_healing(interval).with_budget(&budget);
+            let is_unseen = unseen.contains(&record.lease.id);
+            let admission = if is_unseen { admission.keeping_blocked_hosts() } else { admission };
             let mut decided = decided.borrow_mut();
             if decided.contains(&record.lease.id) {
                 return None;
@@ -131,7 +139,8 @@ impl Decider {
             let healed = admission.heal(&record.lease, interval);
             let so_far = healed.as_ref().unwrap_or(&record.lease);
             let leaves = so_far.status == LeaseStatus::Pending && admission.has_to_leave(so_far);
-            let needs_moves = by_moves && (so_far.lacks_hosts() || leaves);
+            let lacks = so_far.lacks_hosts() && interval.includes(&so_far.window, now);
+            let needs_moves = by_moves && (lacks || leaves);
             let by_moves = needs_moves.then(|| {
                 let movable = self.movable(state, now, Some(record.lease.id));
                 let others = movable.others.into_iter().filter(|other| !decided.contains(&other.id));

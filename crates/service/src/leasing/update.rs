@@ -70,10 +70,11 @@ pub(crate) struct Ground<'a> {
 }
 
 impl Change {
-    /// Nothing but the name is different: nobody is asked or told. Any other change is asked about, also one that decides
+    /// Nothing but the name is different, and perhaps the mark that the owner keeps an unused lease: nobody is asked or told. Any other change is asked about, also one that decides
     /// nothing.
     fn renames_only(&self) -> bool {
-        let renamed = Lease { name: self.after.lease.name.clone(), ..self.before.lease.clone() };
+        let Lease { name, marks, .. } = &self.after.lease;
+        let renamed = Lease { name: name.clone(), marks: marks.clone(), ..self.before.lease.clone() };
         renamed == self.after.lease && self.before.wording == self.after.wording
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// New name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Keep a lease that would end because no instance has run in it
+    /// After the warning that no instance runs in the lease: keep it all the same
     #[arg(long, conflicts_with = "name")]
     keep: bool,
     /// Move the lease that much later, or earlier as -1h: 90m, 2h, 3d
