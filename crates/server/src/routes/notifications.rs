@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use api::v1::Notification;
 use api::v1::body::NotificationsBody;
-use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use leases::project::ProjectId;
 
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::Options;
+use crate::listing::Listing;
 use crate::policy::Rule;
 
 /// Most notifications of an answer.
@@ -34,7 +35,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     session: Session,
     options: Options,
-) -> Result<Json<NotificationsBody>, ApiError> {
+) -> Result<Response, ApiError> {
     session.allow(&app, Rule::NotificationsGet)?;
     let mut last = options.parsed("after", |text| text.parse().ok())?.unwrap_or(0);
     let limit = options.limit()?;
@@ -45,18 +46,20 @@ pub(crate) async fn list(
     let time_up = tokio::time::sleep(wait);
     tokio::pin!(time_up);
     let project = (!session.is_admin(&app)).then_some(&session.identity.project);
-    loop {
+    let notifications = loop {
         let notifications = next(&app, project, &mut last, limit).await?;
         if !notifications.is_empty() {
-            return Ok(Json(NotificationsBody { notifications, last }));
+            break notifications;
         }
         tokio::select! {
             () = app.service().notifications().wait_after(project, last) => {}
             // Whoever waits is answered, so that the server can end; what it asks next, another one is asked.
-            () = app.stopping() => return Ok(Json(NotificationsBody { notifications, last })),
-            () = &mut time_up => return Ok(Json(NotificationsBody { notifications, last })),
+            () = app.stopping() => break notifications,
+            () = &mut time_up => break notifications,
         }
-    }
+    };
+    let listing = Listing::new(&session, "notifications", notifications, |one| Notification::from(one));
+    Ok(listing.with("last", &last)?.respond().await)
 }
 
 /// The next notifications that the project can see, or an administrator if none is given. Advances `last` past them
@@ -66,7 +69,7 @@ async fn next(
     project: Option<&ProjectId>,
     last: &mut u64,
     limit: u32,
-) -> Result<Vec<Notification>, ApiError> {
+) -> Result<Vec<store::Notification>, ApiError> {
     // Read first: the search below sees at least everything up to it.
     let newest = app.service().notifications().last().await?;
     let batch = app.service().notifications().after(project, *last, limit).await?;
@@ -76,5 +79,5 @@ async fn next(
     *last = batch.last().map_or(*last, |notification| notification.number.max(*last));
     // Notifications about hosts belong to no project, and so does an identity without one.
     let anonymous = project.is_some_and(|project| project.0.is_empty());
-    Ok(batch.iter().filter(|_| !anonymous).map(Notification::from).collect())
+    Ok(if anonymous { Vec::new() } else { batch })
 }

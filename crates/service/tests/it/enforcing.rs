@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leases::admission::{Changes, HostsChange, TermsChange};
+use leases::housekeeping::HousekeepingRules;
 use leases::ids::HostId;
 use service::{Caller, Enforcer, EnforcerVerdict, GrantedLease, NewSeries, ServiceError, Settings};
 use simulation::caller;
 
 use crate::terms::{
-    asking, at, change, dates, hosts, hosts_of, make, of_first, settings, window, world_with,
+    asking, at, change, dates, hosts, hosts_of, make, minutes, of_first, settings, status, window, world_with,
 };
 
 /// Notes what it is asked, and answers as it is told.
@@ -164,4 +165,21 @@ async fn an_accepted_offer_is_made_of_exactly_what_was_approved() {
     let lease =
         world.service.offers().accept(&caller("q"), offers.offers[0].lease.id).await.expect("approved");
     assert_eq!(recorder.asked(), [("create".to_owned(), hosts_of(&lease))]);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_when_an_owner_keeps_a_lease_without_instances() {
+    let housekeeping = HousekeepingRules {
+        unused_warning: Some(minutes(60)),
+        unused_reclaim: Some(minutes(90)),
+        ..HousekeepingRules::default()
+    };
+    let (mut world, recorder) = enforced(1, Settings { housekeeping, ..settings() }).await;
+    let id = make(&mut world, asking(0, 500, vec![hosts(1)])).await.expect("free").lease.id;
+    world.run_until(at(70)).await;
+    *recorder.deny.lock().expect("no panic") = Some("no budget is left".to_owned());
+    let same = Changes { name: Some("a lease".to_owned()), ..Changes::default() };
+    change(&mut world, id, same).await.expect("nobody is asked");
+    world.run_until(at(400)).await;
+    assert_eq!(status(&world, id), "ACTIVE");
 }

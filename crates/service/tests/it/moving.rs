@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use leases::admission::Refusal;
+use jiff::SignedDuration;
+use leases::admission::{Changes, Refusal};
 use leases::ids::HostId;
+use leases::plan::GuestOwner;
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{HostsTerms, ReservationTerms};
 use service::{HostUpdate, LeaseFilter, NewLease, NewSeries, ServiceError};
@@ -146,4 +148,20 @@ async fn cls_10_d_leases_with_a_failed_host_get_another_one_by_moves() {
         assert_eq!((status(&world, bound.lease.id), status(&world, free.lease.id)), ("TERMINATED", "ACTIVE"));
         assert_eq!(world.fleet.violations(), []);
     }
+}
+
+#[tokio::test]
+async fn a_lease_leaves_an_occupied_host_although_the_clock_was_set_back_after_its_last_change() {
+    let second = SignedDuration::from_secs;
+    let mut world = world_with(2, settings(), None, |fleet| fleet).await;
+    let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(9) + second(50)).await;
+    let renamed = Changes { name: Some("other".to_owned()), ..Changes::default() };
+    change(&mut world, lease.lease.id, renamed).await.expect("renamed");
+    world.settle().await;
+    world.clock.set(at(9) + second(5));
+    world.fleet.start_guest(hosts_of(&lease)[0], GuestOwner::Other, None).expect("free");
+    world.touched();
+    world.run_until(at(9) + second(45)).await;
+    assert_ne!(hosts_now(&world, &lease), hosts_of(&lease));
 }
