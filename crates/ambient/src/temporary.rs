@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const RANDOM_CHARS: usize = 6;
 
 /// Attempts to create a directory. Another process can remove it as abandoned before it is locked.
-const ATTEMPTS: usize = 16;
+const ATTEMPTS: usize = 256;
 
 /// Purpose of a temporary directory, which selects the prefix of its name.
 #[derive(Clone, Copy, Debug)]
