@@ -158,8 +158,8 @@ impl StateLog {
         Ok(())
     }
 
-    /// The same for a state of which only some entries of the map `map` may have changed. `changes` has all other fields,
-    /// these entries, and `null` for entries that were removed.
+    /// Writes changes of a state with a large map. `changes` contains all other fields, and of the field `map` only entries that
+    /// can have changed, with `null` for removed ones.
     fn write_entries(&mut self, mut known: Known, map: &str, changes: Value) -> Result<(), StateError> {
         let before = Value::Object(merge(&mut known.state, map, changes.clone()));
         let (before, after) = differing(&before, &without_removed(changes, map));

@@ -34,8 +34,8 @@ impl State {
         occupied.map(|(id, _)| *id).chain(goals).chain(instances).collect()
     }
 
-    /// Leases that start until then, or are starting, and have a whole host with guests that can't be removed; and all hosts with
-    /// such guests, if any leases start.
+    /// Leases that start until then, or are starting, and have a whole host with guests that can't be removed. Also returns
+    /// all hosts with such guests, or none if no lease starts.
     pub fn blocked(
         &self,
         until: Timestamp,

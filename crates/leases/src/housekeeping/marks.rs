@@ -22,7 +22,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// An owner who was warned that nobody uses the lease keeps it by any change of it.
+    /// Marks a lease as used if its owner was warned. Any change of the lease does this.
     pub(crate) fn keep(&mut self) {
         self.used |= self.unused_warned_at.is_some();
     }

@@ -70,8 +70,8 @@ pub(crate) struct Ground<'a> {
 }
 
 impl Change {
-    /// Nothing but the name is different, and perhaps the mark that the owner keeps an unused lease: nobody is asked or told. Any other change is asked about, also one that decides
-    /// nothing.
+    /// Whether only the name changes, and perhaps the mark that the owner keeps an unused lease. The enforcer isn't asked about
+    /// such a change, and listeners aren't notified. It is asked about any other change, even if that decides nothing.
     fn renames_only(&self) -> bool {
         let Lease { name, marks, .. } = &self.after.lease;
         let renamed = Lease { name: name.clone(), marks: marks.clone(), ..self.before.lease.clone() };
