@@ -28,6 +28,14 @@ pub(crate) const QUICK: u64 = 20;
 /// with it: otherwise nothing would ever come of it.
 const AHEAD: usize = 3;
 
+/// What came of a part of a decision.
+pub(crate) enum Part<T> {
+    /// All is decided.
+    Done(T),
+    /// The rest needs another part, with a budget of its own.
+    More(T),
+}
+
 /// Why a pass commits nothing.
 enum Nothing {
     /// Nothing was found.
@@ -40,7 +48,7 @@ impl From<NoWriter> for Nothing {
     fn from(why: NoWriter) -> Self {
         match why {
             NoWriter::Store(error) => Self::Store(error),
-            NoWriter::Gone => Self::Found,
+            NoWriter::Gone | NoWriter::Overtaken => Self::Found,
         }
     }
 }
@@ -73,6 +81,14 @@ impl Service {
         self.decide(decide)
     }
 
+    /// The same in parts. Others have their turn between two of them.
+    pub(crate) async fn consider_in_parts<T>(
+        &self,
+        decide: impl Fn(Option<T>, &Budget) -> Result<Part<T>, ServiceError>,
+    ) -> Result<T, ServiceError> {
+        Ok(self.decide_in_parts(&decide).await?.1)
+    }
+
     /// Decides what is to be committed, on what is in memory. The write lock comes with it.
     ///
     /// `holds` says of what was decided whether it can be committed to a state that differs from the one that it was
@@ -98,13 +114,19 @@ impl Service {
         decide: impl Fn(&Budget) -> Result<T, E>,
         holds: impl Fn(&State, &T) -> bool,
     ) -> Result<(Writer<'_>, T), E> {
+        self.decided_in_parts(|_, budget| decide(budget).map(Part::Done), holds).await
+    }
+
+    /// The same for what may cost more than one budget. It is decided with the write lock only if one budget is enough
+    /// then.
+    pub(crate) async fn decided_in_parts<T, E: From<NoWriter>>(
+        &self,
+        decide: impl Fn(Option<T>, &Budget) -> Result<Part<T>, E>,
+        holds: impl Fn(&State, &T) -> bool,
+    ) -> Result<(Writer<'_>, T), E> {
         let mut attempts = 0;
         loop {
-            let place = self.place(Kind::Read).await.map_err(NoWriter::from)?;
-            // Only now: what others commit while this waits for its place is known to the decision.
-            let (revision, ground) = self.decided_on();
-            let decided = self.decide(&decide)?;
-            drop(place);
+            let ((revision, ground), decided) = self.decide_in_parts(&decide).await?;
             let writer = self.writer().await?;
             let now = self.decided_on();
             if now == (revision, ground)
@@ -114,7 +136,29 @@ impl Service {
             }
             attempts += 1;
             if attempts == AHEAD {
-                return Ok((writer, self.decide(&decide)?));
+                return match self.decide(|budget| decide(None, budget))? {
+                    Part::Done(decided) => Ok((writer, decided)),
+                    Part::More(_) => Err(NoWriter::Overtaken.into()),
+                };
+            }
+        }
+    }
+
+    /// Decides without the write lock. Returns what it was decided on as well.
+    async fn decide_in_parts<T, E: From<NoWriter>>(
+        &self,
+        decide: &impl Fn(Option<T>, &Budget) -> Result<Part<T>, E>,
+    ) -> Result<((Revision, u64), T), E> {
+        let (mut first, mut so_far) = (None, None);
+        loop {
+            let place = self.place(Kind::Read).await.map_err(NoWriter::from)?;
+            // Only now: what others commit while this waits for its place is known to the decision.
+            let on = *first.get_or_insert_with(|| self.decided_on());
+            let part = self.decide(|budget| decide(so_far, budget))?;
+            drop(place);
+            match part {
+                Part::Done(decided) => return Ok((on, decided)),
+                Part::More(decided) => so_far = Some(decided),
             }
         }
     }

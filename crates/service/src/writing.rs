@@ -44,6 +44,8 @@ pub(crate) enum NoWriter {
     Store(StoreError),
     /// The client has gone.
     Gone,
+    /// Others have changed what it was decided on, each time.
+    Overtaken,
 }
 
 impl From<StoreError> for NoWriter {
@@ -63,6 +65,7 @@ impl From<NoWriter> for ServiceError {
         match why {
             NoWriter::Store(error) => error.into(),
             NoWriter::Gone => Gone.into(),
+            NoWriter::Overtaken => overtaken(),
         }
     }
 }

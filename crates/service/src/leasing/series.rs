@@ -17,11 +17,16 @@ use super::create::{enter, remembered};
 use super::enforcing::{Question, granted};
 use super::holding::Decision;
 use super::moving::{decide_new, enter_reallocated, reallocated};
+use crate::deciding::Part;
 use crate::execution::sight::Observation;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, IdempotencyKey, LeaseFilter, NewLease, ServiceError};
 use crate::writing::{as_stored, decide_again, overtaken};
+
+/// Maximum number of parts, each with the budget of a decision, in which a series is decided. Each has at least half of
+/// its budget for one lease, so a year of weekly leases fits on 10,000 hosts.
+const PARTS: usize = 16;
 
 /// A lease that is asked for several times.
 #[derive(Clone, Debug)]
@@ -45,18 +50,40 @@ pub struct Series {
     pub skipped: Vec<(Window, Refusal)>,
 }
 
-/// A series as it would be made.
+/// A series as it would be made, as far as it is decided. All of it is decided on one state.
 struct ProposedSeries {
+    state: Arc<State>,
+    /// The calendar with the leases of the series.
+    calendar: Calendar,
     leases: Vec<Arc<LeaseRecord>>,
     /// The windows that are left out, and why.
     skipped: Vec<(Window, Refusal)>,
     /// What is written before the leases.
     first: Vec<Write>,
     /// Leases that get other hosts for the series, as they were and as they are to be.
-    moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
+    moved: BTreeMap<LeaseId, (Arc<LeaseRecord>, LeaseRecord)>,
+    /// Number of parts in which it was decided.
+    parts: usize,
 }
 
 impl ProposedSeries {
+    fn new(state: Arc<State>, caller: &Caller) -> Self {
+        Self {
+            calendar: state.calendar.clone(),
+            first: state.withdrawing_offers(&caller.owner(), None),
+            state,
+            leases: Vec::new(),
+            skipped: Vec::new(),
+            moved: BTreeMap::new(),
+            parts: 0,
+        }
+    }
+
+    /// Whether the next lease is left to another part: this one has less than half of its budget left.
+    fn rests(&self, budget: &Budget) -> bool {
+        self.parts + 1 < PARTS && budget.used_part_of(2)
+    }
+
     /// The same, the first lease decided on that observation.
     fn decided_on(mut self, observation: Observation) -> Self {
         if let Some(first) = self.leases.first_mut() {
@@ -99,7 +126,7 @@ impl Leases<'_> {
         let observation = self.observe_for_series(new).await;
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
             proposed.as_ref().is_ok_and(|ProposedSeries { leases, moved, .. }| {
-                let moved = moved.iter().map(|(before, after)| (Some(&**before), after));
+                let moved = moved.values().map(|(before, after)| (Some(&**before), after));
                 let made = leases.iter().map(|record| (None, &**record));
                 let decisions: Vec<Decision<'_>> = moved.chain(made).collect();
                 self.service.decider.still_hold(state, &decisions, now)
@@ -107,18 +134,17 @@ impl Leases<'_> {
         };
         let mut approved: Option<Vec<Lease>> = None;
         for _ in 0..ATTEMPTS {
-            let propose = |budget: &Budget| {
-                let proposed = self.propose_series(caller, new, id, &identities, budget);
-                Ok(proposed.map(|proposed| proposed.decided_on(observation)))
+            let propose = |so_far, budget: &Budget| {
+                Ok(self.propose_series((caller, new), (id, &identities), observation, so_far, budget))
             };
-            let (writer, proposed) = self.service.decided(propose, &holds).await.map_err(whole)?;
+            let (writer, proposed) = self.service.decided_in_parts(propose, &holds).await.map_err(whole)?;
             if let Some(key) = key
                 && let Some(created) = self.recorded(caller, key, now).await.map_err(whole)?
                 && let Some(id) = created.lease.lease.series
             {
                 return Ok(Series { id, leases: self.series(id), skipped: Vec::new() });
             }
-            let ProposedSeries { leases, skipped, first, moved } = proposed?;
+            let ProposedSeries { leases, skipped, first, moved, .. } = proposed?;
             let proposed: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
             if let Some(enforcer) = &self.service.parts.enforcer
                 && approved.as_ref() != Some(&proposed)
@@ -137,7 +163,7 @@ impl Leases<'_> {
             }
             let mut commit = Commit::new(now);
             commit.writes = first;
-            enter_reallocated(&mut commit, moved);
+            enter_reallocated(&mut commit, moved.into_values().collect());
             for record in &leases {
                 enter(&mut commit, caller, LeaseRecord::clone(record));
             }
@@ -162,9 +188,11 @@ impl Leases<'_> {
         self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
         let observation = self.observe_for_series(new).await;
         let identities = self.identities(caller, new);
-        let propose = |budget: &Budget| Ok(self.propose_series(caller, new, id, &identities, budget));
-        let proposed = self.service.consider(propose).await.map_err(whole)??;
-        let ProposedSeries { leases, skipped, .. } = proposed.decided_on(observation);
+        let propose = |so_far, budget: &Budget| {
+            Ok(self.propose_series((caller, new), (id, &identities), observation, so_far, budget))
+        };
+        let proposed = self.service.consider_in_parts(propose).await.map_err(whole)?;
+        let ProposedSeries { leases, skipped, .. } = proposed?;
         Ok(Series { id, leases, skipped })
     }
 
@@ -179,27 +207,49 @@ impl Leases<'_> {
         new.windows.iter().map(|_| self.service.decider.identify(caller, &new.lease)).collect()
     }
 
-    /// The leases as they would be, those that are left out, and what is written first.
+    /// Decides a part of a series: the rest of it, or as many of its leases as the budget is enough for.
     fn propose_series(
+        self,
+        (caller, new): (&Caller, &NewSeries),
+        (id, identities): (SeriesId, &[Identity]),
+        observation: Observation,
+        so_far: Option<Result<ProposedSeries, Missing>>,
+        budget: &Budget,
+    ) -> Part<Result<ProposedSeries, Missing>> {
+        let so_far = so_far.unwrap_or_else(|| Ok(ProposedSeries::new(self.service.snapshot(), caller)));
+        let proposed =
+            so_far.and_then(|so_far| self.propose_more(caller, new, id, identities, so_far, budget));
+        match proposed {
+            Ok(proposed) if proposed.leases.len() + proposed.skipped.len() < new.windows.len() => {
+                Part::More(Ok(proposed))
+            }
+            proposed => Part::Done(proposed.map(|proposed| proposed.decided_on(observation))),
+        }
+    }
+
+    fn propose_more(
         self,
         caller: &Caller,
         new: &NewSeries,
         id: SeriesId,
         identities: &[Identity],
+        mut series: ProposedSeries,
         budget: &Budget,
     ) -> Result<ProposedSeries, Missing> {
         let now = as_stored(new.lease.asked_at);
-        let state = self.service.snapshot();
-        let first = state.withdrawing_offers(&caller.owner(), None);
-        let mut calendar: Calendar = state.calendar.clone();
+        let state = Arc::clone(&series.state);
         let facts = self.service.decider.host_facts(&state, now);
-        let (mut leases, mut skipped) = (Vec::new(), Vec::new());
-        let mut moved: BTreeMap<LeaseId, Lease> = BTreeMap::new();
-        for (window, identity) in new.windows.iter().zip(identities) {
+        let rules = &self.service.decider.settings.housekeeping;
+        let decided = series.leases.len() + series.skipped.len();
+        let windows = new.windows.iter().zip(identities).skip(decided);
+        for (index, (window, identity)) in windows.enumerate() {
+            if index > 0 && series.rests(budget) {
+                series.parts += 1;
+                return Ok(series);
+            }
             let terms: Terms = new.lease.terms.clone().during(*window);
             let admission =
-                self.service.decider.admission(&state, &facts, now, budget).with_calendar(&calendar);
-            let rules = &self.service.decider.settings.housekeeping;
+                self.service.decider.admission(&state, &facts, now, budget).with_calendar(&series.calendar);
             let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
                 let grant = admission.grant_usual(&caller.project, &terms, rules)?;
                 let lease = self.service.decider.lease_of(&state, identity, new.lease.end_action, grant);
@@ -208,40 +258,40 @@ impl Leases<'_> {
             let movable = || {
                 let mut movable = self.service.decider.movable(&state, now, None);
                 for other in &mut movable.others {
-                    *other = moved.get(&other.id).unwrap_or(*other);
+                    *other = series.moved.get(&other.id).map_or(*other, |(_, after)| &after.lease);
                 }
                 movable
             };
             let (lease, others) = match decide_new(&admission, (&caller.project, &terms), movable, decide) {
                 Ok(decided) => decided,
                 Err(refusal) if new.skips && refusal.is_lack() => {
-                    skipped.push((*window, refusal));
+                    series.skipped.push((*window, refusal));
                     continue;
                 }
                 Err(refusal) => {
                     let alone = || admission.with_calendar(&state.calendar);
                     let overlaps = refusal.is_lack()
-                        && leases.iter().any(|other: &Arc<LeaseRecord>| other.lease.window.overlaps(window))
+                        && series.leases.iter().any(|other| other.lease.window.overlaps(window))
                         && alone().grant_usual(&caller.project, &terms, rules).is_ok();
                     return Err(Missing { overlaps, ..Missing::new(*window, refusal) });
                 }
             };
             let wording =
                 identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
-            let stacked = self.service.decider.check_stack_among(&state, None, &lease, &leases);
+            let stacked = self.service.decider.check_stack_among(&state, None, &lease, &series.leases);
             stacked.map_err(|refusal| Missing::new(*window, refusal))?;
             // They were found free in this calendar.
-            let _ = calendar.put_all(others.iter().chain([&lease]), now);
-            moved.extend(others.into_iter().map(|other| (other.id, other)));
-            leases.push(Arc::new(LeaseRecord::new(lease, wording, now)));
+            let _ = series.calendar.put_all(others.iter().chain([&lease]), now);
+            let moved = reallocated(&state, others, now).into_iter();
+            series.moved.extend(moved.map(|(before, after)| (before.lease.id, (before, after))));
+            series.leases.push(Arc::new(LeaseRecord::new(lease, wording, now)));
         }
-        if leases.is_empty()
-            && let Some((window, refusal)) = skipped.first()
+        if series.leases.is_empty()
+            && let Some((window, refusal)) = series.skipped.first()
         {
             return Err(Missing::new(*window, refusal.clone()));
         }
-        let moved = reallocated(&state, moved.into_values().collect(), now);
-        Ok(ProposedSeries { leases, skipped, first, moved })
+        Ok(series)
     }
 
     /// The leases of a series that there are, by start.

@@ -1,9 +1,11 @@
 //! Leases that recur (CLS-10).
 
-use service::{IdempotencyKey, Missing, NewSeries, Series};
+use leases::admission::Refusal;
+use leases::project::Owner;
+use service::{Caller, Client, IdempotencyKey, Missing, NewSeries, Request, Series, ServiceError, Settings};
 use simulation::{World, caller};
 
-use crate::terms::{asking, at, hosts, make, status, window, world};
+use crate::terms::{asking, at, hosts, make, settings, status, window, world, world_with};
 
 async fn series(world: &mut World, starts: &[i64], skips: bool) -> Result<Series, Missing> {
     let windows = starts.iter().map(|start| window(*start, start + 30)).collect();
@@ -54,6 +56,25 @@ async fn cls_10_h_leases_that_recur_do_not_take_hosts_from_each_other() {
     make(&mut world, asking(200, 210, vec![hosts(2)])).await.expect("free");
     let refused = series(&mut world, &[180, 190], false).await.expect_err("another lease has the hosts");
     assert!(!refused.overlaps);
+}
+
+#[tokio::test]
+async fn cls_10_h_a_series_may_take_the_work_of_several_decisions_but_of_no_more_than_sixteen() {
+    const WORK: u64 = 4000;
+    let settings = Settings { decision_work: WORK, ..settings() };
+    let mut world = world_with(10, settings, None, |fleet| fleet).await;
+    let starts = |count: i64| (1..=count).map(|number| number * 100).collect::<Vec<_>>();
+    let Caller { project, user, .. } = caller("p");
+    let owner = Owner { project, user };
+    let request = Request { owner, operation: "POST /v1/leases".into(), body: 0, privileged: false };
+    let made =
+        Client::new(request).scope(series(&mut world, &starts(20), false)).await.expect("several parts");
+    assert_eq!(made.leases.len(), 20);
+    assert!(world.service.charged(&caller("p").project) > 2 * WORK, "one budget would not do");
+    let refused = series(&mut world, &starts(100), false).await.expect_err("too many parts");
+    assert!(matches!(*refused.error, ServiceError::Refused(Refusal::TooCostly(_))), "{:?}", refused.error);
+    let all = world.service.leases().all(&service::LeaseFilter::default());
+    assert_eq!(all.len(), 20, "the refused series has no leases");
 }
 
 #[tokio::test]
