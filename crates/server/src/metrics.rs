@@ -268,6 +268,7 @@ impl Collector for OfService {
                 "Preemptible instances that will be preempted for a known lease",
                 statistics.departing_instances,
             ),
+            ("degraded", "1 if no lease can start or end, as /readyz says; otherwise 0", statistics.degraded),
             ("running_steps", "Steps that are being carried out", statistics.running_steps),
             (
                 "database_bytes",

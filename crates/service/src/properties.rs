@@ -1,17 +1,19 @@
 //! Properties and values of requests that no host has: they are mistyped, mostly.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leases::admission::{Changes, TermsChange};
+use leases::failure_domain::FailureDomain;
 use leases::host::Host;
 use leases::properties::PropertyChange;
 use leases::requirement::{Comparison, Operand, Operator, Requirement};
 use leases::terms::{ReservationTerms, Terms};
 use leases::text::{Quoted, as_written, quoted_list};
+use leases::work::Budget;
 
 use crate::hosts::Hosts;
-use crate::types::Property;
+use crate::types::{Property, ServiceError};
 
 /// The property that a zone of a request is.
 const ZONE: &str = "availability_zone";
@@ -47,19 +49,30 @@ impl<'a> Asked<'a> {
     pub fn of_terms(terms: &'a Terms) -> Self {
         let mut asked = Self::default();
         asked.add(&terms.hints.query);
-        for reservation in &terms.reservations {
-            match reservation {
-                ReservationTerms::Hosts(terms) => {
-                    asked.add(&terms.hypervisor);
-                    asked.add(&terms.resource);
-                    asked.names.extend(terms.properties.extra_specs.capabilities());
-                    asked.zones.extend(terms.properties.availability_zone.as_deref());
-                }
-                ReservationTerms::Instances(terms) => asked.add(&terms.requirement),
-                ReservationTerms::Flavor(_) | ReservationTerms::FloatingIps(_) => {}
-            }
-        }
+        terms.reservations.iter().for_each(|reservation| asked.add_reservation(reservation));
         asked
+    }
+
+    /// What a reservation asks for.
+    pub fn of_reservation(reservation: &'a ReservationTerms) -> Self {
+        let mut asked = Self::default();
+        asked.add_reservation(reservation);
+        asked
+    }
+
+    fn add_reservation(&mut self, reservation: &'a ReservationTerms) {
+        match reservation {
+            ReservationTerms::Hosts(terms) => {
+                self.add(&terms.hypervisor);
+                self.add(&terms.resource);
+                self.names.extend(terms.properties.extra_specs.capabilities());
+                let survives = terms.properties.survives.as_ref();
+                self.names.extend(survives.and_then(FailureDomain::property));
+                self.zones.extend(terms.properties.availability_zone.as_deref());
+            }
+            ReservationTerms::Instances(terms) => self.add(&terms.requirement),
+            ReservationTerms::Flavor(_) | ReservationTerms::FloatingIps(_) => {}
+        }
     }
 
     /// What changes ask for.
@@ -92,18 +105,25 @@ impl<'a> Asked<'a> {
 #[derive(Clone, Copy)]
 pub struct Shown<'s> {
     /// Whether the capability is shown.
-    pub capability: &'s dyn Fn(&Property) -> bool,
+    pub capability: &'s (dyn Fn(&Property) -> bool + Sync),
     /// Whether hosts are shown.
     pub hosts: bool,
 }
 
 impl Hosts<'_> {
     /// Which properties and values of a request no host has, in words, with those that there are, the most similar ones
-    /// first. `None` if hosts have them all.
-    pub fn unknown_properties(self, asked: &Asked<'_>, shown: Shown<'_>) -> Option<String> {
-        let mut said = self.unknown_names(asked, shown);
-        said.extend(self.unknown_values(asked, shown));
-        (!said.is_empty()).then(|| said.join("; "))
+    /// first. `None` if hosts have them all. Like [`Self::wrong_type`], it waits for a place to look at all hosts.
+    pub async fn unknown_properties(
+        self,
+        asked: Asked<'_>,
+        shown: Shown<'_>,
+    ) -> Result<Option<String>, ServiceError> {
+        let unknown = |_: &Budget| {
+            let mut said = self.unknown_names(&asked, shown);
+            said.extend(self.unknown_values(&asked, shown));
+            Ok((!said.is_empty()).then(|| said.join("; ")))
+        };
+        self.service.consider(unknown).await
     }
 
     fn unknown_names(self, asked: &Asked<'_>, shown: Shown<'_>) -> Vec<String> {
@@ -131,9 +151,10 @@ impl Hosts<'_> {
         let equal = asked.comparisons.iter().filter(|one| one.operator == Operator::Equal);
         let zones = asked.zones.iter().map(|zone| (ZONE, *zone, Operand::from(*zone)));
         let wanted = equal.map(|one| (one.name, one.value.text(), one.value.clone())).chain(zones);
+        let mut there: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         let mut said = Vec::new();
         for (name, text, value) in wanted.take(MOST_ASKED) {
-            let there = self.values_of(name, shown);
+            let there = there.entry(name).or_insert_with(|| self.values_of(name, shown));
             if !there.is_empty() && !there.iter().any(|own| value.equals(own)) && said.len() < MOST_UNKNOWN {
                 said.push(no_such_value(name, text, there));
             }
@@ -142,23 +163,50 @@ impl Hosts<'_> {
     }
 
     /// A comparison by size of a property with a value of another type, in words: of numbers with text, or of text with a
-    /// number.
-    pub fn wrong_type(self, asked: &Asked<'_>, shown: Shown<'_>) -> Option<String> {
-        let mut ordered = asked.comparisons.iter().filter(|one| one.operator.is_order()).take(MOST_ASKED);
-        ordered.find_map(|one| {
+    /// number. It waits for a place to look at all hosts, if there is something to look for.
+    pub async fn wrong_type(
+        self,
+        asked: Asked<'_>,
+        shown: Shown<'_>,
+    ) -> Result<Option<String>, ServiceError> {
+        let ordered = || asked.comparisons.iter().filter(|one| one.operator.is_order()).take(MOST_ASKED);
+        if ordered().next().is_none() {
+            return Ok(None);
+        }
+        self.service.consider(|_| Ok(self.of_another_type(ordered(), shown))).await
+    }
+
+    fn of_another_type<'a>(
+        self,
+        comparisons: impl Iterator<Item = &'a Comparison<'a>>,
+        shown: Shown<'_>,
+    ) -> Option<String> {
+        let mut numeric: BTreeMap<&str, Option<bool>> = BTreeMap::new();
+        for one in comparisons {
+            let numeric = *numeric.entry(one.name).or_insert_with(|| self.is_numeric(one.name));
+            if numeric.is_none_or(|numeric| numeric == one.value.is_number()) {
+                continue;
+            }
             let there = self.values_of(one.name, shown);
-            let numbers = there.iter().filter(|value| Operand::from(value.as_str()).is_number()).count();
             let (name, value) = (as_written(one.name), Quoted(one.value.text()));
             if there.is_empty() {
-                None
-            } else if numbers == there.len() && !one.value.is_number() {
-                Some(format!("${name} is a number, and '{value}' is not"))
-            } else if numbers == 0 && one.value.is_number() {
-                Some(format!("${name} is text, and {value} is a number: its values are {}", listed(&there)))
-            } else {
-                None
+                continue;
             }
-        })
+            return Some(match numeric {
+                Some(true) => format!("${name} is a number, and '{value}' is not"),
+                _ => format!("${name} is text, and {value} is a number: its values are {}", listed(&there)),
+            });
+        }
+        None
+    }
+
+    /// Whether all values of a property are numbers, or none is. `None` if only some are, or if no host has the property.
+    fn is_numeric(self, name: &str) -> Option<bool> {
+        let state = self.service.state();
+        let values = state.inventory.hosts().filter_map(|host| host.property(name));
+        let mut numeric = values.map(|value| Operand::from(&*value).is_number());
+        let first = numeric.next()?;
+        numeric.all(|one| one == first).then_some(first)
     }
 
     /// The values that hosts have of a property, as far as they are shown.
@@ -181,9 +229,9 @@ impl Hosts<'_> {
 }
 
 /// That no host has a property with this value, and which values there are.
-fn no_such_value(name: &str, value: &str, there: BTreeSet<String>) -> String {
-    let mut there: Vec<String> = there.into_iter().take(MOST_COMPARED).collect();
-    there.sort_by_cached_key(|known| (difference(value, known), known.clone()));
+fn no_such_value(name: &str, value: &str, there: &BTreeSet<String>) -> String {
+    let mut there: Vec<&String> = there.iter().take(MOST_COMPARED).collect();
+    there.sort_by_cached_key(|known| (difference(value, known), *known));
     format!(
         "no host has {}={}; its values are {}",
         as_written(name),

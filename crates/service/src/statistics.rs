@@ -36,6 +36,7 @@ impl Service {
         let failing = state.history.failures.keys().filter(|action| progress.is_wanted(**action));
         statistics.failing_steps = failing.count() as u64;
         drop(progress);
+        statistics.degraded = u64::from(self.fleet_obstacle().is_some());
         let (writers, readers) = self.places.waiting();
         (statistics.waiting_writers, statistics.waiting_decisions) = (writers as u64, readers as u64);
         (statistics.decisions_too_costly, statistics.decisions_canceled) = self.ended.counts();
@@ -49,9 +50,15 @@ impl Service {
         self.readiness.answer(async move { service.check_readiness().await }).await
     }
 
-    /// Why no lease starts or ends, although requests can be served: the fleet needs an operator.
+    /// Why no lease starts or ends, although requests can be served: the fleet needs an operator, or was not seen since the
+    /// service started or for `unknown_after`.
     pub fn fleet_obstacle(&self) -> Option<&'static str> {
-        self.parts.fleet.obstacle()
+        self.parts.fleet.obstacle().or_else(|| {
+            let progress = self.progress();
+            let never = progress.seen_at.is_none() && progress.blind > 0;
+            let unseen = never || self.decider.out_of_sight(progress.seen_at, self.now());
+            unseen.then_some("the fleet does not answer (the log says why)")
+        })
     }
 
     async fn check_readiness(&self) -> Result<(), NotReady> {

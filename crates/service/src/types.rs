@@ -339,6 +339,8 @@ pub struct Statistics {
     pub boots_failed: u64,
     /// Leases that have less than they were promised.
     pub degraded_leases: u64,
+    /// 1 if no lease can start or end, since the fleet does not answer or refuses the service.
+    pub degraded: u64,
     /// Steps that are being carried out.
     pub running_steps: u64,
     /// Steps that failed and have not succeeded since.

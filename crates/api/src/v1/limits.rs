@@ -65,6 +65,13 @@ enum Kind {
     Value,
 }
 
+/// Total size of the expressions of a body, in lengths of one. It is twice as much text as a lease may have, so that leases
+/// from before that limit can be sent back.
+const EXPRESSIONS: usize = 8;
+
+/// Fields of reservations that are expressions.
+const OF_RESERVATIONS: [&str; 2] = ["hypervisor_properties", "resource_properties"];
+
 /// Where a value is in a body.
 #[derive(Clone, Copy, Debug)]
 enum Place<'a> {
@@ -91,7 +98,7 @@ impl Place<'_> {
     }
 
     fn is_expression(&self) -> bool {
-        self.of_reservation(&["hypervisor_properties", "resource_properties"])
+        self.of_reservation(&OF_RESERVATIONS)
             || matches!(self, Self::Field(Self::Field(Self::Body, "scheduler_hints"), "query"))
     }
 
@@ -108,6 +115,12 @@ impl Limits {
     /// Whether no part of that body is too large, and no text in it has characters that cannot be shown. The error names
     /// the first part that is or has.
     pub fn check(&self, body: &Value) -> Result<(), RequestError> {
+        // Parsing an expression takes fifty times as long as measuring it.
+        let (size, most) = (size_of_expressions(body), EXPRESSIONS.saturating_mul(self.expression_length));
+        if size > most {
+            let (parameter, setting) = ("reservations".to_owned(), Some("limits.expression_length"));
+            return Err(RequestError::TooLong { parameter, size, most, setting });
+        }
         self.check_value(body, Place::Body)
     }
 
@@ -197,6 +210,13 @@ impl Limits {
         }
         Ok(())
     }
+}
+
+/// Bytes of the expressions of all reservations. Expressions that aren't text are small: their depth and entries are limited.
+fn size_of_expressions(body: &Value) -> usize {
+    let reservations = body["reservations"].as_array().into_iter().flatten();
+    let expressions = reservations.flat_map(|one| OF_RESERVATIONS.map(|name| one[name].as_str()));
+    expressions.flatten().map(str::len).sum()
 }
 
 fn check_entries(

@@ -94,7 +94,13 @@ impl Repeat {
             },
             every: self.every.0,
         };
-        let overlap = dates.end > dates.start(1).ok_or_else(wrong)?;
+        if self.until.is_some_and(|until| until <= first.start()) {
+            return Err(RequestError::malformed("repeat.until", "later than the start of the lease"));
+        }
+        // An end that the clocks leave out is later by the clock on the wall, but not by instants.
+        let second = self.start(first.start(), 1).ok_or_else(wrong)?;
+        let overlap = dates.end > dates.start(1).ok_or_else(wrong)?
+            && (self.duration.is_some() || first.end() > second);
         let mut windows = Vec::new();
         for number in 0..=self.most {
             if self.times == Some(number) {
@@ -240,7 +246,10 @@ mod tests {
 
     /// The windows of a lease that recurs, as the clock on the wall shows them.
     fn local(every: &str, times: u32, start: &str, length: Length<'_>) -> Vec<String> {
-        let zone = "Europe/Berlin";
+        in_zone("Europe/Berlin", every, times, start, length)
+    }
+
+    fn in_zone(zone: &str, every: &str, times: u32, start: &str, length: Length<'_>) -> Vec<String> {
         let limits = Limits::default();
         let dates = Dates::new(at("2026-01-01T00:00:00Z"), &limits);
         let repeat = json!({"every": every, "times": times, "time_zone": zone});
@@ -281,6 +290,12 @@ mod tests {
         assert_eq!(local("1mo", 3, "2027-01-30T10:00", Length::Until("2027-01-31T12:00")), over_the_end);
         let nights = ["03-27 00:00 03-27 04:00", "03-28 00:00 03-28 04:00"];
         assert_eq!(local("1d", 2, "2027-03-27T00:00", Length::Until("2027-03-27T04:00")), nights);
+        // In Cairo clocks go from 0:00 to 1:00 on April 30, 2027.
+        let days = ["04-29 00:00 04-30 01:00", "04-30 01:00 05-01 00:00", "05-01 00:00 05-02 00:00"];
+        assert_eq!(
+            in_zone("Africa/Cairo", "1d", 3, "2027-04-29T00:00", Length::Until("2027-04-30T00:00")),
+            days
+        );
         // Clocks leave out the start and the end.
         let left_out = ["03-27 02:30 03-27 03:00", "03-28 03:30 03-28 04:00", "03-29 02:30 03-29 03:00"];
         assert_eq!(local("1d", 3, "2027-03-27T02:30", Length::Until("2027-03-27T03:00")), left_out);
@@ -315,6 +330,10 @@ mod tests {
         let until = json!({"every": "1d", "until": "2030-01-04 08:00"});
         let found = starts(&until, "2030-01-02T08:00:00Z", "2030-01-02T12:00:00Z").expect("well formed");
         assert_eq!(found, ["2030-01-02T08:00:00Z", "2030-01-03T08:00:00Z"]);
+        for start in ["2030-01-04T08:00:00Z", "2030-01-05T08:00:00Z"] {
+            let none = starts(&until, start, "2030-01-06T08:00:00Z").expect_err("no lease");
+            assert!(none.to_string().contains("repeat.until"), "{none}");
+        }
         for wrong in [
             json!({"every": "1d"}),
             json!({"every": "1d", "times": 2, "until": "2030-01-04 08:00"}),

@@ -33,8 +33,11 @@ impl Admission<'_> {
             Err(Refusal::NotEnough { .. }) if !attempt.started() => match attempt.starting_over(false) {
                 // Less is asked for than was granted. If a host has failed since, healing sees to it.
                 Err(Refusal::NotEnough { .. }) if !attempt.asks_more() => Ok(updated.reservations.clone()),
-                // Nobody is worse off for asking: it keeps its hosts that are closed or don't work, as without a change.
-                Err(refusal @ Refusal::NotEnough { .. }) => attempt.starting_over(true).map_err(|_| refusal),
+                // Nobody is worse off for asking: it keeps its hosts that are closed or don't work, as without a change. An
+                // earlier start leaves these hosts less time to come back.
+                Err(refusal @ Refusal::NotEnough { .. }) if !attempt.starts_earlier() => {
+                    attempt.starting_over(true).map_err(|_| refusal)
+                }
                 given => given,
             },
             given => given,
@@ -89,6 +92,10 @@ impl<'a> Attempt<'a> {
     /// Part of the new window was not in the old one.
     fn longer(&self) -> bool {
         !self.before.window.covers(&self.updated.window)
+    }
+
+    fn starts_earlier(&self) -> bool {
+        self.updated.window.start() < self.before.window.start()
     }
 
     fn changed(&self, position: usize) -> bool {

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 
 use super::{Admission, Refusal, Resource, Search, Wanted, order};
 use crate::calendar::Calendar;
-use crate::hunt::may_hunt;
 use crate::ids::HostId;
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::lease_type::LeaseType;
@@ -163,8 +162,8 @@ impl Admission<'_> {
 pub(super) fn may_move(lease: &Lease, settled: Timestamp) -> bool {
     lease.status == LeaseStatus::Pending
         && lease.window.start() >= settled
-        && lease.lease_type == LeaseType::Schedule
-        && !may_hunt(lease)
+        && !matches!(lease.lease_type, LeaseType::Immediate { .. })
+        && lease.hunt.is_none()
         && !lease.degraded()
         && lease.keeps_resources()
         && lease.reservations.iter().all(|r| !matches!(r.allocation, Allocation::Slots(_)))

@@ -198,12 +198,14 @@ pub(crate) async fn add_hosts(
     let (service, caller) = (Arc::clone(app.service()), session.caller());
     let specs = extra_specs.clone();
     let grown = async move { service.lease_pools().grow(&caller, pool.id, count, specs).await };
-    let grown = session.change(grown).await?.map_err(|error| {
-        let asked = || Asked::names(extra_specs.capabilities());
-        let unknown = unknown_properties(&app, &session, &error, asked);
-        ApiError::from(error).adding_hint(unknown)
-    });
-    body(&*grown?, pool.id)
+    match session.change(grown).await? {
+        Ok(grown) => body(&grown, pool.id),
+        Err(error) => {
+            let asked = || Asked::names(extra_specs.capabilities());
+            let unknown = unknown_properties(&app, &session, &error, asked).await;
+            Err(ApiError::from(error).adding_hint(unknown))
+        }
+    }
 }
 
 /// Exchanges a host that is bad: another that is like it takes its place, until the lease ends. Nothing of the lease may

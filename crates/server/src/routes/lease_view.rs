@@ -28,7 +28,7 @@ pub(super) fn mark_unseen(app: &App, session: &Session, mark: impl FnOnce(Unseen
 }
 
 /// Which properties and values of a request no host has, if it is refused for want of hosts.
-pub(super) fn unknown_properties<'n>(
+pub(super) async fn unknown_properties<'n>(
     app: &App,
     session: &Session,
     error: &ServiceError,
@@ -37,22 +37,27 @@ pub(super) fn unknown_properties<'n>(
     if !matches!(error, ServiceError::Refused(refusal) if refusal.is_lack()) {
         return None;
     }
-    with_shown(app, session, |shown| app.service().hosts().unknown_properties(&asked(), shown))
+    let capability = capability(app, session);
+    let shown = Shown { capability: &capability, hosts: session.may(Rule::HostsGet) };
+    let unknown = app.service().hosts().unknown_properties(asked(), shown);
+    // Without an answer the client has gone.
+    session.client.clone().scope(unknown).await.ok().flatten()
 }
 
 /// Refuses comparisons by size with a value of another type than the property's, which no host could meet.
-pub(super) fn check_types(app: &App, session: &Session, asked: &Asked<'_>) -> Result<(), ApiError> {
-    let wrong = with_shown(app, session, |shown| app.service().hosts().wrong_type(asked, shown));
+pub(super) async fn check_types(app: &App, session: &Session, asked: Asked<'_>) -> Result<(), ApiError> {
+    let capability = capability(app, session);
+    let shown = Shown { capability: &capability, hosts: session.may(Rule::HostsGet) };
+    let wrong = session.client.clone().scope(app.service().hosts().wrong_type(asked, shown)).await?;
     wrong.map_or(Ok(()), |why| {
         Err(ApiError::new(StatusCode::BAD_REQUEST, format!("Malformed requirements: {why}")))
     })
 }
 
 /// The names and values of properties that the caller may list; hidden ones are for administrators.
-fn with_shown<T>(app: &App, session: &Session, ask: impl FnOnce(Shown<'_>) -> T) -> T {
+fn capability(app: &App, session: &Session) -> impl Fn(&Property) -> bool + use<> {
     let (lists, admin) = (session.may(Rule::HostsGetProperties), session.is_admin(app));
-    let capability = |property: &Property| lists && may_know(property, admin);
-    ask(Shown { capability: &capability, hosts: session.may(Rule::HostsGet) })
+    move |property| lists && may_know(property, admin)
 }
 
 /// Of flavors that a request names, those that the caller may use, by identifier: those that the service has, which are for

@@ -192,7 +192,7 @@ async fn enter(
 /// Why a lease is not made, and what could be had instead.
 async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceError, hold: bool) -> ApiError {
     let negotiable = matches!(&error, ServiceError::Refused(refusal) if refusal.negotiable());
-    let unknown = unknown_properties(app, session, &error, || Asked::of_terms(&new.terms));
+    let unknown = unknown_properties(app, session, &error, || Asked::of_terms(&new.terms)).await;
     let error = ApiError::of_creation(error).adding_hint(unknown);
     if !negotiable {
         return error;
@@ -216,7 +216,7 @@ async fn not_changed(
     hold: bool,
 ) -> ApiError {
     let negotiable = matches!(&error, ServiceError::Refused(refusal) if refusal.negotiable());
-    let unknown = unknown_properties(app, session, &error, || Asked::of_changes(&changes.changes));
+    let unknown = unknown_properties(app, session, &error, || Asked::of_changes(&changes.changes)).await;
     let error = ApiError::from(error).adding_hint(unknown);
     if !negotiable {
         return error;
@@ -262,7 +262,7 @@ async fn read(
     let hints = app.service().leases().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
     let mut terms = terms.hinting(hints);
     mark_unseen(app, session, |unseen| unseen.mark_terms(&mut terms));
-    check_types(app, session, &Asked::of_terms(&terms))?;
+    check_types(app, session, Asked::of_terms(&terms)).await?;
     Ok((NewLease { asked_at, name, terms, wording, end_action, waits }, repeat))
 }
 
@@ -392,7 +392,7 @@ pub(crate) async fn update(
     let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease, &shown, limits)?;
     let mut changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     mark_unseen(&app, &session, |unseen| unseen.mark_changes(&mut changes.changes));
-    check_types(&app, &session, &Asked::of_changes(&changes.changes))?;
+    check_types(&app, &session, Asked::of_changes(&changes.changes)).await?;
     if options.truth(DRY_RUN)? {
         let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), changes.clone());
         let preview =

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use leases::ids::SeriesId;
+use leases::window::Window;
 use service::{Asked, IdempotencyKey, Missing, NewLease, NewSeries, ServiceError};
 
 use super::lease_view::{target, unknown_properties};
@@ -30,8 +31,10 @@ pub(super) async fn create(
     let made = session
         .change(async move { service.leases().create_series(&caller, &asked, key.as_ref()).await })
         .await?;
-    let made = made.map_err(|missing| not_made(app, session, &new, missing))?;
-    answer(StatusCode::CREATED, &made)
+    match made {
+        Ok(made) => answer(StatusCode::CREATED, &made),
+        Err(missing) => Err(not_made(app, session, &new, missing).await),
+    }
 }
 
 /// What they would be; nothing is made.
@@ -45,22 +48,29 @@ pub(super) async fn preview(
     let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
     let would =
         session.consider(async move { service.leases().preview_series(&caller, &asked).await }).await?;
-    let would = would.map_err(|missing| not_made(app, session, &new, missing))?;
-    answer(StatusCode::OK, &would)
+    match would {
+        Ok(would) => answer(StatusCode::OK, &would),
+        Err(missing) => Err(not_made(app, session, &new, missing).await),
+    }
 }
 
 /// Why none of them is made: which date cannot be had.
-fn not_made(app: &App, session: &Session, new: &NewSeries, missing: Missing) -> ApiError {
+async fn not_made(app: &App, session: &Session, new: &NewSeries, missing: Missing) -> ApiError {
     let Missing { window, error, overlaps } = missing;
     let error = *error;
     let asked = || Asked::of_terms(&new.lease.terms);
-    let unknown = unknown_properties(app, session, &error, asked);
+    let unknown = unknown_properties(app, session, &error, asked).await;
     let lack = matches!(&error, ServiceError::Refused(refusal) if refusal.is_lack());
+    let collides = |other: &Window| *other != window && other.overlaps(&window);
     let way_out = match (overlaps, &unknown) {
-        (true, _) => {
+        (true, _) if new.windows.iter().any(collides) => {
             Some("the leases of the series overlap each other: make them shorter, or repeat them less often")
         }
-        (false, None) if lack => {
+        (true, _) => Some(
+            "hosts are cleaned after each lease of the series, before the next one starts: make the leases shorter, or \
+             repeat them less often",
+        ),
+        (false, None) if lack && !new.skips => {
             Some("skip_unavailable (`--skip-unavailable`) leaves out dates that can't be had")
         }
         _ => None,

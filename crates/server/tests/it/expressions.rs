@@ -190,6 +190,10 @@ async fn a_comparison_with_a_value_of_another_type_is_malformed() {
         let path = format!("/v1/leases/{}", lease["id"].as_str().expect("an identifier"));
         let (_, text) = site.put(&path, &change).await.error();
         assert!(text.starts_with("Malformed requirements"), "{expression}: {text}");
+        let expression = expression.to_string().replace('"', "%22").replace('>', "%3E").replace('<', "%3C");
+        let path = format!("/v1/availability?resource_properties={expression}");
+        let (_, text) = site.get(&path).await.error();
+        assert!(text.starts_with("Malformed requirements"), "{expression}: {text}");
     }
     for fine in [json!([">", "$gpus", "2"]), json!(["<", "$rack", "r2"]), json!(["!=", "$gpu", "5"])] {
         site.post("/v1/leases?dry_run=true", &asking(1, &fine)).await.ok(200);

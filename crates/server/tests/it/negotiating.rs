@@ -1,6 +1,8 @@
 //! Offers, flexible dates and the waitlist through the API (CLS-10).
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
+use service::Settings;
 
 use crate::site::{Site, hosts_lease};
 
@@ -117,6 +119,17 @@ async fn cls_10_g_a_request_that_waits_is_shown_and_can_be_withdrawn() {
 }
 
 #[tokio::test]
+async fn cls_10_h_a_refused_series_says_if_there_is_no_time_for_cleaning_between_its_leases() {
+    let settings = Settings { cleaning_time: SignedDuration::from_mins(10), ..Settings::default() };
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(1).await;
+    let mut days = hosts_lease(1, 1, "2030-03-01 00:00", "2030-03-02 00:00");
+    days["repeat"] = json!({"every": "1d", "times": 3});
+    let answer = site.post("/v1/leases", &days).await;
+    assert!(answer.text.contains("hosts are cleaned after each lease"), "{}", answer.text);
+}
+
+#[tokio::test]
 async fn cls_10_h_leases_that_recur_are_made_listed_and_deleted_together() {
     let site = Site::open().await;
     site.add_hosts(1).await;
@@ -141,6 +154,13 @@ async fn cls_10_h_leases_that_recur_are_made_listed_and_deleted_together() {
     overlapping["repeat"] = json!({"every": "1d", "times": 3});
     let answer = site.post("/v1/leases", &overlapping).await;
     assert!(answer.text.contains("overlap each other"), "{}", answer.text);
+    overlapping["repeat"] = json!({"every": "1d", "until": "2030-03-01"});
+    let answer = site.post("/v1/leases", &overlapping).await;
+    assert_eq!(answer.error(), (400, "Malformed parameter repeat.until".to_owned()));
+    overlapping["repeat"] = json!({"every": "1d", "times": 3, "skip_unavailable": true});
+    overlapping["reservations"][0]["resource_properties"] = json!("[\"==\", \"$gpu\", \"a\"]");
+    let answer = site.post("/v1/leases", &overlapping).await;
+    assert!(!answer.text.contains("skip"), "{}", answer.text);
     assert_eq!(site.delete(&format!("/v1/series/{id}")).await.status, 204);
     assert_eq!(site.get(&format!("/v1/series/{id}")).await.status, 404);
     weekly["waitlist"] = json!(true);

@@ -230,7 +230,7 @@ impl Decider {
     }
 
     /// Whether nothing was heard of the fleet for so long that nobody knows how its hosts are.
-    fn out_of_sight(&self, seen_at: Option<Timestamp>, now: Timestamp) -> bool {
+    pub(crate) fn out_of_sight(&self, seen_at: Option<Timestamp>, now: Timestamp) -> bool {
         seen_at.is_some_and(|seen| now.duration_since(seen) > self.settings.unknown_after)
     }
 }

@@ -270,8 +270,9 @@ impl Leases<'_> {
                 }
                 Err(refusal) => {
                     let alone = || admission.with_calendar(&state.calendar);
+                    let occupied = window.widened(state.calendar.cleaning_time());
                     let overlaps = refusal.is_lack()
-                        && series.leases.iter().any(|other| other.lease.window.overlaps(window))
+                        && series.leases.iter().any(|other| other.lease.window.overlaps(&occupied))
                         && alone().grant_usual(&caller.project, &terms, rules).is_ok();
                     return Err(Missing { overlaps, ..Missing::new(*window, refusal) });
                 }

@@ -82,6 +82,22 @@ fn a_lease_keeps_its_own_hosts_whatever_has_become_of_them() {
 }
 
 #[test]
+fn a_lease_is_not_moved_to_an_earlier_time_at_which_its_hosts_may_still_be_down() {
+    let mut cloud = Cloud::new(2);
+    let lease = cloud.lease(1, window(200, 230), vec![hosts(2, 2)]);
+    cloud.inventory.host_mut(HostId(1)).expect("there").health = Health::Failed;
+    let moved = |start| {
+        let changes = Changes { start: Some(at(start)), end: Some(at(start + 30)), ..Changes::default() };
+        admission(&cloud, 0).update(&lease, &changes)
+    };
+    assert!(moved(30).is_err());
+    for start in [60, 210] {
+        let updated = moved(start).expect("they may work by then").lease;
+        assert_eq!(updated.reservations[0].allocation, ids([1, 2]));
+    }
+}
+
+#[test]
 fn a_lack_that_does_not_depend_on_the_end_is_not_told_as_one() {
     let mut cloud = Cloud::new(2);
     let mut lease = cloud.lease(1, window(30, 60), vec![hosts(2, 2)]);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hints::{Hints, Location};
+use crate::hunt::Hunt;
 use crate::lease_type::LeaseType;
 
 /// Hosts of which the first ones have a property, with the leases on them.
@@ -83,6 +84,18 @@ fn cls_10_d_the_lease_moves_that_can_whichever_host_has_the_lower_number() {
         let fleet = Fleet::new(3, 2).with(day, special(1), &[bound]).with(day, hosts(1, 1), &[free]);
         let made = fleet.made(day, vec![special(1)]).expect("the second one moves");
         assert_eq!((moves(&made), given(&made.decided)), (vec![(2, vec![3])], &ids([free])));
+    }
+}
+
+#[test]
+fn cls_10_d_a_best_effort_lease_that_waits_moves_unless_it_hunts() {
+    for hunt in [None, Some(Hunt::default())] {
+        let day = window(10, 20);
+        let mut fleet = Fleet::new(3, 2).with(day, hosts(1, 1), &[1]);
+        let waits = &mut fleet.leases[0];
+        (waits.lease_type, waits.hunt) = (LeaseType::BestEffort { deadline: at(300) }, hunt.clone());
+        let made = fleet.made(day, vec![special(2)]);
+        assert_eq!(made.map(|made| moves(&made)), hunt.is_none().then(|| vec![(1, vec![3])]));
     }
 }
 
