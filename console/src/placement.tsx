@@ -86,6 +86,7 @@ interface Fit {
   wanted: number | null;
   count: number;
   exact: boolean;
+  proven: boolean;
   places: { nodes: string[]; count: number }[];
   refused: string | null;
   remedies: { more: number; action: string; [field: string]: unknown }[];
@@ -611,7 +612,7 @@ function FitAnswer({ answer }: { answer: Fit }): JSX.Element {
   return (
     <>
       <h2 class={answer.possible ? "ok" : "attention"}>
-        {t.placement.fits(answer.count, answer.wanted, answer.exact)} ({shapeOf(answer.shape)})
+        {t.placement.fits(answer)} ({shapeOf(answer.shape)})
       </h2>
       {answer.places.length > 0 && (
         <ul class="chips">

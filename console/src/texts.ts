@@ -490,12 +490,17 @@ export const t = {
     noLimit: "no limit",
     scoreChanges: "What changes the score",
     balancingTakes: (moves: number): string => `Balancing takes ${plural(moves, "move", "moves")}`,
-    fits: (count: number, wanted: number | null, exact: boolean): string =>
-      wanted !== null
-        ? count >= wanted
-          ? `Yes: ${plural(count, "instance fits", "instances fit")}`
-          : `No: only ${count} of ${plural(wanted, "instance", "instances")} fit`
-        : `${plural(count, "instance", "instances")}${exact ? "" : " or more"} ${count === 1 ? "fits" : "fit"}`,
+    fits: (answer: { count: number; wanted: number | null; exact: boolean; proven: boolean }): string => {
+      const { count, wanted, exact, proven } = answer;
+      if (wanted === null) {
+        const more = exact ? "" : " or more";
+        const open = exact && !proven ? "; no way was found for more" : "";
+        return `${plural(count, "instance", "instances")}${more} ${count === 1 ? "fits" : "fit"}${open}`;
+      }
+      if (count >= wanted) return `Yes: ${plural(count, "instance fits", "instances fit")}`;
+      const of = `${count} of ${plural(wanted, "instance", "instances")}`;
+      return proven ? `No: only ${of} ${count === 1 ? "fits" : "fit"}` : `No: no way was found for more than ${of}`;
+    },
     stops: "What stops the next one",
     remedies: "What would make room, each alone",
     noRemedy: "No single change was found that makes room.",

@@ -128,6 +128,10 @@ describe("with the demonstration's fleet", () => {
     await page.locator("input[name=shape]").fill("8g,8g,1");
     await page.getByRole("button", { name: "Ask" }).click();
     await page.getByText("What would make room, each alone").waitFor();
+    await page.getByRole("heading", { name: "; no way was found for more" }).waitFor();
+    await page.locator("input[name=count]").fill("50");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByRole("heading", { name: "No: no way was found for more than " }).waitFor();
     await page.screenshot({ path: join(out, "fit-light.png"), fullPage: true });
     expect(await faults(page)).toEqual([]);
     expect(page.wrong.splice(0)).toEqual([]);

@@ -77,7 +77,7 @@ struct Answer<'a> {
     cluster: &'a Cluster,
     shape: Shape,
     wanted: Option<usize>,
-    /// Whether no other places would leave room for more.
+    /// See [`Fit::is_proven`].
     is_proven: bool,
     fit: &'a Fit,
 }
@@ -252,6 +252,7 @@ impl Answer<'_> {
             wanted: self.wanted,
             count: fit.placed.len(),
             exact: fit.refused.is_some(),
+            proven: self.is_proven,
             places: self.places().into_iter().map(place).collect(),
             refused: fit.refused.as_ref().map(|refusal| print::refusal(cluster, refusal)),
             outside_policy: fit
@@ -323,6 +324,8 @@ struct Document<'a> {
     count: usize,
     /// Whether counting ended because no more fit.
     exact: bool,
+    /// Whether no other places would leave room for more than `count`.
+    proven: bool,
     places: Vec<PlaceEntry<'a>>,
     refused: Option<String>,
     outside_policy: Vec<OutsideEntry<'a>>,

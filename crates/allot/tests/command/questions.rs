@@ -299,9 +299,15 @@ fn fit_counts_and_says_what_would_make_room() {
         all.extend(arguments);
         let ran = allot(&all);
         assert!(ran.out.starts_with("NO: only "), "{}", ran.out);
+        assert_eq!(json(&all, 1)["proven"], true);
     };
     proven(&["8g,8g,1", "--disk-template", "plain", "--no-capacity-checks"]);
     proven(&["8g,64g,1"]);
+    assert_eq!((&document["exact"], &document["proven"]), (&true.into(), &false.into()), "{document}");
+    let plain = ["fit", "-t", &path, "1g,1g,1", "--disk-template", "plain", "--no-capacity-checks"];
+    assert_eq!(json(&plain, 0)["proven"], true);
+    let limited = json(&[&plain[..], &["--limit", "1"]].concat(), 0);
+    assert_eq!((&limited["exact"], &limited["proven"]), (&false.into(), &false.into()), "{limited}");
 }
 
 #[test]

@@ -52,11 +52,12 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Whether it is proven that no more instances fit than were placed. It isn't if other places for the first ones might
-    /// leave more room: for pairs of nodes, and by the capacity check.
+    /// Whether it is proven that no more instances fit than were placed. It isn't if counting ended at a limit, or if other
+    /// places for the first ones might leave more room: for pairs of nodes, and by the capacity check.
     pub fn is_proven(&self, question: &FitQuestion) -> bool {
         let is_pair = question.shape.template.mirror() == MirrorClass::Internal;
-        self.placed.is_empty() || !(is_pair || question.rules.capacity_checks)
+        let is_full = self.placed.is_empty() || !(is_pair || question.rules.capacity_checks);
+        self.refused.is_some() && is_full
     }
 }
 
