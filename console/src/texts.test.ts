@@ -29,4 +29,16 @@ describe("texts", () => {
     look(t, "t");
     expect(unused).toEqual([]);
   });
+
+  it("say whether a count of instances is proven", () => {
+    const fits = (count: number, wanted: number | null, exact: boolean, proven: boolean): string =>
+      t.placement.fits({ count, wanted, exact, proven });
+    expect(fits(2, null, true, true)).toBe("2 instances fit");
+    expect(fits(2, null, true, false)).toBe("2 instances fit; no way was found for more");
+    expect(fits(500, null, false, false)).toBe("500 instances or more fit");
+    expect(fits(3, 3, false, false)).toBe("Yes: 3 instances fit");
+    expect(fits(1, 3, true, true)).toBe("No: only 1 of 3 instances fits");
+    expect(fits(2, 3, true, false)).toBe("No: no way was found for more than 2 of 3 instances");
+    expect(fits(65536, 70000, false, false)).toBe("No: counting stopped at 65536 of 70000 instances, more may fit");
+  });
 });

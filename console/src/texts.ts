@@ -499,6 +499,7 @@ export const t = {
       }
       if (count >= wanted) return `Yes: ${plural(count, "instance fits", "instances fit")}`;
       const of = `${count} of ${plural(wanted, "instance", "instances")}`;
+      if (!exact) return `No: counting stopped at ${of}, more may fit`;
       return proven ? `No: only ${of} ${count === 1 ? "fits" : "fit"}` : `No: no way was found for more than ${of}`;
     },
     stops: "What stops the next one",

@@ -105,7 +105,8 @@ pub struct Added {
     pub shape: Shape,
     /// Where they went.
     pub placed: Vec<Placement>,
-    /// What refused the first that found no place.
+    /// What refused the first that found no place. `None` if all were placed, or if placing ended at the limit of instances
+    /// without memory.
     pub refused: Option<Refusal>,
 }
 
@@ -302,8 +303,11 @@ fn fill(cluster: &mut Cluster, added: &mut Added, rules: CapacityOptions) {
         Err(error) => added.refused = Some(Refusal::NoTargets(error)),
         Ok(filled) => {
             let is_enough = filled.placed.len() >= left;
+            // Nodes that refuse an instance say why. Without a reason, the limit of instances without memory ended it.
+            let is_refused = |failures: &Failures| filled.placed.is_empty() || failures.total() > 0;
+            added.refused =
+                filled.failures.filter(|failures| !is_enough && is_refused(failures)).map(Refusal::Full);
             added.placed.extend(filled.placed);
-            added.refused = filled.failures.filter(|_| !is_enough).map(Refusal::Full);
         }
     }
 }
@@ -421,7 +425,7 @@ pub struct Room {
     pub shape: Shape,
     /// How many; at most the limit asked for.
     pub count: usize,
-    /// What refuses one more; none if the limit was reached.
+    /// What refuses one more. `None` if the limit asked for was reached, or that of instances without memory.
     pub refused: Option<Refusal>,
 }
 

@@ -167,6 +167,9 @@ impl Answer<'_> {
             Some(wanted) if self.is_proven => {
                 format!("NO: only {count} of {wanted} instances {fits} ({shape}).")
             }
+            Some(wanted) if self.fit.refused.is_none() => {
+                format!("NO: counting stopped at {count} of {wanted} instances, more may fit ({shape}).")
+            }
             Some(wanted) => {
                 format!("NO: no way was found for more than {count} of {wanted} instances ({shape}).")
             }

@@ -253,6 +253,8 @@ impl Answer<'_> {
         }
         if let Some(refusal) = &added.refused {
             writeln!(io.out, "  no more: {}", print::refusal(cluster, refusal))?;
+        } else if placed < wanted {
+            writeln!(io.out, "  placing stopped there, more may fit")?;
         }
         Ok(())
     }

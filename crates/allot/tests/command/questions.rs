@@ -311,6 +311,24 @@ fn fit_counts_and_says_what_would_make_room() {
 }
 
 #[test]
+fn instances_without_memory_are_counted_up_to_a_limit_that_proves_nothing() {
+    let unlimited =
+        SMALL.replace("|128,1,1024,1,1,1;", "|0,0,0,0,0,0;").replace("drbd,plain|4.0|32.0", "rbd|1e6|1e6");
+    let path = file("cluster", &unlimited);
+    let fit = ["fit", "-t", &path, "0,0,1", "--no-capacity-checks", "--count", "70000"];
+    let ran = allot(&fit);
+    assert_eq!(ran.status, 1, "{}{}", ran.out, ran.err);
+    assert!(
+        ran.out.starts_with("NO: counting stopped at 65536 of 70000 instances, more may fit ("),
+        "{}",
+        ran.out
+    );
+    let document = json(&fit, 1);
+    assert_eq!((&document["exact"], &document["proven"]), (&false.into(), &false.into()), "{document}");
+    assert_eq!(document["refused"], Value::Null);
+}
+
+#[test]
 fn a_bound_of_the_policy_is_named_with_what_it_must_be() {
     let path = file("cluster", SMALL);
     let document = json(&["fit", "-t", &path, "1g,9g,1", "--disk-template", "plain"], 1);

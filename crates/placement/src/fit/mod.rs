@@ -36,7 +36,7 @@ pub struct FitQuestion {
 pub struct Fit {
     /// The instances that fit, in the order of their placement.
     pub placed: Vec<Placement>,
-    /// Why no more do; none if all that were asked for fit.
+    /// Why no more do. `None` if all that were asked for fit, or if counting ended at the limit of instances without memory.
     pub refused: Option<Refusal>,
     /// Groups whose policies do not allow such instances at all, and what they object to.
     pub outside_policy: Vec<(GroupIdx, FailMode)>,
