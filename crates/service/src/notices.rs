@@ -53,6 +53,7 @@ const PREEMPTED: &str = "instance.preempted";
 const GUEST_STARTED: &str = "lease.instance.started";
 const GUEST_ENDED: &str = "lease.instance.ended";
 pub(crate) const HOST_REPLACED: &str = "lease.host_replaced";
+const UNUSED: &str = "lease.unused";
 pub(crate) const BEFORE_END_STOP: &str = "lease.event.before_end_lease.stop";
 
 /// The notification of that event, with the lease as it is then.
@@ -190,15 +191,15 @@ fn in_full(record: &LeaseRecord) -> String {
     written(api::v1::Lease::from(record), None)
 }
 
-fn written(lease: api::v1::Lease, replaced: Option<&Replaced>) -> String {
+/// The payload with the lease and more fields.
+fn written(lease: api::v1::Lease, more: Option<(&str, Value)>) -> String {
     let path = format!("/v1/leases/{}", lease.id);
     let mut value = serde_json::to_value(lease).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         if let Some(id) = fields.remove("id") {
             fields.insert("lease_id".to_owned(), id);
         }
-        let replaced = replaced.map(|replaced| serde_json::json!({"from": replaced.from, "to": replaced.to}));
-        fields.extend(replaced.map(|hosts| ("hosts_replaced".to_owned(), hosts)));
+        fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
     }
     payload::write(&value, &path)
 }
@@ -207,6 +208,17 @@ fn written(lease: api::v1::Lease, replaced: Option<&Replaced>) -> String {
 struct Replaced {
     from: Vec<String>,
     to: Vec<String>,
+}
+
+impl Replaced {
+    fn field(&self) -> (&'static str, Value) {
+        ("hosts_replaced", serde_json::json!({"from": self.from, "to": self.to}))
+    }
+}
+
+/// For the owner of a lease that nobody uses. It has the lease's ID, because a name can have characters of a shell.
+fn how_to_keep(lease: LeaseId) -> String {
+    format!("Any change keeps the lease, for example: allot lease update {lease} --keep")
 }
 
 /// What hosts and addresses are called.
@@ -257,8 +269,12 @@ pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool) {
             written_now.get(&id).copied().flatten().or_else(|| state.leases.get(id).map(AsRef::as_ref));
         let Some(record) = record else { continue };
         let lease = api::v1::Lease::from(record).with_resources(record, &names);
-        let news = [UPDATE, HOST_REPLACED].contains(&told.event_type.as_str());
-        told.payload = written(lease, replaced.get(&id).filter(|_| news));
+        let more = match told.event_type.as_str() {
+            UPDATE | HOST_REPLACED => replaced.get(&id).map(Replaced::field),
+            UNUSED => Some(("keep", how_to_keep(id).into())),
+            _ => None,
+        };
+        told.payload = written(lease, more);
     }
 }
 
@@ -281,7 +297,7 @@ fn of_marks(old: &Marks, new: &Marks) -> impl Iterator<Item = &'static str> {
     let notices = [
         (old.start_reminded != new.start_reminded, "lease.reminder.start_lease"),
         (old.end_reminded != new.end_reminded, "lease.reminder.end_lease"),
-        (old.unused_warned_at != new.unused_warned_at, "lease.unused"),
+        (old.unused_warned_at != new.unused_warned_at, UNUSED),
         (old.reclaimed_at != new.reclaimed_at, "lease.reclaimed"),
     ];
     notices.into_iter().filter(|(told, _)| *told).map(|(_, event_type)| event_type)

@@ -115,7 +115,8 @@ fn line(notification: &Value, zone: &jiff::tz::TimeZone) -> Result<String, Clien
     let statuses = ["status", "power"].map(|field| plain(&read.payload[field]));
     let status = statuses.into_iter().find(|status| !status.is_empty()).unwrap_or_default();
     let (number, event_type, project) = (read.number, read.event_type, read.project_id.unwrap_or_default());
-    let line = format!("{at}  {number:>6}  {event_type:<30}  {name:<20}  {project:<12}  {status}");
+    let keep = plain(&read.payload["keep"]);
+    let line = format!("{at}  {number:>6}  {event_type:<30}  {name:<20}  {project:<12}  {status:<9}  {keep}");
     Ok(line.trim_end().to_owned())
 }
 
@@ -134,6 +135,12 @@ mod tests {
         });
         let wanted = "2030-01-02 10:00:01       7  lease.event.start_lease         web                   p1            ACTIVE";
         assert_eq!(line(&notification, &TimeZone::UTC).ok().as_deref(), Some(wanted));
+        let unused = json!({
+            "number": 9, "timestamp": "2030-01-02T10:00:01.5Z", "event_type": "lease.unused", "lease_id": "l",
+            "project_id": "p1", "payload": {"name": "web", "status": "ACTIVE", "keep": "Any change keeps the lease"},
+        });
+        let shown = line(&unused, &TimeZone::UTC).unwrap_or_default();
+        assert!(shown.ends_with("p1            ACTIVE     Any change keeps the lease"), "{shown}");
         let of_host = json!({
             "number": 8, "timestamp": "2030-01-02T10:00:01.5Z", "event_type": "host.boot_failed", "lease_id": null,
             "project_id": null, "payload": {"hypervisor_hostname": "r1-h01", "power": "failed"},

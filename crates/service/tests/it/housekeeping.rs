@@ -50,6 +50,14 @@ fn events(expected: &[(&str, i64)]) -> Vec<(String, i64)> {
     expected.iter().map(|(event, minute)| ((*event).to_owned(), *minute)).collect()
 }
 
+/// Text of the warning that says how to keep the lease.
+async fn how_to_keep(world: &World) -> Option<String> {
+    let told = world.service.notifications().after(None, 0, 1000).await.expect("works");
+    let warning = told.into_iter().find(|told| told.content.event_type == "lease.unused")?;
+    let payload: serde_json::Value = serde_json::from_str(&warning.content.payload).expect("JSON");
+    payload["keep"].as_str().map(str::to_owned)
+}
+
 async fn start(world: &mut World, lease: LeaseId) {
     let size = GuestSize { vcpus: 1, memory_mib: 64, disk_gib: 1 };
     let new = NewInstance {
@@ -108,6 +116,8 @@ async fn hk_a_an_owner_who_is_warned_keeps_the_lease_by_any_change() {
     let mut world = kept(1, unused()).await;
     let id = make(&mut world, asking(0, 500, vec![hosts(1)])).await.expect("free").lease.id;
     world.run_until(at(70)).await;
+    let wanted = format!("Any change keeps the lease, for example: allot lease update {id} --keep");
+    assert_eq!(how_to_keep(&world).await, Some(wanted));
     let changes = Changes { name: Some("kept".to_owned()), ..Changes::default() };
     change(&mut world, id, changes).await.expect("allowed");
     world.restart().await.expect("the store works");
