@@ -16,6 +16,8 @@ use super::tour::Tour;
 pub(crate) struct Memos {
     /// Leases that lack something.
     pub to_heal: Tour,
+    /// Leases in the healing interval that lacked something or had a failed host in the last cycle.
+    pub ill_soon: BTreeSet<LeaseId>,
     /// Leases that wait and might start sooner.
     pub to_hasten: Tour,
     /// How far the hunts have come that are planned again.

@@ -75,8 +75,7 @@ impl Decider {
             occupied.clear();
         }
         let known = (state.revision, occupied);
-        // Moves for failed hosts are as costly, and are tried as rarely.
-        let by_moves = !self.progress().memos.to_heal.is_without_result(&known);
+        let by_moves = self.heals_by_moves(&state, &ill, &known, draft.now);
         if by_moves {
             ill.extend(state.on_closed_hosts());
             ill.extend(blocked);
@@ -89,6 +88,23 @@ impl Decider {
         let changes = self.healed(&state, &ill, (known, by_moves, &unseen), draft.now);
         drop(state);
         draft.enter(self, changes);
+    }
+
+    /// Whether moves of other leases are tried. They are as costly as leaving closed hosts, and are tried as rarely: after a
+    /// change, and once a lease enters the healing interval.
+    fn heals_by_moves(&self, state: &State, ill: &BTreeSet<LeaseId>, known: &Known, now: Timestamp) -> bool {
+        let includes = |id: &&LeaseId| {
+            let record = state.leases.get(**id);
+            record.is_some_and(|record| self.settings.healing_interval.includes(&record.lease.window, now))
+        };
+        let soon: BTreeSet<LeaseId> = ill.iter().filter(includes).copied().collect();
+        let mut progress = self.progress();
+        let memos = &mut progress.memos;
+        if !soon.is_subset(&memos.ill_soon) {
+            memos.to_heal.retry();
+        }
+        memos.ill_soon = soon;
+        !memos.to_heal.is_without_result(known)
     }
 
     /// The leases that changed after the last observation of all hosts began. Another service may have just moved them away

@@ -56,6 +56,14 @@ impl Tour {
         self.without_result.as_ref() == Some(known)
     }
 
+    /// Lets all entries be tried again, although nothing else is known.
+    pub fn retry(&mut self) {
+        self.without_result = None;
+        if let Some((began, _)) = &mut self.under_way {
+            *began = ANYTHING;
+        }
+    }
+
     /// Tries entries in their order, or behind those that were tried last time, until something comes of one.
     pub fn go_on<E, T>(
         &mut self,

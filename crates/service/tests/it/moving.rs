@@ -3,20 +3,27 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use leases::admission::{Changes, Refusal};
+use leases::admission::{Changes, HealingInterval, Refusal};
 use leases::ids::HostId;
 use leases::plan::GuestOwner;
 use leases::requirement::{Operator, Requirement};
 use leases::terms::{HostsTerms, ReservationTerms};
-use service::{HostUpdate, LeaseFilter, NewLease, NewSeries, ServiceError};
+use service::{HostUpdate, LeaseFilter, NewLease, NewSeries, ServiceError, Settings};
 use simulation::{World, caller, operator};
 use store::LeaseRecord;
 
-use crate::terms::{asking, at, change, dates, hosts, hosts_of, make, settings, status, window, world_with};
+use crate::terms::{
+    asking, at, change, dates, hosts, hosts_of, make, minutes, settings, status, window, world_with,
+};
 
 /// Three hosts, two of which have a property.
 async fn world() -> World {
-    let mut world = world_with(3, settings(), None, |fleet| fleet).await;
+    world_of(3, settings()).await
+}
+
+/// Hosts, two of which have a property.
+async fn world_of(count: u32, settings: Settings) -> World {
+    let mut world = world_with(count, settings, None, |fleet| fleet).await;
     for host in [1, 2] {
         let gpu = HostUpdate::from(vec![("gpu".to_owned(), Some("a".to_owned()))]);
         world.service.hosts().update(&operator(), HostId(host), gpu).await.expect("never refused");
@@ -148,6 +155,23 @@ async fn cls_10_d_leases_with_a_failed_host_get_another_one_by_moves() {
         assert_eq!((status(&world, bound.lease.id), status(&world, free.lease.id)), ("TERMINATED", "ACTIVE"));
         assert_eq!(world.fleet.violations(), []);
     }
+}
+
+#[tokio::test]
+async fn cls_10_d_a_lease_that_enters_the_healing_interval_gets_another_host_by_moves() {
+    let settings = Settings { healing_interval: HealingInterval(Some(minutes(30))), ..settings() };
+    let mut world = world_of(3, settings).await;
+    let (bound, free) = crowded(&mut world).await;
+    world.run_until(at(20)).await;
+    world.fleet.fail(HostId(1));
+    world.run_until(at(68)).await;
+    assert_eq!((hosts_now(&world, &bound), hosts_now(&world, &free)), (vec![HostId(1)], vec![HostId(2)]));
+    world.run_until(at(73)).await;
+    assert_eq!((hosts_now(&world, &bound), hosts_now(&world, &free)), (vec![HostId(2)], vec![HostId(3)]));
+    let told = world.service.notifications().after(None, 0, 100).await.expect("the store works");
+    let of_bound = told.iter().filter(|notice| notice.content.lease == Some(bound.lease.id));
+    let types: Vec<_> = of_bound.map(|notice| notice.content.event_type.as_str()).collect();
+    assert_eq!(types, ["lease.create", "lease.host_replaced"], "it never lacked a host");
 }
 
 #[tokio::test]
