@@ -13,7 +13,8 @@ use simulation::{World, caller, operator};
 use store::LeaseRecord;
 
 use crate::terms::{
-    asking, at, change, dates, hosts, hosts_of, make, minutes, settings, status, window, world_with,
+    asking, at, change, conflict, dates, hosts, hosts_of, make, minutes, settings, slots, status, window,
+    world_with,
 };
 
 /// Three hosts, two of which have a property.
@@ -33,8 +34,13 @@ async fn world_of(count: u32, settings: Settings) -> World {
 }
 
 fn special() -> ReservationTerms {
+    special_hosts(1)
+}
+
+/// One host with the property, or up to `max`.
+fn special_hosts(max: u32) -> ReservationTerms {
     let requirement = Requirement::compare(Operator::Equal, "gpu", "a").expect("well formed");
-    ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range").requiring(requirement))
+    ReservationTerms::Hosts(HostsTerms::new(1, max).expect("a range").requiring(requirement))
 }
 
 /// Makes leases from minute 100 to 130 so that one that wants the property is on host 1, and one that could be anywhere on
@@ -172,6 +178,28 @@ async fn cls_10_d_a_lease_that_enters_the_healing_interval_gets_another_host_by_
     let of_bound = told.iter().filter(|notice| notice.content.lease == Some(bound.lease.id));
     let types: Vec<_> = of_bound.map(|notice| notice.content.event_type.as_str()).collect();
     assert_eq!(types, ["lease.create", "lease.host_replaced"], "it never lacked a host");
+}
+
+#[tokio::test]
+async fn a_host_is_not_removed_if_a_degraded_lease_would_have_fewer_hosts_without_it() {
+    let mut world = world_of(5, settings()).await;
+    let mut room = slots(1, 16);
+    if let ReservationTerms::Instances(terms) = &mut room {
+        let third = Requirement::compare(Operator::Equal, "hypervisor_hostname", name_of(&world, 3));
+        terms.requirement = third.expect("well formed");
+    }
+    let lease = make(&mut world, asking(100, 130, vec![special_hosts(2), room])).await.expect("free");
+    let all = vec![HostId(1), HostId(2), HostId(3)];
+    assert_eq!(hosts_now(&world, &lease), all);
+    // It may move, but helps nobody.
+    make(&mut world, asking(100, 130, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(60)).await;
+    world.fleet.fail(HostId(3));
+    world.run_until(at(65)).await;
+    assert!(world.service.leases().get(lease.lease.id).expect("there").lease.degraded());
+    let refused = conflict(world.service.hosts().remove_from_pool(&operator(), HostId(1)).await);
+    assert!(refused.contains("there is no other for it"), "{refused}");
+    assert!(hosts_now(&world, &lease).starts_with(&[HostId(1), HostId(2)]));
 }
 
 #[tokio::test]
