@@ -70,14 +70,48 @@ impl Search<'_> {
         None
     }
 
-    /// Hosts for each reservation in its first way, those first that have least room for reservations of instances.
-    pub(super) fn assign_in_order(
-        &self,
-        ways: &[Vec<Way>],
+    /// Hosts for each reservation that grows, for each combination of its [ways](Self::ways_to_grow). Hosts that have least
+    /// room for reservations of instances come first.
+    pub(super) fn assignments<'w>(
+        &'w self,
+        ways: &'w [Vec<Way>],
         parts: &[Part<'_>],
-    ) -> Option<Vec<BTreeSet<HostId>>> {
-        let first: Vec<&Way> = ways.iter().filter_map(|ways| ways.first()).collect();
-        self.assign(&self.in_order(ways, parts), &first)
+    ) -> impl Iterator<Item = Vec<BTreeSet<HostId>>> + 'w {
+        let mut hosts = self.in_order(ways, parts);
+        let held: BTreeSet<HostId> = parts.iter().flat_map(Part::held_hosts).collect();
+        // Only one reservation names them, so they stay assigned to it.
+        hosts.sort_by_key(|host| !held.contains(host));
+        combinations(ways).take(COMBINATIONS).filter_map(move |chosen| self.assign(&hosts, &chosen))
+    }
+
+    /// Ways to serve a started reservation from its own hosts and these. If it must survive a failure, the ways include its
+    /// own hosts, because these count in their failure domains.
+    pub(super) fn ways_to_grow(
+        &self,
+        hosts: impl IntoIterator<Item = HostId>,
+        asked: &HostsTerms,
+        held: &BTreeSet<HostId>,
+    ) -> Vec<Way> {
+        let min = asked.min() as usize;
+        let Some(domain) = &asked.properties.survives else {
+            let hosts = hosts.into_iter().map(|host| (host, 0)).collect();
+            return vec![Way { hosts, in_one: usize::MAX, need: min.saturating_sub(held.len()) }];
+        };
+        let mut numbers = BTreeMap::new();
+        let hosts: BTreeMap<HostId, usize> = held
+            .iter()
+            .copied()
+            .chain(hosts)
+            .map(|host| {
+                let next = numbers.len();
+                (host, *numbers.entry(self.domain(host, domain)).or_insert(next))
+            })
+            .collect();
+        let held_in = |number| held.iter().filter(|host| hosts.get(host) == Some(&number)).count();
+        let most = (0..numbers.len()).map(held_in).max().unwrap_or(0);
+        let limits = most.max(1)..=min.max(most);
+        let way = |in_one| Way { hosts: hosts.clone(), in_one, need: held.len().max(min + in_one) };
+        limits.map(way).filter(|way| way.need <= way.hosts.len()).collect()
     }
 
     /// Ways to serve a reservation from these hosts: for each kind of hosts if all must be alike, and for each number of hosts in one

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::assignment::{Part, Way};
+use super::assignment::Part;
 use super::{Admission, HealingInterval, Refusal, Resource, Search, order};
 use crate::host::Health;
 use crate::ids::{FloatingIpId, HostId, ReservationId};
@@ -25,10 +25,9 @@ impl Admission<'_> {
         let attempt = Attempt { admission, before, updated };
         let given = match attempt.keeping_apart(&BTreeMap::new()) {
             // Served one by one, a reservation may take a host that another one needs.
-            Err(refusal @ Refusal::NotEnough { .. }) if attempt.started() => match attempt.assigned() {
-                Some(assigned) => attempt.keeping_apart(&assigned).map_err(|_| refusal),
-                None => Err(refusal),
-            },
+            Err(refusal @ Refusal::NotEnough { .. }) if attempt.started() => {
+                attempt.growing_together().ok_or(refusal)
+            }
             // As if the lease were new: its reservations may take over hosts from each other.
             Err(Refusal::NotEnough { .. }) if !attempt.started() => match attempt.starting_over(false) {
                 // Less is asked for than was granted. If a host has failed since, healing sees to it.
@@ -121,7 +120,7 @@ impl<'a> Attempt<'a> {
 
     /// More hosts for each reservation of whole hosts that grows, so that none takes a host that another one needs. None if
     /// there is no such assignment, or no other reservation.
-    fn assigned(&self) -> Option<BTreeMap<usize, BTreeSet<HostId>>> {
+    fn growing_together(&self) -> Option<Vec<Reservation>> {
         if self.updated.reservations.len() < 2 {
             return None;
         }
@@ -134,15 +133,16 @@ impl<'a> Attempt<'a> {
             {
                 let (free, _) = search.free_hosts(terms);
                 let free = search.like(free, terms, held);
-                let hosts = free.into_iter().map(|fit| (fit.host, 0)).collect();
-                let counted = search.counting(held.iter().copied(), terms);
-                let need = (terms.min() as usize).saturating_sub(counted);
-                growing.push(position);
-                ways.push(vec![Way { hosts, in_one: usize::MAX, need }]);
+                let hosts = free.into_iter().map(|fit| fit.host);
+                growing.push((position, held));
+                ways.push(search.ways_to_grow(hosts, terms, held));
             }
         }
-        let assigned = search.assign_in_order(&ways, &self.parts())?;
-        Some(growing.into_iter().zip(assigned).collect())
+        search.assignments(&ways, &self.parts()).find_map(|assigned| {
+            let more =
+                growing.iter().zip(assigned).map(|((position, held), hosts)| (*position, &hosts - held));
+            self.keeping_apart(&more.collect()).ok()
+        })
     }
 
     fn parts(&self) -> Vec<Part<'a>> {

@@ -1,12 +1,13 @@
-//! The NO of `drain` and `fit` on small clusters, checked by exhaustive search.
+//! The NO of `drain`, `whatif` and `fit` on small clusters, checked by exhaustive search.
 
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use cluster::{Cluster, DiskTemplate, InstanceIdx, Move, NodeIdx};
+use cluster::{Cluster, DiskTemplate, InstanceIdx, LoadOptions, Move, NodeIdx};
 use placement::capacity::{CapacityOptions, Shape};
-use placement::drain::{DrainOptions, Obstacle, Purpose, Role, Stay, drain};
+use placement::drain::{DrainOptions, Obstacle, Plan, Purpose, Role, Stay, drain};
 use placement::fit::{FitQuestion, fit};
+use placement::whatif::Changes;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -82,6 +83,33 @@ fn remains(
         }
 }
 
+/// Checks that obstacles other than lack of room hold with unlimited room. Returns their number.
+fn check_obstacles(
+    cluster: &Cluster,
+    leaving: &[NodeIdx],
+    options: DrainOptions,
+    plan: &Plan,
+) -> Result<u32, TestCaseError> {
+    let mut moves = moves(cluster);
+    moves.retain(|mov| options.disk_moves || matches!(mov, Move::Failover | Move::FailoverTo(_)));
+    let start = Ledger::new(cluster);
+    let is_fixed = |stay: &&Stay| !matches!(stay.obstacle, Obstacle::Refused(_));
+    let mut checked = 0;
+    for stay in plan.stays.iter().filter(is_fixed) {
+        let index = stay.instance.at();
+        let may = Permissions { leaving, limits: Limits::Data };
+        // A mirror that stays may be what the primary left behind.
+        let has_left = |places: &[Place]| {
+            let is_there = |role| remains(cluster, index, role, places[index], leaving, options.purpose);
+            !is_there(Role::Primary) && (stay.role == Role::Primary || !is_there(Role::Secondary))
+        };
+        let found = can_reach(&start, &moves, &may, |i| i == stay.instance, has_left);
+        prop_assert_eq!(found, Some(false), "{:?}", stay);
+        checked += 1;
+    }
+    Ok(checked)
+}
+
 /// Removes tags and exclusive storage, whose rules the ledger doesn't have.
 fn plain(recipe: &Recipe) -> Recipe {
     let mut recipe = recipe.recorded();
@@ -99,10 +127,13 @@ fn counted(name: &str, counts: [(&str, &Cell<u32>); 3]) {
 }
 
 fn add(count: &Cell<u32>) {
-    count.set(count.get() + 1);
+    add_many(count, 1);
 }
 
-/// Obstacles other than lack of room are proven: they hold with unlimited room.
+fn add_many(count: &Cell<u32>, more: u32) {
+    count.set(count.get() + more);
+}
+
 #[test]
 fn drain_names_obstacles_that_no_sequence_of_moves_avoids() {
     let (proven, no_way, missed) = (Cell::new(0), Cell::new(0), Cell::new(0));
@@ -124,19 +155,7 @@ fn drain_names_obstacles_that_no_sequence_of_moves_avoids() {
             let mut moves = moves(&cluster);
             moves.retain(|mov| disk_moves || matches!(mov, Move::Failover | Move::FailoverTo(_)));
             let start = Ledger::new(&cluster);
-            let is_fixed = |stay: &&Stay| !matches!(stay.obstacle, Obstacle::Refused(_));
-            for stay in plan.stays.iter().filter(is_fixed) {
-                let index = stay.instance.at();
-                let may = Permissions { leaving: &leaving, limits: Limits::Data };
-                // A mirror that stays may be what the primary left behind.
-                let has_left = |places: &[Place]| {
-                    let is_there = |role| remains(&cluster, index, role, places[index], &leaving, purpose);
-                    !is_there(Role::Primary) && (stay.role == Role::Primary || !is_there(Role::Secondary))
-                };
-                let found = can_reach(&start, &moves, &may, |i| i == stay.instance, has_left);
-                prop_assert_eq!(found, Some(false), "{:?}", stay);
-                add(&proven);
-            }
+            add_many(&proven, check_obstacles(&cluster, &leaving, options, &plan)?);
             if !plan.refused().is_empty() {
                 add(&no_way);
                 let may = Permissions { leaving: &leaving, limits: Limits::Everything };
@@ -199,6 +218,71 @@ fn most_that_fit(start: &Ledger<'_>, places: &[Place]) -> Option<usize> {
     Some(most)
 }
 
+/// Places for an instance of that template, whether they have room or not.
+fn places_for(cluster: &Cluster, template: DiskTemplate) -> Vec<Place> {
+    let nodes: Vec<NodeIdx> = cluster.node_indices().filter(|n| !cluster.node(*n).offline).collect();
+    if template != DiskTemplate::Drbd {
+        return nodes.into_iter().map(|n| (n, None)).collect();
+    }
+    let pairs = nodes.iter().flat_map(|p| nodes.iter().map(|s| (*p, *s)));
+    let is_pair = |(p, s): &(NodeIdx, NodeIdx)| p != s && cluster.node(*p).group == cluster.node(*s).group;
+    pairs.filter(is_pair).map(|(p, s)| (p, Some(s))).collect()
+}
+
+/// NO of `whatif`: an instance of a lost node doesn't run or has no mirror, and fewer new instances are placed than were
+/// asked for. Rescues and placements are made as `drain` and `fit` make them, on the changed cluster.
+#[test]
+fn whatif_refuses_rescues_and_instances_for_which_there_is_no_way() {
+    let (stays, refused, too_few) = (Cell::new(0), Cell::new(0), Cell::new(0));
+    let questions = (recipes_of(4, 4), shapes(), 0..16_u8, 0..16_u8, 1..4_usize);
+    let checked = TestRunner::new(cases(256)).run(&questions, |(recipe, shape, lost, removed, wanted)| {
+        let cluster = plain(&recipe).build();
+        prop_assume!(cluster.instances.iter().all(|instance| !instance.forthcoming));
+        let remove = cluster.instance_indices().filter(|i| removed >> i.0 & 1 == 1).collect();
+        let rules = CapacityOptions { capacity_checks: false, ..CapacityOptions::HAIL };
+        let lose = Changes { remove, lose: nodes_of(&cluster, lost), rules, ..Changes::default() };
+        let changed = lose.reshape(&cluster, &LoadOptions::default()).unwrap();
+        let mut rescued = changed.clone();
+        let rescue = lose.enact(&mut rescued).rescue;
+        if let Some(plan) = rescue {
+            let mut dead = changed.clone();
+            lose.lose.iter().for_each(|node| dead.nodes[node.at()].lose());
+            let options =
+                DrainOptions { purpose: Purpose::Lost, ignore_soft_errors: false, disk_moves: true };
+            add_many(&stays, check_obstacles(&dead, &lose.lose, options, &plan)?);
+        }
+        let all = Changes { add_instances: vec![(wanted, shape)], ..lose };
+        let enacted = all.enact(&mut changed.clone());
+        let added = &enacted.added[0];
+        let instance = shape.instance("");
+        let allows = |node: &cluster::Node| {
+            rescued.group(node.group).policy.check(&instance, node.exclusive_storage).is_ok()
+        };
+        prop_assume!(rescued.nodes.iter().filter(|node| !node.offline).all(allows));
+        if added.refused.is_some() {
+            let places = places_for(&rescued, shape.template);
+            let most = most_that_fit(&Ledger::for_shape(&rescued, &instance), &places);
+            let count = added.placed.len();
+            let is_proven = count == 0 || shape.template != DiskTemplate::Drbd;
+            prop_assert!(most.is_none_or(|most| most >= count), "{:?} fit, {} placed", most, count);
+            prop_assert!(
+                !is_proven || most.is_none_or(|most| most == count),
+                "{:?} fit, {} placed",
+                most,
+                count
+            );
+            add(&refused);
+            if most.is_some_and(|most| most > count) {
+                add(&too_few);
+            }
+        }
+        Ok(())
+    });
+    counted("whatif", [("copies stay", &stays), ("refusals", &refused), ("of them too low", &too_few)]);
+    checked.unwrap();
+    assert!(stays.get() > 0 && refused.get() > 0);
+}
+
 #[test]
 fn fit_refuses_instances_that_no_placement_holds() {
     let (proven, no_way, missed) = (Cell::new(0), Cell::new(0), Cell::new(0));
@@ -211,16 +295,7 @@ fn fit_refuses_instances_that_no_placement_holds() {
         let answer = fit(&cluster, &question);
         prop_assume!(answer.refused.is_some() && answer.outside_policy.is_empty());
         let instance = shape.instance("");
-        let nodes: Vec<NodeIdx> = cluster.node_indices().filter(|n| !cluster.node(*n).offline).collect();
-        let places: Vec<Place> = match shape.template {
-            DiskTemplate::Drbd => {
-                let pairs = nodes.iter().flat_map(|p| nodes.iter().map(|s| (*p, *s)));
-                let is_pair =
-                    |(p, s): &(NodeIdx, NodeIdx)| p != s && cluster.node(*p).group == cluster.node(*s).group;
-                pairs.filter(is_pair).map(|(p, s)| (p, Some(s))).collect()
-            }
-            _ => nodes.iter().map(|n| (*n, None)).collect(),
-        };
+        let places = places_for(&cluster, shape.template);
         let most = most_that_fit(&Ledger::for_shape(&cluster, &instance), &places);
         let count = answer.placed.len();
         if answer.is_proven(&question) {

@@ -160,6 +160,21 @@ mod tests {
     }
 
     #[test]
+    fn a_retry_tries_every_entry_once_more() {
+        let mut tour = Tour::default();
+        go_on(&mut tour, 1, 10_000, &[]);
+        tour.retry();
+        assert!(!tour.is_without_result(&known(1)));
+        assert_eq!(go_on(&mut tour, 1, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
+        assert!(tour.is_without_result(&known(1)));
+        // A pass that is under way goes on, and then starts again.
+        assert_eq!(go_on(&mut tour, 2, 320, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
+        tour.retry();
+        assert_eq!(go_on(&mut tour, 2, 10_000, &[]), ((5..=10).collect(), Found::Unfinished));
+        assert_eq!(go_on(&mut tour, 2, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
+    }
+
+    #[test]
     fn an_entry_that_costs_too_much_by_itself_holds_up_nobody() {
         let mut tour = Tour::default();
         for first in 1..=9 {

@@ -1,6 +1,7 @@
 //! Changes by which several reservations of a lease that has started get more.
 
 use super::*;
+use crate::failure_domain::FailureDomain;
 
 fn on_either(amount: u32, names: [&str; 2]) -> ReservationTerms {
     let requirement = Requirement::any(names.map(named).to_vec()).expect("well formed");
@@ -48,6 +49,32 @@ fn no_reservation_takes_a_host_that_another_one_needs_to_grow() {
         let wanted = changes(&lease, parts.into_iter().map(|(.., change)| change).collect());
         let grown = cloud.update(&lease, &wanted, 30).expect("hosts for both");
         assert_eq!(allocations(&grown), expected);
+    }
+}
+
+#[test]
+fn reservations_that_survive_a_failure_leave_the_hosts_that_another_one_needs_to_grow() {
+    let any =
+        |names: &[&str]| Requirement::any(names.iter().copied().map(named).collect()).expect("well formed");
+    let wide = any(&["node1", "node2", "node4", "node6", "node7"]);
+    let mut wide = HostsTerms::new(1, 1).expect("a range").requiring(wide);
+    std::sync::Arc::make_mut(&mut wide.properties).survives = Some(FailureDomain::Place("rack".to_owned()));
+    let wide = (ReservationTerms::Hosts(wide), ids([4, 6]), range(2, 2));
+    let narrow = (on_hosts(1, 1, any(&["node1", "node3", "node5"])), ids([5]), range(3, 3));
+    // A second host in rack a, or a host that the other reservation needs, would come first.
+    let expected = [ids([4, 6, 7]), ids([1, 3, 5])];
+    for order in [[0, 1], [1, 0]] {
+        let mut cloud = Cloud::new(7);
+        for (id, rack) in [(1, "c"), (2, "a"), (4, "a"), (6, "b"), (7, "c")] {
+            let host = cloud.inventory.host_mut(HostId(id)).expect("there");
+            host.capabilities.insert("rack".to_owned(), rack.to_owned());
+        }
+        let parts = order.map(|position| [&wide, &narrow][position]);
+        let asked = parts.iter().map(|(terms, ..)| terms.clone()).collect();
+        let lease = running(&mut cloud, asked, parts.iter().map(|(_, on, _)| on.clone()).collect());
+        let wanted = changes(&lease, parts.iter().map(|(.., change)| change.clone()).collect());
+        let grown = cloud.update(&lease, &wanted, 30).expect("hosts for both");
+        assert_eq!(allocations(&grown), order.map(|position| expected[position].clone()));
     }
 }
 
