@@ -11,6 +11,7 @@ use crate::ids::{HostId, LeaseId, ReservationId};
 use crate::lease::{Allocation, Lease};
 use crate::terms::{HostsTerms, ReservationTerms};
 use crate::window::Window;
+use crate::work::Budget;
 
 /// Cost of a look at a booking.
 const BOOKING: u64 = 10;
@@ -56,6 +57,10 @@ impl<'a> Board<'a> {
     ) -> Self {
         let (claims, numbers, choices) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         Self { admission, movable, wanted, claims, numbers, choices }
+    }
+
+    pub fn budget(&self) -> &'a Budget {
+        self.admission.budget
     }
 
     /// The hosts that the request can have in these ways.

@@ -6,6 +6,7 @@
 
 mod board;
 mod instants;
+mod narrowing;
 mod search;
 mod wanted;
 
@@ -15,6 +16,7 @@ use std::rc::Rc;
 use jiff::Timestamp;
 
 use self::board::{Board, Choice};
+use self::narrowing::Narrowed;
 use self::search::{Effort, Mover, Moves};
 pub use self::wanted::Wanted;
 use super::assignment::{Way, combinations};
@@ -27,6 +29,9 @@ use crate::lease::Lease;
 pub const MOVES_PER_HOST: usize = 4;
 /// Maximum cost of a search for moves. It is also limited to half of the budget that the decision has left.
 const EFFORT: u64 = 6_000_000;
+/// Maximum cost to narrow choices, and the cost of the search after which that is worthwhile.
+const NARROWING: u64 = 1_000_000;
+const NARROWED_AFTER: u64 = 100_000;
 /// Ways to serve the reservations that are tried at most.
 const COMBINATIONS: usize = 16;
 
@@ -71,20 +76,23 @@ impl Admission<'_> {
         let ways = wanted.ways(*self);
         let mut effort = Effort::new(self.budget, EFFORT);
         let mut board = Board::new(*self, movable, wanted);
-        let mut attempts: Vec<(Vec<&Way>, Rc<[Choice]>)> = Vec::new();
+        let mut attempts: Vec<Attempt<'_>> = Vec::new();
         for ways in combinations(&ways).take(COMBINATIONS) {
             let choices = board.choices_of_request(&ways);
             board.request(&choices);
             if !instants::too_few_hosts(&mut board, &ways, &mut effort) {
-                attempts.push((ways, choices));
+                attempts.push(Attempt { ways, choices, narrowed: None });
             }
         }
         let asked = |ways: &[&Way]| ways.iter().map(|way| way.need).sum::<usize>();
-        let most = MOVES_PER_HOST * attempts.iter().map(|(ways, _)| asked(ways)).max()?;
+        let most = MOVES_PER_HOST * attempts.iter().map(|attempt| asked(&attempt.ways)).max()?;
         for count in 1..=most {
-            for (ways, choices) in &attempts {
+            if effort.spent() >= NARROWED_AFTER {
+                attempts.retain_mut(|attempt| attempt.can_succeed(&mut board));
+            }
+            for Attempt { ways, choices, narrowed } in &attempts {
                 board.request(choices);
-                let found = Mover::new(&mut board, ways, &mut effort).with(count);
+                let found = Mover::new(&mut board, ways, narrowed.as_ref(), &mut effort).with(count);
                 if let Some(Moves { left, placed }) = found {
                     return Some(board.moved(&left, &placed));
                 }
@@ -94,5 +102,25 @@ impl Admission<'_> {
             }
         }
         None
+    }
+}
+
+/// The search for moves that make room in one combination of ways.
+struct Attempt<'w> {
+    ways: Vec<&'w Way>,
+    /// The choices of the request.
+    choices: Rc<[Choice]>,
+    narrowed: Option<Narrowed>,
+}
+
+impl Attempt<'_> {
+    /// Narrows the choices of all claims, once. False if no moves make room.
+    fn can_succeed(&mut self, board: &mut Board<'_>) -> bool {
+        if self.narrowed.is_none() {
+            board.request(&self.choices);
+            let mut effort = Effort::new(board.budget(), NARROWING);
+            self.narrowed = narrowing::narrow(board, &self.ways, &mut effort);
+        }
+        self.narrowed.is_some()
     }
 }

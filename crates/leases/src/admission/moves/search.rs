@@ -5,9 +5,11 @@
 //! chains. The search tries all states with one move, then all with two, and so on (iterative deepening).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::super::assignment::{Flow, Way};
-use super::board::{Board, ClaimId, REQUEST};
+use super::board::{Board, Choice, ClaimId, REQUEST};
+use super::narrowing::Narrowed;
 use crate::ids::HostId;
 use crate::work::Budget;
 
@@ -40,12 +42,14 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Effort<'a> {
     budget: &'a Budget,
+    most: u64,
     left: u64,
 }
 
 impl<'a> Effort<'a> {
     pub fn new(budget: &'a Budget, most: u64) -> Self {
-        Self { budget, left: most.min(budget.left() / 2) }
+        let most = most.min(budget.left() / 2);
+        Self { budget, most, left: most }
     }
 
     #[must_use]
@@ -62,6 +66,10 @@ impl<'a> Effort<'a> {
         }
     }
 
+    pub fn spent(&self) -> u64 {
+        self.most - self.left
+    }
+
     pub fn ended(&self) -> bool {
         self.left == 0
     }
@@ -72,12 +80,18 @@ pub(super) struct Mover<'b, 'a> {
     pub board: &'b mut Board<'a>,
     pub ways: &'b [&'b Way],
     pub effort: &'b mut Effort<'a>,
+    narrowed: Option<&'b Narrowed>,
     tried: BTreeSet<State>,
 }
 
 impl<'b, 'a> Mover<'b, 'a> {
-    pub fn new(board: &'b mut Board<'a>, ways: &'b [&'b Way], effort: &'b mut Effort<'a>) -> Self {
-        Self { board, ways, effort, tried: BTreeSet::new() }
+    pub fn new(
+        board: &'b mut Board<'a>,
+        ways: &'b [&'b Way],
+        narrowed: Option<&'b Narrowed>,
+        effort: &'b mut Effort<'a>,
+    ) -> Self {
+        Self { board, ways, effort, narrowed, tried: BTreeSet::new() }
     }
 
     /// Moves that make room, this number of them at most.
@@ -127,11 +141,16 @@ impl<'b, 'a> Mover<'b, 'a> {
         None
     }
 
+    fn choices(&mut self, id: ClaimId) -> Rc<[Choice]> {
+        let narrowed = self.narrowed.and_then(|narrowed| narrowed.choices(id));
+        narrowed.unwrap_or_else(|| self.board.choices(id))
+    }
+
     /// States with one more host taken over, with fewest moves first. None if the effort ends.
     fn takeovers(&mut self, state: &State, takers: &[ClaimId], left: usize) -> Option<Vec<State>> {
         let mut next = Vec::new();
         for id in takers {
-            let choices = self.board.choices(*id);
+            let choices = self.choices(*id);
             if !self.effort.spend(CHOICE * choices.len() as u64) {
                 return None;
             }
@@ -168,7 +187,7 @@ impl<'b, 'a> Mover<'b, 'a> {
 
     /// Hosts that a claim can have without a move. None if the effort ends.
     fn free(&mut self, state: &State, id: ClaimId) -> Option<Vec<HostId>> {
-        let choices = self.board.choices(id);
+        let choices = self.choices(id);
         if !self.effort.spend(CHOICE * choices.len() as u64) {
             return None;
         }

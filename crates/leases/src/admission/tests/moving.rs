@@ -4,6 +4,7 @@ use super::*;
 use crate::hints::{Hints, Location};
 use crate::hunt::Hunt;
 use crate::lease_type::LeaseType;
+use crate::work::Budget;
 
 /// Hosts of which the first ones have a property, with the leases on them.
 struct Fleet {
@@ -43,14 +44,18 @@ impl Fleet {
         hints: Hints,
     ) -> Option<Replanned<Lease>> {
         let terms = Terms::new(window, None, asked).expect("terms").hinting(hints);
-        let admission = self.cloud.admission(0);
+        self.made_within(&Budget::unlimited(), &terms)
+    }
+
+    fn made_within(&self, budget: &Budget, terms: &Terms) -> Option<Replanned<Lease>> {
+        let admission = self.cloud.admission(0).with_budget(budget);
         let decide = |admission: &Admission<'_>| {
-            let grant = admission.grant(&owner().project, &terms)?;
+            let grant = admission.grant(&owner().project, terms)?;
             let count = grant.allocations.len();
             Ok(Lease::new(new_lease(99, count), grant.terms, grant.allocations, None))
         };
         let lack = decide(&admission).expect_err("too few are free");
-        let wanted = Wanted::for_new(&owner().project, &terms);
+        let wanted = Wanted::for_new(&owner().project, terms);
         let replanned = admission.replan(&self.leases, at(0), (&wanted, &lack), decide, |lease| lease);
         if let Some(Replanned { decided, moved }) = &replanned {
             let moves = |lease: &&Lease| moved.iter().any(|moved| moved.id == lease.id);
@@ -138,6 +143,24 @@ fn cls_10_d_a_lease_moves_to_the_host_that_another_one_has_left_for_a_shorter_re
         .with(window(15, 20), hosts(1, 1), &[3]);
     let made = fleet.made(window(10, 14), vec![special(1)]).expect("room");
     assert_eq!(moves(&made), [(1, vec![3]), (4, vec![1])]);
+}
+
+#[test]
+fn cls_10_d_a_request_that_no_moves_can_serve_is_refused_before_all_are_tried() {
+    // Three hosts are free before step 67 and three others after it. The leases on these six hosts suit no other host.
+    let mut fleet = Fleet::new(18, 12);
+    for id in 1..=12 {
+        fleet = fleet.with(window(60, 75), hosts(1, 1), &[id]);
+    }
+    for id in 13..=18 {
+        let name = fleet.cloud.inventory.host(HostId(id)).expect("there").name.clone();
+        let taken = if id % 2 == 0 { window(60, 67) } else { window(67, 75) };
+        fleet = fleet.with(taken, on_hosts(1, 1, named(&name)), &[id]);
+    }
+    let budget = Budget::unlimited();
+    let terms = Terms::new(window(60, 90), None, vec![special(3)]).expect("terms");
+    assert!(fleet.made_within(&budget, &terms).is_none());
+    assert!(budget.spent() < 3_000_000, "{} units", budget.spent());
 }
 
 #[test]
