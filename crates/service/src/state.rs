@@ -554,6 +554,24 @@ impl LeaseIndex {
         ended.filter_map(|(_, id)| self.records.get(&id))
     }
 
+    /// The oldest of a project's leases that are over, if it has more than `most` of these.
+    pub fn ended_beyond(&self, most: usize) -> Vec<&Arc<LeaseRecord>> {
+        let ended = || self.ended.from(Bound::Unbounded).filter_map(|(_, id)| self.records.get(&id));
+        let mut left: BTreeMap<&ProjectId, usize> = BTreeMap::new();
+        for record in ended() {
+            *left.entry(&record.lease.owner.project).or_default() += 1;
+        }
+        left.retain(|_, count| *count > most);
+        let beyond = |record: &&Arc<LeaseRecord>| match left.get_mut(&record.lease.owner.project) {
+            Some(count) if *count > most => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        };
+        ended().filter(beyond).collect()
+    }
+
     /// When the next lease starts after `now`.
     pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
         let later = (Bound::Excluded((now, LeaseId(u128::MAX))), Bound::Unbounded);

@@ -3,6 +3,7 @@
 use fleet::simulated::{Layout, Model};
 use jiff::SignedDuration;
 use leases::ids::LeaseId;
+use leases::project::ProjectId;
 use leases::status::LeaseStatus;
 use leases::usage::Query;
 use service::{IdempotencyKey, LeaseFilter, NotFound, ServiceError, Settings};
@@ -128,6 +129,22 @@ async fn many_that_ended_long_ago_are_forgotten_a_part_at_a_time_and_leases_star
     }
     assert!(started);
     assert_eq!(count(&world), 1);
+}
+
+#[tokio::test]
+async fn a_project_keeps_its_last_ten_thousand_leases_that_are_over() {
+    let mut world = world(1, Some(SignedDuration::from_hours(24 * 90))).await;
+    let over = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free").lease.id;
+    world.run_until(at(61)).await;
+    let over = world.service.leases().get(over).expect("it is over");
+    let mut others = LeaseRecord::clone(&over);
+    others.lease.owner.project = ProjectId("others".into());
+    put(&mut world, &over, 1..10_003, LeaseStatus::Terminated).await;
+    put(&mut world, &others, 20_000..20_100, LeaseStatus::Terminated).await;
+    world.run_until(at(90)).await;
+    let all = world.service.leases().all(&LeaseFilter::default());
+    let of = |project: &str| all.iter().filter(|record| record.lease.owner.project.0 == *project).count();
+    assert_eq!((of("p"), of("others")), (10_000, 100));
 }
 
 #[tokio::test]
