@@ -7,7 +7,7 @@ use leases::host::Health;
 use leases::ids::HostId;
 use leases::plan::{Action, GuestOwner, Place};
 use service::Task;
-use simulation::{Happened, StoreFault, caller};
+use simulation::{Happened, StoreFault, World, caller};
 
 use crate::terms::{
     asking, at, between, hosts, hosts_of, make, minutes, settings, status, world, world_with,
@@ -30,6 +30,29 @@ async fn w22_a_failed_step_is_tried_again_and_the_lease_says_why_it_waits() {
     assert_eq!(status(&world, lease.lease.id), "ACTIVE");
     assert_eq!(world.service.leases().get(lease.lease.id).expect("there").lease.reason, None);
     assert_eq!(world.service.statistics().failing_steps, 0);
+}
+
+#[tokio::test]
+async fn a_service_whose_fleet_does_not_answer_is_degraded_until_it_does() {
+    let silent = Faults { unanswered: 1.0, ..Faults::NONE };
+    let degraded =
+        |world: &World| (world.service.fleet_obstacle().is_some(), world.service.statistics().degraded);
+
+    let mut world = world(1).await;
+    assert_eq!(degraded(&world), (false, 0));
+    world.fleet.set_faults(silent);
+    world.run_until(at(1)).await;
+    assert_eq!(degraded(&world), (false, 0), "one look may fail");
+    world.run_until(at(30)).await;
+    assert_eq!(degraded(&world), (true, 1));
+    world.fleet.set_faults(Faults::NONE);
+    world.run_until(at(60)).await;
+    assert_eq!(degraded(&world), (false, 0));
+
+    world.fleet.set_faults(silent);
+    world.restart().await.expect("the store works");
+    world.run_until(at(61)).await;
+    assert_eq!(degraded(&world), (true, 1), "nothing is known of the fleet");
 }
 
 #[tokio::test]
