@@ -44,9 +44,11 @@ pub(crate) fn is_meant_for(headers: &HeaderMap, identity: &Identity) -> bool {
 
 /// The values of the session's cookies. There may be several: another host of the same domain can set one.
 pub(crate) fn cookies(headers: &HeaderMap, encrypted: bool) -> Vec<SecretString> {
-    let lists = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    lists
-        .flat_map(|list| list.split(';'))
+    // Cookies of other applications on the domain may have any bytes. They don't hide this one.
+    let pairs =
+        headers.get_all(COOKIE).into_iter().flat_map(|list| list.as_bytes().split(|byte| *byte == b';'));
+    pairs
+        .filter_map(|pair| str::from_utf8(pair).ok())
         .filter_map(|pair| pair.trim().split_once('='))
         .filter(|(found, _)| *found == name(encrypted))
         .map(|(_, value)| SecretString::from(value))
@@ -56,6 +58,7 @@ pub(crate) fn cookies(headers: &HeaderMap, encrypted: bool) -> Vec<SecretString>
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
     use leases::project::{ProjectId, UserId};
     use secrecy::ExposeSecret;
 
@@ -98,5 +101,9 @@ mod tests {
         let both = ["allot_session=a; __Host-allot_session=b"];
         assert_eq!((found(false, &both), found(true, &both)), (vec!["a".to_owned()], vec!["b".to_owned()]));
         assert_eq!(found(false, &[&"allot_session=a; ".repeat(1000)]).len(), MAX_TRIED);
+        for foreign in ["x=\u{e9}; allot_session=a".as_bytes(), b"x=\xff; allot_session=a"] {
+            let header = HeaderValue::from_bytes(foreign).expect("a value");
+            assert_eq!(cookies(&HeaderMap::from_iter([(COOKIE, header)]), false).len(), 1);
+        }
     }
 }
