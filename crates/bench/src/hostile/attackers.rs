@@ -290,6 +290,11 @@ pub const ATTACKS: &[Attack] = &[
     known("POST /v1/leases", "series of many hosts").body(bodies::wide_series),
     known("POST /v1/leases", "dry runs of a series").query("dry_run=true").body(bodies::large_series),
     known("POST /v1/leases", "expressions of many values").body(bodies::many_values),
+    known("POST /v1/leases", "comparisons by size")
+        .query("dry_run=true")
+        .body(bodies::comparisons)
+        .accepts(400),
+    Attack { unread: true, ..known("GET /v1/series/{series_id}", "series that nobody reads").at_once(8) },
     known("POST /v1/leases", "instances on hosts of their own").body(bodies::distinct_instances),
     known("POST /v1/leases", "more instances than hosts").body(bodies::many_instances),
     known("POST /v1/leases", "all hosts").body(bodies::all_hosts),

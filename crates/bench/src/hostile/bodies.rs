@@ -60,6 +60,13 @@ pub fn many_values() -> Value {
     lease(&json!(["$each", whole_hosts(&json!(1), &json!(1), "$values")]))
 }
 
+/// Comparisons with a property that differs on each host.
+pub fn comparisons() -> Value {
+    let comparison = json!([">=", "$hypervisor_hostname", "a"]);
+    let all = std::iter::once(json!("and")).chain(std::iter::repeat_n(comparison, 20)).collect::<Vec<_>>();
+    lease(&json!([whole_hosts(&json!(1), &json!(1), &json!(all).to_string())]))
+}
+
 pub fn distinct_instances() -> Value {
     lease(&json!([with(instances(1, Some(false), ""), json!({"amount": ["$times", 1000]}))]))
 }
