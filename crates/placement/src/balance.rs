@@ -219,18 +219,23 @@ impl<'a> Balancer<'a> {
         self.score - self.optimal < self.options.min_score
     }
 
+    /// Whether the score is more than `min_score` above the optimum. With `-e NaN` no comparison holds, so nothing moves.
+    pub(crate) fn can_improve(&self) -> bool {
+        self.score > self.optimal + self.options.min_score
+    }
+
+    /// Whether `min_gain` and `min_gain_limit` allow a step with this gain.
+    pub(crate) fn gains_enough(&self, gain: f64) -> bool {
+        self.score > self.options.min_gain_limit || gain >= self.options.min_gain
+    }
+
     /// Decides on the next move and makes it; `None` when balancing is done.
     pub fn step(&mut self) -> Option<Step> {
-        // With `-e NaN` no comparison holds, so nothing moves.
-        let can_improve = self.score > self.optimal + self.options.min_score;
-        if !can_improve || self.options.max_moves.is_some_and(|limit| self.moves >= limit) {
+        if !self.can_improve() || self.options.max_moves.is_some_and(|limit| self.moves >= limit) {
             return None;
         }
         let best = search::best_move(self)?;
-        let gain = self.score - best.score;
-        let accepted = best.score < self.score
-            && (self.score > self.options.min_gain_limit || gain >= self.options.min_gain);
-        if !accepted {
+        if !(best.score < self.score && self.gains_enough(self.score - best.score)) {
             return None;
         }
         let probe = Probe::new(self.cluster, best.instance);

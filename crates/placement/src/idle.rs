@@ -25,6 +25,8 @@ pub struct Idle {
     pub best: Option<Best>,
     /// Whether no move may be made at all.
     pub is_limited: bool,
+    /// Whether the score is within `min_score` of the optimum.
+    pub is_optimal: bool,
 }
 
 /// The best of the moves that are possible.
@@ -36,12 +38,18 @@ pub struct Best {
     pub mov: Move,
     /// By how much the score would become less; negative if it would become more.
     pub gain: f64,
+    /// Whether `min_gain` allows the move.
+    pub gains_enough: bool,
 }
 
 impl Balancer<'_> {
     /// Why no move is made as things are. `instances` are all that are at hand, those that may not move included.
     pub fn idle(&self, instances: &[InstanceIdx]) -> Idle {
-        let mut idle = Idle { is_limited: self.options.max_moves == Some(0), ..Idle::default() };
+        let mut idle = Idle {
+            is_limited: self.options.max_moves == Some(0),
+            is_optimal: !self.can_improve(),
+            ..Idle::default()
+        };
         for &index in instances {
             self.look_at(index, &mut idle);
         }
@@ -113,7 +121,8 @@ impl Balancer<'_> {
             }
             let gain = self.score() - self.exact(index, &outcome);
             if gain > most {
-                idle.best = Some(Best { instance: index, mov: *mov, gain });
+                idle.best =
+                    Some(Best { instance: index, mov: *mov, gain, gains_enough: self.gains_enough(gain) });
             }
         }
     }

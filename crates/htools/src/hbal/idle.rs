@@ -24,6 +24,10 @@ pub(super) fn reasons(cluster: &Cluster, idle: &Idle, options: &Options) -> Vec<
         reasons.push(refused(cluster, idle));
     }
     reasons.extend(idle.best.map(|best| gain(cluster, best, options)));
+    if idle.is_optimal {
+        let least = options.min_score;
+        reasons.push(format!("the score is not more than --min-score {least} above the best possible"));
+    }
     if idle.is_limited {
         reasons.push("--max-length=0 allows no move".to_owned());
     }
@@ -61,8 +65,13 @@ fn gain(cluster: &Cluster, best: Best, options: &Options) -> String {
     let name = cluster.alias(&cluster.instance(best.instance).name);
     let action = commands::action(cluster, best.mov);
     if best.gain > 0.0 {
-        let (gain, least) = (fixed(best.gain, 8), options.min_gain);
-        format!("the best move ({name}: {action}) would gain {gain}, less than --min-gain {least}")
+        let gain = fixed(best.gain, 8);
+        let less = if best.gains_enough {
+            String::new()
+        } else {
+            format!(", less than --min-gain {}", options.min_gain)
+        };
+        format!("the best move ({name}: {action}) would gain {gain}{less}")
     } else {
         let loss = fixed(-best.gain, 8);
         format!("no possible move makes the score less; the best ({name}: {action}) would add {loss}")

@@ -180,6 +180,19 @@ fn balancing_says_why_nothing_moves() {
         "{}",
         limited.out
     );
+    for options in [&["-l0"][..], &["-l0", "--search=deep"], &["-l0", "--no-disk-moves"], &["-l0", "--json"]]
+    {
+        let ran = hbal(&cluster("drbd", "n2"), &[&["--explain"][..], options].concat());
+        let (_, best) =
+            ran.out.split_once("would gain ").unwrap_or_else(|| panic!("{options:?}: {}", ran.out));
+        let (gain, rest) = best.split_at(best.find(['\n', '"', ',']).expect("the end of the sentence"));
+        assert!(gain.parse::<f64>().is_ok_and(|gain| gain > 0.01), "{options:?}: {gain}");
+        assert!(!rest.contains("--min-gain"), "{options:?}: {rest}");
+        assert!(rest.contains("--max-length=0 allows no move"), "{options:?}: {rest}");
+    }
+    let close = hbal(&cluster("drbd", "n2"), &["--explain", "-eNaN"]);
+    let why = "the score is not more than --min-score NaN above the best possible";
+    assert!(close.out.contains(why) && !close.out.contains("--min-gain"), "{}", close.out);
     let ran = hbal(&cluster("plain", ""), &["--explain", "--json"]);
     let document: Value = serde_json::from_str(&ran.out).expect("a document");
     assert_eq!(document["reasons"].as_array().map(Vec::len), Some(1), "{document}");
