@@ -114,11 +114,13 @@ async fn query(
 ) -> Result<Vec<(&'static str, String)>, ClientError> {
     let now = session.now().await;
     let mut query = Vec::new();
+    let mut start = now;
     if let Some(from) = &arguments.from {
-        query.push(("start", When::parse(from, now, &session.zone)?.instant(now).to_string()));
+        start = When::parse(from, now, &session.zone)?.instant(now);
+        query.push(("start", start.to_string()));
     }
     if let Some(to) = &arguments.to {
-        query.push(("end", When::parse_last(to, now, &session.zone)?.instant(now).to_string()));
+        query.push(("end", When::parse_last(to, now, start, &session.zone)?.instant(now).to_string()));
     }
     if let Some(text) = &arguments.requirement {
         query.push(("resource_properties", requirement::parse(text)?));

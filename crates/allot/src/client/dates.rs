@@ -67,6 +67,20 @@ impl When {
         nearest.map_or_else(|| Self::parse_end(text, now, start, zone), Ok)
     }
 
+    /// Reads the time of a lease's warning: `13:00` and `monday` are the last ones before its `end`.
+    pub(crate) fn parse_before_end(
+        text: &str,
+        now: Timestamp,
+        end: Timestamp,
+        zone: &TimeZone,
+    ) -> Result<Self, ClientError> {
+        if duration(text).is_ok() {
+            return Self::parse(text, now, zone);
+        }
+        let before = end.checked_sub(SignedDuration::from_mins(1)).unwrap_or(end);
+        Self::read(text, now, Near::Until(before), zone)
+    }
+
     /// The same in a report of the past: `13:00` and `monday` are the last ones.
     pub(crate) fn parse_past(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
         Self::read(text, now, Near::Until(now), zone)
@@ -77,9 +91,14 @@ impl When {
         Ok(Self::parse_past(text, now, zone)?.after_day(text, zone))
     }
 
-    /// The end of a period ahead; a day is included.
-    pub(crate) fn parse_last(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
-        Ok(Self::parse(text, now, zone)?.after_day(text, zone))
+    /// The end of a period from `start` on; a day is included.
+    pub(crate) fn parse_last(
+        text: &str,
+        now: Timestamp,
+        start: Timestamp,
+        zone: &TimeZone,
+    ) -> Result<Self, ClientError> {
+        Ok(Self::parse_end(text, now, start, zone)?.after_day(text, zone))
     }
 
     /// The beginning of the next day, if the text is a day without a time.
@@ -197,7 +216,7 @@ fn at_time(day: Date, time: Time, zone: &TimeZone) -> Option<When> {
 }
 
 /// Whether it is a day without a time.
-fn is_day(text: &str) -> bool {
+pub(crate) fn is_day(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     let dated = text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains([':', ' ', 't']);
     matches!(text.as_str(), "today" | "tomorrow" | "yesterday")
@@ -225,9 +244,12 @@ fn nearest(time: Time, near: Near, zone: &TimeZone, meant: impl Fn(Date) -> bool
     times.find(|time| if step > 0 { *time >= around } else { *time <= around })
 }
 
-/// What to say of a time that clocks do not show that day, or show twice; nothing of any other.
-pub(crate) fn oddity(text: &str, now: Timestamp, zone: &TimeZone) -> Option<String> {
-    let local = civil(text.trim(), now, Near::From(now), zone)?;
+/// Describes how a time was read that clocks do not show that day, or show twice. `taken` is the instant that it was read
+/// as.
+pub(crate) fn oddity(text: &str, taken: Timestamp, now: Timestamp, zone: &TimeZone) -> Option<String> {
+    // A time of day and a weekday belong to the day of `taken`, which clocks may show an hour later.
+    let near = taken.checked_sub(SignedDuration::from_hours(12)).unwrap_or(taken);
+    let local = civil(text.trim(), now, Near::From(near), zone)?;
     let offset = zone.to_ambiguous_timestamp(local).offset();
     let taken = show(local.to_zoned(zone.clone()).ok()?.timestamp(), zone);
     let local = local.strftime("%Y-%m-%d %H:%M");
@@ -430,7 +452,7 @@ mod tests {
     #[test]
     fn a_day_as_an_end_is_included() {
         let now = at("2030-01-02T10:20:30Z");
-        let last = |text| When::parse_last(text, now, &zone()).map(When::wire).ok();
+        let last = |text| When::parse_last(text, now, now, &zone()).map(When::wire).ok();
         for (text, end) in [
             ("2030-02-05", "2030-02-05 22:00"),
             ("today", "2030-01-02 22:00"),
@@ -443,6 +465,11 @@ mod tests {
         ] {
             assert_eq!(last(text).as_deref(), Some(end), "{text}");
         }
+        let later = at("2030-03-01T10:00:00Z");
+        for (text, end) in [("13:00", "2030-03-01 11:00"), ("monday", "2030-03-04 22:00")] {
+            let last = When::parse_last(text, now, later, &zone()).map(When::wire);
+            assert_eq!(last.ok().as_deref(), Some(end), "{text}");
+        }
         let past = When::parse_past_end("2029-12-31", now, &zone()).map(When::wire);
         assert_eq!(past.ok().as_deref(), Some("2029-12-31 22:00"));
     }
@@ -451,7 +478,10 @@ mod tests {
     fn times_that_clocks_leave_out_or_show_twice_are_told_apart() {
         let new_york = TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("a zone");
         let now = at("2027-01-01T00:00:00Z");
-        let oddity = |text| super::oddity(text, now, &new_york).unwrap_or_default();
+        let oddity = |text| {
+            let taken = When::parse(text, now, &new_york).map_or(now, |when| when.instant(now));
+            super::oddity(text, taken, now, &new_york).unwrap_or_default()
+        };
         let gap = oddity("2027-03-14 02:30");
         assert!(gap.contains("leave out") && gap.contains("2027-03-14 03:30 is taken"), "{gap}");
         let fold = oddity("2027-11-07 01:30");
@@ -459,6 +489,17 @@ mod tests {
         for text in ["2027-03-14 03:30", "2027-11-07 02:30", "now", "+2h", "2027-11-07 01:30-05:00", "soon"] {
             assert_eq!(oddity(text), "", "{text}");
         }
+        let end = |text, start| {
+            let taken = When::parse_end(text, now, at(start), &new_york).expect("a time").instant(now);
+            super::oddity(text, taken, now, &new_york).unwrap_or_default()
+        };
+        let (spring, autumn) = ("2027-03-13T17:00:00Z", "2027-11-06T16:00:00Z");
+        assert_eq!(end("02:30", spring), gap);
+        assert_eq!(end("sun 02:30", spring), gap);
+        assert_eq!(end("01:30", autumn), fold);
+        assert_eq!(end("sun 01:30", autumn), fold);
+        assert_eq!(end("02:30", autumn), "");
+        assert_eq!(end("01:30", spring), "");
         let shown = |text| show(at(text), &new_york);
         assert_eq!(shown("2027-11-07T05:30:00Z"), "2027-11-07 01:30-04:00");
         assert_eq!(shown("2027-11-07T06:30:00Z"), "2027-11-07 01:30-05:00");

@@ -71,16 +71,37 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
 }
 
 fn body(wanted: &Wanted, now: Timestamp, zone: &TimeZone) -> Result<MaintenanceCreate, ClientError> {
-    let date = |when: &Option<String>| {
-        when.as_ref().map(|when| When::parse(when, now, zone).map(When::wire)).transpose()
-    };
+    let not_before = wanted.not_before.as_ref().map(|when| When::parse(when, now, zone)).transpose()?;
+    let start = not_before.map_or(now, |when| when.instant(now));
+    let before = wanted.before.as_ref().map(|when| When::parse_end(when, now, start, zone)).transpose()?;
     let margin = wanted.margin.as_ref().map(|margin| duration(margin)).transpose()?;
     Ok(MaintenanceCreate {
         hosts: wanted.hosts.clone(),
         freepool: wanted.freepool.clone(),
         duration: duration(&wanted.length)?.to_string(),
         margin: margin.map(|margin| margin.to_string()),
-        not_before: date(&wanted.not_before)?,
-        before: date(&wanted.before)?,
+        not_before: not_before.map(When::wire),
+        before: before.map(When::wire),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_day_as_the_end_is_the_next_one_after_the_start() {
+        let wanted = Wanted {
+            hosts: vec!["h1".to_owned()],
+            freepool: None,
+            length: "1h".to_owned(),
+            not_before: Some("2030-03-27 12:00".to_owned()),
+            before: Some("15:00".to_owned()),
+            margin: None,
+        };
+        let now = "2030-01-02T10:20:30Z".parse().expect("a timestamp");
+        let body = body(&wanted, now, &TimeZone::UTC).expect("maintenance");
+        assert_eq!(body.not_before.as_deref(), Some("2030-03-27 12:00"));
+        assert_eq!(body.before.as_deref(), Some("2030-03-27 15:00"));
+    }
 }

@@ -46,7 +46,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let now = session.now().await;
     let from = When::parse(&arguments.from, now, &session.zone)?.instant(now);
     let to = match &arguments.to {
-        Some(to) => When::parse_last(to, now, &session.zone)?.instant(now),
+        Some(to) => When::parse_last(to, now, from, &session.zone)?.instant(now),
         None => from.checked_add(SignedDuration::from_hours(7 * 24)).unwrap_or(Timestamp::MAX),
     };
     if to <= from {

@@ -11,7 +11,7 @@ use super::end_action::EndAction;
 use super::hints;
 use super::offers;
 use super::suiting::Suiting;
-use crate::client::dates::{When, duration, of_answer};
+use crate::client::dates::{When, duration, is_day, of_answer};
 use crate::client::name_value::name_value;
 use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::{ClientError, Session, requirement};
@@ -27,7 +27,8 @@ pub(crate) struct Arguments {
     /// When it is to start
     #[arg(long = "type", value_enum, value_name = "TYPE", default_value = "schedule")]
     lease_type: LeaseType,
-    /// How long a best-effort lease may wait for its start: 90m, 2h, 1d12h; or until when, written like --start
+    /// How long a best-effort lease may wait for its start: 90m, 2h, 1d12h; or until when, written like --start:
+    /// 13:00 is the next one after the start
     #[arg(long, value_name = "DURATION|WHEN")]
     timeout: Option<String>,
     /// From when: now, +2h, 13:00, monday, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"; of a best-effort lease,
@@ -40,7 +41,7 @@ pub(crate) struct Arguments {
     /// For how long: 90m, 2h, 3d, 1d12h, 1w; with --end, for so long at any time from --start to --end
     #[arg(long = "for", id = "length", value_name = "DURATION")]
     length: Option<String>,
-    /// When to warn or act before the end, written like --start
+    /// When to warn or act before the end, written like --start: 13:00 is the last one before the end
     #[arg(long, value_name = "WHEN")]
     before_end_at: Option<String>,
     /// What becomes of its instances at the end
@@ -140,10 +141,11 @@ impl Recurring {
     fn wire(
         &self,
         now: jiff::Timestamp,
+        start: jiff::Timestamp,
         zone: &jiff::tz::TimeZone,
     ) -> Result<Option<RepeatCreate>, ClientError> {
         let Some(every) = &self.every else { return Ok(None) };
-        let until = self.until.as_ref().map(|until| When::parse_last(until, now, zone)).transpose()?;
+        let until = self.until.as_ref().map(|until| When::parse_last(until, now, start, zone)).transpose()?;
         Ok(Some(RepeatCreate {
             every: every.clone(),
             times: self.times,
@@ -197,9 +199,18 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         None => None,
     };
     let body = body(arguments, model.as_ref(), now, &session.zone)?;
-    let body = model.map_or_else(|| json!(body), |model| copied(model, &body));
-    let times = [Some(&arguments.start), arguments.end.as_ref(), arguments.recurring.until.as_ref()];
+    let sent = &body.lease;
+    // The last day of a series has no time of its own.
+    let until = arguments.recurring.until.as_ref().filter(|until| !is_day(until));
+    let times = [
+        (Some(&arguments.start), sent.start_date.as_ref()),
+        (arguments.end.as_ref(), sent.end_date.as_ref()),
+        (arguments.before_end_at.as_ref(), sent.before_end_date.as_ref()),
+        (arguments.timeout.as_ref(), sent.timeout_date.as_ref()),
+        (until, sent.repeat.as_ref().and_then(|repeat| repeat.until.as_ref())),
+    ];
     super::note_oddities(times, now, session);
+    let body = model.map_or_else(|| json!(body), |model| copied(model, &body));
     if arguments.dry_run {
         let answer = session.connection.post("/v1/leases?dry_run=true", &body).await;
         let answer = answer.map_err(|error| offers::refused(error, session))?;
@@ -272,7 +283,7 @@ fn body(
     zone: &jiff::tz::TimeZone,
 ) -> Result<Body, ClientError> {
     let start = When::parse(&arguments.start, now, zone)?;
-    let end = match (&arguments.end, &arguments.length) {
+    let ends = match (&arguments.end, &arguments.length) {
         (Some(end), _) => When::parse_end(end, now, start.instant(now), zone)?,
         (None, Some(length)) => {
             let end = start.instant(now).checked_add(duration(length)?);
@@ -293,9 +304,11 @@ fn body(
     // The service adds days of a series by the calendar, so it has to know the length.
     let recurs = arguments.recurring.every.is_some();
     let length = arguments.length.as_ref().filter(|_| recurs || arguments.end.is_some());
-    let end = (length.is_none() || arguments.end.is_some()).then(|| end.wire());
-    let before_end = arguments.before_end_at.as_ref().map(|before| When::parse(before, now, zone));
-    let (timeout, timeout_date) = timeout(arguments, now, zone)?;
+    let end = (length.is_none() || arguments.end.is_some()).then(|| ends.wire());
+    let before_end = arguments.before_end_at.as_ref();
+    let before_end =
+        before_end.map(|before| When::parse_before_end(before, now, ends.instant(now), zone)).transpose()?;
+    let (timeout, timeout_date) = timeout(arguments, now, start.instant(now), zone)?;
     let hints = &arguments.hint;
     let lease = LeaseCreate {
         name: arguments.name.clone(),
@@ -305,11 +318,11 @@ fn body(
         duration: length.map(|length| wire_duration(length)).transpose()?,
         timeout,
         timeout_date,
-        before_end_date: before_end.transpose()?.map(When::wire),
+        before_end_date: before_end.map(When::wire),
         end_action: arguments.end_action.map(|action| action.name().to_owned()),
         backfill: arguments.backfill,
         waitlist: arguments.waitlist,
-        repeat: arguments.recurring.wire(now, zone)?,
+        repeat: arguments.recurring.wire(now, start.instant(now), zone)?,
         scheduler_hints: (!hints.is_empty()).then(|| hints::body(hints)).transpose()?,
         reservations: Vec::new(),
         events: Vec::new(),
@@ -338,6 +351,7 @@ impl LeaseType {
 fn timeout(
     arguments: &Arguments,
     now: jiff::Timestamp,
+    start: jiff::Timestamp,
     zone: &jiff::tz::TimeZone,
 ) -> Result<(Option<String>, Option<String>), ClientError> {
     let Some(timeout) = &arguments.timeout else { return Ok((None, None)) };
@@ -346,7 +360,7 @@ fn timeout(
     }
     match duration(timeout) {
         Ok(length) => Ok((Some(length.to_string()), None)),
-        Err(_) => Ok((None, Some(When::parse(timeout, now, zone)?.wire()))),
+        Err(_) => Ok((None, Some(When::parse_end(timeout, now, start, zone)?.wire()))),
     }
 }
 
@@ -455,6 +469,22 @@ mod tests {
         let wanted = json!({"id": "l", "name": "again", "start_date": "2030-01-09 10:00",
             "end_date": "2030-01-09 14:00", "end_action": "keep", "reservations": model["reservations"]});
         assert_eq!(copied(model.clone(), &body), wanted);
+    }
+
+    #[test]
+    fn times_of_day_belong_to_the_lease() {
+        let day = "web --hosts 1 --start 2030-03-27T12:00Z --for 4h";
+        for (words, field, wanted) in [
+            ("--before-end-at 15:00", "before_end_date", "2030-03-27 15:00"),
+            ("--before-end-at 16:00", "before_end_date", "2030-03-26 16:00"),
+            ("--type best-effort --timeout 15:00", "timeout_date", "2030-03-27 15:00"),
+        ] {
+            assert_eq!(body_of(&format!("{day} {words}")).expect(words)[field], wanted, "{words}");
+        }
+        let series = body_of(&format!("{day} --every 1d --until fri")).expect("a series");
+        assert_eq!(series["repeat"]["until"], "2030-03-30 00:00", "the first Friday after the start");
+        let days = body_of("web --hosts 1 --start 2030-03-27T12:00Z --for 3d --before-end-at 11:00");
+        assert_eq!(days.expect("a lease")["before_end_date"], "2030-03-30 11:00");
     }
 
     #[test]

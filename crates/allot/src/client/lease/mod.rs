@@ -16,6 +16,7 @@ use clap::{Args, Subcommand};
 use leases::status::LeaseStatus;
 use serde_json::Value;
 
+use super::dates::of_answer;
 use super::wire::{Lease, read};
 use super::{ClientError, Session, with_each};
 
@@ -160,13 +161,15 @@ fn print_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), Client
 }
 
 /// Says of times of a command line that clocks do not show them that day, or twice.
+/// Notes times that clocks leave out or show twice. Each time is given as written and as it is sent.
 fn note_oddities<const N: usize>(
-    times: [Option<&String>; N],
+    times: [(Option<&String>, Option<&String>); N],
     now: jiff::Timestamp,
     session: &mut Session<'_>,
 ) {
-    for time in times.into_iter().flatten() {
-        if let Some(oddity) = super::dates::oddity(time, now, &session.zone) {
+    for (written, sent) in times {
+        let Some((written, taken)) = written.zip(sent.and_then(|sent| of_answer(sent))) else { continue };
+        if let Some(oddity) = super::dates::oddity(written, taken, now, &session.zone) {
             session.note(&format!("Note: {oddity}"));
         }
     }

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// Move the end that much earlier
     #[arg(long = "shorten-by", id = "shorten", value_name = "DURATION")]
     shorten_by: Option<String>,
-    /// When to warn or act before the end, written like --start
+    /// When to warn or act before the end, written like --start: 13:00 is the last one before the end
     #[arg(long, value_name = "WHEN")]
     before_end_at: Option<String>,
     /// Whether preemptible instances may run on hosts of the lease that it does not use
@@ -74,7 +74,12 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let present: Lease = read(&super::get(&id, session).await?, "lease")?;
     let now = session.now().await;
     let body = body(arguments, &present, now, &session.zone)?;
-    super::note_oddities([arguments.start.as_ref(), arguments.end.as_ref()], now, session);
+    let times = [
+        (arguments.start.as_ref(), body.start_date.as_ref()),
+        (arguments.end.as_ref(), body.end_date.as_ref()),
+        (arguments.before_end_at.as_ref(), body.before_end_date.as_ref()),
+    ];
+    super::note_oddities(times, now, session);
     if let Some(note) = much_longer(&body, &present, now) {
         session.note(&format!("Note: {note}"));
     }
@@ -95,16 +100,20 @@ fn body(
     now: Timestamp,
     zone: &TimeZone,
 ) -> Result<LeaseChange, ClientError> {
-    let date = |when: &Option<String>| {
-        when.as_ref().map(|when| When::parse(when, now, zone).map(When::wire)).transpose()
-    };
     let (start, end) = dates(arguments, present, now, zone)?;
+    let before_end = arguments.before_end_at.as_ref().map(|before| {
+        let end = end.map(|end| end.instant(now)).or_else(|| of_answer(&present.end_date));
+        end.map_or_else(
+            || When::parse(before, now, zone),
+            |end| When::parse_before_end(before, now, end, zone),
+        )
+    });
     let change = LeaseChange {
         // Any change keeps a lease, also to the name that it has.
         name: arguments.keep.then(|| present.name.clone()).or_else(|| arguments.name.clone()),
         start_date: start.map(When::wire),
         end_date: end.map(When::wire),
-        before_end_date: date(&arguments.before_end_at)?,
+        before_end_date: before_end.transpose()?.map(When::wire),
         backfill: arguments.backfill,
         end_action: arguments.end_action.map(|action| action.name().to_owned()),
         reservations: reservation(arguments, present)?.into_iter().collect(),
@@ -277,6 +286,22 @@ mod tests {
         assert_eq!(night("--end 03:00"), dates("", "2030-01-13 03:00"));
         let week = |words: &str| change(words, "2030-01-12T09:00:00.000000", "2030-01-19T12:00:00.000000");
         assert_eq!(week("--end 13:00"), dates("", "2030-01-19 13:00"));
+    }
+
+    #[test]
+    fn the_warning_comes_before_the_end_of_the_lease() {
+        for (words, wanted) in [
+            ("--before-end-at 09:30", "2030-01-03 09:30"),
+            ("--before-end-at 10:00", "2030-01-02 10:00"),
+            ("--before-end-at 12:00 --extend-by 4h", "2030-01-03 12:00"),
+            ("--before-end-at 12:00 --move-by 7d", "2030-01-09 12:00"),
+            ("--before-end-at thu", "2030-01-03 00:00"),
+            ("--before-end-at 2h", "2030-01-02 12:20"),
+            ("--before-end-at +2h", "2030-01-02 12:20"),
+        ] {
+            let change = change(words, &json!([])).expect(words);
+            assert_eq!(change["before_end_date"], wanted, "{words}");
+        }
     }
 
     #[test]
