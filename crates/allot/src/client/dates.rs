@@ -264,6 +264,23 @@ pub(crate) fn oddity(text: &str, taken: Timestamp, now: Timestamp, zone: &TimeZo
     }
 }
 
+/// The end of a period from `start` on that has as many calendar days and hours in `zone` as the one from `old_start` to
+/// `old_end`. A period of whole days of 24 hours that isn't one of whole calendar days keeps its hours.
+pub(crate) fn end_of_same_length(
+    old_start: Timestamp,
+    old_end: Timestamp,
+    start: Timestamp,
+    zone: &TimeZone,
+) -> Option<Timestamp> {
+    let hours = old_end.duration_since(old_start);
+    let days = old_start.to_zoned(zone.clone()).until((Unit::Day, &old_end.to_zoned(zone.clone()))).ok()?;
+    let is_of_whole_days = days == Span::new().try_days(days.get_days()).ok()?.fieldwise();
+    if !is_of_whole_days && hours.as_secs() % (24 * 60 * 60) == 0 {
+        return start.checked_add(hours).ok();
+    }
+    start.to_zoned(zone.clone()).checked_add(days).ok().map(|end| end.timestamp())
+}
+
 /// Reads a duration of full minutes, which is what the service knows.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, ClientError> {
     let read = crate::duration::parse(text).or_else(|| as_the_service(text));
@@ -536,6 +553,27 @@ mod tests {
         {
             let error = duration(text).expect_err(text).to_string();
             assert!(error.contains("whole minutes"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_same_length_is_in_days_and_hours_of_the_calendar() {
+        let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
+        let at = |text: &str| match When::parse(text, at("2027-01-02T10:20:30Z"), &berlin) {
+            Ok(When::At(instant)) => instant,
+            other => panic!("{text}: {other:?}"),
+        };
+        for (old_start, old_end, start, end) in [
+            ("2027-03-26", "2027-03-29", "2027-04-02", "2027-04-05"),
+            ("2027-04-02", "2027-04-05", "2027-03-26", "2027-03-29"),
+            ("2027-10-29", "2027-11-01", "2027-11-05", "2027-11-08"),
+            ("2027-03-26 09:00", "2027-03-28 17:00", "2027-04-02 09:00", "2027-04-04 17:00"),
+            // Three days of 24 hours, as `--for 3d` makes them.
+            ("2027-03-26 12:00", "2027-03-29 13:00", "2027-04-02 12:00", "2027-04-05 12:00"),
+            ("2027-04-02 12:00", "2027-04-02 16:00", "2027-03-27 23:00", "2027-03-28 04:00"),
+        ] {
+            let found = end_of_same_length(at(old_start), at(old_end), at(start), &berlin);
+            assert_eq!(found, Some(at(end)), "{old_start} to {old_end}, from {start}");
         }
     }
 

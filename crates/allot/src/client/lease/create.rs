@@ -2,7 +2,8 @@
 
 use api::v1::body::{LeaseCreate, RepeatCreate, ReservationCreate};
 use clap::{Args, ValueEnum};
-use jiff::{SignedDuration, Span};
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use super::end_action::EndAction;
 use super::hints;
 use super::offers;
 use super::suiting::Suiting;
-use crate::client::dates::{When, duration, is_day, of_answer};
+use crate::client::dates::{When, duration, end_of_same_length, is_day, of_answer};
 use crate::client::name_value::name_value;
 use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::{ClientError, Session, requirement};
@@ -140,9 +141,9 @@ impl Recurring {
     /// As the service has it; nothing of a lease that does not recur.
     fn wire(
         &self,
-        now: jiff::Timestamp,
-        start: jiff::Timestamp,
-        zone: &jiff::tz::TimeZone,
+        now: Timestamp,
+        start: Timestamp,
+        zone: &TimeZone,
     ) -> Result<Option<RepeatCreate>, ClientError> {
         let Some(every) = &self.every else { return Ok(None) };
         let until = self.until.as_ref().map(|until| When::parse_last(until, now, start, zone)).transpose()?;
@@ -270,17 +271,17 @@ fn copied(mut model: Value, body: &Body) -> Value {
     model
 }
 
-/// The length of a lease of an answer.
-fn length_of(lease: &Value) -> Option<SignedDuration> {
-    let date = |name: &str| of_answer(lease[name].as_str()?);
-    Some(date("end_date")?.duration_since(date("start_date")?))
+/// The end of a lease that starts then and is as long as `model`, a lease of an answer.
+fn end_like(model: &Value, start: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+    let date = |name: &str| of_answer(model[name].as_str()?);
+    end_of_same_length(date("start_date")?, date("end_date")?, start, zone)
 }
 
 fn body(
     arguments: &Arguments,
     model: Option<&Value>,
-    now: jiff::Timestamp,
-    zone: &jiff::tz::TimeZone,
+    now: Timestamp,
+    zone: &TimeZone,
 ) -> Result<Body, ClientError> {
     let start = When::parse(&arguments.start, now, zone)?;
     let ends = match (&arguments.end, &arguments.length) {
@@ -290,8 +291,7 @@ fn body(
             When::At(end.map_err(|_| ClientError::Usage(format!("--for {length}: that is too long")))?)
         }
         (None, None) => {
-            let end =
-                model.and_then(length_of).and_then(|length| start.instant(now).checked_add(length).ok());
+            let end = model.and_then(|model| end_like(model, start.instant(now), zone));
             When::At(end.ok_or_else(|| ClientError::Usage("say how long: --for 2h, or --end".to_owned()))?)
         }
     };
@@ -350,9 +350,9 @@ impl LeaseType {
 /// How long a lease may wait for its start, or until when.
 fn timeout(
     arguments: &Arguments,
-    now: jiff::Timestamp,
-    start: jiff::Timestamp,
-    zone: &jiff::tz::TimeZone,
+    now: Timestamp,
+    start: Timestamp,
+    zone: &TimeZone,
 ) -> Result<(Option<String>, Option<String>), ClientError> {
     let Some(timeout) = &arguments.timeout else { return Ok((None, None)) };
     if arguments.lease_type != LeaseType::BestEffort {
@@ -439,7 +439,6 @@ fn instances(
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use jiff::tz::TimeZone;
 
     use super::*;
 
@@ -469,6 +468,18 @@ mod tests {
         let wanted = json!({"id": "l", "name": "again", "start_date": "2030-01-09 10:00",
             "end_date": "2030-01-09 14:00", "end_action": "keep", "reservations": model["reservations"]});
         assert_eq!(copied(model.clone(), &body), wanted);
+    }
+
+    #[test]
+    fn a_copy_of_whole_days_ends_at_midnight_after_a_clock_change() {
+        let line = Line::try_parse_from(["create", "wk2", "--like", "wk", "--start", "2027-04-02"]);
+        let model =
+            json!({"start_date": "2027-03-25T23:00:00.000000", "end_date": "2027-03-28T22:00:00.000000"});
+        let now = "2027-01-02T10:20:30Z".parse().expect("a timestamp");
+        let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
+        let body = body(&line.expect("arguments").arguments, Some(&model), now, &berlin).expect("a lease");
+        assert_eq!(body.lease.start_date.as_deref(), Some("2027-04-01 22:00"));
+        assert_eq!(body.lease.end_date.as_deref(), Some("2027-04-04 22:00"));
     }
 
     #[test]
