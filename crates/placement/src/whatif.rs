@@ -131,7 +131,7 @@ pub struct Enacted {
 }
 
 impl Enacted {
-    /// The instances that do not run again until a node is back.
+    /// Running and stopped instances whose data is out of reach until a node is back.
     fn lost(&self) -> impl Iterator<Item = InstanceIdx> + '_ {
         let stays = self.rescue.iter().flat_map(|plan| &plan.stays);
         stays.filter(|stay| stay.role == Role::Primary).map(|stay| stay.instance)
@@ -192,7 +192,7 @@ impl Changes {
             let lost: Vec<InstanceIdx> = enacted.lost().collect();
             for group in groups::inhabited(cluster) {
                 let (nodes, mut instances) = (cluster.nodes_of(group), cluster.instances_of(group));
-                // What does not run again until a node is back does not move either.
+                // They don't move until a node is back.
                 instances.retain(|i| !lost.contains(i));
                 let options = BalanceOptions { readable_only: true, ..BalanceOptions::default() };
                 let mut run = Balancer::new(cluster, &nodes, &instances, options);

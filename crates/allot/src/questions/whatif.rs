@@ -1,16 +1,17 @@
 //! `allot whatif`: what a cluster would be like after changes.
 
 mod document;
+mod rescue;
 
 use clap::Args;
-use cluster::{Cluster, InstanceIdx, Move};
+use cluster::{Cluster, InstanceIdx};
 use htools::io::Io;
 use htools::number::fixed;
 use htools::report;
 use placement::capacity::Shape;
-use placement::drain::{Plan, Role};
 use placement::whatif::{Added, Changes, Enacted, Offender, Room, Summary, Violation};
 
+use self::rescue::Rescue;
 use super::source::{self, RuleArguments, SourceArguments};
 use super::{QuestionError, print, spec, tell};
 
@@ -154,7 +155,8 @@ impl Answer<'_> {
         self.print_violations(io)?;
         self.print_components(io)?;
         if let Some(plan) = &self.enacted.rescue {
-            self.print_rescue(plan, io)?;
+            let is_balanced = |index| self.enacted.balances(index);
+            Rescue::new(self.after, plan).print(self.after, is_balanced, io)?;
         }
         for added in &self.enacted.added {
             self.print_added(added, io)?;
@@ -198,49 +200,6 @@ impl Answer<'_> {
             lines.push("the groups are balanced in the end".to_owned());
         }
         lines
-    }
-
-    fn print_rescue(&self, plan: &Plan, io: &mut Io<'_>) -> Result<(), QuestionError> {
-        let cluster = self.after;
-        let alias = |i: InstanceIdx| cluster.alias(&cluster.instance(i).name);
-        let node = |n| cluster.alias(&cluster.node(n).name);
-        let moved = |s: &&placement::drain::DrainStep| !matches!(s.step.mov, Move::ReplaceSecondary(_));
-        let restarts: Vec<_> = plan.steps.iter().filter(moved).collect();
-        let mirrors = plan.steps.len() - restarts.len();
-        let (lost, bare): (Vec<_>, Vec<_>) = plan.stays.iter().partition(|s| s.role == Role::Primary);
-        let end = if restarts.is_empty() { '.' } else { ':' };
-        writeln!(io.out, "\n{} can be started elsewhere{end}", print::count(restarts.len(), "instance"))?;
-        for step in restarts {
-            let how = if step.step.mov == Move::Failover { "its mirror" } else { "shared storage" };
-            writeln!(io.out, "  {} on {} ({how})", alias(step.step.instance), node(step.step.to.0))?;
-        }
-        if !lost.is_empty() {
-            writeln!(
-                io.out,
-                "{} will not run again until a node is back:",
-                print::count(lost.len(), "instance")
-            )?;
-            for stay in lost {
-                writeln!(io.out, "  {}: {}", alias(stay.instance), stay.obstacle)?;
-            }
-        }
-        if !plan.planned.is_empty() {
-            let count = print::count(plan.planned.len(), "planned instance");
-            let names = print::instance_names(cluster, &plan.planned);
-            let need = if plan.planned.len() == 1 { "needs" } else { "need" };
-            writeln!(io.out, "{count} {need} other nodes: {names}.")?;
-        }
-        writeln!(io.out, "{} can be built again on other nodes.", print::count(mirrors, "mirror"))?;
-        if !bare.is_empty() {
-            let stay = if bare.len() == 1 { "stays" } else { "stay" };
-            writeln!(io.out, "{} {stay} without a mirror:", print::count(bare.len(), "instance"))?;
-            for stay in bare {
-                let later =
-                    if self.enacted.balances(stay.instance) { ", until the groups are balanced" } else { "" };
-                writeln!(io.out, "  {}: {}{later}", alias(stay.instance), stay.obstacle)?;
-            }
-        }
-        Ok(())
     }
 
     fn print_added(&self, added: &Added, io: &mut Io<'_>) -> Result<(), QuestionError> {

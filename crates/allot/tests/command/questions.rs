@@ -254,6 +254,35 @@ fn whatif_compares_before_and_after() {
 }
 
 #[test]
+fn stopped_instances_are_neither_lost_nor_restarted() {
+    let stopped = SMALL
+        .replace("log.x|1024|1024|1|running", "log.x|1024|1024|1|ADMIN_down")
+        .replace("web.x|2048|1024|1|running", "web.x|2048|1024|1|ADMIN_offline");
+    let path = file("cluster", &stopped);
+    let ran = allot(&["whatif", "-t", &path, "--lose", "n1"]);
+    let told = "\n1 instance can be started elsewhere:\n  db on n3 (its mirror)\n\
+                1 stopped instance can move to other nodes: web.\n\
+                1 stopped instance cannot be started until a node is back: log.\n\
+                3 mirrors can be built again on other nodes.\n";
+    assert!(ran.out.contains(told), "{}", ran.out);
+    let rescue = json(&["whatif", "-t", &path, "--lose", "n1"], 0)["rescue"].take();
+    for (field, instances) in [
+        ("restarted", &["db.x"][..]),
+        ("lost", &[]),
+        ("stopped_moved", &["web.x"]),
+        ("stopped_lost", &["log.x"]),
+    ] {
+        let found: Vec<&str> = rescue[field]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|one| one["instance"].as_str())
+            .collect();
+        assert_eq!(found, instances, "{field}: {rescue}");
+    }
+}
+
+#[test]
 fn whatif_changes_what_it_is_told_to() {
     let path = file("cluster", SMALL);
     let changes = [

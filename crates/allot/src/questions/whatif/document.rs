@@ -1,10 +1,11 @@
 //! The answer as one JSON document.
 
-use cluster::{Cluster, Move};
-use placement::drain::{DrainStep, Plan, Role};
+use cluster::Cluster;
+use placement::drain::{DrainStep, Plan, Stay};
 use placement::whatif::{Added, Refusal, Room, Summary};
 use serde::Serialize;
 
+use super::rescue::Rescue;
 use super::{Answer, offender};
 use crate::questions::print::{self, MoveEntry, ShapeEntry};
 
@@ -25,6 +26,10 @@ pub(super) struct Document<'a> {
 struct RescueEntry<'a> {
     restarted: Vec<MoveEntry<'a>>,
     lost: Vec<LostEntry<'a>>,
+    /// Stopped instances that can move to other nodes.
+    stopped_moved: Vec<MoveEntry<'a>>,
+    /// Stopped instances that cannot be started until a node is back.
+    stopped_lost: Vec<LostEntry<'a>>,
     mirrors_rebuilt: Vec<MoveEntry<'a>>,
     without_mirror: Vec<LostEntry<'a>>,
     /// Instances that don't exist yet, but are planned for the lost nodes.
@@ -116,23 +121,23 @@ impl<'a> Document<'a> {
 }
 
 fn rescue<'a>(cluster: &'a Cluster, plan: &Plan) -> RescueEntry<'a> {
-    let rebuilt = |s: &&DrainStep| matches!(s.step.mov, Move::ReplaceSecondary(_));
-    let (mirrors, restarts): (Vec<_>, Vec<_>) = plan.steps.iter().partition(rebuilt);
-    let moves = |steps: Vec<&DrainStep>| steps.iter().map(|s| MoveEntry::new(cluster, &s.step)).collect();
-    let lost = |role| {
-        let stays = plan.stays.iter().filter(|s| s.role == role);
-        let entry = |s: &placement::drain::Stay| LostEntry {
+    let moves = |steps: &[&DrainStep]| steps.iter().map(|s| MoveEntry::new(cluster, &s.step)).collect();
+    let stays = |stays: &[&Stay]| {
+        let entry = |s: &&Stay| LostEntry {
             instance: &cluster.instance(s.instance).name,
             reason: s.obstacle.to_string(),
         };
-        stays.map(entry).collect()
+        stays.iter().map(entry).collect()
     };
+    let rescue = Rescue::new(cluster, plan);
     RescueEntry {
-        restarted: moves(restarts),
-        lost: lost(Role::Primary),
-        mirrors_rebuilt: moves(mirrors),
-        without_mirror: lost(Role::Secondary),
-        planned: plan.planned.iter().map(|i| cluster.instance(*i).name.as_str()).collect(),
+        restarted: moves(&rescue.restarts),
+        lost: stays(&rescue.lost),
+        stopped_moved: moves(&rescue.stopped_moves),
+        stopped_lost: stays(&rescue.stopped_lost),
+        mirrors_rebuilt: moves(&rescue.mirrors),
+        without_mirror: stays(&rescue.bare),
+        planned: rescue.planned.iter().map(|i| cluster.instance(*i).name.as_str()).collect(),
     }
 }
 
