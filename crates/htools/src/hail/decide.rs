@@ -134,15 +134,30 @@ fn relocate(
     io: &mut Io<'_>,
 ) -> Response {
     if required_nodes != 1 {
+        if options.explain {
+            let _ = writeln!(io.err, "Only one node of an instance can be exchanged, not {required_nodes}");
+        }
         return failure(&format!("Exchange {required_nodes} nodes mode is not implemented"));
     }
     let instance = cluster.instance(index);
     let (mode, leaving, word) = match instance.template.mirror() {
-        MirrorClass::None => return failure("Can't relocate non-mirrored instances"),
+        MirrorClass::None => {
+            if options.explain {
+                explain::stays(cluster, index, explain::NOT_MIRRORED, io);
+            }
+            return failure("Can't relocate non-mirrored instances");
+        }
         MirrorClass::Internal => (EvacuateMode::SecondaryOnly, instance.secondary, "secondary"),
         MirrorClass::External => (EvacuateMode::PrimaryOnly, Some(instance.primary), "primary"),
     };
     if leaving.is_none() || from != leaving.as_slice() {
+        if options.explain {
+            let reason = leaving.map_or_else(
+                || format!("it has no {word} node"),
+                |node| format!("only its {word} node can be exchanged, {}", node_name(cluster, node)),
+            );
+            explain::stays(cluster, index, &reason, io);
+        }
         let number = leaving.map_or("-1".to_owned(), |n| n.0.to_string());
         let from: Vec<String> = from.iter().map(|n| n.0.to_string()).collect();
         return failure(&format!(
@@ -255,7 +270,11 @@ fn allocate_secondary(
     options: &Options,
     io: &mut Io<'_>,
 ) -> Response {
-    if cluster.instance(index).secondary.is_some() {
+    if let Some(secondary) = cluster.instance(index).secondary {
+        if options.explain {
+            let reason = format!("it has a secondary node, {}", node_name(cluster, secondary));
+            explain::stays(cluster, index, &reason, io);
+        }
         return failure("Instance already has a secondary");
     }
     let primary = cluster.instance(index).primary;
@@ -292,6 +311,9 @@ fn multi_evacuate(cluster: &mut Cluster, nodes: &[NodeIdx], options: &Options, i
             instance.template == DiskTemplate::Drbd && instance.secondary.is_some_and(|s| nodes.contains(&s))
         })
         .collect();
+    if options.explain && victims.is_empty() {
+        let _ = writeln!(io.err, "No instance has its secondary on the nodes of the request");
+    }
     let mut moved = Vec::with_capacity(victims.len());
     for index in victims {
         let to = Destination::in_group(cluster, index, nodes);

@@ -11,7 +11,7 @@ use super::wanted::{Strategy, Wanted};
 use crate::io::Io;
 use crate::options::Options;
 
-pub(super) use moves::{change_group, evacuation};
+pub(super) use moves::{NOT_MIRRORED, change_group, evacuation, stays};
 
 /// Explains where a new instance may go, node by node, as things are.
 pub(super) fn allocation(

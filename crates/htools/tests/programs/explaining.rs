@@ -160,6 +160,55 @@ fn every_request_type_is_explained() {
 }
 
 #[test]
+fn requests_that_try_no_move_are_explained() {
+    let instances = json!({
+        "web": instance(&["n1", "n2"], 1024, "drbd"),
+        "local": instance(&["n1"], 1024, "plain"),
+    });
+    let ask = |request: Value| message(&three(), &instances, &request);
+    let relocate = |name: &str, count: i64, from: &str| {
+        told(&ask(json!({"type": "relocate", "name": name, "required_nodes": count, "relocate_from": [from],
+                         "disk_space_total": 1024})))
+    };
+    assert_eq!(
+        relocate("local", 1, "n1"),
+        "Instance local (plain, n1):\n  stays: its data is on one node only\n"
+    );
+    assert_eq!(
+        relocate("web", 1, "n1"),
+        "Instance web (drbd, n1:n2):\n  stays: only its secondary node can be exchanged, n2\n"
+    );
+    assert_eq!(relocate("web", 2, "n2"), "Only one node of an instance can be exchanged, not 2\n");
+    let secondary = ask(json!({"type": "allocate-secondary", "name": "web"}));
+    assert_eq!(told(&secondary), "Instance web (drbd, n1:n2):\n  stays: it has a secondary node, n2\n");
+    let change = |targets: Value| {
+        let mut change = ask(json!({"type": "change-group", "instances": ["web"], "target_groups": targets}));
+        if targets != json!([]) {
+            change["nodegroups"]["v"] = change["nodegroups"]["u"].clone();
+            change["nodegroups"]["v"]["name"] = "h".into();
+        }
+        told(&change)
+    };
+    assert_eq!(
+        change(json!([])),
+        "Instance web (drbd, n1:n2):\n  stays: there is no group to go to but those of the instances of the request\n"
+    );
+    assert_eq!(
+        change(json!(["v"])),
+        "Instance web (drbd, n1:n2):\n  stays: no group that it may go to has nodes\n"
+    );
+    let group = |name: &str| {
+        let mut wanted = ask(wanted(1024, 2048, "plain"));
+        wanted["nodegroups"]["v"] = wanted["nodegroups"]["u"].clone();
+        wanted["nodegroups"]["v"]["name"] = "h".into();
+        wanted["request"]["group_name"] = name.into();
+        told(&wanted)
+    };
+    assert_eq!(group("h"), "Instance new:\n  group h has no nodes\n");
+    assert_eq!(group("k"), "Instance new:\n  there is no group k\n");
+}
+
+#[test]
 fn balancing_says_why_nothing_moves() {
     let cluster = |template: &str, secondary: &str| {
         format!(

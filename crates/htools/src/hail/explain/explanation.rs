@@ -65,6 +65,12 @@ impl<'a> Explanation<'a> {
         writeln!(io.err, "Instance {}:", self.wanted.instance.name)?;
         if groups.is_empty() {
             writeln!(io.err, "  no group has nodes")?;
+        } else if let Some(wanted) = self.group_name {
+            match cluster.find_group(wanted) {
+                Err(_) => writeln!(io.err, "  there is no group {wanted}")?,
+                Ok(group) if !groups.contains(&group) => writeln!(io.err, "  group {wanted} has no nodes")?,
+                Ok(_) => {}
+            }
         }
         let mut dedicated_told = self.allocator.is_some();
         for &group in groups {

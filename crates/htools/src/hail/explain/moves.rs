@@ -12,6 +12,9 @@ use crate::hail::wanted::{Strategy, Wanted};
 use crate::io::Io;
 use crate::options::Options;
 
+/// Why an instance stays that has no mirror and is not on shared storage.
+pub(in crate::hail) const NOT_MIRRORED: &str = "its data is on one node only";
+
 /// Explains where an instance may go that leaves its primary, its secondary or both.
 pub(in crate::hail) fn evacuation(
     cluster: &mut Cluster,
@@ -22,6 +25,11 @@ pub(in crate::hail) fn evacuation(
     io: &mut Io<'_>,
 ) {
     let _ = explain(cluster, index, mode, to, options, io);
+}
+
+/// Explains why an instance stays that no move is tried for.
+pub(in crate::hail) fn stays(cluster: &Cluster, index: InstanceIdx, reason: &str, io: &mut Io<'_>) {
+    let _ = heading(cluster, index, io).and_then(|()| writeln!(io.err, "  stays: {reason}"));
 }
 
 /// Explains which groups would take an instance that leaves its own.
@@ -37,7 +45,18 @@ pub(in crate::hail) fn change_group(
     let allowed = options.restrict_allocation_to.as_ref();
     let wanted = Wanted { instance: &instance, nodes, allowed };
     let inhabited = placement::groups::inhabited(cluster);
+    if groups.is_empty() {
+        return stays(
+            cluster,
+            index,
+            "there is no group to go to but those of the instances of the request",
+            io,
+        );
+    }
     let groups: Vec<GroupIdx> = groups.iter().copied().filter(|group| inhabited.contains(group)).collect();
+    if groups.is_empty() {
+        return stays(cluster, index, "no group that it may go to has nodes", io);
+    }
     let _ = Explanation::new(cluster, &wanted, None, Strategy::Balance, options).groups(cluster, &groups, io);
 }
 
@@ -50,11 +69,10 @@ fn explain(
     io: &mut Io<'_>,
 ) -> io::Result<()> {
     let instance = cluster.instance(index).clone();
-    let nodes: Vec<&str> = instance.involved_nodes().map(|n| cluster.node(n).name.as_str()).collect();
-    writeln!(io.err, "Instance {} ({}, {}):", instance.name, instance.template.name(), nodes.join(":"))?;
+    heading(cluster, index, io)?;
     let force = options.ignore_soft_errors;
     match (instance.template.mirror(), mode) {
-        (MirrorClass::None, _) => writeln!(io.err, "  stays: its data is on one node only"),
+        (MirrorClass::None, _) => writeln!(io.err, "  stays: {NOT_MIRRORED}"),
         (MirrorClass::External, EvacuateMode::SecondaryOnly) => {
             writeln!(io.err, "  stays: it has no secondary node")
         }
@@ -111,6 +129,12 @@ fn explain(
             Ok(())
         }
     }
+}
+
+fn heading(cluster: &Cluster, index: InstanceIdx, io: &mut Io<'_>) -> io::Result<()> {
+    let instance = cluster.instance(index);
+    let nodes: Vec<&str> = instance.involved_nodes().map(|n| cluster.node(n).name.as_str()).collect();
+    writeln!(io.err, "Instance {} ({}, {}):", instance.name, instance.template.name(), nodes.join(":"))
 }
 
 /// Names the nodes of the group that are not tried, and why.
