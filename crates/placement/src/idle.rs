@@ -1,6 +1,6 @@
 //! Why balancing moves nothing: what may not move, what refuses the moves, and what the best of them would gain.
 
-use cluster::{DiskTemplate, FailMode, InstanceIdx, MirrorClass, Move, NodeIdx, Probe};
+use cluster::{DiskTemplate, FailMode, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, Probe};
 
 use crate::allocate::Failures;
 use crate::balance::{Balancer, Candidates};
@@ -27,6 +27,36 @@ pub struct Idle {
     pub is_limited: bool,
     /// Whether the score is within `min_score` of the optimum.
     pub is_optimal: bool,
+}
+
+/// Why an instance stays whatever the nodes are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Immovable {
+    /// Its data is on one node only, or it has no data.
+    Template(DiskTemplate),
+    /// It should have a mirror, and has none.
+    NoSecondary,
+    /// It is left out of balancing.
+    AutoBalanceOff,
+    /// Options leave it out.
+    LeftOut,
+}
+
+impl Immovable {
+    pub(crate) fn find(instance: &Instance) -> Option<Self> {
+        let template = instance.template;
+        if !template.movable() || template.mirror() == MirrorClass::None {
+            Some(Self::Template(template))
+        } else if template.mirror() == MirrorClass::Internal && instance.secondary.is_none() {
+            Some(Self::NoSecondary)
+        } else if !instance.auto_balance {
+            Some(Self::AutoBalanceOff)
+        } else if !instance.movable {
+            Some(Self::LeftOut)
+        } else {
+            None
+        }
+    }
 }
 
 /// The best of the moves that are possible.
@@ -58,21 +88,20 @@ impl Balancer<'_> {
     }
 
     fn look_at(&self, index: InstanceIdx, idle: &mut Idle) {
-        let instance = self.cluster.instance(index);
-        let template = instance.template;
-        if !template.movable() || template.mirror() == MirrorClass::None {
-            match idle.not_mirrored.iter_mut().find(|(other, _)| *other == template) {
-                Some((_, count)) => *count += 1,
-                None => idle.not_mirrored.push((template, 1)),
+        match Immovable::find(self.cluster.instance(index)) {
+            Some(Immovable::Template(template)) => {
+                match idle.not_mirrored.iter_mut().find(|(other, _)| *other == template) {
+                    Some((_, count)) => *count += 1,
+                    None => idle.not_mirrored.push((template, 1)),
+                }
             }
-        } else if template.mirror() == MirrorClass::Internal && instance.secondary.is_none() {
-            idle.without_secondary += 1;
-        } else if !(instance.movable && instance.auto_balance) {
-            idle.left_out += 1;
-        } else {
-            let moves = self.moves(index);
-            idle.without_moves += usize::from(moves.is_empty());
-            self.try_moves(index, &moves, idle);
+            Some(Immovable::NoSecondary) => idle.without_secondary += 1,
+            Some(Immovable::AutoBalanceOff | Immovable::LeftOut) => idle.left_out += 1,
+            None => {
+                let moves = self.moves(index);
+                idle.without_moves += usize::from(moves.is_empty());
+                self.try_moves(index, &moves, idle);
+            }
         }
     }
 

@@ -16,16 +16,17 @@ pub use violations::{Class, Measure, Violation};
 use crate::allocate::Failures;
 use crate::balance::{BalanceOptions, Candidates, Step};
 use crate::board::Board;
+use crate::idle::Immovable;
 use crate::score::Values;
 use violations::Gauge;
 
 /// Why a violation remains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// The limit of moves is reached.
     Limit,
-    /// None of the instances concerned may be moved.
-    Unmovable,
+    /// None of the instances concerned can be moved, for these reasons, each given once.
+    Unmovable(Vec<Immovable>),
     /// Both nodes of every instance concerned are offline.
     Unreadable,
     /// The options leave the instances concerned no move.
@@ -285,8 +286,15 @@ impl Site {
     }
 
     fn obstacle(&self, involved: &[InstanceIdx], limited: bool) -> Obstacle {
-        if !involved.iter().any(|i| self.free[i.at()]) {
-            return Obstacle::Unmovable;
+        let immovable = |i: &InstanceIdx| Immovable::find(self.cluster.instance(*i));
+        if involved.iter().all(|i| !self.free[i.at()] || immovable(i).is_some()) {
+            let mut reasons = Vec::new();
+            for reason in involved.iter().filter_map(immovable) {
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+            return Obstacle::Unmovable(reasons);
         }
         let free = |i: &&InstanceIdx| self.free[i.at()];
         if involved.iter().filter(free).all(|i| self.cluster.unreadable(*i)) {

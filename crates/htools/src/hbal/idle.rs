@@ -39,12 +39,17 @@ fn instances(count: usize) -> String {
 }
 
 fn not_mirrored(template: DiskTemplate, count: usize) -> String {
-    let (count, name) = (instances(count), template.name());
+    format!("{} cannot be moved: {}", instances(count), of_template(template))
+}
+
+/// Why instances of a template cannot be moved.
+pub(super) fn of_template(template: DiskTemplate) -> String {
+    let name = template.name();
     match template.mirror() {
-        MirrorClass::None => format!(
-            "{count} cannot be moved: {name} disks are on one node only (gnt-instance modify -t drbd makes a mirror)"
-        ),
-        _ => format!("{count} cannot be moved: {name} instances never are"),
+        MirrorClass::None => {
+            format!("{name} disks are on one node only (gnt-instance modify -t drbd makes a mirror)")
+        }
+        _ => format!("{name} instances never are"),
     }
 }
 

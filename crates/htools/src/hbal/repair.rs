@@ -2,13 +2,14 @@
 
 use std::io;
 
-use cluster::{Cluster, InstanceIdx, NodeIdx, TagId};
+use cluster::{Cluster, InstanceIdx, MirrorClass, NodeIdx, TagId};
 use placement::balance::{BalanceOptions, optimal_of};
 use placement::board::Board;
+use placement::idle::Immovable;
 use placement::repair::{self, Class, Obstacle, Violation};
 use serde::Serialize;
 
-use super::{HbalError, Scope, Solution, show};
+use super::{HbalError, Scope, Solution, idle, show};
 use crate::io::Io;
 use crate::options::Options;
 
@@ -41,7 +42,7 @@ pub(super) fn solve(
     let explained = show::steps(cluster, &listing, &repair.steps, &repair.values, options, io)?;
     let words = |(violation, obstacle): &(Violation, Obstacle)| Remaining {
         violation: violation_in_words(cluster, *violation),
-        reason: obstacle_in_words(obstacle),
+        reason: obstacle_in_words(*violation, obstacle),
     };
     let remaining = repair.remaining.iter().map(words).collect();
     let after = repair.values.last().copied().unwrap_or(before);
@@ -107,10 +108,32 @@ fn class_in_words(class: Class) -> &'static str {
     }
 }
 
-fn obstacle_in_words(obstacle: &Obstacle) -> String {
+fn immovable_in_words(violation: Violation, reason: Immovable) -> String {
+    match (violation, reason) {
+        // Nothing can read the disks to make a mirror.
+        (Violation::Offline { .. }, Immovable::Template(template))
+            if template.mirror() == MirrorClass::None =>
+        {
+            format!("{} disks are on one node only (bring that node back)", template.name())
+        }
+        (_, Immovable::Template(template)) => idle::of_template(template),
+        (_, Immovable::NoSecondary) => "there is no secondary node".to_owned(),
+        (_, Immovable::AutoBalanceOff) => {
+            "auto_balance is off (gnt-instance modify -B auto_balance=true)".to_owned()
+        }
+        (_, Immovable::LeftOut) => "options leave instances out".to_owned(),
+    }
+}
+
+fn obstacle_in_words(violation: Violation, obstacle: &Obstacle) -> String {
     match obstacle {
         Obstacle::Limit => "the limit of moves is reached".to_owned(),
-        Obstacle::Unmovable => "no instance concerned may be moved".to_owned(),
+        Obstacle::Unmovable(reasons) if reasons.is_empty() => "no instance concerned may be moved".to_owned(),
+        Obstacle::Unmovable(reasons) => {
+            let reasons: Vec<String> =
+                reasons.iter().map(|reason| immovable_in_words(violation, *reason)).collect();
+            format!("no instance concerned can be moved: {}", reasons.join("; "))
+        }
         Obstacle::Unreadable => "both its nodes are offline, nothing can read its data".to_owned(),
         Obstacle::Forbidden => "the options, or a lack of online nodes, leave no move to try".to_owned(),
         Obstacle::Refused(failures) => {

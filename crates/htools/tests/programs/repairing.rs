@@ -84,7 +84,7 @@ fn what_cannot_be_repaired_is_listed_with_the_reason() {
     assert_eq!(
         remaining(&ran),
         [
-            "instance i2 has its primary on offline node n3: no instance concerned may be moved",
+            "instance i2 has its primary on offline node n3: no instance concerned can be moved: options leave instances out",
             "node n1 has several primaries with exclusion tag svc:a: no possible move helps",
         ]
     );
@@ -92,6 +92,44 @@ fn what_cannot_be_repaired_is_listed_with_the_reason() {
     assert!(remaining(&ran)[0].ends_with("the limit of moves is reached"), "{}", ran.out);
     let ran = repair(&cluster, &["-O", "n3", "--no-instance-moves"]);
     assert!(remaining(&ran)[0].ends_with("leave no move to try"), "{}", ran.out);
+}
+
+#[test]
+fn what_may_not_move_has_its_reason_and_remedy() {
+    let cluster =
+        text(&["htools:iextags:svc"], &NODES, &[("i1", "n1", "n2", "svc:a"), ("i2", "n1", "", "svc:a")]);
+    let plain = |name: &str, cluster: &str| {
+        let line = cluster.lines().find(|line| line.starts_with(name)).expect("the instance");
+        let plain = line.replace("|sharedfile|", "|plain|").replace("|n2|drbd|", "||plain|");
+        cluster.replace(line, &plain)
+    };
+    let off = |cluster: &str| cluster.replace("|running|Y|", "|running|N|");
+    let conflict =
+        "node n1 has several primaries with exclusion tag svc:a: no instance concerned can be moved: ";
+    let auto_balance = "auto_balance is off (gnt-instance modify -B auto_balance=true)";
+    let mirror = "plain disks are on one node only (gnt-instance modify -t drbd makes a mirror)";
+    for (cluster, options, wanted) in [
+        (off(&cluster), &[][..], format!("{conflict}{auto_balance}")),
+        (plain("i2", &off(&cluster)), &[], format!("{conflict}{auto_balance}; {mirror}")),
+        (plain("i1", &plain("i2", &cluster)), &[], format!("{conflict}{mirror}")),
+        (
+            plain("i2", &cluster.replace("svc:a", "")),
+            &["-O", "n1", "--no-disk-moves"],
+            "instance i2 has its primary on offline node n1: no instance concerned can be moved: plain disks are on \
+             one node only (bring that node back)"
+                .to_owned(),
+        ),
+        (
+            cluster.replace("svc:a", "").replace("|n2|drbd|", "||drbd|"),
+            &["-O", "n1"],
+            "instance i1 has its primary on offline node n1: no instance concerned can be moved: there is no \
+             secondary node"
+                .to_owned(),
+        ),
+    ] {
+        let ran = repair(&cluster, options);
+        assert!(remaining(&ran).contains(&wanted.as_str()), "{wanted:?} is not in:\n{}", ran.out);
+    }
 }
 
 #[test]
@@ -103,7 +141,7 @@ fn the_document_lists_what_remains() {
     assert_eq!(
         document["remaining_violations"],
         json!([{"violation": "instance i2 has its primary on offline node n1",
-            "reason": "no instance concerned may be moved"}])
+            "reason": "no instance concerned can be moved: options leave instances out"}])
     );
 }
 
