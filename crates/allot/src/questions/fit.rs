@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use clap::Args;
-use cluster::{Cluster, NodeIdx};
+use cluster::{Cluster, GroupIdx, NodeIdx};
 use htools::io::Io;
 use htools::number::plain;
 use placement::capacity::Shape;
@@ -68,13 +68,15 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     let fit = fit::fit(&cluster, &question);
     let is_proven = fit.is_proven(&question);
     let (shape, wanted) = (question.shape, arguments.count);
-    let answer = Answer { cluster: &cluster, shape, wanted, is_proven, fit: &fit };
+    let answer = Answer { cluster: &cluster, group, shape, wanted, is_proven, fit: &fit };
     tell(arguments.json, || answer.document(), |io| answer.print(io), io)?;
     Ok(answer.enough())
 }
 
 struct Answer<'a> {
     cluster: &'a Cluster,
+    /// The only group asked about.
+    group: Option<GroupIdx>,
     shape: Shape,
     wanted: Option<usize>,
     /// See [`Fit::is_proven`].
@@ -103,7 +105,7 @@ impl Answer<'_> {
         // Where no policy allows it, counts by node would only repeat that.
         let is_told = !self.fit.outside_policy.is_empty() || !self.fit.unallocable.is_empty();
         if !self.fit.nearest.is_empty() || !is_told {
-            writeln!(io.out, "  {}", print::refusal(self.cluster, refusal))?;
+            writeln!(io.out, "  {}", print::refusal(self.cluster, refusal, self.group))?;
         }
         for (group, mode) in &self.fit.outside_policy {
             let group = &self.cluster.group(*group).name;
@@ -257,7 +259,7 @@ impl Answer<'_> {
             exact: fit.refused.is_some(),
             proven: self.is_proven,
             places: self.places().into_iter().map(place).collect(),
-            refused: fit.refused.as_ref().map(|refusal| print::refusal(cluster, refusal)),
+            refused: fit.refused.as_ref().map(|refusal| print::refusal(cluster, refusal, self.group)),
             outside_policy: fit
                 .outside_policy
                 .iter()

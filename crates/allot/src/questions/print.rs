@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use cluster::{AllocPolicy, Cluster, DiskTemplate, InstanceIdx, Move, Node, NodeIdx};
+use cluster::{AllocPolicy, Cluster, DiskTemplate, GroupIdx, InstanceIdx, Move, Node, NodeIdx};
 use htools::commands;
 use htools::number::fixed;
 use htools::table::format_table;
@@ -257,12 +257,14 @@ pub(super) fn without_place(cluster: &Cluster, instances: &[InstanceIdx]) -> Str
     list(&named)
 }
 
-/// Why no more instances find a place.
-pub(super) fn refusal(cluster: &Cluster, refusal: &Refusal) -> String {
+/// Why no more instances find a place, in the group `only` if there is one.
+pub(super) fn refusal(cluster: &Cluster, refusal: &Refusal, only: Option<GroupIdx>) -> String {
     match refusal {
         Refusal::NoTargets(error) => {
+            // A group that is named takes instances even if it is unallocable.
             let is_closed = |node: &&Node| {
-                node.online() && cluster.group(node.group).alloc_policy == AllocPolicy::Unallocable
+                let policy = cluster.group(node.group).alloc_policy;
+                only.is_none() && node.online() && policy == AllocPolicy::Unallocable
             };
             match cluster.nodes.iter().filter(is_closed).count() {
                 0 => error.to_string(),

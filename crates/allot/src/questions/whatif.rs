@@ -116,12 +116,15 @@ fn changes(arguments: &Arguments, cluster: &Cluster) -> Result<Changes, Question
     })
 }
 
-/// The sizes that room is counted for: the policy's standard, and its largest.
+/// The sizes that room is counted for: the policy's standard, and its largest if that is another.
 fn shapes(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Shape>, QuestionError> {
     let policy = &cluster.policy;
     let template = spec::template(arguments.disk_template.as_deref(), cluster, policy, policy.std.disk_size)?;
     let specs = std::iter::once(&policy.std).chain(policy.minmax.last().map(|pair| &pair.max));
-    Ok(specs.map(|spec| Shape::of_spec(spec, policy.std.spindle_use, template).as_requested()).collect())
+    let shapes = specs.map(|spec| Shape::of_spec(spec, policy.std.spindle_use, template).as_requested());
+    let mut shapes: Vec<Shape> = shapes.collect();
+    shapes.dedup();
+    Ok(shapes)
 }
 
 struct Answer<'a> {
@@ -147,7 +150,7 @@ impl Answer<'_> {
         for (position, room) in self.then.rooms.iter().enumerate() {
             if let Some(refusal) = &room.refused {
                 let (which, next) = (ROOM_NAMES[position.min(1)], room.count + 1);
-                let refusal = print::refusal(self.after, refusal);
+                let refusal = print::refusal(self.after, refusal, None);
                 writeln!(io.out, "  afterwards, what stops {which} instance {next}: {refusal}")?;
             }
         }
@@ -211,7 +214,7 @@ impl Answer<'_> {
             writeln!(io.out, "  {count} on {}", print::pair(cluster, pair))?;
         }
         if let Some(refusal) = &added.refused {
-            writeln!(io.out, "  no more: {}", print::refusal(cluster, refusal))?;
+            writeln!(io.out, "  no more: {}", print::refusal(cluster, refusal, None))?;
         } else if placed < wanted {
             writeln!(io.out, "  placing stopped there, more may fit")?;
         }

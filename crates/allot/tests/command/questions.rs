@@ -459,6 +459,29 @@ i2|15360|15360|1|running|Y|a2|a1|drbd||1|-|N
 ";
 
 #[test]
+fn nodes_of_other_groups_are_not_left_out_of_a_named_one() {
+    let cluster = SICK
+        .replace("g1|u1|preferred", "g1|u1|unallocable")
+        .replace("b2|16384|0|16384|100000|100000|8|N", "b2|16384|0|16384|100000|100000|8|Y");
+    let path = file("cluster", &cluster);
+    let fit = |group: &[&str]| {
+        let line = [&["fit", "-t", &path, "1g,1g,1", "--disk-template=drbd"], group].concat();
+        json(&line, 1)["refused"].take()
+    };
+    assert_eq!(fit(&[]), "Not enough online nodes (2 nodes of unallocable groups left out)");
+    assert_eq!(fit(&["--group=g2"]), "Not enough online nodes");
+}
+
+#[test]
+fn room_is_counted_once_for_a_policy_of_one_size() {
+    let path = file("cluster", &SMALL.replace("8192,4,65536,16,8,12", "1024,1,1024,1,1,1"));
+    let document = json(&["whatif", "-t", &path, "--remove-instance", "log"], 0);
+    assert_eq!(document["before"]["room"].as_array().map(Vec::len), Some(1), "{document}");
+    let ran = allot(&["whatif", "-t", &path, "--remove-instance", "log"]);
+    assert_eq!(ran.out.matches("  room, ").count(), 1, "{}", ran.out);
+}
+
+#[test]
 fn one_group_that_fails_n1_need_not_stop_all_others() {
     let path = file("cluster", SICK);
     // Only the group that a request names has to survive.

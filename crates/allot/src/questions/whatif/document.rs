@@ -142,7 +142,7 @@ fn rescue<'a>(cluster: &'a Cluster, plan: &Plan) -> RescueEntry<'a> {
 }
 
 fn words(cluster: &Cluster, refusal: Option<&Refusal>) -> Option<String> {
-    refusal.map(|r| print::refusal(cluster, r))
+    refusal.map(|r| print::refusal(cluster, r, None))
 }
 
 fn added<'a>(cluster: &'a Cluster, added: &Added) -> AddedEntry<'a> {
