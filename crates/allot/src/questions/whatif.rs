@@ -120,7 +120,10 @@ fn changes(arguments: &Arguments, cluster: &Cluster) -> Result<Changes, Question
 fn shapes(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Shape>, QuestionError> {
     let policy = &cluster.policy;
     let template = spec::template(arguments.disk_template.as_deref(), cluster, policy, policy.std.disk_size)?;
-    let specs = std::iter::once(&policy.std).chain(policy.minmax.last().map(|pair| &pair.max));
+    // Intervals of a policy are in any order.
+    let largest = policy.minmax.iter().map(|pair| &pair.max);
+    let largest = largest.max_by_key(|max| (max.memory_size, max.disk_size, max.cpu_count));
+    let specs = std::iter::once(&policy.std).chain(largest);
     let shapes = specs.map(|spec| Shape::of_spec(spec, policy.std.spindle_use, template).as_requested());
     let mut shapes: Vec<Shape> = shapes.collect();
     shapes.dedup();

@@ -479,6 +479,10 @@ fn room_is_counted_once_for_a_policy_of_one_size() {
     assert_eq!(document["before"]["room"].as_array().map(Vec::len), Some(1), "{document}");
     let ran = allot(&["whatif", "-t", &path, "--remove-instance", "log"]);
     assert_eq!(ran.out.matches("  room, ").count(), 1, "{}", ran.out);
+    let intervals = "128,1,1024,1,1,1;8192,4,65536,16,8,12;128,1,1024,1,1,1;1024,1,1024,1,1,1";
+    let path = file("cluster", &SMALL.replace("128,1,1024,1,1,1;8192,4,65536,16,8,12", intervals));
+    let document = json(&["whatif", "-t", &path, "--remove-instance", "log"], 0);
+    assert_eq!(document["before"]["room"][1]["shape"]["memory_mib"], 8192, "{document}");
 }
 
 #[test]
