@@ -1,5 +1,5 @@
-//! Traits for time and identifiers; child processes and temporary directories that are cleaned up when this process
-//! ends.
+//! Traits for time and identifiers; child processes, temporary directories and partial files that are cleaned up when
+//! this process ends.
 //!
 //! Everything that decides takes the time as an argument. What drives decisions (the service, drivers) takes a
 //! [`Clock`] and [`Ids`]; only [`SystemClock`] reads the machine's clock, and only [`RandomIds`] draws random
@@ -10,11 +10,13 @@
 mod children;
 mod clock;
 mod ids;
+mod partial_file;
 mod temporary;
 mod trust;
 
 pub use children::{ChildCommand, HELPER, Limits, NOT_STARTED, RunningChild, use_helper};
 pub use clock::{Clock, FastClock, ManualClock, Stopwatch, SystemClock};
 pub use ids::{Ids, RandomIds, SeededIds};
+pub use partial_file::PartialFile;
 pub use temporary::{Purpose, TemporaryDirectory, remove_abandoned};
 pub use trust::{Bounds, Reading, Trust, Wrong};

@@ -12,11 +12,11 @@ use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use tempfile::TempDir;
 
-/// Number of random characters after the prefix of a directory name.
-const RANDOM_CHARS: usize = 6;
+/// Number of random characters at the end of a name: so many that no user chooses such a name for a file or directory.
+pub(crate) const RANDOM_CHARS: usize = 16;
 
-/// Attempts to create a directory. Another process can remove it as abandoned before it is locked.
-const ATTEMPTS: usize = 256;
+/// Attempts to create a directory or file. Another process can remove it as abandoned before it is locked.
+pub(crate) const ATTEMPTS: usize = 256;
 
 /// Purpose of a temporary directory, which selects the prefix of its name.
 #[derive(Clone, Copy, Debug)]
@@ -123,9 +123,9 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-/// Whether an open directory still has this path.
-fn is_at(directory: &File, path: &Path) -> bool {
-    let (Ok(open), Ok(there)) = (directory.metadata(), fs::symlink_metadata(path)) else { return false };
+/// Whether an open directory or file still has this path.
+pub(crate) fn is_at(open: &File, path: &Path) -> bool {
+    let (Ok(open), Ok(there)) = (open.metadata(), fs::symlink_metadata(path)) else { return false };
     (open.dev(), open.ino()) == (there.dev(), there.ino())
 }
 
@@ -160,22 +160,36 @@ mod tests {
         let parent = tempfile::tempdir().expect("a directory");
         let at = |name: &str| parent.path().join(name);
         let locked = TemporaryDirectory::new_in(parent.path(), Purpose::Cluster).expect("a directory");
-        for name in ["allot-cluster-left01", "allot-database-left02", "allot-demo-left03"] {
+        for name in [
+            "allot-cluster-left5678901234ab",
+            "allot-database-left5678901234cd",
+            "allot-demo-left5678901234ef",
+        ] {
             fs::create_dir_all(at(name).join("inner")).expect("it is ours");
             fs::write(at(name).join("inner/file"), "text").expect("it is ours");
         }
-        for name in ["allot-cluster-mine", "allot-cluster-left-1", "allot-left01", "cluster-left01"] {
+        for name in [
+            "allot-cluster-mine",
+            "allot-database-backup",
+            "allot-cluster-left567890123-ab",
+            "allot-left5678901234ab",
+            "cluster-left5678901234ab",
+        ] {
             fs::create_dir(at(name)).expect("it is ours");
         }
-        fs::write(at("allot-cluster-file01"), "text").expect("it is ours");
-        symlink(at("allot-cluster-mine"), at("allot-cluster-link01")).expect("it is ours");
-        symlink(at("allot-cluster-mine"), at("allot-cluster-left01/link")).expect("it is ours");
+        fs::write(at("allot-cluster-file567890123456"), "text").expect("it is ours");
+        symlink(at("allot-cluster-mine"), at("allot-cluster-link567890123456")).expect("it is ours");
+        symlink(at("allot-cluster-mine"), at("allot-cluster-left5678901234ab/link")).expect("it is ours");
         fs::write(at("allot-cluster-mine/kept"), "text").expect("it is ours");
 
-        let left = ["allot-cluster-left01", "allot-database-left02", "allot-demo-left03"];
+        let left = [
+            "allot-cluster-left5678901234ab",
+            "allot-database-left5678901234cd",
+            "allot-demo-left5678901234ef",
+        ];
         assert_eq!(removed(parent.path()), left.map(at));
         assert!(locked.path().exists() && at("allot-cluster-mine/kept").exists());
-        assert_eq!(fs::read_dir(parent.path()).expect("it is ours").count(), 7);
+        assert_eq!(fs::read_dir(parent.path()).expect("it is ours").count(), 8);
         assert_eq!(removed(parent.path()), [] as [PathBuf; 0]);
     }
 

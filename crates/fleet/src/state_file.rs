@@ -2,10 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ambient::PartialFile;
 use json_patch::Patch;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -190,14 +190,9 @@ impl StateLog {
     }
 
     fn write_whole(&self, state: Value) -> Result<Known, StateError> {
-        let mut unfinished = self.path.as_os_str().to_owned();
-        unfinished.push(".new");
-        let unfinished = PathBuf::from(unfinished);
         require_regular(&self.path)?;
-        require_regular(&unfinished)?;
         let line = line(&state)?;
-        replace(&self.path, &unfinished, &line)
-            .map_err(|source| StateError::Write { path: self.path.clone(), source })?;
+        replace(&self.path, &line).map_err(|source| StateError::Write { path: self.path.clone(), source })?;
         Ok(Known { state, length: line.len() as u64, whole: line.len() as u64 })
     }
 }
@@ -277,18 +272,12 @@ fn require_regular(path: &Path) -> Result<(), StateError> {
     }
 }
 
-fn replace(path: &Path, unfinished: &Path, text: &[u8]) -> io::Result<()> {
-    match fs::remove_file(unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    // Only the owner may read who leases what, whatever the umask.
-    let mut file = File::options().create_new(true).write(true).mode(0o600).open(unfinished)?;
+/// Replaces the file that is there; the target of a symbolic link, not the link.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut file = PartialFile::beside(&place)?;
     file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(unfinished, path)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    file.replace()
 }
 
 /// A state file for concurrent tasks of one process.
@@ -450,19 +439,38 @@ mod tests {
         mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("made");
         let link = path.with_extension("link");
         std::os::unix::fs::symlink(&path, &link).expect("linked");
-        let unfinished = path.with_extension("state.new");
-        std::os::unix::fs::symlink(&path, &unfinished).expect("linked");
         for place in [&path, &link] {
             assert!(matches!(StateLog::new(place).read::<String>(), Err(StateError::NotRegular { .. })));
         }
-        for place in [&path, &link, &path.with_extension("state")] {
+        for place in [&path, &link] {
             let written = StateLog::new(place).write(json!("text"));
             assert!(matches!(written, Err(StateError::NotRegular { .. })));
         }
-        for left in [&link, &unfinished, &path] {
+        for left in [&link, &path] {
             assert!(fs::metadata(left).is_ok_and(|file| !file.is_file()), "{}", left.display());
             fs::remove_file(left).expect("there");
         }
+    }
+
+    #[test]
+    fn files_of_other_programs_and_links_are_kept() {
+        let directory = path("kept");
+        fs::create_dir(&directory).expect("made");
+        let at = |name: &str| directory.join(name);
+        let foreign = ["state.new", "state.partial", "state.partial-wal"];
+        for name in foreign {
+            fs::write(at(name), "of another program").expect("written");
+        }
+        StateLog::new(&at("state")).write(json!("first")).expect("written");
+        std::os::unix::fs::symlink("state", at("link")).expect("linked");
+        StateLog::new(&at("link")).write(json!("second")).expect("written");
+        assert!(at("link").is_symlink());
+        assert_eq!(read(&at("state")), Some(json!("second")));
+        for name in foreign {
+            assert_eq!(fs::read_to_string(at(name)).ok().as_deref(), Some("of another program"), "{name}");
+        }
+        assert_eq!(fs::read_dir(&directory).expect("there").count(), foreign.len() + 2);
+        fs::remove_dir_all(&directory).expect("there");
     }
 
     #[test]

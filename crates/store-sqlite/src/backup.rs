@@ -3,12 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ambient::PartialFile;
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use thiserror::Error;
 
 use crate::connection::{BUSY_TIMEOUT, options};
-use crate::file::{self, Lock, Partial};
+use crate::file::{self, Lock};
 use crate::open_error::OpenError;
 use crate::view::{View, refuse_foreign};
 
@@ -72,7 +73,7 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
     if !matches!(lock, Lock::Held) {
         refuse_foreign(&database).await?;
     }
-    let partial = Partial::new(copy).map_err(cannot_write)?;
+    let partial = PartialFile::beside(copy).map_err(cannot_write)?;
     let written = match lock {
         Lock::Held => read(&database, partial.path()).await,
         Lock::Free(_) => write(&database, partial.path()).await,
@@ -84,7 +85,10 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
     if said != "ok" {
         return Err(BackupError::Damaged { copy: copy.to_owned(), reason: said });
     }
-    partial.put(copy).map_err(cannot_write)
+    partial.put_new().map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => BackupError::Exists(copy.to_owned()),
+        _ => cannot_write(error),
+    })
 }
 
 /// Copies a database that nobody else has.

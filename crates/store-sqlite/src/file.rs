@@ -1,7 +1,7 @@
 //! The files of a database: where they are, who may read them, and whether they are still the ones that were opened.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,6 @@ use store::StoreError;
 use crate::log::Log;
 use crate::open_error::OpenError;
 
-/// What SQLite keeps beside a database while it is open, or after whoever had it open was killed.
-const JOURNALS: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// Read and written by their owner only, whatever the umask.
 const PRIVATE: u32 = 0o600;
 /// With less room than this, in bytes, a disk counts as full: an ordinary commit takes some KiB, but a write can
@@ -118,19 +116,6 @@ pub(crate) fn journal_of(path: &Path) -> Option<PathBuf> {
     journals.into_iter().find(|journal| fs::metadata(journal).is_ok_and(|file| file.len() > 0))
 }
 
-/// Removes what SQLite keeps beside a file.
-pub(crate) fn remove_journals(path: &Path) -> io::Result<()> {
-    JOURNALS.iter().try_for_each(|end| remove(&beside(path, end)))
-}
-
-/// Removes a file that may be there.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
 /// Locks a file beside the database: the database itself is locked by SQLite as it needs, not for long, and not
 /// against readers.
 pub(crate) fn lock(database: &Path) -> Result<File, OpenError> {
@@ -170,69 +155,9 @@ pub(crate) fn find_lock(database: &Path) -> Result<Lock, OpenError> {
     }
 }
 
-/// A file under another name than its own, until it is whole. It is removed with this value, unless it was put in its
-/// place.
-#[derive(Debug)]
-pub(crate) struct Partial {
-    path: PathBuf,
-    /// Locked, so that nobody else writes to it at the same time. Closed after SQLite has closed it.
-    file: File,
-    placed: bool,
-}
-
-impl Partial {
-    /// An empty one for that place.
-    pub(crate) fn new(place: &Path) -> io::Result<Self> {
-        let path = beside(place, ".partial");
-        let file = private().open(&path)?;
-        require_regular(&file.metadata()?, &path)?;
-        let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "somebody else is writing it");
-        file.try_lock().map_err(|_| busy())?;
-        if !same(&file.metadata()?, &fs::metadata(&path)?) {
-            // It was put in its place meanwhile.
-            return Err(busy());
-        }
-        // What is left of one whose writer was killed.
-        file.set_permissions(Permissions::from_mode(PRIVATE))?;
-        file.set_len(0)?;
-        remove_journals(&path)?;
-        Ok(Self { path, file, placed: false })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Puts it in its place: whoever looks there, even after a power cut, sees what was there before, or all of it.
-    pub(crate) fn put(mut self, place: &Path) -> io::Result<()> {
-        self.file.sync_all()?;
-        match fs::symlink_metadata(place) {
-            Ok(file) => require_regular(&file, place)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        fs::rename(&self.path, place)?;
-        self.placed = true;
-        sync_directory(place)
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if !self.placed {
-            // The next one writes over what is left.
-            let _ = remove_journals(&self.path).and_then(|()| remove(&self.path));
-        }
-    }
-}
-
 /// Makes sure that names in the directory of that file are on the disk.
 pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(directory_of(path))?.sync_all()
-}
-
-fn same(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// Which files were opened.

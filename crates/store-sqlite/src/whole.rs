@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ambient::PartialFile;
 use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 use store::StoreError;
@@ -11,7 +12,7 @@ use store::StoreError;
 use crate::backup::{self, BackupError};
 use crate::connection::{migrations, options};
 use crate::error::unavailable;
-use crate::file::{self, Partial};
+use crate::file;
 use crate::open::{check_schema, lock};
 use crate::open_error::OpenError;
 use crate::sqlite_store::SqliteStore;
@@ -43,7 +44,7 @@ async fn settle(db: &mut SqliteConnection) -> Result<(), sqlx::Error> {
 #[derive(Debug)]
 pub struct Staged {
     store: SqliteStore,
-    partial: Partial,
+    partial: PartialFile,
     place: PathBuf,
 }
 
@@ -57,7 +58,7 @@ impl Staged {
             return Err(OpenError::JournalAlone { path: place, journal });
         }
         let unusable = |error| OpenError::File { path: place.clone(), error };
-        let partial = Partial::new(&place).map_err(unusable)?;
+        let partial = PartialFile::beside(&place).map_err(unusable)?;
         let store = SqliteStore::open_locked(partial.path(), lock).await?;
         Ok(Self { store, partial, place })
     }
@@ -71,7 +72,7 @@ impl Staged {
     pub async fn put_in_place(self) -> Result<(), StoreError> {
         let Self { store, partial, place } = self;
         store.close_whole().await?;
-        let put = partial.put(&place);
+        let put = partial.replace();
         put.map_err(|error| StoreError::Unavailable(format!("cannot write {}: {error}", place.display())))
     }
 }
@@ -94,7 +95,7 @@ pub async fn migrate(path: &Path) -> Result<(), BackupError> {
     if !old {
         return file::sync_directory(&place).map_err(|error| write_error(&place, error));
     }
-    let partial = Partial::new(&place).map_err(|error| write_error(&place, error))?;
+    let partial = PartialFile::beside(&place).map_err(|error| write_error(&place, error))?;
     let copied = backup::write(&place, partial.path()).await;
     copied.map_err(|error| BackupError::Copy {
         database: place.clone(),
@@ -103,7 +104,7 @@ pub async fn migrate(path: &Path) -> Result<(), BackupError> {
     })?;
     let store = SqliteStore::open_locked(partial.path(), lock).await?;
     store.close_whole().await.map_err(|error| write_error(&place, io::Error::other(error)))?;
-    partial.put(&place).map_err(|error| write_error(&place, error))
+    partial.replace().map_err(|error| write_error(&place, error))
 }
 
 fn write_error(path: &Path, error: io::Error) -> BackupError {

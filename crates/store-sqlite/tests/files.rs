@@ -27,6 +27,10 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(format!("{}{end}", path.display()))
 }
 
+/// Files that a killed command leaves beside the file that it was to write.
+const LEFT: [&str; 3] =
+    [".partial-0123456789abcdef", ".partial-0123456789abcdef-wal", ".partial-0123456789abcdef-journal"];
+
 async fn fill(store: &SqliteStore) {
     store.commit(&commit(add_hosts([1, 2]))).await.expect("accepted");
     let added = store.commit(&commit([add(&lease(1, window(0, 60), vec![hosts(&[1, 2])]))])).await;
@@ -46,9 +50,8 @@ async fn leases_alone(path: &Path) -> usize {
 async fn a_new_database_takes_its_place_complete_and_not_before() {
     let directory = directory();
     let path = directory.path().join("new.db");
-    // What a copy that was killed has left.
-    for end in [".partial", ".partial-wal", ".partial-journal"] {
-        fs::write(beside(&path, end), "something else").expect("written");
+    for end in LEFT {
+        fs::write(beside(&path, end), "of a command that was killed").expect("written");
     }
     let staged = Staged::new(&path).await.expect("begins");
     fill(staged.store()).await;
@@ -73,7 +76,9 @@ async fn a_copy_is_complete_and_leaves_nothing_beside_what_was_copied() {
     assert_eq!(leases_alone(&copy).await, 1);
     store.close().await.expect("closes");
     drop(store);
-    fs::write(beside(&copy, ".partial"), "of a backup that was killed").expect("written");
+    for end in LEFT {
+        fs::write(beside(&copy, end), "of a command that was killed").expect("written");
+    }
     backup(&path, &copy).await.expect("copied, while it is closed");
     assert_eq!(names(directory.path()), ["allot.db", "allot.db.lock", "copy.db"]);
     assert_eq!(leases_alone(&copy).await, 1);
@@ -117,6 +122,36 @@ async fn an_old_schema_is_brought_up_to_date_in_a_copy() {
     migrate(&path_of_new).await.expect("makes one");
     assert_eq!(names(directory.path()), ["killed.db", "killed.db.lock", "new.db", "new.db.lock"]);
     assert_eq!(leases_alone(&path).await, 0);
+}
+
+#[tokio::test]
+async fn no_command_removes_files_of_other_programs() {
+    let directory = directory();
+    let at = |name: &str| directory.path().join(name);
+    let foreign = [".partial", ".partial-wal", ".partial-shm", ".partial-journal"];
+    let foreign = ["allot.db", "copy.db"].map(|name| foreign.map(|end| beside(&at(name), end))).concat();
+    for path in &foreign {
+        fs::write(path, "of another program").expect("written");
+    }
+    migrate(&at("allot.db")).await.expect("made");
+    backup(&at("allot.db"), &at("copy.db")).await.expect("copied");
+    Staged::new(&at("allot.db")).await.expect("begins").put_in_place().await.expect("works");
+    for path in &foreign {
+        let text = fs::read_to_string(path).expect("there");
+        assert_eq!(text, "of another program", "{}", path.display());
+    }
+    assert_eq!(names(directory.path()).len(), foreign.len() + 3);
+}
+
+#[tokio::test]
+async fn a_backup_replaces_no_file_that_is_made_meanwhile() {
+    let directory = directory();
+    let (path, copy) = (directory.path().join("allot.db"), directory.path().join("copy.db"));
+    migrate(&path).await.expect("made");
+    let (one, other) = tokio::join!(backup(&path, &copy), backup(&path, &copy));
+    let error = one.and(other).expect_err("one at a time");
+    assert!(matches!(error, BackupError::Exists(_)), "{error}");
+    assert_eq!(names(directory.path()), ["allot.db", "allot.db.lock", "copy.db"]);
 }
 
 #[tokio::test]

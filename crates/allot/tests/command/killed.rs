@@ -48,7 +48,7 @@ fn temporary_directories_of_a_killed_service_are_removed_at_the_next_start() {
     let linked = fresh("linked");
     fs::create_dir(&linked).expect("a directory");
     fs::write(linked.join("kept"), "text").expect("a file");
-    let link = temporary.join("allot-cluster-link01");
+    let link = temporary.join("allot-cluster-link567890123456");
     symlink(&linked, &link).expect("a link");
     let (api, setting) = silent();
     let start = || Running::start_with_temporary(&temporary, &["--placement-clusters", &setting]);
