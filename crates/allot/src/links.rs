@@ -4,13 +4,13 @@ use std::env;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use htools::io::{FAILURE, Io, SUCCESS};
 use htools::options::Program;
 
-/// Makes a link to this binary under each program's name; the directory too, if there is none. A link of ours is
-/// renewed; anything else of that name is left alone, and is an error.
+/// Makes a link to this binary under each program's name; the directory too, if there is none. A link to this binary or
+/// to a file named `allot` is renewed. Anything else of that name is left alone, and is an error.
 pub(crate) fn install(directory: &Path, programs: &[Program], io: &mut Io<'_>) -> u8 {
     if let Err(error) = fs::create_dir_all(directory) {
         let _ = writeln!(io.err, "Error: cannot make the directory {}: {error}", directory.display());
@@ -39,20 +39,38 @@ pub(crate) fn install(directory: &Path, programs: &[Program], io: &mut Io<'_>) -
     status
 }
 
-fn lay(target: &Path, link: &PathBuf) -> io::Result<()> {
+fn lay(target: &Path, link: &Path) -> io::Result<()> {
     match fs::symlink_metadata(link) {
         Ok(existing) if existing.is_symlink() => {
-            if fs::metadata(link).is_ok_and(|target| !target.is_file()) {
-                return Err(io::Error::new(
-                    io::ErrorKind::AlreadyExists,
-                    "exists and is not a link to a program",
-                ));
+            let old = fs::read_link(link)?;
+            if old == target {
+                return Ok(());
+            }
+            if !leads_to_allot(link, &old, target) {
+                return Err(left_alone(&format!("is a link to {}", old.display())));
             }
             fs::remove_file(link)?;
         }
-        Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "exists and is not a link")),
+        Ok(_) => return Err(left_alone("is not a link")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     symlink(target, link)
+}
+
+fn left_alone(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, format!("{reason}; it was left alone"))
+}
+
+/// Whether a link with the target `old` leads to this binary, or to a file named `allot`. That file can be missing: the
+/// binary may have moved.
+fn leads_to_allot(link: &Path, old: &Path, this: &Path) -> bool {
+    let is_named_allot = |path: &Path| path.file_name().is_some_and(|name| name == "allot");
+    match fs::canonicalize(link) {
+        Ok(file) => {
+            let is_this = this.canonicalize().is_ok_and(|this| this == file);
+            is_this || file.is_file() && (is_named_allot(old) || is_named_allot(&file))
+        }
+        Err(error) => error.kind() == io::ErrorKind::NotFound && is_named_allot(old),
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ambient::RandomIds;
+use ambient::{PartialFile, RandomIds};
 use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use htools::io::{FAILURE, Io, SUCCESS};
@@ -104,7 +104,22 @@ fn print(script: &str, io: &mut Io<'_>) -> std::io::Result<()> {
 
 fn man(tree: Command, directory: &Path) -> std::io::Result<()> {
     fs::create_dir_all(directory)?;
-    clap_mangen::generate_to(tree, directory)
+    let mut tree = tree.disable_help_subcommand(true);
+    tree.build();
+    write_pages(tree, directory)
+}
+
+/// Writes the pages of a command and of its subcommands.
+fn write_pages(command: Command, directory: &Path) -> std::io::Result<()> {
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        write_pages(subcommand.clone(), directory)?;
+    }
+    let page = clap_mangen::Man::new(command);
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    let mut file = PartialFile::public_beside(&directory.join(page.get_filename()))?;
+    file.write_all(&text)?;
+    file.replace()
 }
 
 fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {

@@ -18,5 +18,5 @@ pub use children::{ChildCommand, HELPER, Limits, NOT_STARTED, RunningChild, use_
 pub use clock::{Clock, FastClock, ManualClock, Stopwatch, SystemClock};
 pub use ids::{Ids, RandomIds, SeededIds};
 pub use partial_file::PartialFile;
-pub use temporary::{Purpose, TemporaryDirectory, remove_abandoned};
+pub use temporary::{Purpose, TemporaryDirectory, remove_abandoned, remove_abandoned_in};
 pub use trust::{Bounds, Reading, Trust, Wrong};

@@ -16,8 +16,8 @@ use crate::temporary::{ATTEMPTS, RANDOM_CHARS, is_at};
 /// Separates the name of the place from the random characters.
 const MARK: &str = ".partial-";
 
-/// A new file with a random name beside the place that it takes when it is complete. Only its owner can read it. It is
-/// removed when this value is dropped.
+/// A new file with a random name beside the place that it takes when it is complete. It is removed when this value is
+/// dropped.
 ///
 /// The file is locked. If its process is killed, the next partial file for the same place removes it.
 #[derive(Debug)]
@@ -44,16 +44,25 @@ impl Drop for Journals {
 }
 
 impl PartialFile {
-    /// Creates an empty file.
+    /// Creates an empty file that only its owner can read, whatever the umask.
     pub fn beside(place: &Path) -> io::Result<Self> {
+        Self::with_mode(place, 0o600)
+    }
+
+    /// Creates an empty file with the mode that the umask gives to new files.
+    pub fn public_beside(place: &Path) -> io::Result<Self> {
+        Self::with_mode(place, 0o666)
+    }
+
+    fn with_mode(place: &Path, mode: u32) -> io::Result<Self> {
         let mut prefix = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         prefix.push(MARK);
         let directory = directory_of(place);
         remove_abandoned(directory, &prefix);
-        let mut private = Builder::new();
-        private.prefix(&prefix).rand_bytes(RANDOM_CHARS).permissions(Permissions::from_mode(0o600));
+        let mut builder = Builder::new();
+        builder.prefix(&prefix).rand_bytes(RANDOM_CHARS).permissions(Permissions::from_mode(mode));
         for _ in 0..ATTEMPTS {
-            let (file, path) = private.tempfile_in(directory)?.into_parts();
+            let (file, path) = builder.tempfile_in(directory)?.into_parts();
             // On a file system without locks, the file needs none: `remove_abandoned` can't lock it either.
             let is_locked = !matches!(file.try_lock(), Err(TryLockError::WouldBlock));
             if is_locked && is_at(&file, &path) {

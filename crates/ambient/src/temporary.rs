@@ -56,7 +56,8 @@ impl TemporaryDirectory {
         Self::new_in(&std::env::temp_dir(), purpose)
     }
 
-    fn new_in(parent: &Path, purpose: Purpose) -> io::Result<Self> {
+    /// Creates a directory in another one.
+    pub fn new_in(parent: &Path, purpose: Purpose) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let mut private = tempfile::Builder::new();
             private.prefix(purpose.prefix()).rand_bytes(RANDOM_CHARS);
@@ -87,7 +88,8 @@ pub fn remove_abandoned() -> io::Result<Vec<(PathBuf, io::Result<()>)>> {
     remove_abandoned_in(&std::env::temp_dir())
 }
 
-fn remove_abandoned_in(parent: &Path) -> io::Result<Vec<(PathBuf, io::Result<()>)>> {
+/// As [`remove_abandoned`], in a directory that [`TemporaryDirectory::new_in`] was given.
+pub fn remove_abandoned_in(parent: &Path) -> io::Result<Vec<(PathBuf, io::Result<()>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(parent)?.flatten() {
         if entry.file_name().to_str().is_some_and(is_ours) {

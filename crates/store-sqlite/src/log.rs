@@ -9,8 +9,10 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use sqlx::sqlite::SqliteConnection;
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use store::StoreError;
 
 use crate::error::unavailable;
@@ -21,6 +23,14 @@ const FRAME_HEADER: usize = 24;
 const MAGIC: u32 = 0x377f_0682;
 /// Maximum number of comparisons between log and index, which can differ while another program checkpoints.
 const COMPARISONS: usize = 3;
+
+/// Length in bytes above which the log is restarted after a commit, 32 MiB. SQLite alone only restarts a log that no
+/// reader uses, and readers that overlap commits use it all the time.
+const LONG: u64 = 32 << 20;
+/// Growth in bytes after which a restart that readers prevented is tried again, 8 MiB.
+const GROWTH: u64 = 8 << 20;
+/// Time to wait for readers before a restart is given up. Writers wait meanwhile.
+const RESTART_WAIT: Duration = Duration::from_millis(50);
 
 /// The log of an open database. SQLite holds no locks on this file, so closing it releases none.
 #[derive(Debug)]
@@ -35,6 +45,8 @@ struct State {
     end: Option<End>,
     /// Whether nothing was written since `end` was read.
     is_current: bool,
+    /// Length in bytes at the last try to restart the log; 0 if it was restarted since.
+    tried: u64,
 }
 
 /// The end of the log after a commit.
@@ -87,6 +99,35 @@ impl Log {
         Err(self.damaged())
     }
 
+    /// Lets the next commit write to the beginning of a long log, unless readers still need it. The caller is the only
+    /// writer.
+    pub(crate) async fn restart_if_long(&self, options: &SqliteConnectOptions) {
+        if !self.is_restart_due() {
+            return;
+        }
+        // The wait belongs to this connection, even if the caller is canceled. The commit is complete, so errors don't
+        // matter.
+        let options = options.clone().busy_timeout(RESTART_WAIT);
+        if let Ok(mut db) = SqliteConnection::connect_with(&options).await {
+            let _ = sqlx::query("PRAGMA wal_checkpoint(RESTART)").fetch_one(&mut db).await;
+            let _ = db.close().await;
+        }
+    }
+
+    fn is_restart_due(&self) -> bool {
+        let mut state = self.state();
+        let frame_bytes = |end: &End| FRAME_HEADER as u64 + page_bytes(&end.header);
+        let bytes = state.end.as_ref().map_or(0, |end| end.frames * frame_bytes(end));
+        if bytes < state.tried {
+            state.tried = 0;
+        }
+        let is_due = bytes > LONG && (state.tried == 0 || bytes > state.tried + GROWTH);
+        if is_due {
+            state.tried = bytes;
+        }
+        is_due
+    }
+
     /// Whether the known end of the log is at this number of frames, and nothing was written since.
     fn is_current_end(&self, frames: u64) -> bool {
         let state = self.state();
@@ -105,7 +146,7 @@ impl Log {
     fn holds(&self, frames: u64) -> Result<bool, StoreError> {
         let mut state = self.state();
         if frames == 0 {
-            *state = State { end: None, is_current: true };
+            *state = State { end: None, is_current: true, tried: 0 };
             return Ok(true);
         }
         let Some(header) = self.header()? else { return Ok(false) };
@@ -122,7 +163,7 @@ impl Log {
             }
             last = frame;
         }
-        *state = State { end: Some(End { frames, header, last }), is_current: true };
+        *state = State { end: Some(End { frames, header, last }), is_current: true, tried: state.tried };
         Ok(true)
     }
 

@@ -32,6 +32,9 @@ const PAGE_BYTES: u32 = 1024;
 /// Number of pages in the log at which SQLite writes them back to the database: 4 MiB.
 const LOG_PAGES: &str = "4096";
 
+/// Length in bytes to which SQLite truncates the log when it starts again at its beginning, 8 MiB.
+const LOG_BYTES: &str = "8388608";
+
 /// Memory for pages of the writer, 32 MiB: those that a large commit changes are not written and read again before its
 /// end. In the unit of `PRAGMA cache_size`: KiB below zero.
 const WRITER_CACHE: &str = "-32768";
@@ -53,6 +56,7 @@ impl SqliteStore {
         // An existing file keeps its page size and vacuum mode.
         let options = options.auto_vacuum(SqliteAutoVacuum::Incremental).page_size(PAGE_BYTES);
         let options = options.pragma("cache_size", WRITER_CACHE).pragma("wal_autocheckpoint", LOG_PAGES);
+        let options = options.pragma("journal_size_limit", LOG_BYTES);
         let cannot_open = |error| OpenError::Open { path: path.to_owned(), error };
         let mut writer = SqliteConnection::connect_with(&options).await.map_err(cannot_open)?;
         let migrations = migrations();

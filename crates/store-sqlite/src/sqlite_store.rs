@@ -157,11 +157,13 @@ impl Writer<'_> {
         Ok(connection)
     }
 
-    /// Checks that the latest commit is in the files that were opened.
+    /// Checks that the latest commit is in the files that were opened, and restarts a log that has become long.
     pub(crate) async fn confirm(&mut self) -> Result<(), StoreError> {
         let (Some(connection), Some(opened)) = (self.connection.as_mut(), self.opened) else { return Ok(()) };
         opened.check()?;
-        opened.log.confirm(connection).await
+        opened.log.confirm(connection).await?;
+        opened.log.restart_if_long(self.options).await;
+        Ok(())
     }
 }
 

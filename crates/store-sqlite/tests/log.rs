@@ -73,6 +73,77 @@ async fn a_log_that_is_brought_back_ends_the_suspension() {
     assert_eq!(store.load().await.expect("loads").hosts.len(), 3);
 }
 
+/// Length of the log to which it is truncated.
+const LIMIT: u64 = 8 << 20;
+
+/// Commits that make the log this much longer, and leave the database as it was.
+async fn lengthen(db: &mut SqliteConnection, mebibytes: u64) {
+    for statement in [
+        "PRAGMA wal_autocheckpoint = 0".to_owned(),
+        "CREATE TABLE long (bytes BLOB)".to_owned(),
+        format!("INSERT INTO long VALUES (zeroblob({}))", mebibytes << 20),
+        "DROP TABLE long".to_owned(),
+    ] {
+        sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut *db).await.expect("works");
+    }
+}
+
+fn length(log: &Path) -> u64 {
+    fs::metadata(log).expect("there").len()
+}
+
+#[tokio::test]
+async fn a_log_that_became_long_is_truncated() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = opened(directory.path()).await;
+    let (url, log) = (format!("sqlite://{}", store.path().display()), beside(store.path(), "-wal"));
+    let mut other = SqliteConnection::connect(&url).await.expect("opens");
+    lengthen(&mut other, 20).await;
+    assert!(length(&log) > LIMIT);
+    for number in 1..=2 {
+        store.set_delivered("listener", number).await.expect("written");
+    }
+    assert!(length(&log) <= LIMIT, "{} bytes", length(&log));
+    store.check().await.expect("no damage");
+}
+
+/// Each reader starts before a commit and ends after it, so that SQLite alone never restarts the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_log_is_restarted_between_readers() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Arc::new(opened(directory.path()).await);
+    let (url, log) = (format!("sqlite://{}", store.path().display()), beside(store.path(), "-wal"));
+    let mut other = SqliteConnection::connect(&url).await.expect("opens");
+    let mut reader = SqliteConnection::connect(&url).await.expect("opens");
+    for number in 1..=20 {
+        let mut reading = reader.begin().await.expect("begins");
+        sqlx::query("SELECT writes FROM probe").fetch_all(&mut *reading).await.expect("read");
+        if number == 1 {
+            lengthen(&mut other, 33).await;
+        } else {
+            lengthen(&mut other, 9).await;
+        }
+        let writer = store.clone();
+        let writing = tokio::spawn(async move { writer.set_delivered("listener", number).await });
+        while store.delivered("listener").await.expect("read") < number {
+            tokio::task::yield_now().await;
+        }
+        reading.rollback().await.expect("ends");
+        writing.await.expect("no panic").expect("written");
+        // Another reader spans this commit.
+        let mut next = SqliteConnection::connect(&url).await.expect("opens");
+        let mut reading = next.begin().await.expect("begins");
+        sqlx::query("SELECT writes FROM probe").fetch_all(&mut *reading).await.expect("read");
+        store.check().await.expect("no damage");
+        if length(&log) <= LIMIT {
+            return;
+        }
+        reading.rollback().await.expect("ends");
+        reader = next;
+    }
+    panic!("{} bytes", length(&log));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn checkpoints_backups_and_other_writers_are_no_damage() {
     let directory = tempfile::tempdir().expect("a directory");

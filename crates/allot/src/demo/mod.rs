@@ -68,6 +68,8 @@ pub(crate) enum DemoError {
     Serve(#[from] ServeError),
     #[error("{path}: {error}")]
     Directory { path: PathBuf, error: io::Error },
+    #[error("{database} is missing, but {file} is there: bring {database} back, or move {file} away")]
+    DatabaseMissing { database: PathBuf, file: PathBuf },
     #[error(transparent)]
     Database(#[from] store_sqlite::OpenError),
     #[error(transparent)]
@@ -109,7 +111,7 @@ fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
     runtime.block_on(async {
         let configuration = configuration(arguments, &place.path)?;
         let layout = Layout::varied(RACKS, HOSTS_PER_RACK);
-        let new = !place.path.join(DATABASE).exists();
+        let new = place.path.join(DATABASE).symlink_metadata().is_err();
         if new {
             let _ = writeln!(io.err, "Letting three days pass ...");
             past(&place.path, &layout).await?;
@@ -202,19 +204,13 @@ fn quoted(path: &str) -> String {
 /// The days before, in a second or two. They are made beside, since a past that is not complete is none.
 async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
     let wrong = |error| DemoError::Directory { path: directory.to_owned(), error };
-    let kept_state = serve::state_file_beside(&directory.join(DATABASE));
-    if kept_state.metadata().is_ok_and(|file| !file.is_file()) {
-        return Err(StateError::NotRegular { path: kept_state }.into());
-    }
-    let unfinished = directory.join(".allot-demo-unfinished");
-    if unfinished.exists() {
-        std::fs::remove_dir_all(&unfinished).map_err(wrong)?;
-    }
-    std::fs::create_dir(&unfinished).map_err(wrong)?;
+    require_no_remains(directory)?;
+    let _ = ambient::remove_abandoned_in(directory);
+    let unfinished = TemporaryDirectory::new_in(directory, Purpose::Demo).map_err(wrong)?;
     let present = SystemClock.now();
     let clock = Arc::new(ManualClock::new(present.checked_sub(PAST).unwrap_or(present)));
-    let store = Arc::new(SqliteStore::open(unfinished.join(DATABASE)).await?);
-    let state = serve::state_file_beside(&unfinished.join(DATABASE));
+    let store = Arc::new(SqliteStore::open(unfinished.path().join(DATABASE)).await?);
+    let state = serve::state_file_beside(&unfinished.path().join(DATABASE));
     let fleet = Arc::new(SimulatedFleet::persistent(&state, clock.clone(), SEED, layout)?);
     let parts = Parts {
         store: store.clone(),
@@ -233,10 +229,26 @@ async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
     let hosts = u64::from(RACKS * HOSTS_PER_RACK);
     history::Past { service: &service, fleet: &fleet, clock: &clock }.pass(layout, hosts, present).await?;
     store.close().await?;
+    // Another demonstration may have made them meanwhile.
     let database = directory.join(DATABASE);
-    std::fs::rename(&state, kept_state).map_err(wrong)?;
-    std::fs::rename(unfinished.join(DATABASE), &database).map_err(wrong)?;
-    std::fs::remove_dir_all(&unfinished).map_err(wrong)
+    if database.symlink_metadata().is_ok() {
+        return Err(DemoError::Directory { path: database, error: io::ErrorKind::AlreadyExists.into() });
+    }
+    require_no_remains(directory)?;
+    std::fs::rename(&state, serve::state_file_beside(&database)).map_err(wrong)?;
+    std::fs::rename(unfinished.path().join(DATABASE), &database).map_err(wrong)
+}
+
+/// Fails if files of a database are there that is missing itself. They may hold its last commits, or the state of its
+/// hosts, and would be replaced.
+fn require_no_remains(directory: &Path) -> Result<(), DemoError> {
+    let database = directory.join(DATABASE);
+    let journals = ["-wal", "-journal", "-shm"].map(|end| directory.join(format!("{DATABASE}{end}")));
+    let mut files = journals.into_iter().chain([serve::state_file_beside(&database)]);
+    match files.find(|file| file.symlink_metadata().is_ok()) {
+        Some(file) => Err(DemoError::DatabaseMissing { database, file }),
+        None => Ok(()),
+    }
 }
 
 fn greeting(url: &str, arguments: &Arguments, place: &Place, program: &str) -> String {
@@ -287,6 +299,30 @@ mod tests {
         assert_eq!(configuration.service.step_time, SignedDuration::from_secs(3000));
         let chosen = configuration.server.settings.iter().filter(|setting| setting.source == "flag").count();
         assert_eq!(chosen, 13, "each of them has a key of the table");
+    }
+
+    #[test]
+    fn a_past_replaces_no_files() {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let layout = Layout::varied(RACKS, HOSTS_PER_RACK);
+        let directory = tempfile::tempdir().expect("a directory");
+        let names = || {
+            let entries = std::fs::read_dir(directory.path()).expect("there").flatten();
+            let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+            names.sort();
+            names
+        };
+        std::fs::create_dir(directory.path().join(".allot-demo-unfinished")).expect("made");
+        for name in ["allot.db-wal", "allot.db-journal", "allot.db-shm", "allot.db.fleet.json"] {
+            let file = directory.path().join(name);
+            std::fs::write(&file, "of a database that was moved away").expect("written");
+            let error = runtime.block_on(past(directory.path(), &layout)).expect_err("refused").to_string();
+            assert!(error.contains(&format!("but {} is there", file.display())), "{error}");
+            assert_eq!(names(), [".allot-demo-unfinished", name]);
+            std::fs::remove_file(&file).expect("there");
+        }
+        runtime.block_on(past(directory.path(), &layout)).expect("made");
+        assert_eq!(names(), [".allot-demo-unfinished", "allot.db", "allot.db.fleet.json"]);
     }
 
     #[test]

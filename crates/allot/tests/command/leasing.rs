@@ -1,6 +1,8 @@
 //! The leasing service and its client: one process serves on a port of its own, others talk to it.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
 use crate::service::{Running, database, hashed};
@@ -430,6 +432,28 @@ fn completions_and_manual_pages_are_made() {
     for page in ["allot.1", "allot-serve.1", "allot-lease-create.1", "allot-drain.1"] {
         assert!(directory.join(page).exists(), "{page} is missing");
     }
+}
+
+#[test]
+fn manual_pages_replace_only_regular_files() {
+    let directory = fresh("man");
+    fs::create_dir(&directory).expect("a new directory");
+    let text = fresh("text");
+    fs::write(&text, "mine").expect("a new file");
+    fs::write(directory.join("allot-drain.1"), "an older page").expect("a new file");
+    let man = || run(command().arg("man").arg(&directory));
+    assert_eq!(man().status, 0);
+    let page = fs::read_to_string(directory.join("allot-drain.1")).expect("a page");
+    assert!(page.contains("drain"), "{page}");
+    fs::remove_file(directory.join("allot.1")).expect("a page");
+    symlink(&text, directory.join("allot.1")).expect("a link");
+    let ran = man();
+    assert_eq!(ran.status, 1);
+    assert!(ran.err.contains("allot.1 is not a regular file: move it away"), "{}", ran.err);
+    assert_eq!(fs::read_to_string(&text).ok().as_deref(), Some("mine"));
+    let left = fs::read_dir(&directory).expect("a directory").flatten();
+    let partial = left.map(|entry| entry.file_name()).find(|name| name.to_string_lossy().contains("partial"));
+    assert_eq!(partial, None);
 }
 
 #[test]

@@ -87,6 +87,39 @@ fn install_links_leaves_files_of_others_alone() {
 }
 
 #[test]
+fn install_links_renews_only_links_to_allot() {
+    let directory = fresh("bin");
+    fs::create_dir_all(directory.join("old")).expect("a new directory");
+    let at = |name: &str| directory.join(name);
+    fs::write(at("htools"), "Ganeti's").expect("a new file");
+    fs::write(at("old/allot"), "an older version").expect("a new file");
+    fs::create_dir(at("allot")).expect("a new directory");
+    let foreign = [("hail", "htools"), ("harep", "missing/htools"), ("hbal", "hbal"), ("hcheck", "allot")];
+    let ours = [
+        ("hinfo", "old/allot".to_owned()),
+        ("hroller", "missing/allot".to_owned()),
+        ("hscan", env!("CARGO_BIN_EXE_allot").to_owned()),
+    ];
+    for (name, target) in foreign {
+        symlink(target, at(name)).expect("a new link");
+    }
+    for (name, target) in &ours {
+        symlink(target, at(name)).expect("a new link");
+    }
+    let ran = allot(&["install-links", directory.to_str().expect("a plain path")]);
+    assert_eq!(ran.status, 1);
+    for (name, target) in foreign {
+        assert_eq!(fs::read_link(at(name)).expect("a link").to_str(), Some(target));
+        let error = format!("{}: is a link to {target}; it was left alone", at(name).display());
+        assert!(ran.err.contains(&error), "{}", ran.err);
+    }
+    for name in ["hinfo", "hroller", "hscan", "hspace", "hsqueeze"] {
+        let target = fs::canonicalize(at(name)).expect("a link to a file");
+        assert_eq!(Some(target), fs::canonicalize(env!("CARGO_BIN_EXE_allot")).ok(), "{name}");
+    }
+}
+
+#[test]
 fn install_links_makes_the_one_directory_that_it_needs() {
     assert_eq!(allot(&["install-links"]).status, 2);
     assert_eq!(allot(&["install-links", "a", "b"]).status, 2);
