@@ -18,6 +18,7 @@ use crate::config::{AuthMethod, Config};
 use crate::config_error::ConfigError;
 use crate::connections::Places;
 use crate::error::ApiError;
+use crate::held::Held;
 use crate::listeners::{self, Listener};
 use crate::metrics::{Metrics, TokenChecks};
 use crate::names::NameBook;
@@ -55,6 +56,8 @@ pub(crate) struct Inner {
     pub limiters: Limiters,
     /// What each client has asked for and not been answered.
     pub unanswered: Arc<Unanswered>,
+    /// Bytes of requests and responses in memory.
+    pub held: Arc<Held>,
     /// Streams of changes, by client, and of all together.
     pub streams: Arc<Unanswered>,
     pub all_streams: Arc<Semaphore>,
@@ -117,6 +120,7 @@ impl App {
             cloud_news,
             limiters,
             unanswered,
+            held: Arc::default(),
             streams,
             all_streams,
             placement,

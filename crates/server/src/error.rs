@@ -173,6 +173,13 @@ impl ApiError {
         Self { retry_after: Some(1), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
+    /// Too many bytes of the client's requests and responses are in memory.
+    pub fn too_many_bytes() -> Self {
+        let message =
+            "Too many large requests or unread responses at once: read the responses, then try again";
+        Self { retry_after: Some(1), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
+    }
+
     /// A fault of the service. What it is goes to the log.
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")

@@ -29,6 +29,7 @@ mod document;
 mod enforcement;
 mod error;
 mod extract;
+mod held;
 mod listeners;
 mod listing;
 mod message_bus;

@@ -75,6 +75,13 @@ impl<T, W: Serialize> Listing<T, W> {
         Ok(Self { end, ..self })
     }
 
+    /// Nests all fields in a field.
+    pub fn within(mut self, field: &str) -> Self {
+        self.written = [format!("{{\"{field}\":").into_bytes(), self.written].concat();
+        self.end.push('}');
+        self
+    }
+
     async fn piece_in_turn(&mut self) -> Result<Option<Bytes>, serde_json::Error> {
         let asked = Arc::clone(&self.asked);
         let _turn = asked.turn().await;
@@ -181,6 +188,14 @@ mod tests {
             assert_eq!(numbers, (0..count.into()).collect::<Vec<u64>>());
             assert_eq!((&body["links"], &body["total"]), (&json!(["a"]), &json!(count)));
         }
+    }
+
+    #[tokio::test]
+    async fn a_list_may_be_within_another_field() {
+        let listing = Listing::of(asked(), "numbers", vec![1, 2], |number| *number);
+        let listing = listing.with("total", &2).expect("JSON").within("all");
+        let body = axum::body::to_bytes(listing.respond().await.into_body(), 1000).await.expect("a body");
+        assert_eq!(body, "{\"all\":{\"numbers\":[1,2],\"total\":2}}");
     }
 
     #[test]

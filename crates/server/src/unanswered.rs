@@ -66,6 +66,11 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Asked {
+    /// The client that sent the request.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Waits until no other request of the client has a turn, then for a processor. So clients that open many long
     /// responses take turns, however many each of them opens.
     pub async fn turn(&self) -> Result<Turn<'_>, AcquireError> {

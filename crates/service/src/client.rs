@@ -126,6 +126,11 @@ impl Client {
         self.progress().committed = true;
     }
 
+    /// Whether something was committed for the client, or is being committed.
+    pub fn has_committed(&self) -> bool {
+        self.progress().committed
+    }
+
     /// Has a decision with that budget end early when the client leaves, for as long as the answer is kept.
     pub(crate) fn decides(&self, budget: &Arc<Budget>) -> Deciding<'_> {
         let mut progress = self.progress();

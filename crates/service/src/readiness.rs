@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use store::StoreError;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -10,6 +11,9 @@ use tokio::time::{Instant, timeout_at};
 
 /// Maximum duration of a probe before the service counts as not ready.
 const LIMIT: Duration = Duration::from_secs(2);
+
+/// Age up to which the answer of a probe is used again. Anybody may ask, and each probe writes to the store.
+const MAX_AGE: SignedDuration = SignedDuration::from_secs(1);
 
 /// Reason why the service can't serve requests.
 #[derive(Clone, Debug, Error)]
@@ -34,6 +38,8 @@ pub(crate) struct Readiness(Mutex<Option<Probe>>);
 
 #[derive(Clone, Debug)]
 struct Probe {
+    /// Time at which the probe began, by the steady clock of the service.
+    begun: SignedDuration,
     limit: Instant,
     /// `None` until the probe ends.
     answer: watch::Receiver<Option<Result<(), NotReady>>>,
@@ -43,28 +49,37 @@ impl Probe {
     fn has_ended(&self) -> bool {
         self.answer.borrow().is_some() || self.answer.has_changed().is_err()
     }
+
+    fn is_recent(&self, now: SignedDuration) -> bool {
+        now.saturating_sub(self.begun).abs() < MAX_AGE
+    }
 }
 
 impl Readiness {
-    /// Result of the running probe, or of a new one that runs `check`. Callers share a probe. It continues when they
-    /// leave, and the next one starts only after it has ended.
+    /// Result of the running or recent probe, or of a new one that runs `check`. `now` is the time by the steady clock.
+    /// Callers share a probe. It continues when they leave, and the next one starts only after it has ended.
     pub(crate) async fn answer(
         &self,
+        now: SignedDuration,
         check: impl Future<Output = Result<(), NotReady>> + Send + 'static,
     ) -> Result<(), NotReady> {
-        let Probe { limit, mut answer } = self.probe(check);
+        let Probe { limit, mut answer, .. } = self.probe(now, check);
         let ended = timeout_at(limit, answer.wait_for(Option::is_some)).await;
         let answer = ended.map_err(|_| NotReady::NoAnswer)?;
         answer.ok().and_then(|answer| answer.clone()).unwrap_or(Err(NotReady::Broken))
     }
 
-    fn probe(&self, check: impl Future<Output = Result<(), NotReady>> + Send + 'static) -> Probe {
+    fn probe(
+        &self,
+        now: SignedDuration,
+        check: impl Future<Output = Result<(), NotReady>> + Send + 'static,
+    ) -> Probe {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = latest.as_ref().filter(|probe| !probe.has_ended()) {
-            return running.clone();
+        if let Some(probe) = latest.as_ref().filter(|probe| !probe.has_ended() || probe.is_recent(now)) {
+            return probe.clone();
         }
         let (sender, answer) = watch::channel(None);
         tokio::spawn(async move { sender.send_replace(Some(check.await)) });
-        latest.insert(Probe { limit: Instant::now() + LIMIT, answer }).clone()
+        latest.insert(Probe { begun: now, limit: Instant::now() + LIMIT, answer }).clone()
     }
 }

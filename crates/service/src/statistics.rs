@@ -44,10 +44,13 @@ impl Service {
     }
 
     /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs. It waits
-    /// for no decision, and for the store at most 2 s.
+    /// for no decision, and for the store at most 2 s. What is known of the store may be one second old.
     pub async fn ready(self: &Arc<Self>) -> Result<(), NotReady> {
         let service = Arc::clone(self);
-        self.readiness.answer(async move { service.check_readiness().await }).await
+        let clock = &self.parts.clock;
+        let now = clock.steady().unwrap_or_else(|| clock.now().as_duration());
+        self.readiness.answer(now, async move { service.check_store().await }).await?;
+        if self.running.load(Ordering::Acquire) { Ok(()) } else { Err(NotReady::LoopStopped) }
     }
 
     /// Why no lease starts or ends, although requests can be served: the fleet needs an operator, or was not seen since the
@@ -61,13 +64,12 @@ impl Service {
         })
     }
 
-    async fn check_readiness(&self) -> Result<(), NotReady> {
+    async fn check_store(&self) -> Result<(), NotReady> {
         let store = async {
             self.parts.store.check().await?;
             self.refuse_suspended().await?;
             self.update().await
         };
-        store.await.map_err(|error| NotReady::Store(Arc::new(error)))?;
-        if self.running.load(Ordering::Acquire) { Ok(()) } else { Err(NotReady::LoopStopped) }
+        store.await.map_err(|error| NotReady::Store(Arc::new(error)))
     }
 }

@@ -2,8 +2,11 @@
 
 use store::{Revocation, TokenKey, TokenState};
 
+use crate::client::Client;
+use crate::places::Kind;
 use crate::service::Service;
 use crate::types::ServiceError;
+use crate::writing::FOR_A_ROW;
 
 /// Keys that tokens are signed with, and revocations.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +29,20 @@ impl<'a> Tokens<'a> {
         Ok(self.service.parts.store.add_token_key(key, oldest).await?)
     }
 
-    /// Revokes a token, or all of a user.
+    /// All keys and revocations, read on behalf of a client: it waits for its turn and is charged.
+    pub async fn all_for_client(self) -> Result<TokenState, ServiceError> {
+        let read = async { Ok(vec![self.service.parts.store.tokens().await?]) };
+        Ok(self.service.store_read(read).await?.pop().unwrap_or_default())
+    }
+
+    /// Revokes a token, or all of a user. The client waits for its turn to write and is charged. The token is revoked
+    /// even if the client disconnects.
     pub async fn revoke(self, revocation: &Revocation) -> Result<(), ServiceError> {
+        if let Some(client) = Client::current() {
+            client.commits();
+        }
+        let _place = self.service.place(Kind::Write).await?;
+        self.service.charge_for(FOR_A_ROW);
         Ok(self.service.parts.store.revoke_token(revocation).await?)
     }
 }

@@ -26,7 +26,7 @@ use crate::types::{Caller, ServiceError};
 
 /// What is charged for each record, host, instance or address that a commit writes, in units of work: a tenth of a
 /// millisecond, with what it takes to find out whether there is room.
-const FOR_A_ROW: u64 = 10_000;
+pub(crate) const FOR_A_ROW: u64 = 10_000;
 /// What is charged for each byte that a commit writes: 40 ns, as measured with large texts.
 const FOR_A_BYTE: u64 = 4;
 /// How often the clock is compared with the store's.

@@ -155,21 +155,29 @@ impl Keyring {
         })
     }
 
-    /// Revokes a token until it ends anyway.
-    pub async fn revoke(&self, user: &UserId, token: u128, until: Timestamp) -> Result<(), ServiceError> {
-        let state = self.read().await?;
+    /// Revokes a token until it ends anyway; `None` revokes all tokens and sessions of the user.
+    pub async fn revoke(
+        &self,
+        user: &UserId,
+        token: Option<u128>,
+        until: Timestamp,
+    ) -> Result<(), ServiceError> {
+        let state = self.current().await;
         let of_user = of_user(&state, user);
         let at = self.now();
         let many = of_user.len() >= MOST_OF_USER || state.revoked.len() >= MOST_REVOCATIONS;
-        let revocation = if many {
+        let revocation = if many || token.is_none() {
             let last = of_user.iter().map(|revocation| revocation.until).max().unwrap_or(until);
             let end = at.checked_add(self.longest).unwrap_or(Timestamp::MAX);
             Revocation { user: user.clone(), token: None, at, until: last.max(until).max(end) }
         } else {
-            Revocation { user: user.clone(), token: Some(token), at, until }
+            Revocation { user: user.clone(), token, at, until }
         };
         self.service.tokens().revoke(&revocation).await?;
-        self.read().await.map(drop)
+        let since = Stopwatch::start();
+        let state = self.service.tokens().all_for_client().await?;
+        self.learn(state, since);
+        Ok(())
     }
 
     /// What is known, not too old unless the store cannot be reached.
@@ -209,13 +217,19 @@ impl Keyring {
     /// Reads the store.
     async fn read(&self) -> Result<Arc<TokenState>, ServiceError> {
         let since = Stopwatch::start();
-        let state = Arc::new(self.service.tokens().all().await?);
+        let state = self.service.tokens().all().await?;
+        Ok(self.learn(state, since))
+    }
+
+    /// Remembers a state that was requested from the store at that time.
+    fn learn(&self, state: TokenState, since: Stopwatch) -> Arc<TokenState> {
+        let state = Arc::new(state);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // What was asked for earlier may come later.
         if known.since.is_none_or(|other| other.elapsed() >= since.elapsed()) {
             *known = Known { state: Arc::clone(&state), since: Some(since) };
         }
-        Ok(state)
+        state
     }
 
     fn known(&self) -> Known {

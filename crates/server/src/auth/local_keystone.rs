@@ -295,7 +295,7 @@ impl LocalKeystone {
     /// Makes a token invalid.
     pub async fn revoke(&self, issued: &Issued) -> Result<(), ServiceError> {
         let user: &UserId = &issued.identity.user;
-        self.keyring.revoke(user, issued.id, issued.until).await
+        self.keyring.revoke(user, Some(issued.id), issued.until).await
     }
 }
 

@@ -66,7 +66,7 @@ impl Login {
 /// A valid session.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
-    id: u128,
+    pub id: u128,
     /// Whose it is.
     pub user: UserId,
     /// For which project.
@@ -210,9 +210,13 @@ impl Sessions {
         of_cookies(&hmac::Key::new(hmac::HMAC_SHA256, &key.secret))
     }
 
-    /// Ends a session before its time, at all services on the store.
-    pub async fn end(&self, session: &Opened) -> Result<(), ServiceError> {
-        self.keyring.revoke(&session.user, session.id, session.until).await
+    /// Ends the session of a user before its time, at all services on the store. Several sessions are ended by one
+    /// revocation, together with everything else that the user logged in to before.
+    pub async fn end(&self, sessions: &[Opened]) -> Result<(), ServiceError> {
+        let Some(first) = sessions.first() else { return Ok(()) };
+        let only = (sessions.len() == 1).then_some(first.id);
+        let until = sessions.iter().map(|session| session.until).max().unwrap_or(first.until);
+        self.keyring.revoke(&first.user, only, until).await
     }
 }
 

@@ -2,6 +2,7 @@
 //! lead nowhere included, so that a new route is closed until somebody opens it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -9,7 +10,9 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use leases::text::quoted;
+use secrecy::SecretString;
 
+use crate::access::Access;
 use crate::app::{App, LoginFailure, Session};
 use crate::auth::{self, Authentication, Credentials, Denial, Identity, Names};
 use crate::console_session::{cookies, is_meant_for, is_of_console};
@@ -96,8 +99,24 @@ fn record(identity: &Identity) {
     }
 }
 
+/// Admits a request of a user whose credentials are valid, within the user's limits.
+pub(crate) fn admit(
+    app: &App,
+    access: Arc<Access>,
+    identity: Identity,
+    cookie: Option<SecretString>,
+    request: &Request,
+) -> Result<Session, ApiError> {
+    app.inner.limiters.take(&identity).map_err(ApiError::too_many)?;
+    let client = Client::User(identity.user.clone(), identity.project.clone());
+    let asked = app.inner.unanswered.ask(client).ok_or_else(ApiError::too_many_at_once)?;
+    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
+    let client = charge::client(&identity, request);
+    Ok(Session { identity, request_id, access, asked, cookie, client })
+}
+
 /// Lets a request in, with who sends it, or answers that it may not.
-pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Response {
     let access = app.access();
     let authentication = &access.authentication;
     if authentication.open && !auth::says_local(request.headers()) {
@@ -123,7 +142,6 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
         }
         return next.run(request).await;
     }
-    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
     if credentials.password.is_some()
         && let Err(wait) = may_fail(&app, peer)
     {
@@ -147,7 +165,8 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
                 Some((name, _)) => ("basic", Some(name.as_str())),
                 None => ("token", None),
             };
-            let failure = LoginFailure { method, name, reason: "", peer, request_id: &request_id };
+            let request_id = request.extensions().get::<RequestId>().map_or("", |id| &id.0);
+            let failure = LoginFailure { method, name, reason: "", peer, request_id };
             let unauthorized = match is_of_console(request.headers()) {
                 _ if request.uri().path() == SESSION => unauthorized_session(authentication),
                 true => ApiError::unauthorized(false),
@@ -169,26 +188,14 @@ pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, n
     }
     record(&identity);
     app.inner.names.note(&identity);
-    let client = Client::User(identity.user.clone(), identity.project.clone());
-    if let Err(wait) = app.inner.limiters.take(&identity) {
-        return ApiError::too_many(wait).into_response();
-    }
-    if !is_meant_for(request.headers(), &identity) {
+    let session = match admit(&app, access, identity, cookie, &request) {
+        Ok(session) => session,
+        Err(error) => return error.into_response(),
+    };
+    if !is_meant_for(request.headers(), &session.identity) {
         let message =
             "The request was made for another user or project than the one signed in now; it had no effect";
         return ApiError::new(StatusCode::PRECONDITION_FAILED, message).into_response();
     }
-    let Some(asked) = app.inner.unanswered.ask(client) else {
-        return ApiError::too_many_at_once().into_response();
-    };
-    let of_service = charge::client(&identity, &request);
-    request.extensions_mut().insert(Session {
-        identity,
-        request_id,
-        access,
-        asked,
-        cookie,
-        client: of_service.clone(),
-    });
-    charge::serve(app.service(), of_service, request, next).await
+    charge::serve(&app, session, request, next).await
 }

@@ -1,5 +1,5 @@
-//! Charges each request of a client for its body and its answer, and tells the service when the client has gone. What is
-//! decided, written and read of the store in between is charged by the service.
+//! Charges each request of a client for its body and its answer, limits the bytes of both in memory, and tells the
+//! service when the client has gone. What is decided, written and read of the store in between is charged by the service.
 
 use std::sync::Arc;
 
@@ -7,12 +7,15 @@ use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use futures::TryStreamExt;
 use leases::project::Owner;
 use service::{Client, Service, cost};
 
+use crate::app::{App, Session};
 use crate::auth::Identity;
+use crate::error::ApiError;
+use crate::held::{Received, Sent};
 use crate::rate::is_privileged;
 
 /// The client of a request, as the service knows it.
@@ -29,12 +32,37 @@ pub(super) fn client(identity: &Identity, request: &Request) -> Client {
 }
 
 /// Serves the request on behalf of its client.
-pub(super) async fn serve(service: &Arc<Service>, client: Client, request: Request, next: Next) -> Response {
+pub(super) async fn serve(app: &App, session: Session, mut request: Request, next: Next) -> Response {
+    let service = app.service();
+    let client = session.client.clone();
+    let owner = session.asked.client().clone();
     let _leaving = Leaving(client.clone());
     service.charge_beside(&client, cost::FLAT);
-    let request = request.map(|body| counted(service, &client, cost::of_body, body));
+    let received = Arc::new(app.inner.held.share(owner.clone()));
+    // The response would not fit.
+    if !received.add(0) {
+        return ApiError::too_many_bytes().into_response();
+    }
+    request.extensions_mut().insert(session);
+    let request = request.map(|body| {
+        let body = counted(service, &client, cost::of_body, body);
+        Body::new(Received { body, share: Arc::clone(&received) })
+    });
     let response = client.clone().scope(next.run(request)).await;
-    response.map(|body| counted(service, &client, cost::of_answer, body))
+    if received.was_refused() {
+        return ApiError::too_many_bytes().into_response();
+    }
+    drop(received);
+    let response = response.map(|body| counted(service, &client, cost::of_answer, body));
+    let Some(length) = response.body().size_hint().exact() else { return response };
+    let share = app.inner.held.share(owner);
+    if client.has_committed() {
+        // Otherwise the client would take the change for one that failed.
+        share.add_anyway(length);
+    } else if !share.add(length) {
+        return ApiError::too_many_bytes().into_response();
+    }
+    response.map(|body| Body::new(Sent::new(body, share)))
 }
 
 /// The body, charged at once if its length is known, and piece by piece otherwise.

@@ -11,6 +11,7 @@ use tracing::Instrument;
 use tracing::field::Empty;
 
 use crate::app::App;
+use crate::public::is_probe;
 use crate::request::{RequestId, peer};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
@@ -47,7 +48,12 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
     app.inner.metrics.served(&method, &route, response.status(), elapsed);
     span.in_scope(|| {
         let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(status = response.status().as_u16(), milliseconds, "served");
+        let status = response.status().as_u16();
+        if is_probe(&route) {
+            tracing::debug!(status, milliseconds, "served");
+        } else {
+            tracing::info!(status, milliseconds, "served");
+        }
     });
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(REQUEST_ID, value);

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use leases::text::quoted;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use tracing::Instrument;
+use service::cost;
 
 use super::versions::base_url;
-use crate::app::{App, LoginFailure};
+use crate::app::{App, LoginFailure, Session};
 use crate::auth::local_keystone::{Issued, LocalKeystone, LoginError, LoginRequest};
 use crate::error::ApiError;
 use crate::extract::{Body, Origin};
-use crate::middleware::authenticate::refuse;
+use crate::middleware::authenticate::{admit, refuse};
 
 const SUBJECT: HeaderName = HeaderName::from_static("x-subject-token");
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
@@ -95,6 +95,7 @@ pub(crate) async fn log_in(
         }
         LoginError::NoKey(error) => ApiError::from(error),
     })?;
+    app.inner.limiters.take(&issued.identity).map_err(ApiError::too_many)?;
     let mut response = (StatusCode::CREATED, Json(document(&app, &headers, &issued))).into_response();
     let mut value = HeaderValue::try_from(token.expose_secret()).map_err(|_| ApiError::internal())?;
     value.set_sensitive(true);
@@ -107,23 +108,32 @@ fn token(headers: &HeaderMap, name: HeaderName) -> Option<SecretString> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(SecretString::from)
 }
 
-/// The token that is asked about, if the one who asks may: its owner, or an administrator.
-async fn subject(app: &App, headers: &HeaderMap) -> Result<(Arc<LocalKeystone>, Issued), ApiError> {
+/// A request about a token.
+struct AboutToken {
+    keystone: Arc<LocalKeystone>,
+    /// The session of the caller.
+    session: Session,
+    /// The token.
+    issued: Issued,
+}
+
+/// The token that a request is about, if the caller is its owner or an administrator. The request counts as one of the
+/// caller.
+async fn subject(app: &App, request: Request) -> Result<AboutToken, ApiError> {
     let keystone = keystone(app)?;
-    let find = async |name| match token(headers, name) {
+    let [caller, subject] = [TOKEN, SUBJECT].map(|name| token(request.headers(), name));
+    let find = async |token: Option<SecretString>| match token {
         Some(token) => keystone.find(&token).await,
         None => None,
     };
-    let asking = find(TOKEN).await.ok_or_else(|| ApiError::unauthorized(false))?;
+    let caller = find(caller).await.ok_or_else(|| ApiError::unauthorized(false))?;
+    let session = admit(app, app.access(), caller.identity, None, &request)?;
+    app.service().charge_beside(&session.client, cost::FLAT);
     let missing = || ApiError::identity(StatusCode::NOT_FOUND, "Could not find token.");
-    let issued = find(SUBJECT).await.ok_or_else(missing)?;
-    let own = issued.identity.user == asking.identity.user;
+    let issued = find(subject).await.ok_or_else(missing)?;
+    let own = issued.identity.user == session.identity.user;
     // What belongs to somebody else is not there.
-    if own || app.access().policy.is_admin(&asking.identity) {
-        Ok((Arc::clone(&keystone), issued))
-    } else {
-        Err(missing())
-    }
+    if own || session.is_admin(app) { Ok(AboutToken { keystone, session, issued }) } else { Err(missing()) }
 }
 
 /// What a token (`X-Subject-Token`) stands for.
@@ -135,8 +145,12 @@ async fn subject(app: &App, headers: &HeaderMap) -> Result<(Arc<LocalKeystone>, 
         (status = 404, description = "There is no such token", body = crate::error::AuthErrorBody),
     )
 )]
-pub(crate) async fn show_token(State(app): State<App>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
-    let (_, issued) = subject(&app, &headers).await?;
+pub(crate) async fn show_token(
+    State(app): State<App>,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
+    let AboutToken { issued, .. } = subject(&app, request).await?;
     Ok(Json(document(&app, &headers, &issued)))
 }
 
@@ -149,12 +163,9 @@ pub(crate) async fn show_token(State(app): State<App>, headers: HeaderMap) -> Re
         (status = 404, description = "There is no such token", body = crate::error::AuthErrorBody),
     )
 )]
-pub(crate) async fn revoke_token(State(app): State<App>, headers: HeaderMap) -> Result<StatusCode, ApiError> {
-    let (keystone, issued) = subject(&app, &headers).await?;
-    // To its end even if the client goes away.
-    let revoked = async move { keystone.revoke(&issued).await };
-    let revoked = tokio::spawn(revoked.in_current_span());
-    revoked.await.map_err(|_| ApiError::internal())??;
+pub(crate) async fn revoke_token(State(app): State<App>, request: Request) -> Result<StatusCode, ApiError> {
+    let AboutToken { keystone, session, issued } = subject(&app, request).await?;
+    session.change(async move { keystone.revoke(&issued).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -11,11 +11,13 @@ use axum::response::{IntoResponse, Response};
 use leases::ids::SeriesId;
 use leases::window::Window;
 use service::{Asked, IdempotencyKey, Missing, NewLease, NewSeries, ServiceError};
+use store::LeaseRecord;
 
 use super::lease_view::{target, unknown_properties};
 use super::visible::{Find, Visible};
 use crate::app::{App, Session};
 use crate::error::ApiError;
+use crate::listing::Listing;
 use crate::policy::Rule;
 
 /// Makes the leases that a request with `repeat` asks for.
@@ -116,8 +118,14 @@ fn said(series: &service::Series) -> api::v1::Series {
     params(("series_id" = String, Path, description = "The leases that recur together")),
     responses((status = 200, body = SeriesBody), (status = 404, body = api::v1::ErrorBody))
 )]
-pub(crate) async fn show(Visible(series): Visible<service::Series>) -> Result<Json<SeriesBody>, ApiError> {
-    Ok(Json(SeriesBody { series: said(&series) }))
+pub(crate) async fn show(
+    session: Session,
+    Visible(series): Visible<service::Series>,
+) -> Result<Response, ApiError> {
+    let show = |record: &Arc<LeaseRecord>| Lease::from(record.as_ref());
+    let listing = Listing::new(&session, "leases", series.leases, show);
+    let listing = listing.with("id", &series.id.to_string())?.with("skipped", &[(); 0])?;
+    Ok(listing.within("series").respond().await)
 }
 
 /// Deletes those of leases that recur together which have not started.

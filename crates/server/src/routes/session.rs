@@ -13,7 +13,6 @@ use jiff::Timestamp;
 use leases::text::quoted;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use tracing::Instrument;
 
 use crate::access::Access;
 use crate::app::{App, LoginFailure, Session};
@@ -129,6 +128,7 @@ pub(crate) async fn begin(
         .log_in(&attempt, &credentials)
         .await
         .map_err(|denial| refuse(&app, denial, &failure, unauthorized_session(authentication)))?;
+    app.inner.limiters.take(&identity).map_err(ApiError::too_many)?;
     let (value, until) =
         authentication.sessions.begin(&identity, &login).await.map_err(|error| match error {
             SessionError::NoKey(error) => error.into(),
@@ -176,15 +176,17 @@ pub(crate) async fn end(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let sessions = &session.access.authentication.sessions;
+    let mut own = Vec::new();
     for cookie in cookies(&headers, app.is_encrypted()) {
         let opened = sessions.open(&cookie).await;
-        if let Some(opened) = opened.filter(|opened| opened.user == session.identity.user) {
-            let sessions = Arc::clone(sessions);
-            // Completes even if the client disconnects.
-            let ended = tokio::spawn(async move { sessions.end(&opened).await }.in_current_span());
-            ended.await.map_err(|_| ApiError::internal())??;
-            tracing::info!("session ended");
-        }
+        own.extend(opened.filter(|opened| opened.user == session.identity.user));
+    }
+    own.sort_by_key(|opened| opened.id);
+    own.dedup_by_key(|opened| opened.id);
+    if !own.is_empty() {
+        let sessions = Arc::clone(sessions);
+        session.change(async move { sessions.end(&own).await }).await??;
+        tracing::info!("session ended");
     }
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, set_cookie(&app, "", 0)?), (CLEAR_SITE_DATA, KEPT)])
         .into_response())

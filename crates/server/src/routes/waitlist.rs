@@ -7,7 +7,9 @@ use api::v1::{WaitlistEntry, lease_id};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use leases::ids::LeaseId;
+use leases::standing::Standing;
 use store::LeaseRecord;
 
 use super::lease_view::{seen, target};
@@ -16,6 +18,7 @@ use super::visible::{Find, Visible};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::Options;
+use crate::listing::Listing;
 use crate::policy::Rule;
 
 /// Requests of the caller's project that wait, in their order; an administrator sees those of all.
@@ -31,12 +34,13 @@ pub(crate) async fn list(
     State(app): State<App>,
     session: Session,
     options: Options,
-) -> Result<Json<WaitlistBody>, ApiError> {
+) -> Result<Response, ApiError> {
     session.allow(&app, Rule::LeasesGet)?;
     let project = project_to_list(&app, &session, &options, Rule::LeasesGet)?;
-    let waiting = app.service().waitlist().all(project.as_ref());
-    let waitlist = waiting.iter().filter_map(|(place, record)| WaitlistEntry::new(*place, record)).collect();
-    Ok(Json(WaitlistBody { waitlist }))
+    let mut waiting = app.service().waitlist().all(project.as_ref());
+    waiting.retain(|(_, record)| matches!(record.lease.standing, Standing::Waiting { .. }));
+    let show = |(place, record): &(usize, Arc<LeaseRecord>)| WaitlistEntry::new(*place, record);
+    Ok(Listing::new(&session, "waitlist", waiting, show).respond().await)
 }
 
 /// A request that waits.

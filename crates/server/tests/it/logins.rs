@@ -141,6 +141,9 @@ async fn the_log_says_who_asked_from_where_and_who_was_not_let_in() {
         let headers = [("authorization", header.as_str())];
         let request = from([192, 0, 2, 7], Method::GET, "/v1/os-hosts", &headers, &Value::Null);
         assert_eq!(site.send(request).await.status, 403);
+        for probe in ["/healthz", "/readyz", "/metrics"] {
+            site.get(probe).await;
+        }
     })
     .await;
     let lines =
@@ -157,6 +160,14 @@ async fn the_log_says_who_asked_from_where_and_who_was_not_let_in() {
         "{log}"
     );
     assert_eq!(lines(&["WARN", "login failed", "token", "192.0.2.9"]), 1, "{log}");
+    for probe in ["/healthz", "/readyz", "/metrics"] {
+        let route = format!("route=\"{probe}\"");
+        assert_eq!(
+            (lines(&["DEBUG", "served", &route]), lines(&["INFO", "served", &route])),
+            (1, 0),
+            "{log}"
+        );
+    }
     assert_eq!(
         lines(&["INFO", "served status=200", "user=\"alice\"", "project=\"p\"", "peer=\"192.0.2.7\""]),
         1,

@@ -14,6 +14,7 @@ mod enforcement;
 mod expressions;
 mod free_pools;
 mod fuzz;
+mod held;
 mod hidden;
 mod hints;
 mod hostile;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use ambient::SeededIds;
+use ambient::{ManualClock, SeededIds};
 use axum::body::Body;
 use axum::http::{Method, Request};
 use base64::Engine;
 use serde_json::{Value, json};
 use server::{App, AuthConfig, AuthMethod, Config};
+use store::Store;
+use store::memory::MemoryStore;
 
-use crate::site::{Answer, Site, TempFile, tokens_file};
+use crate::site::{Answer, NOW, Site, TempFile, tokens_file};
 
 const CONSOLE: (&str, &str) = ("x-allot-console", "1");
 const PATH: &str = "/v1/session";
@@ -323,6 +325,23 @@ async fn a_cookie_that_another_host_planted_ends_no_session() {
     let both = format!("allot_session=planted; {good}");
     let out = send(&site, Method::DELETE, PATH, &[("cookie", &both), CONSOLE], &Value::Null).await;
     assert_eq!((out.status.as_u16(), status(&site, &good).await), (204, 401));
+}
+
+#[tokio::test]
+async fn a_logout_with_many_cookies_writes_once() {
+    let store = Arc::new(MemoryStore::new());
+    let clock = Arc::new(ManualClock::new(NOW.parse().expect("an instant")));
+    let site = Site::guarded_on(Arc::<MemoryStore>::clone(&store), clock).await;
+    let mut all = Vec::new();
+    for _ in 0..16 {
+        all.push(cookie(&log_in(&site, &json!({"token": "member"})).await));
+    }
+    let out = send(&site, Method::DELETE, PATH, &[("cookie", &all.join("; ")), CONSOLE], &Value::Null).await;
+    assert_eq!(out.status, 204);
+    assert_eq!(store.tokens().await.expect("works").revoked.len(), 1);
+    for cookie in &all {
+        assert_eq!(status(&site, cookie).await, 401);
+    }
 }
 
 #[tokio::test]

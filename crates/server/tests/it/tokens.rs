@@ -9,9 +9,10 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use fleet::simulated::{Layout, Model, SimulatedFleet};
 use jiff::SignedDuration;
+use leases::project::ProjectId;
 use scratch_postgres::ScratchPostgres;
 use serde_json::{Value, json};
-use server::{App, AuthConfig, AuthMethod, Config, Difference};
+use server::{App, AuthConfig, AuthMethod, Config, Difference, RateLimit};
 use service::{Parts, Service, Settings};
 use store::memory::MemoryStore;
 use store::{Holder, Store};
@@ -58,7 +59,13 @@ fn config(users: &TempFile) -> Config {
         users_file: Some(users.0.clone()),
         ..AuthConfig::default()
     };
-    Config { auth, ..Config::default() }
+    // Tests send requests as fast as they can.
+    rate_limited(Config { auth, ..Config::default() }, 0, 1)
+}
+
+fn rate_limited(mut config: Config, per_second: u32, burst: u32) -> Config {
+    config.limits.rate = RateLimit { per_second: Some(per_second), burst };
+    config
 }
 
 /// One of several servers on a store.
@@ -316,4 +323,39 @@ async fn scopes_that_are_no_project_are_refused() {
         assert_eq!(server.try_log_in("root", "root", &scope).await, Err(401), "{scope}");
     }
     assert!(server.try_log_in("root", "root", &json!({"project": {"id": "p"}})).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_revocation_is_charged_to_the_project_of_its_user() {
+    /// Cost of writing a row.
+    const ROW: u64 = 10_000;
+    let server = on(&(Arc::new(MemoryStore::new()) as Arc<dyn Store>), &users_file(), 1).await;
+    let token = server.log_in("alice").await;
+    let charged = || server.app.service().charged(&ProjectId("p".to_owned()));
+    let before = charged();
+    assert_eq!(server.revoke(&token).await, 204);
+    assert!(charged() - before >= ROW, "{}", charged() - before);
+}
+
+#[tokio::test]
+async fn requests_about_tokens_and_logins_count_towards_the_limit_of_their_user() {
+    let users = users_file();
+    let server = Server::new(Arc::new(MemoryStore::new()), rate_limited(config(&users), 1, 4), 1).await;
+    let token = server.log_in("alice").await;
+    for (method, subject, first) in [(Method::GET, &*token, 200), (Method::DELETE, "unknown", 429)] {
+        let headers = [("x-auth-token", &*token), ("x-subject-token", subject)];
+        let mut statuses = Vec::new();
+        for _ in 0..30 {
+            statuses.push(server.send(method.clone(), LOGIN, &headers, &Value::Null).await.0);
+        }
+        // A slow test gets a few more.
+        assert!(statuses[0] == first || statuses[0] == 404, "{method} {statuses:?}");
+        assert!(statuses.contains(&429), "{method} {statuses:?}");
+    }
+    let mut logins = Vec::new();
+    for _ in 0..30 {
+        logins.push(server.try_log_in("bo", "bo", &Value::Null).await.err());
+    }
+    assert!(logins[0].is_none() && logins.contains(&Some(429)), "{logins:?}");
+    server.log_in("root").await;
 }

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::join_all;
+use jiff::SignedDuration;
 use service::NotReady;
 use tokio::time::Instant;
 
 use crate::terms::world;
+
+/// Age from which an answer isn't used any more.
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// The store answered; the loop does not run in these tests.
 fn answered(ready: &Result<(), NotReady>) -> bool {
@@ -24,6 +28,7 @@ async fn a_silent_store_is_probed_once_for_all_and_again_when_it_has_answered() 
     let world = world(1).await;
     let service = &world.service;
     assert!(answered(&service.ready().await));
+    world.clock.advance(SECOND);
     let before = world.store.checks();
     world.store.set_silent(true);
     let ready = join_all((0..100).map(|_| service.ready())).await;
@@ -56,4 +61,16 @@ async fn a_probe_outlives_its_caller_and_tells_the_next_one() {
     world.store.set_silent(false);
     assert!(answered(&next.await.expect("no panic")));
     assert_eq!(world.store.checks(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_used_again_for_a_second() {
+    let world = world(1).await;
+    for seconds in 1..=3 {
+        for _ in 0..100 {
+            assert!(answered(&world.service.ready().await));
+        }
+        assert_eq!(world.store.checks(), seconds, "one probe a second, however often somebody asks");
+        world.clock.advance(SECOND);
+    }
 }
