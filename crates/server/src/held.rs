@@ -16,8 +16,11 @@ use crate::rate::Client;
 
 /// Limit for one client, in bytes. A single request or response may be larger.
 const CLIENT_BYTES: u64 = 16 << 20;
-/// Limit for all clients, in bytes. A client without any other request or response may exceed it.
+/// Limit for all clients, in bytes.
 const ALL_BYTES: u64 = 128 << 20;
+/// Bytes that a client may always hold, whatever others hold. So clients with short requests, such as Nova's filter, don't
+/// depend on others.
+const RESERVED_BYTES: u64 = 1 << 20;
 /// Size of the pieces in which a response is passed to its connection, which buffers about one of them.
 const PIECE_BYTES: usize = 1 << 16;
 
@@ -56,7 +59,8 @@ impl Share {
     pub fn add(&self, bytes: u64) -> bool {
         let mut sums = self.held.sums();
         let of_client = sums.by_client.get(&self.client).copied().unwrap_or_default();
-        let fits = of_client + bytes <= CLIENT_BYTES && sums.all + bytes <= ALL_BYTES;
+        let after = of_client + bytes;
+        let fits = after <= RESERVED_BYTES || (after <= CLIENT_BYTES && sums.all + bytes <= ALL_BYTES);
         if fits || of_client == self.bytes.load(Ordering::Relaxed) {
             self.count(&mut sums, bytes);
             return true;
@@ -219,7 +223,7 @@ mod tests {
         let full: Vec<_> = (0..8).map(|number| held.share(client(number))).collect();
         assert!(full.iter().all(|share| share.add(CLIENT_BYTES)));
         let first = held.share(client(100));
-        assert!(first.add(1));
+        assert!(first.add(RESERVED_BYTES));
         assert!(!held.share(client(100)).add(1));
         drop(full);
         assert!(held.share(client(100)).add(1));

@@ -86,7 +86,7 @@ impl Service {
         &self,
         decide: impl Fn(Option<T>, &Budget) -> Result<Part<T>, ServiceError>,
     ) -> Result<T, ServiceError> {
-        Ok(self.decide_in_parts(&decide).await?.1)
+        Ok(self.decide_in_parts(&decide).await?.2)
     }
 
     /// Decides what is to be committed, on what is in memory. The write lock comes with it.
@@ -126,7 +126,7 @@ impl Service {
     ) -> Result<(Writer<'_>, T), E> {
         let mut attempts = 0;
         loop {
-            let ((revision, ground), decided) = self.decide_in_parts(&decide).await?;
+            let ((revision, ground), parts, decided) = self.decide_in_parts(&decide).await?;
             let writer = self.writer().await?;
             let now = self.decided_on();
             if now == (revision, ground)
@@ -135,6 +135,9 @@ impl Service {
                 return Ok((writer, decided));
             }
             attempts += 1;
+            if attempts == AHEAD && parts > 1 {
+                return Err(NoWriter::Overtaken.into());
+            }
             if attempts == AHEAD {
                 return match self.decide(|budget| decide(None, budget))? {
                     Part::Done(decided) => Ok((writer, decided)),
@@ -144,20 +147,21 @@ impl Service {
         }
     }
 
-    /// Decides without the write lock. Returns what it was decided on as well.
+    /// Decides without the write lock. Returns what it was decided on as well, and the number of parts.
     async fn decide_in_parts<T, E: From<NoWriter>>(
         &self,
         decide: &impl Fn(Option<T>, &Budget) -> Result<Part<T>, E>,
-    ) -> Result<((Revision, u64), T), E> {
-        let (mut first, mut so_far) = (None, None);
+    ) -> Result<((Revision, u64), usize, T), E> {
+        let (mut first, mut so_far, mut parts) = (None, None, 0);
         loop {
+            parts += 1;
             let place = self.place(Kind::Read).await.map_err(NoWriter::from)?;
             // Only now: what others commit while this waits for its place is known to the decision.
             let on = *first.get_or_insert_with(|| self.decided_on());
             let part = self.decide(|budget| decide(so_far, budget))?;
             drop(place);
             match part {
-                Part::Done(decided) => return Ok((on, decided)),
+                Part::Done(decided) => return Ok((on, parts, decided)),
                 Part::More(decided) => so_far = Some(decided),
             }
         }

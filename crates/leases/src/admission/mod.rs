@@ -225,11 +225,6 @@ impl<'a> Admission<'a> {
         Self { heeds: Heeds { occupied, used: dateless, working: dateless, ..self.heeds }, ..self }
     }
 
-    /// The decision on another lease than the one that is asked for, which has a date.
-    fn for_dated(self) -> Self {
-        Self { heeds: Heeds { occupied: Occupied::AtOnce, used: false, ..self.heeds }, ..self }
-    }
-
     /// The decision where guests are no obstacle: they leave.
     fn without_guests(self) -> Self {
         Self { heeds: Heeds { occupied: Occupied::Never, used: false, ..self.heeds }, ..self }

@@ -32,10 +32,9 @@ impl Admission<'_> {
             Err(Refusal::NotEnough { .. }) if !attempt.started() => match attempt.starting_over(false) {
                 // Less is asked for than was granted. If a host has failed since, healing sees to it.
                 Err(Refusal::NotEnough { .. }) if !attempt.asks_more() => Ok(updated.reservations.clone()),
-                // Nobody is worse off for asking: it keeps its hosts that are closed or don't work, as without a change. An
-                // earlier start leaves these hosts less time to come back.
-                Err(refusal @ Refusal::NotEnough { .. }) if !attempt.starts_earlier() => {
-                    attempt.starting_over(true).map_err(|_| refusal)
+                // Nobody is worse off for asking: it keeps its hosts that are closed or don't work, as without a change.
+                Err(refusal @ Refusal::NotEnough { .. }) => {
+                    attempt.starting_over(true).ok().filter(|given| attempt.is_in_time(given)).ok_or(refusal)
                 }
                 given => given,
             },
@@ -93,8 +92,14 @@ impl<'a> Attempt<'a> {
         !self.before.window.covers(&self.updated.window)
     }
 
-    fn starts_earlier(&self) -> bool {
-        self.updated.window.start() < self.before.window.start()
+    /// Whether the hosts can be expected to work by the new start. An earlier start leaves them less time to come back.
+    fn is_in_time(&self, given: &[Reservation]) -> bool {
+        let start = self.updated.window.start();
+        let inventory = self.admission.inventory;
+        let works = |host| inventory.host(host).is_some_and(|host| host.health == Health::Up);
+        start >= self.before.window.start()
+            || self.admission.recovery().is_some_and(|recovery| start >= recovery)
+            || given.iter().flat_map(|reservation| reservation.allocation.hosts()).all(works)
     }
 
     fn changed(&self, position: usize) -> bool {

@@ -78,7 +78,7 @@ impl Admission<'_> {
     fn repacked(&self, lease: &Lease, rules: &RepackRules) -> Option<(Lease, u128)> {
         // Guests beside leases may stay forever.
         let avoided = &*self.facts.occupied;
-        let admission = Admission { avoided, ..self.for_dated() }.on_behalf_of(lease);
+        let admission = Admission { avoided, ..self.suited_to(lease.lease_type) }.on_behalf_of(lease);
         let mut search = Search::new(admission, lease.window, Some(lease.id));
         let mut repacked = lease.clone();
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();

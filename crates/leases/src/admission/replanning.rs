@@ -141,7 +141,7 @@ impl Admission<'_> {
 
     /// The lease with hosts that are free for it in that calendar; what is free of its own stays.
     fn on_other_hosts(&self, calendar: &Calendar, lease: &Lease) -> Option<Lease> {
-        let admission = Admission { calendar, ..self.for_dated() }.on_behalf_of(lease);
+        let admission = Admission { calendar, ..self.suited_to(lease.lease_type) }.on_behalf_of(lease);
         let mut search = Search::new(admission, lease.window, Some(lease.id));
         let mut moved = lease.clone();
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();

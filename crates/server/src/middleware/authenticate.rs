@@ -109,6 +109,18 @@ pub(crate) fn admit(
 ) -> Result<Session, ApiError> {
     app.inner.limiters.take(&identity).map_err(ApiError::too_many)?;
     let client = Client::User(identity.user.clone(), identity.project.clone());
+    session(app, access, identity, cookie, request, client)
+}
+
+/// The session of a request that counts as under way for this client.
+pub(crate) fn session(
+    app: &App,
+    access: Arc<Access>,
+    identity: Identity,
+    cookie: Option<SecretString>,
+    request: &Request,
+    client: Client,
+) -> Result<Session, ApiError> {
     let asked = app.inner.unanswered.ask(client).ok_or_else(ApiError::too_many_at_once)?;
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
     let client = charge::client(&identity, request);

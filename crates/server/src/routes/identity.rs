@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use leases::text::quoted;
 use secrecy::{ExposeSecret, SecretString};
@@ -16,7 +16,9 @@ use crate::app::{App, LoginFailure, Session};
 use crate::auth::local_keystone::{Issued, LocalKeystone, LoginError, LoginRequest};
 use crate::error::ApiError;
 use crate::extract::{Body, Origin};
-use crate::middleware::authenticate::{admit, refuse};
+use crate::middleware::authenticate::{admit, refuse, session};
+use crate::rate::Client;
+use crate::request::peer;
 
 const SUBJECT: HeaderName = HeaderName::from_static("x-subject-token");
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
@@ -117,8 +119,7 @@ struct AboutToken {
     issued: Issued,
 }
 
-/// The token that a request is about, if the caller is its owner or an administrator. The request counts as one of the
-/// caller.
+/// The token that a request is about, if the caller is its owner or an administrator.
 async fn subject(app: &App, request: Request) -> Result<AboutToken, ApiError> {
     let keystone = keystone(app)?;
     let [caller, subject] = [TOKEN, SUBJECT].map(|name| token(request.headers(), name));
@@ -127,7 +128,14 @@ async fn subject(app: &App, request: Request) -> Result<AboutToken, ApiError> {
         None => None,
     };
     let caller = find(caller).await.ok_or_else(|| ApiError::unauthorized(false))?;
-    let session = admit(app, app.access(), caller.identity, None, &request)?;
+    let session = if request.method() == Method::DELETE {
+        // Whoever has stolen a token can't keep its owner from revoking it by using up the owner's limits.
+        let owner = || Client::User(caller.identity.user.clone(), caller.identity.project.clone());
+        let client = peer(request.extensions()).map_or_else(owner, Client::Address);
+        session(app, app.access(), caller.identity, None, &request, client)?
+    } else {
+        admit(app, app.access(), caller.identity, None, &request)?
+    };
     app.service().charge_beside(&session.client, cost::FLAT);
     let missing = || ApiError::identity(StatusCode::NOT_FOUND, "Could not find token.");
     let issued = find(subject).await.ok_or_else(missing)?;

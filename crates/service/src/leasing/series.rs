@@ -125,7 +125,8 @@ impl Leases<'_> {
         self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
         let observation = self.observe_for_series(new).await;
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
-            proposed.as_ref().is_ok_and(|ProposedSeries { leases, moved, .. }| {
+            // A refusal was right for the state that it was decided on.
+            proposed.as_ref().map_or(true, |ProposedSeries { leases, moved, .. }| {
                 let moved = moved.values().map(|(before, after)| (Some(&**before), after));
                 let made = leases.iter().map(|record| (None, &**record));
                 let decisions: Vec<Decision<'_>> = moved.chain(made).collect();

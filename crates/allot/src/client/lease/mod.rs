@@ -160,7 +160,6 @@ fn print_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), Client
     session.print(&format!("{text}\nNothing has been done."))
 }
 
-/// Says of times of a command line that clocks do not show them that day, or twice.
 /// Notes times that clocks leave out or show twice. Each time is given as written and as it is sent.
 fn note_oddities<const N: usize>(
     times: [(Option<&String>, Option<&String>); N],

@@ -83,7 +83,7 @@ impl<'a> Board<'a> {
         let choices = match self.claim(id) {
             None => Rc::from([]),
             Some(&Claim { lease, position, terms, held }) => {
-                let admission = self.admission.for_dated().on_behalf_of(lease);
+                let admission = self.admission.suited_to(lease.lease_type).on_behalf_of(lease);
                 let search = Search::new(admission.without_guests(), lease.window, Some(lease.id));
                 // Nobody is moved to a host that doesn't work now.
                 let (matching, _) =

@@ -91,6 +91,11 @@ fn a_lease_is_not_moved_to_an_earlier_time_at_which_its_hosts_may_still_be_down(
         admission(&cloud, 0).update(&lease, &changes)
     };
     assert!(moved(30).is_err());
+    let mut closed = Cloud::new(2);
+    let waits = closed.lease(1, window(200, 230), vec![hosts(2, 2)]);
+    closed.inventory.host_mut(HostId(1)).expect("there").reservable = false;
+    let earlier = Changes { start: Some(at(30)), end: Some(at(60)), ..Changes::default() };
+    assert!(admission(&closed, 0).update(&waits, &earlier).is_ok(), "its host works");
     for start in [60, 210] {
         let updated = moved(start).expect("they may work by then").lease;
         assert_eq!(updated.reservations[0].allocation, ids([1, 2]));
