@@ -10,7 +10,8 @@ use jiff::Timestamp;
 
 use super::super::assignment::Way;
 use super::board::{Board, ClaimId, REQUEST};
-use super::search::{CHOICE, Effort};
+use super::effort::Effort;
+use super::search::CHOICE;
 use crate::ids::HostId;
 
 /// Whether there is an instant at which a reservation of the request cannot have its hosts, whoever moves.

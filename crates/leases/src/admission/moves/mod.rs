@@ -5,6 +5,7 @@
 //! second lease, and the second lease to a free host. Only complete chains count, so each lease keeps its number of hosts.
 
 mod board;
+mod effort;
 mod instants;
 mod narrowing;
 mod search;
@@ -16,8 +17,9 @@ use std::rc::Rc;
 use jiff::Timestamp;
 
 use self::board::{Board, Choice};
+use self::effort::Effort;
 use self::narrowing::Narrowed;
-use self::search::{Effort, Mover, Moves};
+use self::search::{Mover, Moves};
 pub use self::wanted::Wanted;
 use super::assignment::{Way, combinations};
 use super::replanning::may_move;

@@ -4,7 +4,8 @@
 //! number of hosts. A claim has the same hosts during its whole window. So if no matching at some instant gives a host to a
 //! claim, the claim loses the host at all instants, which can remove more edges of their graphs. In the end claims have
 //! fewer choices, or an instant has no matching and no moves make room, however many. Most requests that the search would
-//! try in vain until its effort ends are of this kind. Constraint solvers filter "all different" in the same way (Régin 1994).
+//! try without success until its effort ends are of this kind. Constraint solvers filter "all different" in the same way
+//! (Régin 1994).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 
 use super::super::assignment::Way;
 use super::board::{Board, Choice, ClaimId, REQUEST};
-use super::search::Effort;
+use super::effort::Effort;
 use crate::ids::HostId;
 use crate::window::Window;
 

@@ -9,9 +9,9 @@ use std::rc::Rc;
 
 use super::super::assignment::{Flow, Way};
 use super::board::{Board, Choice, ClaimId, REQUEST};
+use super::effort::Effort;
 use super::narrowing::Narrowed;
 use crate::ids::HostId;
-use crate::work::Budget;
 
 /// Cost of a state, and of a look at a choice.
 const STATE: u64 = 100;
@@ -36,43 +36,6 @@ struct State {
     taken: BTreeSet<Place>,
     /// How many hosts each claim still needs that had to leave some.
     needs: BTreeMap<ClaimId, usize>,
-}
-
-/// A limit of its own within the budget of a decision: a search that ends early refuses nothing but the moves.
-#[derive(Debug)]
-pub(super) struct Effort<'a> {
-    budget: &'a Budget,
-    most: u64,
-    left: u64,
-}
-
-impl<'a> Effort<'a> {
-    pub fn new(budget: &'a Budget, most: u64) -> Self {
-        let most = most.min(budget.left() / 2);
-        Self { budget, most, left: most }
-    }
-
-    #[must_use]
-    pub fn spend(&mut self, units: u64) -> bool {
-        match self.left.checked_sub(units) {
-            Some(left) if self.budget.spend(units) => {
-                self.left = left;
-                true
-            }
-            _ => {
-                self.left = 0;
-                false
-            }
-        }
-    }
-
-    pub fn spent(&self) -> u64 {
-        self.most - self.left
-    }
-
-    pub fn ended(&self) -> bool {
-        self.left == 0
-    }
 }
 
 /// The search for a request that can be served in one combination of ways.
