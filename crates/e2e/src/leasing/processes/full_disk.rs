@@ -47,10 +47,10 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
         cases.check("a disk that is nearly full is told by /readyz before a write fails", || {
             disk.fill(&server)?;
             disk.make_little_room()?;
-            server.caller().get("/readyz")?.expect(503)?;
+            readiness_becomes(&server, 503)?;
             acknowledged.created(server.caller().post("/v1/leases", &far_away(MOST_LEASES)))?.expect(201)?;
             disk.make_room(&server)?;
-            server.caller().get("/readyz")?.expect(200).map(drop)
+            readiness_becomes(&server, 200)
         });
     }
     cases.check("a full disk is an error to clients, and not the end of the service", || {
@@ -80,6 +80,19 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
         },
     );
     Ok(())
+}
+
+/// Waits until `/readyz` answers with this status. An answer is reused for a second.
+fn readiness_becomes(server: &Server, status: u16) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        let answer = server.caller().get("/readyz")?;
+        if answer.status == status {
+            return Ok(());
+        }
+        ensure!(started.elapsed() < PATIENCE, "/readyz still says {answer:?}");
+        sleep(Duration::from_millis(100));
+    }
 }
 
 /// Asks for leases until one is refused for want of room.
