@@ -18,8 +18,8 @@ use crate::rate::Client;
 const CLIENT_BYTES: u64 = 16 << 20;
 /// Limit for all clients, in bytes.
 const ALL_BYTES: u64 = 128 << 20;
-/// Bytes that a client may always hold, whatever others hold. So clients with short requests, such as Nova's filter, don't
-/// depend on others.
+/// Bytes that each client may hold even when the limit for all clients is reached. Clients with short requests, such as
+/// Nova's filter, need no more.
 const RESERVED_BYTES: u64 = 1 << 20;
 /// Size of the pieces in which a response is passed to its connection, which buffers about one of them.
 const PIECE_BYTES: usize = 1 << 16;

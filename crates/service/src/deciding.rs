@@ -117,8 +117,8 @@ impl Service {
         self.decided_in_parts(|_, budget| decide(budget).map(Part::Done), holds).await
     }
 
-    /// The same for what may cost more than one budget. It is decided with the write lock only if one budget is enough
-    /// then.
+    /// As [`Self::decided_ahead`], for decisions that may cost more than one budget. The last attempt holds the write lock
+    /// only if one budget was enough before.
     pub(crate) async fn decided_in_parts<T, E: From<NoWriter>>(
         &self,
         decide: impl Fn(Option<T>, &Budget) -> Result<Part<T>, E>,
@@ -135,15 +135,16 @@ impl Service {
                 return Ok((writer, decided));
             }
             attempts += 1;
-            if attempts == AHEAD && parts > 1 {
-                return Err(NoWriter::Overtaken.into());
+            if attempts < AHEAD {
+                continue;
             }
-            if attempts == AHEAD {
-                return match self.decide(|budget| decide(None, budget))? {
-                    Part::Done(decided) => Ok((writer, decided)),
-                    Part::More(_) => Err(NoWriter::Overtaken.into()),
-                };
+            // Several parts would keep others from writing for too long.
+            if parts == 1
+                && let Part::Done(decided) = self.decide(|budget| decide(None, budget))?
+            {
+                return Ok((writer, decided));
             }
+            return Err(NoWriter::Overtaken.into());
         }
     }
 

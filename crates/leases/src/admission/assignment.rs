@@ -94,21 +94,12 @@ impl Search<'_> {
     ) -> Vec<Way> {
         let min = asked.min() as usize;
         let Some(domain) = &asked.properties.survives else {
-            let hosts = hosts.into_iter().map(|host| (host, 0)).collect();
+            let hosts = numbered(hosts, |_| ());
             return vec![Way { hosts, in_one: usize::MAX, need: min.saturating_sub(held.len()) }];
         };
-        let mut numbers = BTreeMap::new();
-        let hosts: BTreeMap<HostId, usize> = held
-            .iter()
-            .copied()
-            .chain(hosts)
-            .map(|host| {
-                let next = numbers.len();
-                (host, *numbers.entry(self.domain(host, domain)).or_insert(next))
-            })
-            .collect();
-        let held_in = |number| held.iter().filter(|host| hosts.get(host) == Some(&number)).count();
-        let most = (0..numbers.len()).map(held_in).max().unwrap_or(0);
+        let hosts = numbered(held.iter().copied().chain(hosts), |host| self.domain(host, domain));
+        let held_with = |host| held.iter().filter(|other| hosts.get(other) == hosts.get(host)).count();
+        let most = held.iter().map(held_with).max().unwrap_or(0);
         let limits = most.max(1)..=min.max(most);
         let way = |in_one| Way { hosts: hosts.clone(), in_one, need: held.len().max(min + in_one) };
         limits.map(way).filter(|way| way.need <= way.hosts.len()).collect()
@@ -128,21 +119,11 @@ impl Search<'_> {
         kinds.sort_by_key(|hosts| std::cmp::Reverse(hosts.intersection(held).count()));
         let mut ways = Vec::new();
         for hosts in kinds {
-            let mut numbers = BTreeMap::new();
-            let mut number = |name: String| {
-                let next = numbers.len();
-                *numbers.entry(name).or_insert(next)
-            };
             let apart = self.location() == Some(Location::Different);
-            let (hosts, limits): (BTreeMap<HostId, usize>, Vec<usize>) = match &asked.properties.survives {
-                _ if apart => {
-                    (hosts.into_iter().map(|host| (host, number(self.place(host).into()))).collect(), vec![1])
-                }
-                None => (hosts.into_iter().map(|host| (host, 0)).collect(), vec![usize::MAX]),
-                Some(domain) => {
-                    let name = |host| format!("{:?}", self.domain(host, domain));
-                    (hosts.into_iter().map(|host| (host, number(name(host)))).collect(), (1..=min).collect())
-                }
+            let (hosts, limits) = match &asked.properties.survives {
+                _ if apart => (numbered(hosts, |host| self.place(host)), vec![1]),
+                None => (numbered(hosts, |_| ()), vec![usize::MAX]),
+                Some(domain) => (numbered(hosts, |host| self.domain(host, domain)), (1..=min).collect()),
             };
             for in_one in limits {
                 let reserve = if asked.properties.survives.is_some() { in_one } else { 0 };
@@ -331,6 +312,19 @@ impl<'a> Flow<'a> {
         let of = |part| self.part_of.iter().filter(move |(_, of)| **of == part).map(|(host, _)| *host);
         (0..self.ways.len()).map(|part| of(part).collect()).collect()
     }
+}
+
+/// Numbers for hosts, equal for hosts of the same domain.
+fn numbered<D: Ord>(
+    hosts: impl IntoIterator<Item = HostId>,
+    domain: impl Fn(HostId) -> D,
+) -> BTreeMap<HostId, usize> {
+    let mut numbers = BTreeMap::new();
+    let number = |host| {
+        let next = numbers.len();
+        (host, *numbers.entry(domain(host)).or_insert(next))
+    };
+    hosts.into_iter().map(number).collect()
 }
 
 /// All choices of one way for each reservation.

@@ -156,7 +156,8 @@ impl Execution<'_> {
         let Some(until) = until else { return Ok(false) };
         let forgotten: Vec<Arc<LeaseRecord>> = {
             let state = self.service.snapshot();
-            let beyond = state.leases.ended_beyond(LEASES_OF_PROJECT);
+            // All leases that are over are counted only if too few of them are that old.
+            let beyond = std::iter::once_with(|| state.leases.ended_beyond(LEASES_OF_PROJECT)).flatten();
             let mut ended = state.leases.ended_before(until).chain(beyond).peekable();
             if ended.peek().is_none() {
                 return Ok(false);

@@ -50,7 +50,7 @@ pub struct Series {
     pub skipped: Vec<(Window, Refusal)>,
 }
 
-/// A series as it would be made, as far as it is decided. All of it is decided on one state.
+/// The part of a series that is decided so far, on one state.
 struct ProposedSeries {
     state: Arc<State>,
     /// The calendar with the leases of the series.
