@@ -111,7 +111,7 @@ impl Client {
         match kind {
             Kind::Write => self.progress().expected.max(body),
             // Decisions and reads don't write the changes.
-            Kind::Read | Kind::Store => body,
+            Kind::Read | Kind::Parts | Kind::Store => body,
         }
     }
 

@@ -86,7 +86,7 @@ impl Service {
         &self,
         decide: impl Fn(Option<T>, &Budget) -> Result<Part<T>, ServiceError>,
     ) -> Result<T, ServiceError> {
-        Ok(self.decide_in_parts(&decide).await?.2)
+        Ok(self.decide_in_parts(&decide, &mut None).await?.1)
     }
 
     /// Decides what is to be committed, on what is in memory. The write lock comes with it.
@@ -124,14 +124,15 @@ impl Service {
         decide: impl Fn(Option<T>, &Budget) -> Result<Part<T>, E>,
         holds: impl Fn(&State, &T) -> bool,
     ) -> Result<(Writer<'_>, T), E> {
-        let mut attempts = 0;
+        let (mut turn, mut attempts) = (None, 0);
         loop {
-            let ((revision, ground), parts, decided) = self.decide_in_parts(&decide).await?;
-            let writer = self.writer().await?;
+            let ((revision, ground), decided) = self.decide_in_parts(&decide, &mut turn).await?;
+            let mut writer = self.writer().await?;
             let now = self.decided_on();
             if now == (revision, ground)
                 || now.1 == ground && beside_requests(|| holds(&self.snapshot(), &decided))
             {
+                writer.turn = turn;
                 return Ok((writer, decided));
             }
             attempts += 1;
@@ -139,7 +140,7 @@ impl Service {
                 continue;
             }
             // Several parts would keep others from writing for too long.
-            if parts == 1
+            if turn.is_none()
                 && let Part::Done(decided) = self.decide(|budget| decide(None, budget))?
             {
                 return Ok((writer, decided));
@@ -148,22 +149,31 @@ impl Service {
         }
     }
 
-    /// Decides without the write lock. Returns what it was decided on as well, and the number of parts.
+    /// Decides without the write lock. Returns what it was decided on as well. `turn` is the place for decisions in several
+    /// parts, once it is needed.
     async fn decide_in_parts<T, E: From<NoWriter>>(
         &self,
         decide: &impl Fn(Option<T>, &Budget) -> Result<Part<T>, E>,
-    ) -> Result<((Revision, u64), usize, T), E> {
-        let (mut first, mut so_far, mut parts) = (None, None, 0);
+        turn: &mut Option<Place>,
+    ) -> Result<((Revision, u64), T), E> {
+        let (mut first, mut so_far) = (None, None);
         loop {
-            parts += 1;
             let place = self.place(Kind::Read).await.map_err(NoWriter::from)?;
             // Only now: what others commit while this waits for its place is known to the decision.
             let on = *first.get_or_insert_with(|| self.decided_on());
             let part = self.decide(|budget| decide(so_far, budget))?;
             drop(place);
-            match part {
-                Part::Done(decided) => return Ok((on, parts, decided)),
-                Part::More(decided) => so_far = Some(decided),
+            so_far = match part {
+                Part::Done(decided) => return Ok((on, decided)),
+                Part::More(decided) if turn.is_some() || self.places.is_free(Kind::Parts) => Some(decided),
+                // Others would take the hosts that it has found, and each that waits would keep its part in memory.
+                Part::More(_) => {
+                    first = None;
+                    None
+                }
+            };
+            if turn.is_none() {
+                *turn = Some(self.place(Kind::Parts).await.map_err(NoWriter::from)?);
             }
         }
     }
@@ -570,6 +580,27 @@ mod tests {
         drop((writer, places));
         assert!(decided.await.is_ok());
         assert_eq!(times.load(Ordering::Relaxed), 2, "once with the write lock, and once without");
+    }
+
+    #[tokio::test]
+    async fn decisions_in_several_parts_are_made_one_after_another() {
+        let (service, parts) = (service().await, Mutex::new(Vec::new()));
+        let turn = service.place(Kind::Parts).await.expect("there is no client");
+        let mut decided = std::pin::pin!(service.decided_in_parts::<u32, ServiceError>(
+            |so_far, _| {
+                parts.lock().expect("no panic").push(so_far);
+                Ok(if so_far == Some(2) { Part::Done(3) } else { Part::More(so_far.unwrap_or_default() + 1) })
+            },
+            |_, _| false,
+        ));
+        assert!(decided.as_mut().now_or_never().is_none(), "it waits for its turn");
+        drop(turn);
+        let (writer, _) = decided.await.expect("nobody has gone");
+        let expected = [None, None, Some(1), Some(2)];
+        assert_eq!(*parts.lock().expect("no panic"), expected, "it starts anew when it has its turn");
+        assert!(!service.places.is_free(Kind::Parts), "the next one is decided on what this one commits");
+        drop(writer);
+        assert!(service.places.is_free(Kind::Parts));
     }
 
     #[tokio::test]

@@ -34,6 +34,9 @@ pub(crate) enum Kind {
     Write,
     /// A place for a long decision, or a long read in memory, that changes nothing.
     Read,
+    /// The turn of decisions in several parts: there is one. Two at once would find the same hosts, and only one could have
+    /// them.
+    Parts,
     /// A place for reading the store. It never delays decisions.
     Store,
 }
@@ -58,9 +61,8 @@ pub(crate) struct Places {
 
 #[derive(Debug)]
 struct Queues {
-    write: Queue,
-    read: Queue,
-    store: Queue,
+    /// By [`Kind`].
+    kinds: [Queue; 4],
     projects: Levels<ProjectId>,
     /// Users and usual costs of the projects that have a level.
     within: HashMap<ProjectId, Within>,
@@ -104,9 +106,7 @@ impl Places {
     pub fn new(readers: usize) -> Arc<Self> {
         let queue = |free| Queue { free, waiting: Vec::new() };
         let queues = Queues {
-            write: queue(1),
-            read: queue(readers.max(1)),
-            store: queue(STORE_READS),
+            kinds: [1, readers.max(1), 1, STORE_READS].map(queue),
             projects: Levels::default(),
             within: HashMap::new(),
             next: 0,
@@ -121,13 +121,13 @@ impl Places {
             let mut queues = self.queues();
             // Where a place is free nobody waits.
             if queues.of(kind).free > 0 {
-                queues.of(kind).free -= 1;
+                queues.of_mut(kind).free -= 1;
                 queues.let_in(&who);
                 return self.place(kind);
             }
             let number = queues.next;
             queues.next += 1;
-            let queue = queues.of(kind);
+            let queue = queues.of_mut(kind);
             let (sender, granted) = oneshot::channel();
             queue.waiting.push(Waiting { number, who, expected, granted: sender });
             (Entry { places: self, kind, number }, granted)
@@ -164,7 +164,12 @@ impl Places {
     /// How many wait for the write lock, and how many to decide without it.
     pub fn waiting(&self) -> (usize, usize) {
         let queues = self.queues();
-        (queues.write.waiting.len(), queues.read.waiting.len())
+        (queues.of(Kind::Write).waiting.len(), queues.of(Kind::Read).waiting.len())
+    }
+
+    /// Whether whoever asks for such a place now has it at once.
+    pub fn is_free(&self, kind: Kind) -> bool {
+        self.queues().of(kind).free > 0
     }
 
     fn place(self: &Arc<Self>, kind: Kind) -> Place {
@@ -178,7 +183,7 @@ impl Places {
                 let mut queues = self.queues();
                 let next = queues.take_next(kind);
                 if next.is_none() {
-                    queues.of(kind).free += 1;
+                    queues.of_mut(kind).free += 1;
                 }
                 next
             };
@@ -197,22 +202,18 @@ impl Places {
 }
 
 impl Queues {
-    fn of(&mut self, kind: Kind) -> &mut Queue {
-        match kind {
-            Kind::Write => &mut self.write,
-            Kind::Read => &mut self.read,
-            Kind::Store => &mut self.store,
-        }
+    fn of(&self, kind: Kind) -> &Queue {
+        &self.kinds[kind as usize]
+    }
+
+    fn of_mut(&mut self, kind: Kind) -> &mut Queue {
+        &mut self.kinds[kind as usize]
     }
 
     /// Takes whoever is next out of the queue.
     fn take_next(&mut self, kind: Kind) -> Option<Waiting> {
-        let next = match kind {
-            Kind::Write => self.next_of(&self.write.waiting),
-            Kind::Read => self.next_of(&self.read.waiting),
-            Kind::Store => self.next_of(&self.store.waiting),
-        };
-        let next = self.of(kind).waiting.remove(next?);
+        let next = self.next_of(&self.of(kind).waiting)?;
+        let next = self.of_mut(kind).waiting.remove(next);
         self.let_in(&next.who);
         Some(next)
     }
@@ -297,7 +298,7 @@ struct Entry<'a> {
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        self.places.queues().of(self.kind).waiting.retain(|waiting| waiting.number != self.number);
+        self.places.queues().of_mut(self.kind).waiting.retain(|waiting| waiting.number != self.number);
     }
 }
 

@@ -36,6 +36,8 @@ const COMPARE_CLOCKS_EVERY: SignedDuration = SignedDuration::from_secs(10);
 pub(crate) struct Writer<'a> {
     service: &'a Service,
     _place: Place,
+    /// The turn of decisions in several parts, if it has one: the next is decided on what this one commits.
+    pub turn: Option<Place>,
 }
 
 /// Why nothing can be changed now.
@@ -131,7 +133,7 @@ impl Service {
         let place = self.place(Kind::Write).await?;
         self.refuse_suspended().await?;
         self.update().await?;
-        Ok(Writer { service: self, _place: place })
+        Ok(Writer { service: self, _place: place, turn: None })
     }
 
     /// The same for the loop, which goes before all clients.
@@ -139,7 +141,7 @@ impl Service {
         let place = self.places.enter(Kind::Write, Who::Loop, 0).await;
         self.refuse_suspended().await?;
         self.update().await?;
-        Ok(Writer { service: self, _place: place })
+        Ok(Writer { service: self, _place: place, turn: None })
     }
 
     /// Learns what others have committed, so that what is read next is not older than this call; it does not wait for
