@@ -221,7 +221,8 @@ impl Calendar {
                 for (&host, &count) in slots {
                     let mut used = Resources::default();
                     used.add(count, &size);
-                    Arc::make_mut(self.hosts.entry(host).or_default()).insert(window, booking(Some(used)));
+                    Arc::make_mut(self.hosts.entry(host).or_default())
+                        .insert(window, booking(Some(Box::new(used))));
                     places.hosts.insert(host);
                 }
             }

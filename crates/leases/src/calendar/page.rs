@@ -16,7 +16,7 @@ pub struct Booking {
     /// Which of its reservations.
     pub reservation: ReservationId,
     /// What its slots use, or none if it has the whole.
-    pub used: Option<Resources>,
+    pub used: Option<Box<Resources>>,
 }
 
 /// Bookings in the order of their starts. Those of the whole overlap no other.
@@ -38,7 +38,7 @@ impl Page {
     /// Enters what was checked to be free.
     pub(super) fn insert(&mut self, window: Window, booking: Booking) {
         debug_assert!(
-            match booking.used {
+            match &booking.used {
                 None => self.first(&window, None).is_none(),
                 Some(_) => self.first_whole(&window, None).is_none(),
             },
@@ -51,8 +51,11 @@ impl Page {
         {
             position += 1;
         }
+        reserve_one(&mut self.windows);
         self.windows.insert(position, window);
+        reserve_one(&mut self.bookings);
         self.bookings.insert(position, booking);
+        reserve_one(&mut self.all_over);
         self.update_all_over(position);
     }
 
@@ -187,6 +190,13 @@ impl Page {
     }
 }
 
+/// Makes room for one more. Large fleets have many short lists; doubling them would leave a third of their memory unused.
+fn reserve_one<T>(list: &mut Vec<T>) {
+    if list.len() == list.capacity() {
+        list.reserve_exact(1 + list.len() / 8);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,7 +204,8 @@ mod tests {
 
     fn share(number: u128, start: i64, end: i64, vcpus: u64) -> (Window, Booking) {
         let used = Some(Resources { vcpus, ..Resources::default() });
-        let booking = Booking { lease: LeaseId(number), reservation: ReservationId(number), used };
+        let booking =
+            Booking { lease: LeaseId(number), reservation: ReservationId(number), used: used.map(Box::new) };
         (window(start, end), booking)
     }
 
