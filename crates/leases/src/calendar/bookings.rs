@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
 use super::page::{Booking, Page};
-use crate::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
-use crate::lease::{Allocation, Lease};
+use crate::ids::{FloatingIpId, HostId, LeaseId};
+use crate::lease::{Allocation, Lease, Reservation};
 use crate::resources::Resources;
 use crate::window::{Window, earlier};
 
@@ -48,8 +48,22 @@ pub struct Calendar {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Places {
-    hosts: BTreeSet<HostId>,
-    floating_ips: BTreeSet<FloatingIpId>,
+    /// In order.
+    hosts: Box<[HostId]>,
+    floating_ips: Box<[FloatingIpId]>,
+}
+
+impl Places {
+    fn of(lease: &Lease) -> Self {
+        let (mut hosts, mut floating_ips) = (BTreeSet::new(), Vec::new());
+        for reservation in &lease.reservations {
+            match &reservation.allocation {
+                Allocation::FloatingIps(ips) => floating_ips.extend(ips),
+                allocation => hosts.extend(allocation.hosts()),
+            }
+        }
+        Self { hosts: hosts.into_iter().collect(), floating_ips: floating_ips.into_boxed_slice() }
+    }
 }
 
 impl Calendar {
@@ -114,8 +128,9 @@ impl Calendar {
         }
         self.remove(lease.id);
         for reservation in &lease.reservations {
-            self.enter(lease, reservation.id, window);
+            self.enter(lease, reservation, window);
         }
+        self.places.insert(lease.id, Arc::new(Places::of(lease)));
         Ok(())
     }
 
@@ -205,15 +220,12 @@ impl Calendar {
     }
 
     /// Enters a reservation that was checked.
-    fn enter(&mut self, lease: &Lease, reservation: ReservationId, window: Window) {
-        let Some(reservation) = lease.reservation(reservation) else { return };
+    fn enter(&mut self, lease: &Lease, reservation: &Reservation, window: Window) {
         let booking = |used| Booking { lease: lease.id, reservation: reservation.id, used };
-        let places = Arc::make_mut(self.places.entry(lease.id).or_default());
         match &reservation.allocation {
             Allocation::Hosts(hosts) => {
                 for &host in hosts {
                     Arc::make_mut(self.hosts.entry(host).or_default()).insert(window, booking(None));
-                    places.hosts.insert(host);
                 }
             }
             Allocation::Slots(slots) => {
@@ -223,13 +235,11 @@ impl Calendar {
                     used.add(count, &size);
                     Arc::make_mut(self.hosts.entry(host).or_default())
                         .insert(window, booking(Some(Box::new(used))));
-                    places.hosts.insert(host);
                 }
             }
             Allocation::FloatingIps(ips) => {
                 for &ip in ips {
                     Arc::make_mut(self.floating_ips.entry(ip).or_default()).insert(window, booking(None));
-                    places.floating_ips.insert(ip);
                 }
             }
         }
@@ -288,7 +298,7 @@ impl Calendar {
     }
 
     pub(super) fn has_booked(&self, lease: LeaseId, host: HostId) -> bool {
-        self.places.get(&lease).is_some_and(|places| places.hosts.contains(&host))
+        self.places.get(&lease).is_some_and(|places| places.hosts.binary_search(&host).is_ok())
     }
 
     /// The hosts that the lease has something of.
