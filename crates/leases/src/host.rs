@@ -9,6 +9,9 @@ use crate::energy::record::Power;
 use crate::ids::{FloatingIpId, FreePoolId, HostId};
 use crate::resources::{ResourceClass, Resources};
 
+/// The capability that keeps a host for some projects: their identifiers, separated by commas.
+pub const TENANTS: &str = "filter_tenant_id";
+
 /// Whether a host works, as last observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Health {
@@ -158,6 +161,8 @@ pub struct FloatingIp {
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     hosts: BTreeMap<HostId, Arc<Host>>,
+    /// Hosts that may be for some projects only. Decisions ask each host, and its capabilities take longer to search.
+    exclusive: BTreeSet<HostId>,
     floating_ips: BTreeMap<FloatingIpId, FloatingIp>,
 }
 
@@ -167,10 +172,12 @@ impl Inventory {
         hosts: impl IntoIterator<Item = Host>,
         floating_ips: impl IntoIterator<Item = FloatingIp>,
     ) -> Self {
-        Self {
-            hosts: hosts.into_iter().map(|host| (host.id, Arc::new(host))).collect(),
+        let mut inventory = Self {
             floating_ips: floating_ips.into_iter().map(|ip| (ip.id, ip)).collect(),
-        }
+            ..Self::default()
+        };
+        hosts.into_iter().for_each(|host| inventory.put_host(host));
+        inventory
     }
 
     /// The host of that identifier.
@@ -180,7 +187,14 @@ impl Inventory {
 
     /// The same, to change it.
     pub fn host_mut(&mut self, id: HostId) -> Option<&mut Host> {
-        self.hosts.get_mut(&id).map(Arc::make_mut)
+        let host = self.hosts.get_mut(&id)?;
+        self.exclusive.insert(id);
+        Some(Arc::make_mut(host))
+    }
+
+    /// Whether [`TENANTS`] may keep the host for some projects.
+    pub(crate) fn may_be_exclusive(&self, id: HostId) -> bool {
+        self.exclusive.contains(&id)
     }
 
     /// All hosts, by identifier.
@@ -190,11 +204,17 @@ impl Inventory {
 
     /// Adds a host, or exchanges the one of that identifier.
     pub fn put_host(&mut self, host: Host) {
+        if host.capabilities.contains_key(TENANTS) {
+            self.exclusive.insert(host.id);
+        } else {
+            self.exclusive.remove(&host.id);
+        }
         self.hosts.insert(host.id, Arc::new(host));
     }
 
     /// Takes a host away.
     pub fn remove_host(&mut self, id: HostId) -> Option<Arc<Host>> {
+        self.exclusive.remove(&id);
         self.hosts.remove(&id)
     }
 

@@ -204,7 +204,7 @@ impl<'a> CalendarView<'a> {
     /// Whether the property is hidden from lists, or has projects as values.
     pub fn is_hidden(self, property: &str) -> bool {
         let hidden = self.service.state().properties.get(property).is_some_and(|property| property.private);
-        hidden || property == leases::admission::TENANTS
+        hidden || property == leases::host::TENANTS
     }
 
     /// A part of the calendar: what leases have of hosts within a window, past or to come, and what else is on them.

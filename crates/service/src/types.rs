@@ -204,7 +204,7 @@ pub struct Property {
 impl Property {
     /// Whether its values are projects, which members of other projects need not know.
     pub fn names_projects(&self) -> bool {
-        self.name == leases::admission::TENANTS
+        self.name == leases::host::TENANTS
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Admission, Refusal, Rules, Search};
 use crate::extra_specs::Judge;
 use crate::filters::{Filter, Filters, HostFilter};
 use crate::hints::{Hint, HintError, Hints};
-use crate::host::{Health, Host};
+use crate::host::{Health, Host, TENANTS};
 use crate::ids::HostId;
 use crate::lease::Lease;
 use crate::lease_pool::overcommitted;
@@ -19,9 +19,6 @@ use crate::terms::{HostsTerms, ReservationTerms, Terms};
 use crate::text::as_written;
 use crate::window::later;
 use crate::work::Budget;
-
-/// The capability that keeps a host for some projects: their identifiers, separated by commas.
-pub const TENANTS: &str = "filter_tenant_id";
 
 /// What it costs to screen a host, whatever is asked for.
 const SCREENING: u64 = 80;
@@ -204,10 +201,7 @@ impl<'a> Admission<'a> {
     }
 
     fn welcome_on(&self, host: &Host) -> bool {
-        // Most hosts are for all projects, and to look each time whether a host has that capability takes long.
-        let restricted = |host: &&Host| host.capabilities.contains_key(TENANTS);
-        let find = || self.inventory.hosts().filter(restricted).map(|host| host.id).collect();
-        if self.memory.is_some_and(|memory| !memory.restricted(host.id, find)) {
+        if !self.inventory.may_be_exclusive(host.id) {
             return true;
         }
         let tenants = host.capabilities.get(TENANTS).map_or("", |tenants| tenants.trim());

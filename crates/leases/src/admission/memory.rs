@@ -1,8 +1,8 @@
 //! What hosts are like, for as long as one decision takes: it asks each host once, however many starts, numbers or pools it
 //! tries.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use crate::host::Host;
 use crate::ids::HostId;
@@ -13,8 +13,6 @@ use crate::requirement::Requirement;
 pub(super) struct Memory {
     /// Which of them meet an expression. Copies of an expression are the same one.
     expressions: Mutex<HashMap<usize, Answers>>,
-    /// Those that are for some projects only.
-    restricted: OnceLock<BTreeSet<HostId>>,
 }
 
 #[derive(Debug)]
@@ -36,10 +34,5 @@ impl Memory {
         let new = || Answers { _asked: requirement.clone(), of_hosts: HashMap::new() };
         let answers = known.entry(place).or_insert_with(new);
         *answers.of_hosts.entry(host.id).or_insert_with(ask)
-    }
-
-    /// Whether the host is for some projects only. `find` finds all hosts that are.
-    pub(super) fn restricted(&self, host: HostId, find: impl FnOnce() -> BTreeSet<HostId>) -> bool {
-        self.restricted.get_or_init(find).contains(&host)
     }
 }

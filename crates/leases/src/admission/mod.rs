@@ -48,7 +48,6 @@ use jiff::{SignedDuration, Timestamp};
 pub use self::availability::Availability;
 pub use self::backfill::Backfill;
 pub(crate) use self::backfill::is_used;
-pub use self::conditions::TENANTS;
 pub use self::earliest::Grant;
 pub use self::healing::{HealingInterval, heal_all, healing_order};
 pub use self::instances::{NoHost, Unfit, Within, guests_to_come, size_of_instances};

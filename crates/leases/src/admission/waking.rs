@@ -35,7 +35,7 @@ impl Search<'_> {
 
     /// How soon the host is had.
     pub(super) fn thrift(&self, host: HostId) -> Thrift {
-        let known = self.admission.facts.waking.as_ref().and(self.admission.inventory.host(host));
+        let known = self.admission.facts.waking.as_ref().and_then(|_| self.admission.inventory.host(host));
         let draws = known.map_or(WattsPerCore(0), |host| Figures::of(host).per_core(host));
         Thrift { late: self.late(host), draws, asleep: self.admission.facts.ready_at(host).is_some() }
     }
