@@ -167,7 +167,8 @@ impl Service {
                 Part::Done(decided) => return Ok((on, decided)),
                 Part::More(decided) if turn.is_some() || self.places.is_free(Kind::Parts) => Some(decided),
                 // Others would take the hosts that it has found, and each that waits would keep its part in memory.
-                Part::More(_) => {
+                Part::More(decided) => {
+                    drop(decided);
                     first = None;
                     None
                 }
