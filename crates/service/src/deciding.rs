@@ -598,7 +598,7 @@ mod tests {
         drop(turn);
         let (writer, _) = decided.await.expect("nobody has gone");
         let expected = [None, None, Some(1), Some(2)];
-        assert_eq!(*parts.lock().expect("no panic"), expected, "it starts anew when it has its turn");
+        assert_eq!(*parts.lock().expect("no panic"), expected, "it starts again when it has its turn");
         assert!(!service.places.is_free(Kind::Parts), "the next one is decided on what this one commits");
         drop(writer);
         assert!(service.places.is_free(Kind::Parts));
