@@ -64,6 +64,7 @@ pages! {
     energy_does_what_it_says "docs/energy.md";
     failure_buffer_does_what_it_says "docs/failure-buffer.md";
     from_blazar_does_what_it_says "docs/from-blazar.md";
+    ganeti_does_what_it_says "docs/ganeti.md";
     housekeeping_does_what_it_says "docs/housekeeping.md";
     instances_does_what_it_says "docs/instances.md";
     lease_command_line_does_what_it_says "docs/lease-command-line.md";
