@@ -54,12 +54,14 @@ impl Difference {
 impl Access {
     /// Reads the files that the settings name.
     pub fn read(config: &Config, permanent: &Permanent) -> Result<Self, ConfigError> {
-        let policy = match &config.policy_file {
-            None => Policy::new(None)?,
-            Some(path) => read_policy(path)?,
-        };
+        let policy = Self::policy(config)?;
         let authentication = Authentication::new(&config.auth, permanent)?;
         Ok(Self { authentication, policy })
+    }
+
+    /// Reads the policy file, if the settings name one.
+    pub fn policy(config: &Config) -> Result<Policy, ConfigError> {
+        config.policy_file.as_deref().map_or_else(|| Ok(Policy::new(None)?), read_policy)
     }
 
     /// Says in the log what is questionable in the files.

@@ -17,7 +17,7 @@ use crate::rate::Client;
 /// Limit for one client, in bytes. A single request or response may be larger.
 const CLIENT_BYTES: u64 = 16 << 20;
 /// Limit for all clients, in bytes.
-const ALL_BYTES: u64 = 128 << 20;
+const ALL_BYTES: u64 = 96 << 20;
 /// Bytes that each client may hold even when the limit for all clients is reached. Clients with short requests, such as
 /// Nova's filter, need no more.
 const RESERVED_BYTES: u64 = 1 << 20;

@@ -19,6 +19,7 @@ mod app;
 mod auth;
 mod background;
 mod certificates;
+mod check;
 mod cloud_news;
 mod config;
 mod config_error;
@@ -54,6 +55,7 @@ pub use auth::{
     hash_token,
 };
 pub use background::{hear_the_cloud, push_notifications};
+pub use check::mistakes;
 pub use config::{
     AuthConfig, AuthMethod, Config, ExternalServiceConfig, KeystoneConfig, Limits, MessageBusConfig,
     PlacementConfig, RateLimit, ShortageStatus, TlsConfig, TokenValidation, WebhookConfig,

@@ -42,16 +42,29 @@ impl fmt::Display for Origin {
 pub(crate) enum ConfigError {
     #[error("cannot read the configuration {path}: {error}")]
     Unreadable { path: PathBuf, error: std::io::Error },
+    /// At least one, in lines of their own.
+    #[error("{}", lines(.0))]
+    Mistakes(Vec<Mistake>),
+}
+
+/// A mistake in the configuration.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum Mistake {
     #[error("{path}, line {line}: {reason}")]
     Syntax { path: PathBuf, line: usize, reason: String },
     #[error("{path}, line {line}: there is no setting {key}{}", meant(*.nearest))]
     Unknown { path: PathBuf, line: usize, key: String, nearest: Option<&'static str> },
     #[error("{path}, line {line}, {key}: {reason}")]
     Kind { path: PathBuf, line: usize, key: String, reason: &'static str },
-    #[error("{origin}: {value:?} will not do: {reason}")]
+    #[error("{origin}: invalid value {value:?}: {reason}")]
     Value { origin: Origin, value: String, reason: String },
     #[error("environment variable {0} is not text")]
     NotText(String),
+}
+
+fn lines(mistakes: &[Mistake]) -> String {
+    let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    mistakes.join("\n")
 }
 
 fn meant(nearest: Option<&'static str>) -> String {

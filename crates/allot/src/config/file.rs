@@ -5,7 +5,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::ConfigError;
+use super::error::Mistake;
 use super::table::TABLE;
 use crate::nearest::nearest;
 
@@ -18,16 +18,20 @@ pub(super) struct FileValue {
     pub line: usize,
 }
 
-/// Reads all values. Unknown keys are refused: a limit that is misspelt would not limit anything.
-pub(super) fn read(path: &Path, text: &str) -> Result<Vec<FileValue>, ConfigError> {
-    let document = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
+/// Reads all values, and collects all mistakes. An unknown key is a mistake: a misspelled limit limits nothing. If the
+/// syntax is wrong, only its mistakes are reported, because others could follow from them.
+pub(super) fn read(path: &Path, text: &str) -> (Vec<FileValue>, Vec<Mistake>) {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let syntax = errors.into_iter().map(|error| Mistake::Syntax {
         path: path.to_owned(),
         line: error.span().map_or(1, |span| line(text, span.start)),
         reason: error.message().to_owned(),
-    })?;
-    let mut reader = Reader { path, text, found: Vec::new() };
-    reader.table("", document.get_ref())?;
-    Ok(reader.found)
+    });
+    let mut reader = Reader { path, text, found: Vec::new(), mistakes: syntax.collect() };
+    if reader.mistakes.is_empty() {
+        reader.table("", document.get_ref());
+    }
+    (reader.found, reader.mistakes)
 }
 
 /// The line that a byte is in, from 1.
@@ -39,20 +43,21 @@ struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
     found: Vec<FileValue>,
+    mistakes: Vec<Mistake>,
 }
 
 impl Reader<'_> {
-    fn table(&mut self, prefix: &str, table: &DeTable<'_>) -> Result<(), ConfigError> {
+    fn table(&mut self, prefix: &str, table: &DeTable<'_>) {
         for (name, value) in table {
             let key = format!("{prefix}{}", name.get_ref());
-            self.entry(&key, line(self.text, name.span().start), value)?;
+            if let Err(mistake) = self.entry(&key, line(self.text, name.span().start), value) {
+                self.mistakes.push(mistake);
+            }
         }
-        Ok(())
     }
 
-    fn entry(&mut self, key: &str, line: usize, value: &Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
-        let kind =
-            |reason| ConfigError::Kind { path: self.path.to_owned(), line, key: key.to_owned(), reason };
+    fn entry(&mut self, key: &str, line: usize, value: &Spanned<DeValue<'_>>) -> Result<(), Mistake> {
+        let kind = |reason| Mistake::Kind { path: self.path.to_owned(), line, key: key.to_owned(), reason };
         let section = format!("{key}.");
         let is_section = TABLE.iter().any(|setting| setting.key.starts_with(&section));
         let setting = TABLE.iter().find(|setting| setting.key == key);
@@ -64,9 +69,12 @@ impl Reader<'_> {
                 self.found.push(FileValue { key: setting.key, text, line });
                 Ok(())
             }
-            (None, DeValue::Table(table)) if is_section => self.table(&section, table),
+            (None, DeValue::Table(table)) if is_section => {
+                self.table(&section, table);
+                Ok(())
+            }
             (None, _) if is_section => Err(kind("this is a section, not a value")),
-            (None, _) => Err(ConfigError::Unknown {
+            (None, _) => Err(Mistake::Unknown {
                 path: self.path.to_owned(),
                 line,
                 key: key.to_owned(),

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use api::v1::SettingOf;
 use clap::{Arg, ArgMatches, Command};
 
-use error::Origin;
+use error::{Mistake, Origin};
 use file::FileValue;
 use value::Value;
 
@@ -39,7 +39,8 @@ impl Values {
     /// The settings that are others in those.
     pub(crate) fn changed(&self, new: &Self) -> Vec<&'static str> {
         let defaults = Configuration::default();
-        let text = |values: &Self, setting: &Setting| values.0.get(setting.key).map(|(text, _)| text.clone());
+        let text =
+            |values: &Self, setting: &Setting| values.given.get(setting.key).map(|(text, _)| text.clone());
         let text =
             |values, setting: &Setting| text(values, setting).unwrap_or_else(|| setting.text(&defaults));
         let changed = TABLE.iter().filter(|setting| text(self, setting) != text(new, setting));
@@ -52,7 +53,7 @@ impl Values {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let shown = |setting: &Setting| {
             let default = setting.text(&defaults);
-            let given = self.0.get(setting.key);
+            let given = self.given.get(setting.key);
             SettingOf {
                 key: setting.key.to_owned(),
                 heading: setting.heading().to_owned(),
@@ -127,7 +128,7 @@ pub(crate) fn values(
             .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?,
         None => String::new(),
     };
-    merge(&given, environment, path.as_deref().unwrap_or(Path::new("")), &text)
+    Ok(merge(&given, environment, path.as_deref().unwrap_or(Path::new("")), &text))
 }
 
 impl Configuration {
@@ -138,19 +139,22 @@ impl Configuration {
         let settings: BTreeMap<&str, String> = settings.into_iter().collect();
         let flag = |setting: &Setting| Some((setting.key, settings.get(setting.key)?.clone()));
         let flags = TABLE.iter().filter_map(flag).collect();
-        Self::of(&merge(&flags, &|_| None, Path::new(""), "")?)
+        Self::of(&merge(&flags, &|_| None, Path::new(""), ""))
     }
 
-    /// What that text means.
+    /// Parses the values. The error has all mistakes.
     pub(crate) fn of(values: &Values) -> Result<Self, ConfigError> {
         let mut configuration = Self::default();
+        let mut mistakes = values.mistakes.clone();
         for setting in TABLE {
-            let Some((text, origin)) = values.0.get(setting.key) else { continue };
-            (setting.read)(&mut configuration, text).map_err(|reason| ConfigError::Value {
-                origin: origin.clone(),
-                value: secrets::without_passwords(text),
-                reason,
-            })?;
+            let Some((text, origin)) = values.given.get(setting.key) else { continue };
+            if let Err(reason) = (setting.read)(&mut configuration, text) {
+                let value = secrets::without_passwords(text);
+                mistakes.push(Mistake::Value { origin: origin.clone(), value, reason });
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(ConfigError::Mistakes(mistakes));
         }
         configuration.server.settings = values.shown();
         Ok(configuration)
@@ -163,23 +167,25 @@ pub(crate) fn merge(
     environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
     path: &Path,
     text: &str,
-) -> Result<Values, ConfigError> {
-    let mut values = Values::default();
-    for FileValue { key, text, line } in file::read(path, text)? {
+) -> Values {
+    let (of_file, mistakes) = file::read(path, text);
+    let mut values = Values { mistakes, ..Values::default() };
+    for FileValue { key, text, line } in of_file {
         let origin = Origin::File { path: path.to_owned(), line, key: key.to_owned() };
-        values.0.insert(key, (text, origin));
+        values.given.insert(key, (text, origin));
     }
     for setting in TABLE {
         let variable = setting.variable();
-        if let Some(text) = environment(&variable) {
-            let text = text.into_string().map_err(|_| ConfigError::NotText(variable.clone()))?;
-            values.0.insert(setting.key, (text, Origin::Variable(variable)));
+        match environment(&variable).map(std::ffi::OsString::into_string) {
+            Some(Ok(text)) => _ = values.given.insert(setting.key, (text, Origin::Variable(variable))),
+            Some(Err(_)) => values.mistakes.push(Mistake::NotText(variable)),
+            None => {}
         }
         if let Some(text) = flags.get(setting.key) {
-            values.0.insert(setting.key, (text.clone(), Origin::Flag(setting.flag())));
+            values.given.insert(setting.key, (text.clone(), Origin::Flag(setting.flag())));
         }
     }
-    Ok(values)
+    values
 }
 
 /// Variables of the environment that look like settings and are none: likely misspelt, so that what they were to
@@ -224,7 +230,7 @@ mod tests {
             variables.iter().map(|(name, text)| ((*name).to_owned(), OsString::from(text))).collect();
         let environment = |name: &str| variables.get(name).cloned();
         let values = merge(&flags, &environment, Path::new("allot.toml"), file);
-        values.and_then(|values| Configuration::of(&values)).map_err(|error| error.to_string())
+        Configuration::of(&values).map_err(|error| error.to_string())
     }
 
     fn port(flags: &[(&'static str, &str)], variables: &[(&str, &str)], file: &str) -> u16 {
@@ -249,7 +255,7 @@ mod tests {
     #[test]
     fn errors_name_the_place_where_the_value_was_written() {
         let cases: [(&str, &str); 6] = [
-            ("\n[log]\nformat = \"xml\"\n", "allot.toml, line 3, log.format: \"xml\" will not do"),
+            ("\n[log]\nformat = \"xml\"\n", "allot.toml, line 3, log.format: invalid value \"xml\""),
             ("listn = 1", "allot.toml, line 1: there is no setting listn; did you mean listen?"),
             ("[leases]\n\ngrace_time = 1", "allot.toml, line 3: there is no setting leases.grace_time"),
             ("listen = \n", "allot.toml, line 1: "),
@@ -261,9 +267,18 @@ mod tests {
             assert!(error.starts_with(wanted), "{file}: {error}");
         }
         let error = merged(&[("listen", "here")], &[], "").expect_err("no address");
-        assert!(error.starts_with("--listen: \"here\" will not do"), "{error}");
+        assert!(error.starts_with("--listen: invalid value \"here\""), "{error}");
         let error = merged(&[], &[("ALLOT_LOG_FORMAT", "xml")], "").expect_err("no format");
         assert!(error.starts_with("environment variable ALLOT_LOG_FORMAT"), "{error}");
+    }
+
+    #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let file = "listn = 1\n[log]\nformat = \"xml\"\n[leases]\ngrace = \"soon\"\n[log.level]\nx = 1\n";
+        let error = merged(&[], &[("ALLOT_LIMITS_PAGE", "many")], file).expect_err("five mistakes");
+        let lines: Vec<&str> = error.lines().collect();
+        let places = ["line 1", "line 6, log.level", "line 3, log.format", "ALLOT_LIMITS_PAGE"];
+        assert!(places.iter().all(|place| lines.iter().any(|line| line.contains(place))), "{error}");
     }
 
     #[test]

@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::error::Origin;
+use super::error::{Mistake, Origin};
 use super::secrets;
 
 /// Text for each setting that was given, and where it was found.
 #[derive(Debug, Default)]
-pub(crate) struct Values(pub(super) BTreeMap<&'static str, (String, Origin)>);
+pub(crate) struct Values {
+    pub(super) given: BTreeMap<&'static str, (String, Origin)>,
+    /// What isn't a setting, or isn't text.
+    pub(super) mistakes: Vec<Mistake>,
+}
 
 impl Values {
     /// The file that the database's password is in, if it is in one.
     pub(crate) fn file_with_password(&self) -> Option<&Path> {
-        match self.0.get("database")? {
+        match self.given.get("database")? {
             (text, Origin::File { path, .. }) if secrets::without_passwords(text) != *text => Some(path),
             _ => None,
         }

@@ -493,7 +493,7 @@ mod tests {
     fn configuration(text: &str) -> Configuration {
         let printed = translate(text).expect("a blazar.conf").toml();
         let values = merge(&BTreeMap::new(), &|_| None, Path::new("allot.toml"), &printed);
-        Configuration::of(&values.expect("settings")).expect("values")
+        Configuration::of(&values).expect("a configuration")
     }
 
     const CONF: &str = "\

@@ -305,7 +305,7 @@ pub(super) fn server_config(configuration: &Configuration) -> Result<server::Con
     Ok(config)
 }
 
-fn tls(tls: &Tls) -> Result<Option<TlsConfig>, AssemblyError> {
+pub(super) fn tls(tls: &Tls) -> Result<Option<TlsConfig>, AssemblyError> {
     match (&tls.certificate, &tls.key) {
         (Some(certificate), Some(key)) => {
             let client_ca = tls.client_ca.clone();
@@ -341,7 +341,10 @@ fn quotas_are_missing(configuration: &Configuration) -> bool {
 }
 
 /// The methods that were chosen, and the files that they need.
-fn authentication(config: &mut AuthConfig, configuration: &Configuration) -> Result<(), AssemblyError> {
+pub(super) fn authentication(
+    config: &mut AuthConfig,
+    configuration: &Configuration,
+) -> Result<(), AssemblyError> {
     config.keystone = keystone::of(configuration)?;
     config.methods.clear();
     for choice in &configuration.auth {

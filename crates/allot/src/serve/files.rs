@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_service_that_others_reach_says_what_they_could_read_or_change() {
         let exposed = |file: &str| {
-            let values = merge(&BTreeMap::new(), &|_| None, Path::new("allot.toml"), file).expect("settings");
+            let values = merge(&BTreeMap::new(), &|_| None, Path::new("allot.toml"), file);
             let configuration = Configuration::of(&values).expect("a configuration");
             exposures(&configuration).iter().map(|exposure| format!("{exposure:?}")).collect::<Vec<_>>()
         };

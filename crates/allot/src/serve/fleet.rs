@@ -1,12 +1,12 @@
 //! What runs the machines, as the configuration says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ambient::{Clock, RandomIds};
 use fleet::Fleet;
-use fleet::hooks::{HooksConfig, HooksFleet, PowerConfig, PowerHooks};
+use fleet::hooks::{HookConfig, HooksConfig, HooksFleet, Moment, PowerConfig, PowerHooks, unusable_programs};
 use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
 use fleet_openstack::{Fence, OpenStackFleet};
 use leases::preemption::{Mark, PreemptionRules};
@@ -41,12 +41,14 @@ pub(super) fn fleet(
     match &configuration.fleet {
         FleetChoice::Hooks(path) => {
             let config: HooksConfig = hooks(path, "docs/machines.md")?;
+            warn_of_programs(&config.hooks);
             Ok(Arc::new(HooksFleet::open(&config, clock)?))
         }
         FleetChoice::OpenStack => {
             let fleet = cloud(configuration, clock)?;
             let Some(path) = &configuration.openstack.power_file else { return Ok(Arc::new(fleet)) };
             let config: PowerConfig = hooks(path, "docs/openstack.md")?;
+            warn_of_programs(&config.by_moment());
             Ok(Arc::new(fleet.with_power(PowerHooks::new(&config)?)))
         }
         FleetChoice::Simulated => {
@@ -61,8 +63,15 @@ pub(super) fn fleet(
     }
 }
 
+/// Logs programs that can't be started. The service starts without them: they may be installed later.
+fn warn_of_programs(hooks: &BTreeMap<Moment, HookConfig>) {
+    for reason in unusable_programs(hooks) {
+        tracing::warn!(%reason, "hook program unusable");
+    }
+}
+
 /// What is in a file of hooks; `example` has one that works.
-fn hooks<T: DeserializeOwned>(path: &Path, example: &str) -> Result<T, AssemblyError> {
+pub(super) fn hooks<T: DeserializeOwned>(path: &Path, example: &str) -> Result<T, AssemblyError> {
     let text = read(path)?;
     toml::from_str(&text).map_err(|error| AssemblyError::Form {
         path: path.to_owned(),

@@ -1,6 +1,7 @@
 //! `allot serve`: the leasing service, put together as the configuration says.
 
 mod assembly;
+mod check;
 mod defaults;
 mod error;
 mod files;
@@ -16,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 
 use ambient::SystemClock;
-use clap::Command;
+use clap::{Arg, ArgAction, Command};
 use htools::io::{FAILURE, Io, SUCCESS, USAGE};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -33,14 +34,21 @@ pub(crate) fn command() -> Command {
     let command = Command::new("serve")
         .about("Run the leasing service")
         .after_help("docs/configuration.md has all settings, docs/serving.md the first steps.");
-    config::flags(command)
+    let check = Arg::new("check").long("check").action(ArgAction::SetTrue);
+    let check =
+        check.help("Report every mistake in the configuration and exit, with status 1 if there is one");
+    config::flags(command).arg(check)
 }
 
 /// Runs the service until it is told to stop; returns the exit status, or what is wrong with the words.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let command = command().name("allot serve").bin_name("allot serve");
     let matches = command.try_get_matches_from(arguments)?;
+    let checks = matches.get_flag("check");
     let settings: reload::Settings = Arc::new(move || config::values(&matches, &|name| env::var_os(name)));
+    if checks {
+        return Ok(report_mistakes(settings().and_then(|values| Configuration::of(&values)), io));
+    }
     let served = settings().map_err(ServeError::from).and_then(|values| serve(values, settings));
     Ok(match served {
         Ok(()) => {
@@ -52,6 +60,23 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
             if matches!(error, ServeError::Config(_)) { USAGE } else { FAILURE }
         }
     })
+}
+
+fn report_mistakes(configuration: Result<Configuration, config::ConfigError>, io: &mut Io<'_>) -> u8 {
+    let mistakes = match configuration {
+        Ok(configuration) => match tokio::runtime::Runtime::new() {
+            Ok(runtime) => runtime.block_on(check::mistakes(&configuration)),
+            Err(error) => vec![ServeError::from(error).to_string()],
+        },
+        Err(error) => vec![error.to_string()],
+    };
+    if mistakes.is_empty() {
+        return if writeln!(io.out, "The configuration is valid.").is_ok() { SUCCESS } else { FAILURE };
+    }
+    for mistake in mistakes.iter().flat_map(|mistake| mistake.lines()) {
+        let _ = writeln!(io.err, "Error: {}", crate::shown::message(mistake));
+    }
+    FAILURE
 }
 
 fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {

@@ -341,7 +341,7 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
         (
             &["--fleet", "ganeti"],
             2,
-            "--fleet: \"ganeti\" will not do: write simulated, openstack, or hooks:FILE",
+            "--fleet: invalid value \"ganeti\": write simulated, openstack, or hooks:FILE",
         ),
         (&["--fleet", "openstack"], 1, "fleet: openstack needs openstack.auth_url"),
         (&["--openstack-fence", "trait"], 2, "write blazar-filter, allot-filter, tenant or traits"),

@@ -2,6 +2,7 @@
 
 mod access;
 mod balancing;
+mod checks;
 mod daemon;
 mod databases;
 mod dead_nodes;

@@ -244,6 +244,16 @@ pub enum HooksError {
         /// What is wrong.
         message: String,
     },
+    /// A program that can't be started.
+    #[error("hooks.{moment}: {program}: {reason}")]
+    Program {
+        /// The hook.
+        moment: Moment,
+        /// The program, as configured.
+        program: String,
+        /// Why.
+        reason: &'static str,
+    },
     /// The driver's own file.
     #[error("state_file: {0}")]
     State(#[from] StateError),

@@ -80,6 +80,7 @@ mod check;
 mod config;
 mod driver;
 mod ledger;
+mod mistakes;
 mod power;
 mod reservations;
 mod shared;
@@ -102,6 +103,7 @@ pub use self::config::{
     HookConfig, HooksConfig, HooksError, HostConfig, Moment, NetworkConfig, SecretHeader, SubnetConfig,
 };
 use self::ledger::{Granted, Handed, Ledger, Record, Seen};
+pub use self::mistakes::unusable_programs;
 pub use self::power::{PowerConfig, PowerHooks, PowerHooksConfig};
 use self::reservations::Item;
 use self::shared::{HostTurn, Shared};

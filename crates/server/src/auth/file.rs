@@ -44,9 +44,28 @@ pub enum AuthFileError {
         /// What.
         message: String,
     },
+    /// Several entries are wrong.
+    #[error("{}", lines(.0))]
+    Entries(Vec<Self>),
     /// No hash can be made.
     #[error(transparent)]
     Hash(#[from] HashError),
+}
+
+impl AuthFileError {
+    /// An error with all of these, if there are any.
+    pub(crate) fn all(mut mistakes: Vec<Self>) -> Result<(), Self> {
+        match mistakes.len() {
+            0 => Ok(()),
+            1 => Err(mistakes.remove(0)),
+            _ => Err(Self::Entries(mistakes)),
+        }
+    }
+}
+
+fn lines(mistakes: &[AuthFileError]) -> String {
+    let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    mistakes.join("\n")
 }
 
 fn place(line: Option<usize>) -> String {
@@ -124,19 +143,20 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, form: &Form) -> Result<Read
     }
 }
 
-/// What is wrong, in words of ours: those of the parser may repeat what is in the file.
+/// Rewords an error of the parser, which may repeat a value of the file. Names of fields aren't secret.
 fn without_contents(message: &str, form: &Form) -> String {
     for field in form.required.iter().chain([&form.list]) {
         if message.contains(&format!("missing field `{field}`")) {
             return format!("{field} is missing");
         }
     }
-    let kind = if message.contains("unknown field") {
-        "there is a field that is not known"
-    } else if message.contains("invalid type") || message.contains("invalid value") {
-        "a value is of the wrong type"
-    } else {
-        "this cannot be read"
+    let unknown = message.split_once("unknown field `").and_then(|(_, rest)| rest.split_once('`'));
+    let kind = match unknown {
+        Some((field, _)) => format!("unknown field {}", shown(field)),
+        None if message.contains("invalid type") || message.contains("invalid value") => {
+            "a value has the wrong type".to_owned()
+        }
+        None => "syntax error".to_owned(),
     };
     let optional = if form.optional.is_empty() {
         String::new()

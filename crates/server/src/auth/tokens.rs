@@ -79,8 +79,15 @@ impl Tokens {
             };
             Ok::<_, AuthFileError>((digest, identity))
         };
-        let read = file.value.tokens.into_iter().zip(lines).map(read);
-        Ok(Self { by_hash: read.collect::<Result<_, _>>()?, warnings })
+        let (mut by_hash, mut mistakes) = (BTreeMap::new(), Vec::new());
+        for entry in file.value.tokens.into_iter().zip(lines) {
+            match read(entry) {
+                Ok((digest, identity)) => _ = by_hash.insert(digest, identity),
+                Err(mistake) => mistakes.push(mistake),
+            }
+        }
+        AuthFileError::all(mistakes)?;
+        Ok(Self { by_hash, warnings })
     }
 }
 

@@ -87,31 +87,32 @@ impl Users {
     pub fn read(path: &Path) -> Result<Self, AuthFileError> {
         let file: file::Read<File> = file::read(path, &FORM)?;
         let users = &file.value.users;
-        let mut warnings = Vec::new();
+        let (mut warnings, mut mistakes) = (Vec::new(), Vec::new());
         for (position, user) in users.iter().enumerate() {
-            let wrong = |message: &str| {
-                Err(AuthFileError::Entry {
+            let whose = format!("user {}", shown(&user.name));
+            let mut wrong = |message: &str| {
+                mistakes.push(AuthFileError::Entry {
                     path: path.to_owned(),
                     line: file.line(position),
-                    entry: format!("user {}", shown(&user.name)),
+                    entry: whose.clone(),
                     message: message.to_owned(),
-                })
+                });
             };
-            let whose = format!("user {}", shown(&user.name));
             match strength(&user.password_hash) {
-                Strength::Unusable(reason) => return wrong(reason),
+                Strength::Unusable(reason) => wrong(reason),
                 Strength::Weak => warnings.push(file.warning(path, position, &whose, WEAK)),
                 Strength::Fine => {}
             }
             let roles: Vec<String> = user.projects.values().flatten().cloned().collect();
             warnings.extend(file.unknown_roles(path, position, &whose, &roles));
             if users[..position].iter().any(|other| other.name == user.name || other.id() == user.id()) {
-                return wrong("there is another user of that name or id");
+                wrong("another user has this name or id");
             }
             if user.default_project.as_ref().is_some_and(|project| !user.projects.contains_key(project)) {
-                return wrong("default_project is not among the user's projects");
+                wrong("default_project isn't one of the user's projects");
             }
         }
+        AuthFileError::all(mistakes)?;
         Ok(Self { all: file.value.users, warnings })
     }
 
