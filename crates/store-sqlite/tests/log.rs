@@ -74,7 +74,7 @@ async fn a_log_that_is_brought_back_ends_the_suspension() {
 }
 
 /// Length of the log to which it is truncated.
-const LIMIT: u64 = 8 << 20;
+const LIMIT: u64 = 16 << 20;
 
 /// Commits that make the log this much longer, and leave the database as it was.
 async fn lengthen(db: &mut SqliteConnection, mebibytes: u64) {
