@@ -88,11 +88,11 @@ impl Fleet {
         fleet
     }
 
-    /// Whether a lease can be moved: it waits for a date of its own that isn't near, and only has whole hosts.
+    /// Whether a lease can be moved: it waits for a start that isn't near, and only has whole hosts.
     pub fn may_move(&self, lease: &Lease) -> bool {
         lease.status == LeaseStatus::Pending
             && lease.window.start() >= self.now + SETTLED
-            && lease.lease_type == LeaseType::Schedule
+            && !matches!(lease.lease_type, LeaseType::Immediate { .. })
             && lease.reservations.iter().all(|r| matches!(r.terms, ReservationTerms::Hosts(_)))
     }
 
