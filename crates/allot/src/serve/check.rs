@@ -18,7 +18,7 @@ use super::fleet::{cloud, hooks};
 use super::{keystone, listeners};
 use crate::config::{Configuration, DatabaseChoice, FleetChoice};
 
-/// Mistakes in a configuration whose values are valid, in the files that it names, and in what it has to reach. Databases and
+/// Checks a configuration whose values are valid: the files that it names, and access to its database and cloud. Databases and
 /// clouds are only read. The address to listen on isn't tried, since the service may be running.
 pub(super) async fn mistakes(configuration: &Configuration) -> Vec<String> {
     let mut found = Mistakes::default();
@@ -30,9 +30,7 @@ pub(super) async fn mistakes(configuration: &Configuration) -> Vec<String> {
         Ok(asked) => found.note(asked.as_ref().map(ExternalService::new).transpose()),
         Err(error) => found.add(&error),
     }
-    if found.0.is_empty() {
-        found.of_server(configuration).await;
-    }
+    found.of_server(configuration).await;
     found.of_fleet(configuration).await;
     found.of_database(&configuration.database).await;
     if let Ok(Some(config)) = keystone::of(configuration) {
@@ -45,8 +43,12 @@ pub(super) async fn mistakes(configuration: &Configuration) -> Vec<String> {
 struct Mistakes(Vec<String>);
 
 impl Mistakes {
+    /// Adds a mistake once, even if several checks find it: the message bus, for example, has two uses.
     fn add(&mut self, error: &dyn std::error::Error) {
-        self.0.push(error.to_string());
+        let mistake = error.to_string();
+        if !self.0.contains(&mistake) {
+            self.0.push(mistake);
+        }
     }
 
     fn note<T, E: std::error::Error>(&mut self, result: Result<T, E>) {

@@ -33,6 +33,14 @@ fn serve_check_reports_every_mistake_and_starts_nothing() {
 }
 
 #[test]
+fn serve_check_reports_a_mistake_once() {
+    let bus = file("bus.url", "nonsense://host");
+    let arguments = ["--message-bus-url-file", &bus, "--message-bus-nova-topics", "versioned_notifications"];
+    let ran = run(command().args(["serve", "--check", "--database", "memory"]).args(arguments));
+    assert_eq!((ran.status, ran.err.lines().count()), (1, 1), "{}", ran.err);
+}
+
+#[test]
 fn serve_check_reports_all_wrong_settings() {
     let config = file("allot.toml", "listn = 1\n[log]\nformat = \"xml\"\n");
     let ran = run(command().args(["serve", "--check", "--config", &config, "--limits-page", "many"]));

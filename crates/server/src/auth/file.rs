@@ -143,7 +143,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, form: &Form) -> Result<Read
     }
 }
 
-/// Rewords an error of the parser, which may repeat what is in the file. After a slip, a secret can be the name of a field.
+/// Rewords a parser error, which can contain secrets of the file. After a slip, even the name of a field can be one.
 fn without_contents(message: &str, form: &Form) -> String {
     for field in form.required.iter().chain([&form.list]) {
         if message.contains(&format!("missing field `{field}`")) {
