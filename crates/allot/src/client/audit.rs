@@ -4,8 +4,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dates::{show_seconds, zone_name};
-use super::table::text;
+use super::table::{Table, id, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
@@ -69,18 +68,23 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     }
     // As one reads: what was done first comes first.
     found.reverse();
-    if session.json {
-        return session.print_json(&json!({"audit": found}));
+    let answer = json!({"audit": found});
+    session.print_answer(&answer, || table(&answer))
+}
+
+pub(super) fn table(answer: &Value) -> Result<Table, ClientError> {
+    let columns = [
+        time("TIME"),
+        word("USER"),
+        word("PROJECT").hide(2),
+        word("ACTION"),
+        id("OBJECT").hide(3),
+        word("REQUEST").hide(1),
+    ];
+    let mut table = Table::new(columns).or("There are no such changes.");
+    for entry in read::<Vec<Entry>>(answer, "audit")? {
+        let Entry { timestamp, user_id, project_id, request_id, action, object_id } = entry;
+        table.add_row([timestamp, user_id, project_id, action, object_id, request_id]);
     }
-    if found.is_empty() {
-        return session.print("There are no such changes.");
-    }
-    session.print(&format!("Times are {}.", zone_name(&session.zone)))?;
-    let mut table = session.style.table(&["TIME", "USER", "PROJECT", "ACTION", "OBJECT", "REQUEST"]);
-    for entry in read::<Vec<Entry>>(&json!({"audit": found}), "audit")? {
-        let at =
-            entry.timestamp.parse().map_or(entry.timestamp, |instant| show_seconds(instant, &session.zone));
-        table.add_row([at, entry.user_id, entry.project_id, entry.action, entry.object_id, entry.request_id]);
-    }
-    session.print(&text(&table)?)
+    Ok(table)
 }

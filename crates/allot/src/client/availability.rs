@@ -4,9 +4,9 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dates::{When, duration, show, zone_name};
+use super::dates::{When, duration, of_answer, show};
 use super::sizes::{gibibytes, mebibytes};
-use super::table::text;
+use super::table::{Table, date, word};
 use super::wire::read;
 use super::{ClientError, Session, requirement};
 
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Deserialize)]
-struct Found {
+pub(super) struct Found {
     resource_type: String,
     total: u64,
     steps: Vec<Step>,
@@ -81,31 +81,28 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         "virtual:floatingip" => "addresses",
         _ => "instances",
     };
-    let zone = session.zone.clone();
-    let shown = |time: &str| time.parse().map_or(time.to_owned(), |at| show(at, &zone));
-    let zone_name = zone_name(&zone);
-    let mut table = session.style.table(&[
-        &format!("FROM ({zone_name})"),
-        "UNTIL",
-        &format!("FREE {}", what.to_uppercase()),
-        "",
-    ]);
-    for Step { start, end, free } in &found.steps {
-        let length = if found.total == 0 { 0 } else { (free * BAR).div_ceil(found.total) };
-        let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
-        table.add_row([shown(start), shown(end), format!("{free} of {}", found.total), bar]);
-    }
-    let table = text(&table)?;
-    session.print(&table)?;
+    session.print_table(&table(&found, what))?;
     let Some(best) = &found.best else { return Ok(()) };
     let amount = arguments.amount;
     if best.is_empty() {
-        return session.print(&format!("There is no time for {amount} {what} for that long."));
+        return session.done(&format!("There is no time for {amount} {what} for that long."));
     }
+    let shown = |time: &str| of_answer(time).map_or(time.to_owned(), |at| show(at, &session.zone));
     let lines: Vec<String> =
         best.iter().map(|Span { start, end }| format!("  {} to {}", shown(start), shown(end))).collect();
-    session.print(&format!("Earliest times for {amount} {what}:"))?;
-    session.print(&lines.join("\n"))
+    session.done(&format!("Earliest times for {amount} {what}:\n{}", lines.join("\n")))
+}
+
+pub(super) fn table(found: &Found, what: &str) -> Table {
+    let columns =
+        [date("FROM"), date("UNTIL"), word(&format!("FREE {}", what.to_uppercase())), word("").hide(1)];
+    let mut table = Table::new(columns);
+    for Step { start, end, free } in &found.steps {
+        let length = if found.total == 0 { 0 } else { (free * BAR).div_ceil(found.total) };
+        let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
+        table.add_row([start.clone(), end.clone(), format!("{free} of {}", found.total), bar]);
+    }
+    table
 }
 
 async fn query(

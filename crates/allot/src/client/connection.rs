@@ -1,5 +1,6 @@
 //! Requests to the service, and what becomes of them.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Client, Method, RequestBuilder, Response};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -53,6 +54,8 @@ pub(crate) struct Connection {
     login: Login,
     /// Whether answers are for a program, and are as they came.
     raw: bool,
+    /// Time of the last answer, by the service's clock.
+    answered: Cell<Option<Timestamp>>,
 }
 
 impl Connection {
@@ -75,7 +78,7 @@ impl Connection {
         let trimmed = url.trim_end_matches('/');
         // The catalogue's address ends in /v1, the one in the browser does not; both are meant.
         let base = trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned();
-        Ok(Self { client, base, login, raw })
+        Ok(Self { client, base, login, raw, answered: Cell::default() })
     }
 
     /// Where the service is, without `/v1`.
@@ -83,10 +86,15 @@ impl Connection {
         &self.base
     }
 
+    /// Time of the last answer, by the service's clock.
+    pub(crate) fn answered(&self) -> Option<Timestamp> {
+        self.answered.get()
+    }
+
     /// The time that the service goes by, to the second; absent if it does not answer.
     pub(crate) async fn time(&self) -> Option<Timestamp> {
         let answer = self.request(Method::GET, "/healthz").timeout(CONNECT).send().await.ok()?;
-        http_date(answer.headers().get(DATE)?.to_str().ok()?)
+        date_of(&answer)
     }
 
     /// Gets a document.
@@ -170,6 +178,7 @@ impl Connection {
 
     async fn send_once(&self, request: RequestBuilder) -> Result<Value, ClientError> {
         let mut response = request.timeout(TOTAL).send().await.map_err(|error| self.failed(&error))?;
+        self.answered.set(date_of(&response));
         let status = response.status();
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let table = kind.is_some_and(|kind| kind.starts_with("text/csv"));
@@ -247,6 +256,11 @@ pub(crate) fn segment(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let escaped = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     name.bytes().map(escaped).collect()
+}
+
+/// Time of an answer, by the service's clock.
+fn date_of(answer: &Response) -> Option<Timestamp> {
+    http_date(answer.headers().get(DATE)?.to_str().ok()?)
 }
 
 fn http_date(text: &str) -> Option<Timestamp> {

@@ -306,20 +306,15 @@ pub(crate) fn minute(instant: Timestamp) -> Timestamp {
     Timestamp::from_second(seconds - seconds.rem_euclid(60)).unwrap_or(instant)
 }
 
-/// Reads a date of an answer: `2030-01-02T10:00:00.000000`, UTC.
+/// Reads a date of an answer: `2030-01-02T10:00:00.000000`, which is UTC, or `2030-01-02T10:00:00Z`.
 pub(crate) fn of_answer(text: &str) -> Option<Timestamp> {
-    let civil: DateTime = text.parse().ok()?;
-    civil.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+    let civil = |text: &str| text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
+    text.parse().ok().or_else(|| civil(text).map(|zoned| zoned.timestamp()))
 }
 
 /// A date of an answer as it is shown; what is none is shown as it is.
 pub(crate) fn shown(text: &str, zone: &TimeZone) -> String {
     of_answer(text).map_or_else(|| text.to_owned(), |instant| show(instant, zone))
-}
-
-/// The same to the second.
-pub(crate) fn shown_seconds(text: &str, zone: &TimeZone) -> String {
-    of_answer(text).map_or_else(|| text.to_owned(), |instant| show_seconds(instant, zone))
 }
 
 /// An instant as it is shown, to the minute; with its offset where clocks show that time twice.
@@ -337,6 +332,19 @@ fn shown_as(instant: Timestamp, zone: &TimeZone, format: &str) -> String {
 /// An instant as it is shown, to the second.
 pub(crate) fn show_seconds(instant: Timestamp, zone: &TimeZone) -> String {
     shown_as(instant, zone, "%Y-%m-%d %H:%M:%S")
+}
+
+/// An instant as people say it at `now`: the time of the same day, with the weekday in the six days after it, otherwise
+/// with the date.
+pub(crate) fn show_brief(instant: Timestamp, now: Timestamp, zone: &TimeZone, seconds: bool) -> String {
+    let day = |instant: Timestamp| instant.to_zoned(zone.clone()).date();
+    let days = day(now).until(day(instant)).map_or(i32::MAX, |span| span.get_days());
+    let time = if seconds { "%H:%M:%S" } else { "%H:%M" };
+    match days {
+        0 => shown_as(instant, zone, time),
+        1..=6 => shown_as(instant, zone, &format!("%a {time}")),
+        _ => shown_as(instant, zone, &format!("%Y-%m-%d {time}")),
+    }
 }
 
 /// A text of the service with its dates in the zone: `2030-01-02T10:00:00.000000` and `2030-01-02 10:00 UTC`.
@@ -399,6 +407,21 @@ mod tests {
 
     fn wire(text: &str) -> Option<String> {
         When::parse(text, at("2030-01-02T10:20:30Z"), &zone()).ok().map(When::wire)
+    }
+
+    #[test]
+    fn dates_are_brief_where_the_day_is_clear() {
+        let brief = |text: &str| show_brief(at(text), at("2030-01-02T20:00:00Z"), &zone(), false);
+        // It is Wednesday, and 22:00 here.
+        assert_eq!(brief("2030-01-01T22:00:00Z"), "00:00");
+        assert_eq!(brief("2030-01-02T21:59:00Z"), "23:59");
+        assert_eq!(brief("2030-01-02T22:00:00Z"), "Thu 00:00");
+        assert_eq!(brief("2030-01-08T21:59:00Z"), "Tue 23:59");
+        // Another Wednesday, and the day before, which a weekday would not tell from the one that comes.
+        assert_eq!(brief("2030-01-08T22:00:00Z"), "2030-01-09 00:00");
+        assert_eq!(brief("2030-01-01T21:59:00Z"), "2030-01-01 23:59");
+        let second = show_brief(at("2030-01-02T10:00:07Z"), at("2030-01-02T10:00:00Z"), &zone(), true);
+        assert_eq!(second, "12:00:07");
     }
 
     #[test]

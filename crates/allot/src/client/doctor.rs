@@ -73,7 +73,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         let settings = session.connection.get("/v1/settings", &[]).await;
         let settings = settings.and_then(|answer| read::<Vec<Setting>>(&answer, "settings"));
         if let Some(note) = settings.ok().and_then(|settings| unlimited(&settings)) {
-            session.print(&note)?;
+            session.note(&note);
         }
     } else {
         for entry in &left {

@@ -4,9 +4,9 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dates::{show_seconds, zone_name};
+use super::dates::{of_answer, show_seconds, zone_name};
 use super::period::Past;
-use super::table::text;
+use super::table::{Table, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
@@ -44,20 +44,20 @@ struct Planned {
 }
 
 #[derive(Debug, Deserialize)]
-struct Need {
+pub(super) struct Need {
     start: String,
     hosts: u64,
 }
 
 #[derive(Debug, Deserialize)]
-struct Rest {
+pub(super) struct Rest {
     hypervisor_hostname: String,
     off_from: String,
     on_by: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Line {
+pub(super) struct Line {
     pool: Option<String>,
     off_host_hours: f64,
     saved_kwh: f64,
@@ -72,7 +72,7 @@ struct Line {
 }
 
 #[derive(Debug, Deserialize)]
-struct Host {
+pub(super) struct Host {
     hypervisor_hostname: String,
     pool: String,
     power: String,
@@ -107,7 +107,7 @@ async fn ask(
 }
 
 fn shown(time: &str, session: &Session<'_>) -> String {
-    time.parse().map_or(time.to_owned(), |at| show_seconds(at, &session.zone))
+    of_answer(time).map_or(time.to_owned(), |at| show_seconds(at, &session.zone))
 }
 
 async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -120,30 +120,37 @@ async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientErro
         _ => "No power is saved: no host is switched (energy.enabled).",
     };
     session.print(mode)?;
-    let zone = zone_name(&session.zone);
     for pool in pools {
         let Planned { pool, hosts, hosts_needed, needed, off, saved_kwh } = pool;
         session.print("")?;
         session.print(&format!(
             "Pool {pool}: {hosts_needed} of {hosts} hosts needed at most; {saved_kwh:.2} kWh can be saved."
         ))?;
-        let mut steps = session.style.table(&[&format!("FROM ({zone})"), "HOSTS NEEDED"]);
-        for need in needed {
-            steps.add_row([shown(&need.start, session), need.hosts.to_string()]);
-        }
-        session.print(&text(&steps)?)?;
+        session.print_table(&needs_table(needed))?;
         if off.is_empty() {
             continue;
         }
         session.print("")?;
-        let mut rests = session.style.table(&["HOST", &format!("OFF FROM ({zone})"), "ON BY"]);
-        for rest in off {
-            let on_by = rest.on_by.as_deref().map_or("later".to_owned(), |time| shown(time, session));
-            rests.add_row([rest.hypervisor_hostname, shown(&rest.off_from, session), on_by]);
-        }
-        session.print(&text(&rests)?)?;
+        session.print_table(&rests_table(off))?;
     }
     Ok(())
+}
+
+pub(super) fn needs_table(needed: Vec<Need>) -> Table {
+    let mut table = Table::new([time("FROM"), word("HOSTS NEEDED")]);
+    for need in needed {
+        table.add_row([need.start, need.hosts.to_string()]);
+    }
+    table
+}
+
+pub(super) fn rests_table(off: Vec<Rest>) -> Table {
+    let mut table = Table::new([word("HOST"), time("OFF FROM"), time("ON BY")]);
+    for rest in off {
+        let on_by = rest.on_by.unwrap_or_else(|| "later".to_owned());
+        table.add_row([rest.hypervisor_hostname, rest.off_from, on_by]);
+    }
+    table
 }
 
 async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -152,24 +159,35 @@ async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), Client
     let pools: Vec<Line> = read(&answer, "pools")?;
     let time = |name: &str| shown(answer[name].as_str().unwrap_or_default(), session);
     let line = format!("From {} to {} ({}).", time("start"), time("end"), zone_name(&session.zone));
-    session.print(&line)?;
-    if pools.is_empty() {
-        return session.print("There were no hosts.");
-    }
-    let headings = [
-        "POOL",
-        "BUSY HOST HOURS",
-        "IDLE",
-        "OFF",
-        "USED KWH",
-        "SAVED KWH",
-        "SWITCHED OFF",
-        "ON",
-        "FAILED",
-        "LONGEST BOOT",
-    ];
-    let mut table = session.style.table(&headings);
+    session.note_to_people(&line);
     let unknown: u64 = pools.iter().map(|pool| pool.hosts_without_watts).sum();
+    let table = report_table(pools);
+    session.print_table(&table)?;
+    if table.is_empty() {
+        return Ok(());
+    }
+    let total = |name: &str| answer[name].as_f64().unwrap_or_default();
+    session.done(&format!("Used: {:.2} kWh. Saved: {:.2} kWh", total("total_kwh"), total("saved_kwh")))?;
+    if unknown > 0 {
+        session.note_to_people(&format!("Idle power is unset for {unknown} hosts (power_idle_watts)."));
+    }
+    Ok(())
+}
+
+pub(super) fn report_table(pools: Vec<Line>) -> Table {
+    let mut table = Table::new([
+        word("POOL"),
+        word("BUSY HOST HOURS"),
+        word("IDLE"),
+        word("OFF"),
+        word("USED KWH"),
+        word("SAVED KWH"),
+        word("SWITCHED OFF").hide(4),
+        word("ON").hide(3),
+        word("FAILED").hide(2),
+        word("LONGEST BOOT").hide(1),
+    ])
+    .or("There were no hosts.");
     for pool in pools {
         table.add_row([
             pool.pool.unwrap_or_else(|| "(gone)".to_owned()),
@@ -184,29 +202,33 @@ async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), Client
             pool.longest_boot_seconds.map_or(String::new(), |seconds| format!("{seconds} s")),
         ]);
     }
-    session.print(&text(&table)?)?;
-    let total = |name: &str| answer[name].as_f64().unwrap_or_default();
-    session.print(&format!("Used: {:.2} kWh. Saved: {:.2} kWh", total("total_kwh"), total("saved_kwh")))?;
-    if unknown > 0 {
-        session.print(&format!("Nobody has said what {unknown} of the hosts draw (power_idle_watts)."))?;
-    }
-    Ok(())
+    table
 }
 
 async fn hosts(session: &mut Session<'_>) -> Result<(), ClientError> {
     let Some(answer) = ask("/v1/energy/hosts", &[], session).await? else { return Ok(()) };
-    let hosts: Vec<Host> = read(&answer, "hosts")?;
-    if hosts.is_empty() {
-        return session.print("There are no hosts.");
-    }
-    let headings = ["HOST", "POOL", "POWER", "SINCE", "BOOT", "MEASURED", "IDLE W", "OFF W", "MAY BE OFF"];
-    let mut table = session.style.table(&headings);
+    session.print_table(&hosts_table(read(&answer, "hosts")?))
+}
+
+pub(super) fn hosts_table(hosts: Vec<Host>) -> Table {
+    let mut table = Table::new([
+        word("HOST").key(),
+        word("POOL").hide(5),
+        word("POWER"),
+        time("SINCE"),
+        word("BOOT").hide(4),
+        word("MEASURED").hide(1),
+        word("IDLE W").hide(3),
+        word("OFF W").hide(2),
+        word("MAY BE OFF"),
+    ])
+    .or("There are no hosts.");
     for host in hosts {
         table.add_row([
             host.hypervisor_hostname,
             host.pool,
             host.power,
-            host.since.as_deref().map_or(String::new(), |time| shown(time, session)),
+            host.since.unwrap_or_default(),
             format!("{} s", host.boot_seconds),
             host.measured_boots.to_string(),
             host.idle_watts.map_or("?".to_owned(), |watts| watts.to_string()),
@@ -214,5 +236,5 @@ async fn hosts(session: &mut Session<'_>) -> Result<(), ClientError> {
             if host.may_be_off { "yes" } else { "no" }.to_owned(),
         ]);
     }
-    session.print(&text(&table)?)
+    table
 }

@@ -6,9 +6,9 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dates::{show_seconds, zone_name};
+use super::dates::show_seconds;
 use super::wire::{plain, read};
-use super::{ClientError, Session};
+use super::{ClientError, Format, Session};
 use crate::shown;
 
 /// Notifications asked for at once.
@@ -46,7 +46,7 @@ struct Notification {
 
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     if !session.json {
-        session.print(&format!("Times are {}.", zone_name(&session.zone)))?;
+        session.note_zone();
     }
     let mut after = arguments.after;
     let mut found = Vec::new();
@@ -94,7 +94,9 @@ fn print(page: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
     for notification in page {
         let line = if session.json {
             // One line each, so that a program can read them as they come.
-            shown::json(&notification.to_string())
+            let line = shown::json(&notification.to_string());
+            // YAML has JSON among the items of its lists.
+            if session.style.format == Format::Yaml { format!("- {line}") } else { line }
         } else {
             line(notification, &session.zone)?
         };

@@ -4,7 +4,7 @@ use std::io;
 
 use leases::text::escaped;
 use reqwest::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::shown;
@@ -83,6 +83,25 @@ impl ClientError {
         }
     }
 
+    /// The error for a program: `message`, `hint` if there is one, `http_status` of a refusal, `exit_status`, and of
+    /// several things those that `failed`.
+    pub(super) fn document(&self) -> Value {
+        let mut document = json!({"message": self.to_string(), "exit_status": self.status()});
+        if let Some(hint) = self.hint() {
+            document["hint"] = json!(hint);
+        }
+        match self {
+            Self::Refused { status, .. } => document["http_status"] = json!(status),
+            Self::Several { failed, .. } => {
+                let failed =
+                    failed.iter().map(|(name, error)| json!({"name": name, "error": error.document()}));
+                document["failed"] = failed.collect();
+            }
+            _ => {}
+        }
+        document
+    }
+
     /// What may help, where something is known to.
     pub(super) fn hint(&self) -> Option<&str> {
         match self {
@@ -151,6 +170,18 @@ mod tests {
         assert_eq!(refused(401, body), (401, "Who?".to_owned(), None));
         let body = r#"{"error":404,"error_message":"No such route"}"#;
         assert_eq!(refused(404, body), (404, "No such route".to_owned(), None));
+    }
+
+    #[test]
+    fn programs_get_the_parts_of_an_error() {
+        let body = r#"{"error_code":409,"error_message":"Not enough hosts available","hint":"from 10:00"}"#;
+        let refused = || refusal(StatusCode::CONFLICT, body.as_bytes(), true);
+        let wanted = json!({
+            "message": "Not enough hosts available", "hint": "from 10:00", "http_status": 409, "exit_status": 1,
+        });
+        assert_eq!(refused().document(), wanted);
+        let several = ClientError::Several { of: 2, failed: vec![("a".to_owned(), refused())] }.document();
+        assert_eq!(several["failed"], json!([{"name": "a", "error": wanted}]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
-use super::table::text;
+use super::table::{Table, word};
 use super::wire::{plain, read};
 use super::{ClientError, Session, segment, with_each};
 
@@ -53,22 +53,16 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     match command {
         Command::List => {
             let answer = session.connection.get("/v1/flavors", &[]).await?;
-            let found = read(&answer, "flavors")?;
-            print(&answer, &found, session)
+            session.print_answer(&answer, || Ok(table(&read::<Vec<Value>>(&answer, "flavors")?)))
         }
         Command::Create(arguments) => {
             let answer = session.connection.post("/v1/flavors", &body(&arguments)).await?;
-            let found = vec![read(&answer, "flavor")?];
-            print(&answer, &found, session)
+            session.print_answer(&answer, || Ok(table(&[read(&answer, "flavor")?])))
         }
         Command::Delete(arguments) => {
             with_each(&arguments.flavors, session, async |flavor, session: &mut Session<'_>| {
                 session.connection.delete(&format!("/v1/flavors/{}", segment(flavor))).await?;
-                if session.json {
-                    Ok(())
-                } else {
-                    session.print(&format!("Flavor {flavor} is offered no more."))
-                }
+                session.done(&format!("Flavor {flavor} is offered no more."))
             })
             .await
         }
@@ -87,14 +81,10 @@ fn body(arguments: &Create) -> FlavorCreate {
     }
 }
 
-fn print(answer: &Value, found: &Vec<Value>, session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
-        return session.print_json(answer);
-    }
-    if found.is_empty() {
-        return session.print("There are no flavors. `allot flavor create` makes one.");
-    }
-    let mut table = session.style.table(&["ID", "NAME", "VCPUS", "MEMORY", "DISK"]);
+pub(super) fn table(found: &[Value]) -> Table {
+    let columns =
+        [word("ID").key(), word("NAME").hide(1), word("VCPUS"), word("MEMORY"), word("DISK").hide(2)];
+    let mut table = Table::new(columns).or("There are no flavors. `allot flavor create` makes one.");
     for flavor in found {
         table.add_row([
             plain(&flavor["id"]),
@@ -104,5 +94,5 @@ fn print(answer: &Value, found: &Vec<Value>, session: &mut Session<'_>) -> Resul
             format!("{} GiB", plain(&flavor["disk"])),
         ]);
     }
-    session.print(&text(&table)?)
+    table
 }

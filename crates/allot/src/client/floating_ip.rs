@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use api::v1::body::FloatingIpCreate;
 use clap::{Args, Subcommand};
-use serde_json::Value;
 
-use super::table::text;
+use super::identify::Listed;
+use super::table::{Table, id, word};
 use super::wire::{FloatingIp, read};
-use super::{ClientError, Session, segment, with_each};
+use super::{ClientError, Session, with_each};
 
 /// What to do with addresses.
 #[derive(Debug, Subcommand)]
@@ -51,23 +51,19 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::List => {
             let answer = session.connection.get("/v1/floatingips", &[]).await?;
             let found: Vec<FloatingIp> = read(&answer, "floatingips")?;
-            print(&answer, &found, session)
+            session.print_answer(&answer, || Ok(table(&found)))
         }
         Command::Show(arguments) => {
-            let id = identify(&arguments.address, session).await?;
+            let id = ADDRESSES.find(&arguments.address, session).await?;
             let answer = session.connection.get(&format!("/v1/floatingips/{id}"), &[]).await?;
-            print(&answer, &[read(&answer, "floatingip")?], session)
+            session.print_answer(&answer, || Ok(table(&[read(&answer, "floatingip")?])))
         }
         Command::Create(arguments) => create(&arguments, session).await,
         Command::Delete(arguments) => {
             with_each(&arguments.addresses, session, async |address, session: &mut Session<'_>| {
-                let id = identify(address, session).await?;
+                let id = ADDRESSES.find(address, session).await?;
                 session.connection.delete(&format!("/v1/floatingips/{id}")).await?;
-                if session.json {
-                    Ok(())
-                } else {
-                    session.print(&format!("Address {address} is taken away."))
-                }
+                session.done(&format!("Address {address} is taken away."))
             })
             .await
         }
@@ -81,40 +77,29 @@ async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), Cli
         let body = FloatingIpCreate { floating_network_id: network, floating_ip_address: address.to_owned() };
         let answer = session.connection.post("/v1/floatingips", &body).await?;
         if session.json {
-            session.print_json(&answer)
-        } else {
-            session.print(&format!("Address {address} can be leased."))
+            return session.print_json(&answer);
         }
+        session.done(&format!("Address {address} can be leased."))
     })
     .await
 }
 
-fn print(answer: &Value, found: &[FloatingIp], session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
-        return session.print_json(answer);
-    }
-    if found.is_empty() {
-        return session.print("There are no addresses. `allot floatingip create NETWORK IP` takes one on.");
-    }
-    let mut table = session.style.table(&["ADDRESS", "NETWORK", "RESERVABLE", "ID"]);
+pub(super) fn table(found: &[FloatingIp]) -> Table {
+    let columns = [word("ADDRESS").key(), word("NETWORK").hide(2), word("RESERVABLE"), id("ID").hide(1)];
+    let mut table =
+        Table::new(columns).or("There are no addresses. `allot floatingip create NETWORK IP` takes one on.");
     for ip in found {
         let reservable = if ip.reservable { "yes" } else { "no" };
         table.add_row([&ip.address, &ip.network, reservable, &ip.id]);
     }
-    session.print(&text(&table)?)
+    table
 }
 
-/// The identifier of the address that is meant.
-async fn identify(address: &str, session: &Session<'_>) -> Result<String, ClientError> {
-    if address.parse::<IpAddr>().is_err() {
-        return Ok(segment(address));
-    }
-    let answer = session.connection.get("/v1/floatingips", &[]).await?;
-    let found: Vec<FloatingIp> = read(&answer, "floatingips")?;
-    let found = found.into_iter().find(|ip| ip.address == address);
-    found.map(|ip| ip.id).ok_or_else(|| ClientError::Refused {
-        status: 404,
-        message: format!("there is no address {address} that may be leased"),
-        hint: None,
-    })
-}
+const ADDRESSES: Listed = Listed {
+    noun: "floating IP",
+    path: "/v1/floatingips",
+    key: "floatingips",
+    id: "/id",
+    name: "/floating_ip_address",
+    hint: "`allot floatingip list` shows all",
+};

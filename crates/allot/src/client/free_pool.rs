@@ -6,9 +6,10 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::host::{all, new_host, table_of};
+use super::identify::{Listed, is_prefix};
 use super::lease::EndAction;
 use super::name_value::name_value;
-use super::table::text;
+use super::table::{Table, id, prose, word};
 use super::wire::{Host, read};
 use super::{ClientError, Session, segment, with_each};
 
@@ -120,7 +121,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::List => {
             let answer = session.connection.get("/v1/freepools", &[]).await?;
             let found: Vec<FreePool> = read(&answer, "freepools")?;
-            print(&answer, &found, session)
+            session.print_answer(&answer, || Ok(table(&found)))
         }
         Command::Show(arguments) => show(&arguments.pool, session).await,
         Command::Create(arguments) => {
@@ -134,23 +135,24 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Rename(arguments) => {
             let body = FreePoolChange { name: Some(arguments.name), ..FreePoolChange::default() };
-            let answer = session.connection.put(&path(&arguments.pool), &body).await?;
+            let answer = session.connection.put(&path(&arguments.pool, session).await?, &body).await?;
             print_one(&answer, session)
         }
         Command::Update(arguments) => update(arguments, session).await,
         Command::Delete(arguments) => {
             with_each(&arguments.pools, session, async |pool, session: &mut Session<'_>| {
-                session.connection.delete(&path(pool)).await?;
-                if session.json { Ok(()) } else { session.print(&format!("Free pool {pool} is removed.")) }
+                session.connection.delete(&path(pool, session).await?).await?;
+                session.done(&format!("Free pool {pool} is removed."))
             })
             .await
         }
         Command::AddHost(arguments) => add_hosts(&arguments, session).await,
         Command::RemoveHost(arguments) => {
+            let pool = path(&arguments.pool, session).await?;
             with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
-                let address = format!("{}/hosts/{}", path(&arguments.pool), segment(host));
+                let address = format!("{pool}/hosts/{}", segment(host));
                 session.connection.delete(&address).await?;
-                if session.json { Ok(()) } else { session.print(&format!("Host {host} is given back.")) }
+                session.done(&format!("Host {host} is given back."))
             })
             .await
         }
@@ -158,7 +160,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
 }
 
 async fn add_hosts(arguments: &AddHost, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let address = format!("{}/hosts", path(&arguments.pool));
+    let address = format!("{}/hosts", path(&arguments.pool, session).await?);
     // Machines that are no hosts yet are taken on.
     let known = if arguments.moves { all(session).await? } else { Vec::new() };
     with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
@@ -168,31 +170,32 @@ async fn add_hosts(arguments: &AddHost, session: &mut Session<'_>) -> Result<(),
             session.connection.post(&address, &new_host(host, &arguments.set)).await?
         };
         if session.json {
-            session.print_json(&answer)
-        } else {
-            session.print(&format!("Host {host} is in free pool {}.", arguments.pool))
+            return session.print_json(&answer);
         }
+        session.done(&format!("Host {host} is in free pool {}.", arguments.pool))
     })
     .await
 }
 
 async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let mut answer = session.connection.get(&path(pool), &[]).await?;
-    let hosts = session.connection.get(&format!("{}/hosts", path(pool)), &[]).await?;
+    let path = path(pool, session).await?;
+    let mut answer = session.connection.get(&path, &[]).await?;
+    let hosts = session.connection.get(&format!("{path}/hosts"), &[]).await?;
     if session.json {
         answer["hosts"] = hosts["hosts"].clone();
         return session.print_json(&answer);
     }
     let found: FreePool = read(&answer, "freepool")?;
     let hosts: Vec<Host> = read(&hosts, "hosts")?;
-    print(&answer, &[found], session)?;
-    if hosts.is_empty() { Ok(()) } else { session.print(&table_of(&hosts, &session.style)?) }
+    session.print_table(&table(&[found]))?;
+    if hosts.is_empty() { Ok(()) } else { session.print_table(&table_of(&hosts)) }
 }
 
 async fn update(arguments: Update, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let path = path(&arguments.pool, session).await?;
     let mut change = FreePoolChange::default();
     if !arguments.specs.is_empty() || !arguments.unset.is_empty() {
-        let known: FreePool = read(&session.connection.get(&path(&arguments.pool), &[]).await?, "freepool")?;
+        let known: FreePool = read(&session.connection.get(&path, &[]).await?, "freepool")?;
         let mut specs = known.extra_specs;
         specs.retain(|name, _| !arguments.unset.contains(name));
         specs.extend(arguments.specs);
@@ -206,24 +209,37 @@ async fn update(arguments: Update, session: &mut Session<'_>) -> Result<(), Clie
             "say what is to be different: --spec, --unset or --end-action".into(),
         ));
     }
-    let answer = session.connection.put(&path(&arguments.pool), &change).await?;
+    let answer = session.connection.put(&path, &change).await?;
     print_one(&answer, session)
 }
 
-fn path(pool: &str) -> String {
-    format!("/v1/freepools/{}", segment(pool))
+const POOLS: Listed = Listed {
+    noun: "free pool",
+    path: "/v1/freepools",
+    key: "freepools",
+    id: "/id",
+    name: "/name",
+    hint: "`allot freepool list` shows all",
+};
+
+/// The address of the pool that is meant. The service knows names itself.
+async fn path(pool: &str, session: &Session<'_>) -> Result<String, ClientError> {
+    let id = if is_prefix(pool) { POOLS.find(pool, session).await? } else { pool.to_owned() };
+    Ok(format!("{}/{}", POOLS.path, segment(&id)))
 }
 
 fn print_one(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let found: FreePool = read(answer, "freepool")?;
-    print(answer, &[found], session)
+    session.print_answer(answer, || Ok(table(&[read(answer, "freepool")?])))
 }
 
-fn print(answer: &Value, found: &[FreePool], session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
-        return session.print_json(answer);
-    }
-    let mut table = session.style.table(&["ID", "NAME", "HOSTS", "EXTRA SPECS", "END ACTION"]);
+pub(super) fn table(found: &[FreePool]) -> Table {
+    let mut table = Table::new([
+        id("ID").hide(1),
+        word("NAME").key(),
+        word("HOSTS"),
+        prose("EXTRA SPECS").hide(3),
+        word("END ACTION").hide(2),
+    ]);
     for pool in found {
         let specs: Vec<String> =
             pool.extra_specs.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -235,5 +251,5 @@ fn print(answer: &Value, found: &[FreePool], session: &mut Session<'_>) -> Resul
             pool.end_action.clone().unwrap_or_else(|| "default".to_owned()),
         ]);
     }
-    session.print(&text(&table)?)
+    table
 }

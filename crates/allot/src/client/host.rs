@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use api::v1::body::{HostChange, HostCreate, PropertyChange};
 use clap::{Args, Subcommand};
-use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::dates::{shown, zone_name};
+use super::identify::Listed;
 use super::name_value::name_value;
-use super::table::{Style, text};
+use super::table::{Table, date, id, prose, word};
 use super::wire::{Allocation, Host, Lease, plain, read};
 use super::{ClientError, Session, with_each};
 
@@ -114,11 +113,7 @@ pub(super) async fn all(session: &Session<'_>) -> Result<Vec<Host>, ClientError>
 
 async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
     let answer = session.connection.get("/v1/os-hosts", &[]).await?;
-    if session.json {
-        return session.print_json(&answer);
-    }
-    let hosts: Vec<Host> = read(&answer, "hosts")?;
-    session.print(&table_of(&hosts, &session.style)?)
+    session.print_answer(&answer, || Ok(table_of(&read::<Vec<Host>>(&answer, "hosts")?)))
 }
 
 async fn show(host: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -132,7 +127,7 @@ fn print_host(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientErr
         return session.print_json(answer);
     }
     let host: Host = read(answer, "host")?;
-    session.print(&one(&host))
+    if session.is_for_people() { session.print(&one(&host)) } else { session.print_table(&table_of(&[host])) }
 }
 
 /// A machine of that name that is to be a host with these capabilities.
@@ -146,10 +141,10 @@ pub(super) fn new_host(name: &str, capabilities: &[(String, String)]) -> HostCre
 async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), ClientError> {
     with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
         let answer = session.connection.post("/v1/os-hosts", &new_host(host, &arguments.set)).await?;
-        if arguments.hosts.len() == 1 || session.json {
+        if arguments.hosts.len() == 1 || !session.is_for_people() {
             print_host(&answer, session)
         } else {
-            session.print(&format!("Host {host} can be leased."))
+            session.done(&format!("Host {host} can be leased."))
         }
     })
     .await
@@ -169,7 +164,7 @@ async fn set_reservable(
             return session.print_json(&answer);
         }
         let now = if reservable { "open" } else { "closed" };
-        session.print(&format!("Host {host} is {now} for new leases."))
+        session.done(&format!("Host {host} is {now} for new leases."))
     })
     .await
 }
@@ -187,7 +182,7 @@ async fn delete(hosts: &[String], session: &mut Session<'_>) -> Result<(), Clien
     with_each(hosts, session, async |host, session: &mut Session<'_>| {
         let id = identify(host, session).await?;
         session.connection.delete(&format!("/v1/os-hosts/{id}")).await?;
-        if session.json { Ok(()) } else { session.print(&format!("Host {host} is given back.")) }
+        session.done(&format!("Host {host} is given back."))
     })
     .await
 }
@@ -201,26 +196,24 @@ async fn properties(arguments: &Properties, session: &mut Session<'_>) -> Result
             return session.print_json(&answer);
         }
         let now = if private { "hidden" } else { "shown" };
-        return session.print(&format!("Property {name} is {now} in lists."));
+        return session.done(&format!("Property {name} is {now} in lists."));
     }
     let mut query = vec![("detail", "True".to_owned())];
     if arguments.all {
         query.push(("all", "True".to_owned()));
     }
     let answer = session.connection.get("/v1/os-hosts/properties", &query).await?;
-    if session.json {
-        return session.print_json(&answer);
-    }
-    let found: Vec<Value> = read(&answer, "resource_properties")?;
-    if found.is_empty() {
-        return session.print("No host has capabilities.");
-    }
-    let mut table = session.style.table(&["PROPERTY", "VALUES", "HIDDEN"]);
-    for property in found {
+    session.print_answer(&answer, || properties_table(&answer))
+}
+
+pub(super) fn properties_table(answer: &Value) -> Result<Table, ClientError> {
+    let mut table = Table::new([word("PROPERTY").key(), prose("VALUES"), word("HIDDEN").hide(1)])
+        .or("No host has capabilities.");
+    for property in read::<Vec<Value>>(answer, "resource_properties")? {
         let hidden = if property["private"] == true { "yes" } else { "" };
         table.add_row([plain(&property["property"]), plain(&property["values"]), hidden.to_owned()]);
     }
-    session.print(&text(&table)?)
+    Ok(table)
 }
 
 async fn allocations(arguments: &Allocations, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -236,7 +229,7 @@ async fn allocations(arguments: &Allocations, session: &mut Session<'_>) -> Resu
         if key == "allocation" { vec![read(&answer, key)?] } else { read(&answer, key)? };
     let hosts = all(session).await?;
     let leases = lease_names(session).await;
-    session.print(&allocated(&entries, &hosts, &leases, &session.style, &session.zone)?)
+    session.print_table(&allocated(&entries, &hosts, &leases))
 }
 
 /// Names of leases by identifier; those of other projects may be unknown.
@@ -251,13 +244,17 @@ async fn identify(host: &str, session: &Session<'_>) -> Result<String, ClientErr
     if !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(host.to_owned());
     }
-    let found = all(session).await?.into_iter().find(|found| found.hypervisor_hostname == host);
-    found.map(|host| host.id).ok_or_else(|| ClientError::Refused {
-        status: 404,
-        message: format!("there is no host {host:?} that may be leased"),
-        hint: Some("`allot host list` shows all, `allot host create` takes one on".to_owned()),
-    })
+    HOSTS.find(host, session).await
 }
+
+const HOSTS: Listed = Listed {
+    noun: "host",
+    path: "/v1/os-hosts",
+    key: "hosts",
+    id: "/id",
+    name: "/hypervisor_hostname",
+    hint: "`allot host list` shows all, `allot host create` adds one",
+};
 
 /// What every host has beside its capabilities (API-hosts).
 const COLUMNS: [&str; 10] = [
@@ -278,11 +275,18 @@ fn capabilities(host: &Host) -> String {
     own.map(|(name, value)| format!("{name}={}", plain(value))).collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn table_of(hosts: &[Host], style: &Style) -> Result<String, ClientError> {
-    if hosts.is_empty() {
-        return Ok("There are no hosts. `allot host create NAME` takes a machine of the fleet on.".to_owned());
-    }
-    let mut table = style.table(&["ID", "NAME", "VCPUS", "MEMORY", "DISK", "RESERVABLE", "CAPABILITIES"]);
+pub(super) fn table_of(hosts: &[Host]) -> Table {
+    let columns = [
+        word("ID").hide(1),
+        word("NAME").key(),
+        word("VCPUS"),
+        word("MEMORY").hide(3),
+        word("DISK").hide(2),
+        word("RESERVABLE"),
+        prose("CAPABILITIES"),
+    ];
+    let mut table = Table::new(columns)
+        .or("There are no hosts. `allot host create NAME` takes a machine of the fleet on.");
     for host in hosts {
         table.add_row([
             host.id.clone(),
@@ -294,7 +298,7 @@ pub(super) fn table_of(hosts: &[Host], style: &Style) -> Result<String, ClientEr
             capabilities(host),
         ]);
     }
-    text(&table)
+    table
 }
 
 fn one(host: &Host) -> String {
@@ -308,14 +312,15 @@ fn one(host: &Host) -> String {
     format!("Host {} (number {})\n{}", host.hypervisor_hostname, host.id, lines.join("\n"))
 }
 
-fn allocated(
-    entries: &[Allocation],
-    hosts: &[Host],
-    leases: &BTreeMap<String, Lease>,
-    style: &Style,
-    zone: &TimeZone,
-) -> Result<String, ClientError> {
-    let mut table = style.table(&["HOST", "LEASE", "PROJECT", "STATUS", "START", "END"]);
+pub(super) fn allocated(entries: &[Allocation], hosts: &[Host], leases: &BTreeMap<String, Lease>) -> Table {
+    let mut table = Table::new([
+        word("HOST"),
+        id("LEASE"),
+        word("PROJECT").hide(1),
+        word("STATUS").hide(2),
+        date("START"),
+        date("END"),
+    ]);
     for entry in entries {
         let name = hosts.iter().find(|host| host.id == entry.resource_id);
         let name = name.map_or(entry.resource_id.as_str(), |host| &host.hypervisor_hostname);
@@ -329,12 +334,12 @@ fn allocated(
                 lease.map_or(reservation.lease_id.as_str(), |lease| &lease.name),
                 lease.map_or("", |lease| &lease.project_id),
                 lease.map_or("", |lease| &lease.status),
-                &shown(&reservation.start_date, zone),
-                &shown(&reservation.end_date, zone),
+                &reservation.start_date,
+                &reservation.end_date,
             ]);
         }
     }
-    Ok(format!("{}\nTimes are {}.", text(&table)?, zone_name(zone)))
+    table
 }
 
 #[cfg(test)]
@@ -360,8 +365,7 @@ mod tests {
             " 1   node1  16     65536 MiB  1000 GiB  yes         gpu=True rack=r1",
             " 2   node2  8      1024 MiB   10 GiB    no",
         ];
-        let shown = table_of(&hosts(), &Style::default()).expect("a table");
-        assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
+        assert_eq!(table_of(&hosts()).in_pipe().lines().collect::<Vec<_>>(), wanted);
     }
 
     #[test]
@@ -384,10 +388,7 @@ mod tests {
             " node1  web    p        PENDING  2030-01-02 10:00  2030-01-02 11:00",
             " node1  l2                       2030-01-02 11:00  2030-01-02 12:00",
             " node2  -",
-            "Times are UTC.",
         ];
-        let shown =
-            allocated(&entries, &hosts(), &leases, &Style::default(), &TimeZone::UTC).expect("a table");
-        assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
+        assert_eq!(allocated(&entries, &hosts(), &leases).in_pipe().lines().collect::<Vec<_>>(), wanted);
     }
 }

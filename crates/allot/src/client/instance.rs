@@ -7,11 +7,11 @@ use api::v1::body::{HostsQuestion, InstanceCreate, LeaseHints};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::dates::{shown, shown_seconds};
-use super::lease::{identify as identify_lease, is_uuid};
+use super::identify::Listed;
+use super::lease::identify;
 use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
-use super::table::text;
+use super::table::{Table, date, id, prose, time, word};
 use super::wire::{plain, read};
 use super::{ClientError, Session, segment, with_each};
 
@@ -130,7 +130,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::List(arguments) => {
             let mut parameters = Vec::new();
             if let Some(lease) = &arguments.lease {
-                parameters.push(("lease_id", identify_lease(lease, session).await?));
+                parameters.push(("lease_id", identify(lease, session).await?));
             }
             parameters.extend(arguments.project.map(|project| ("project_id", project)));
             let answer = session.connection.get("/v1/instances", &parameters).await?;
@@ -138,17 +138,15 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print(&answer, &found, session)
         }
         Command::Show(arguments) => {
-            let id = identify(&arguments.instance, session).await?;
+            let id = INSTANCES.find(&arguments.instance, session).await?;
             let answer = session.connection.get(&format!("/v1/instances/{id}"), &[]).await?;
-            let found = vec![read(&answer, "instance")?];
-            print(&answer, &found, session)
+            print(&answer, &[read(&answer, "instance")?], session)
         }
         Command::Start(arguments) => {
-            let id = identify(&arguments.instance, session).await?;
+            let id = INSTANCES.find(&arguments.instance, session).await?;
             let path = format!("/v1/instances/{id}/start");
             let answer = session.connection.post(&path, &Value::Null).await?;
-            let found = vec![read(&answer, "instance")?];
-            print(&answer, &found, session)
+            print(&answer, &[read(&answer, "instance")?], session)
         }
         Command::Create(arguments) => {
             let Asked { hints, flavor, image, volumes } = Asked::of(&arguments.placing, session).await?;
@@ -167,18 +165,13 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             if arguments.wait {
                 answer = built(answer, session).await?;
             }
-            let found = vec![read(&answer, "instance")?];
-            print(&answer, &found, session)
+            print(&answer, &[read(&answer, "instance")?], session)
         }
         Command::Delete(arguments) => {
             with_each(&arguments.instances, session, async |instance, session: &mut Session<'_>| {
-                let id = identify(instance, session).await?;
+                let id = INSTANCES.find(instance, session).await?;
                 session.connection.delete(&format!("/v1/instances/{id}")).await?;
-                if session.json {
-                    Ok(())
-                } else {
-                    session.print(&format!("Instance {instance} is being destroyed."))
-                }
+                session.done(&format!("Instance {instance} is being destroyed."))
             })
             .await
         }
@@ -227,7 +220,7 @@ impl Asked {
     /// With the identifiers of the lease and of the instances that are named.
     async fn of(arguments: &Placing, session: &Session<'_>) -> Result<Self, ClientError> {
         let lease = match &arguments.lease {
-            Some(lease) => Some(identify_lease(lease, session).await?),
+            Some(lease) => Some(identify(lease, session).await?),
             None => None,
         };
         let hints = LeaseHints {
@@ -250,69 +243,66 @@ impl Asked {
 async fn identify_all(instances: &[String], session: &Session<'_>) -> Result<Vec<String>, ClientError> {
     let mut ids = Vec::new();
     for instance in instances {
-        ids.push(identify(instance, session).await?);
+        ids.push(INSTANCES.find(instance, session).await?);
     }
     Ok(ids)
 }
 
-/// The identifier of the instance that is called so.
-async fn identify(instance: &str, session: &Session<'_>) -> Result<String, ClientError> {
-    if is_uuid(instance) {
-        return Ok(segment(instance));
-    }
-    let answer = session.connection.get("/v1/instances", &[]).await?;
-    let all: Vec<Value> = read(&answer, "instances")?;
-    let mut found = all.iter().filter(|found| found["name"] == instance);
-    let refused = |message: String| ClientError::Refused { status: 404, message, hint: None };
-    match (found.next(), found.next()) {
-        (Some(one), None) => Ok(plain(&one["id"])),
-        (None, _) => Err(refused(format!("there is no instance {instance:?}"))),
-        (Some(_), Some(_)) => {
-            Err(refused(format!("there are several instances {instance:?}: name one by its identifier")))
-        }
-    }
-}
+const INSTANCES: Listed = Listed {
+    noun: "instance",
+    path: "/v1/instances",
+    key: "instances",
+    id: "/id",
+    name: "/name",
+    hint: "`allot instance list` shows all",
+};
 
 fn print_hosts(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
-        return session.print_json(answer);
-    }
-    let hosts: Vec<Value> = read(answer, "hosts")?;
-    let mut table = session.style.table(&["HOST", "ALLOWED", "UNTIL", "REASON"]);
-    for host in &hosts {
-        let allowed = if host["allowed"] == true { "yes" } else { "no" };
-        let until = host["until"].as_str().map_or_else(String::new, |until| shown(until, &session.zone));
-        table.add_row([plain(&host["host"]), allowed.to_owned(), until, plain(&host["reason"])]);
-    }
-    session.print(&text(&table)?)?;
-    session.print(&format!("The instance would be {}.", plain(&answer["kind"])))
+    session.print_answer(answer, || hosts_table(answer))?;
+    session.note_to_people(&format!("The instance would be {}.", plain(&answer["kind"])));
+    Ok(())
 }
 
-/// Until when it may stay, if that is known.
-fn safe_until(instance: &Value, session: &Session<'_>) -> String {
-    let until = instance["safe_until"].as_str();
-    until.map_or_else(String::new, |until| shown_seconds(until, &session.zone))
+pub(super) fn hosts_table(answer: &Value) -> Result<Table, ClientError> {
+    let mut table = Table::new([word("HOST").key(), word("ALLOWED"), date("UNTIL"), prose("REASON")]);
+    for host in read::<Vec<Value>>(answer, "hosts")? {
+        let allowed = if host["allowed"] == true { "yes" } else { "no" };
+        table.add_row([
+            plain(&host["host"]),
+            allowed.to_owned(),
+            plain(&host["until"]),
+            plain(&host["reason"]),
+        ]);
+    }
+    Ok(table)
 }
 
 fn print(answer: &Value, found: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
-        return session.print_json(answer);
+    session.print_answer(answer, || Ok(table(found)))?;
+    for instance in found.iter().filter(|instance| instance["status_reason"].is_string()) {
+        session.note_to_people(&format!(
+            "{}: {}",
+            plain(&instance["name"]),
+            plain(&instance["status_reason"])
+        ));
     }
-    if found.is_empty() {
-        return session.print("There are no instances. `allot instance create` starts one.");
-    }
-    let mut table = session.style.table(&[
-        "ID",
-        "NAME",
-        "STATUS",
-        "KIND",
-        "LEASE",
-        "SAFE UNTIL",
-        "HOST",
-        "VCPUS",
-        "MEMORY",
-        "DISK",
-    ]);
+    Ok(())
+}
+
+pub(super) fn table(found: &[Value]) -> Table {
+    let columns = [
+        id("ID").hide(4).key(),
+        word("NAME"),
+        word("STATUS"),
+        word("KIND").hide(1),
+        id("LEASE").hide(2),
+        time("SAFE UNTIL").hide(3),
+        word("HOST"),
+        word("VCPUS"),
+        word("MEMORY"),
+        word("DISK"),
+    ];
+    let mut table = Table::new(columns).or("There are no instances. `allot instance create` starts one.");
     for instance in found {
         table.add_row([
             plain(&instance["id"]),
@@ -320,17 +310,12 @@ fn print(answer: &Value, found: &[Value], session: &mut Session<'_>) -> Result<(
             plain(&instance["status"]),
             plain(&instance["kind"]),
             plain(&instance["lease_id"]),
-            safe_until(instance, session),
+            plain(&instance["safe_until"]),
             plain(&instance["host"]),
             plain(&instance["vcpus"]),
             format!("{} MiB", plain(&instance["memory_mb"])),
             format!("{} GiB", plain(&instance["disk_gb"])),
         ]);
     }
-    session.print(&text(&table)?)?;
-    for instance in found.iter().filter(|instance| instance["status_reason"].is_string()) {
-        let (name, why) = (plain(&instance["name"]), plain(&instance["status_reason"]));
-        session.print(&format!("{name}: {why}"))?;
-    }
-    Ok(())
+    table
 }

@@ -5,11 +5,12 @@ use api::v1::{LeasePool, LeasePoolHost};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::identify::Listed;
 use super::lease::EndAction;
 use super::name_value::name_value;
-use super::table::text;
+use super::table::{Table, id, prose, word};
 use super::wire::read;
-use super::{ClientError, Session, segment, with_each};
+use super::{ClientError, Session, with_each};
 
 /// What to do with lease pools.
 #[derive(Debug, Subcommand)]
@@ -159,7 +160,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
                 arguments.project.map(|project| ("project_id", project)).into_iter().collect();
             let answer = session.connection.get("/v1/leasepools", &parameters).await?;
             let found: Vec<LeasePool> = read(&answer, "leasepools")?;
-            print(&answer, &found, session)
+            session.print_answer(&answer, || Ok(table(&found)))
         }
         Command::Show(arguments) => show(&arguments.pool, session).await,
         Command::Create(arguments) => {
@@ -208,11 +209,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Delete(arguments) => {
             with_each(&arguments.pools, session, async |pool, session: &mut Session<'_>| {
                 session.connection.delete(&path(pool, session).await?).await?;
-                if session.json {
-                    Ok(())
-                } else {
-                    session.print(&format!("The lease of pool {pool} is ended."))
-                }
+                session.done(&format!("The lease of pool {pool} is ended."))
             })
             .await
         }
@@ -233,48 +230,48 @@ async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> 
         return session.print_json(&answer);
     }
     print_one(&answer, session)?;
-    let hosts: Vec<LeasePoolHost> = read(&hosts, "hosts")?;
-    let mut table = session.style.table(&["HOST", "INSTANCES"]);
+    session.print_table(&hosts_table(read(&hosts, "hosts")?))
+}
+
+pub(super) fn hosts_table(hosts: Vec<LeasePoolHost>) -> Table {
+    let mut table = Table::new([word("HOST").key(), prose("INSTANCES")]);
     for host in hosts {
         let instances: Vec<String> =
             host.instances.into_iter().map(|instance| instance.name.unwrap_or(instance.id)).collect();
         table.add_row([host.name, instances.join(", ")]);
     }
-    session.print(&text(&table)?)
+    table
 }
 
-/// The address of the pool that is called so.
+const POOLS: Listed = Listed {
+    noun: "lease pool",
+    path: "/v1/leasepools",
+    key: "leasepools",
+    id: "/id",
+    name: "/name",
+    hint: "`allot leasepool list` shows all",
+};
+
+/// The address of the pool that is meant.
 async fn path(pool: &str, session: &Session<'_>) -> Result<String, ClientError> {
-    if super::lease::is_uuid(pool) {
-        return Ok(format!("/v1/leasepools/{}", segment(pool)));
-    }
-    let answer = session.connection.get("/v1/leasepools", &[]).await?;
-    let all: Vec<LeasePool> = read(&answer, "leasepools")?;
-    let mut found = all.iter().filter(|known| known.name == pool);
-    let refused = |message: String| ClientError::Refused { status: 404, message, hint: None };
-    match (found.next(), found.next()) {
-        (Some(one), None) => Ok(format!("/v1/leasepools/{}", segment(&one.id))),
-        (None, _) => Err(refused(format!("there is no lease pool {pool:?}"))),
-        (Some(_), Some(_)) => {
-            Err(refused(format!("there are several lease pools {pool:?}: name one by its identifier")))
-        }
-    }
+    Ok(format!("{}/{}", POOLS.path, POOLS.find(pool, session).await?))
 }
 
 fn print_one(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let found: LeasePool = read(answer, "leasepool")?;
-    print(answer, &[found], session)
+    session.print_answer(answer, || Ok(table(&[read(answer, "leasepool")?])))
 }
 
-fn print(answer: &Value, found: &[LeasePool], session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
-        return session.print_json(answer);
-    }
-    if found.is_empty() {
-        return session.print("There are no lease pools. `allot leasepool create` makes one.");
-    }
+pub(super) fn table(found: &[LeasePool]) -> Table {
     let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "default".to_owned(), |ratio| ratio.to_string());
-    let mut table = session.style.table(&["ID", "NAME", "LEASE", "HOSTS", "CPU RATIO", "RAM RATIO"]);
+    let mut table = Table::new([
+        id("ID").key(),
+        id("NAME"),
+        id("LEASE"),
+        word("HOSTS"),
+        word("CPU RATIO").hide(2),
+        word("RAM RATIO").hide(1),
+    ])
+    .or("There are no lease pools. `allot leasepool create` makes one.");
     for pool in found {
         table.add_row([
             pool.id.clone(),
@@ -285,7 +282,7 @@ fn print(answer: &Value, found: &[LeasePool], session: &mut Session<'_>) -> Resu
             ratio(pool.ram_allocation_ratio),
         ]);
     }
-    session.print(&text(&table)?)
+    table
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::dates::{When, duration, shown, zone_name};
-use super::table::text;
+use super::dates::{When, duration};
+use super::table::{Table, date, id, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
@@ -49,25 +49,20 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     };
     let body = body(wanted, session.now().await, &session.zone)?;
     let answer = session.connection.post(path, &body).await?;
-    if session.json {
-        return session.print_json(&answer);
-    }
-    let found: Vec<Maintenance> = read(&answer, "maintenance")?;
-    let mut table = session.style.table(&["HOST", "START", "END", "LEASE"]);
-    let zone = &session.zone;
-    for one in &found {
-        let time = |date: &Option<String>, none: &str| {
-            date.as_deref().map_or_else(|| none.to_owned(), |date| shown(date, zone))
-        };
+    session.print_answer(&answer, || Ok(table(read(&answer, "maintenance")?)))
+}
+
+pub(super) fn table(found: Vec<Maintenance>) -> Table {
+    let mut table = Table::new([word("HOST").key(), date("START"), date("END"), id("LEASE")]);
+    for one in found {
         table.add_row([
-            one.host.clone(),
-            time(&one.start_date, "no time"),
-            time(&one.end_date, ""),
-            one.lease_id.clone().unwrap_or_default(),
+            one.host,
+            one.start_date.unwrap_or_else(|| "no time".to_owned()),
+            one.end_date.unwrap_or_default(),
+            one.lease_id.unwrap_or_default(),
         ]);
     }
-    let text = format!("{}\nTimes are {}.", text(&table)?, zone_name(zone));
-    session.print(&text)
+    table
 }
 
 fn body(wanted: &Wanted, now: Timestamp, zone: &TimeZone) -> Result<MaintenanceCreate, ClientError> {

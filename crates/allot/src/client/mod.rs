@@ -3,7 +3,7 @@
 //! `settings`, `doctor`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
-//! with `--json` passes them on as they are.
+//! with `-o json` passes them on as they are.
 
 mod audit;
 mod availability;
@@ -13,11 +13,14 @@ mod dates;
 mod doctor;
 mod energy;
 mod events;
+#[cfg(test)]
+mod every_table;
 mod failure;
 mod flavor;
 mod floating_ip;
 mod free_pool;
 mod host;
+mod identify;
 mod instance;
 mod lease;
 mod lease_pool;
@@ -41,13 +44,14 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use htools::io::{Io, SUCCESS};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use connection::segment;
 pub(crate) use connection::{Connection, Target};
+use dates::zone_name;
 pub(crate) use failure::ClientError;
 pub(crate) use login::{Arguments as LoginArguments, Login};
-use table::Style;
+use table::{Rendered, Style, Table};
 
 use crate::shown;
 
@@ -99,7 +103,7 @@ struct Output {
     /// Print the service's JSON; the same as -o json
     #[arg(long, global = true)]
     json: bool,
-    /// What is printed: tables that fit the terminal, tables with all columns, or the service's JSON
+    /// Format of results
     #[arg(
         short = 'o',
         long = "output",
@@ -110,22 +114,32 @@ struct Output {
         default_value = "table"
     )]
     format: Format,
-    /// The columns of tables, in this order, by their headings: NAME,STATUS,ID
+    /// Columns of tables, in this order, by their headings: NAME,STATUS,ID
     #[arg(long, global = true, value_name = "NAME,...", value_delimiter = ',')]
     columns: Option<Vec<String>>,
+    /// Print tables without headings
+    #[arg(long, global = true)]
+    no_header: bool,
     /// Read and show times in UTC instead of local time
     #[arg(long, global = true)]
     utc: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Tables; columns that do not fit the terminal are left out
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Tables; on a terminal with short identifiers and dates, and only the columns that fit
+    #[default]
     Table,
-    /// Tables with all columns
+    /// Tables with all columns, full identifiers and dates
     Wide,
-    /// The service's JSON
+    /// Tables as values separated by commas, with all columns
+    Csv,
+    /// Identifiers or names of what is listed, a line each
+    Name,
+    /// The service's JSON; errors are JSON as well, one line on standard error
     Json,
+    /// The same as YAML
+    Yaml,
 }
 
 #[derive(Debug, Subcommand)]
@@ -181,6 +195,7 @@ enum Command {
 /// What every command needs.
 pub(crate) struct Session<'a> {
     connection: Connection,
+    /// Results are documents, not tables: JSON or YAML.
     json: bool,
     /// What times are read and shown in.
     zone: TimeZone,
@@ -195,8 +210,32 @@ impl Session<'_> {
         self.connection.time().await.unwrap_or_else(|| SystemClock.now())
     }
 
-    /// Prints a document as it came.
+    /// Prints an answer: as it came for programs that read documents, or as a table.
+    fn print_answer(
+        &mut self,
+        answer: &Value,
+        table: impl FnOnce() -> Result<Table, ClientError>,
+    ) -> Result<(), ClientError> {
+        if self.json { self.print_json(answer) } else { self.print_table(&table()?) }
+    }
+
+    fn print_table(&mut self, table: &Table) -> Result<(), ClientError> {
+        let now = self.connection.answered().unwrap_or_else(|| SystemClock.now());
+        let Rendered { text, notes } = table.render(&self.style, &self.zone, now)?;
+        if !text.is_empty() {
+            self.print(&text)?;
+        }
+        for note in notes {
+            self.note(&note);
+        }
+        Ok(())
+    }
+
+    /// Prints a document.
     fn print_json(&mut self, document: &Value) -> Result<(), ClientError> {
+        if self.style.format == Format::Yaml {
+            return Ok(write!(self.out, "{}", serde_yaml_ng::to_string(document).unwrap_or_default())?);
+        }
         let text = serde_json::to_string_pretty(document).unwrap_or_default();
         Ok(writeln!(self.out, "{}", shown::json(&text))?)
     }
@@ -205,8 +244,28 @@ impl Session<'_> {
         Ok(writeln!(self.out, "{text}")?)
     }
 
+    /// Says that something was done. Programs know it by the exit status.
+    fn done(&mut self, text: &str) -> Result<(), ClientError> {
+        if self.is_for_people() { self.print(text) } else { Ok(()) }
+    }
+
+    fn is_for_people(&self) -> bool {
+        matches!(self.style.format, Format::Table | Format::Wide)
+    }
+
+    fn note_to_people(&mut self, text: &str) {
+        if self.is_for_people() {
+            self.note(text);
+        }
+    }
+
+    fn note_zone(&mut self) {
+        self.note_to_people(&format!("Times are {}.", zone_name(&self.zone)));
+    }
+
     /// Says something beside the results, on standard error.
     fn note(&mut self, text: &str) {
+        let _ = self.out.flush();
         let _ = writeln!(self.err, "{}", shown::message(text));
     }
 }
@@ -244,6 +303,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
     let matches = without_empty_variables(Line::command()).try_get_matches_from(words);
     let line = matches.and_then(|matches| Line::from_arg_matches(&matches))?;
+    let as_json = line.common.output.json || line.common.output.format == Format::Json;
     let outcome = perform(line, io);
     Ok(match outcome {
         Ok(()) => SUCCESS,
@@ -252,6 +312,10 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
         Err(error) => {
             // Offers are shown before the refusal that they are made for.
             let _ = io.out.flush();
+            if as_json {
+                let _ = writeln!(io.err, "{}", shown::json(&json!({"error": error.document()}).to_string()));
+                return Ok(error.status());
+            }
             let failed = match &error {
                 ClientError::Several { failed, .. } => failed.as_slice(),
                 _ => &[],
@@ -297,14 +361,25 @@ fn zone(utc: bool, err: &mut dyn Write) -> TimeZone {
 }
 
 fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
-    let Common { target, login, output: Output { json, format, columns, utc } } = line.common;
-    let json = json || format == Format::Json;
+    let Common { target, login, output } = line.common;
+    let Output { json, format, columns, no_header, utc } = output;
+    let format = if json { Format::Json } else { format };
+    let json = matches!(format, Format::Json | Format::Yaml);
+    let draws = match &line.command {
+        Command::Calendar(_) | Command::Events(_) | Command::Doctor(_) => true,
+        Command::Energy(command) => matches!(command, energy::Command::Plan(_)),
+        _ => false,
+    };
+    if draws && matches!(format, Format::Csv | Format::Name) {
+        let message = "-o csv and -o name are for commands that print a table; use -o json";
+        return Err(ClientError::Usage(message.to_owned()));
+    }
     let zone = zone(utc, io.err);
-    let style = Style::of_output(format == Format::Wide, columns);
+    let style = Style::of_output(format, columns, no_header);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = zone.clone();
     let outcome = runtime.block_on(async {
-        let connection = Connection::open(target, Login::new(login)?, json).await?;
+        let connection = Connection::open(target, Login::new(login)?, format == Format::Json).await?;
         let mut session = Session { connection, json, zone, style, out: io.out, err: io.err };
         match line.command {
             Command::Lease(command) => lease::run(command, &mut session).await,

@@ -3,9 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::dates::{shown, shown_seconds, zone_name};
 use super::period::Past;
-use super::table::text;
+use super::table::{Table, date, id, prose, time, word};
 use super::wire::{plain, read};
 use super::{ClientError, Session, segment};
 
@@ -67,32 +66,27 @@ async fn projects(command: ProjectCommand, session: &mut Session<'_>) -> Result<
             if session.json {
                 return session.print_json(&answer);
             }
-            session.print(&format!("Instances of projects {} are preemptible from now on.", wanted.pattern))
+            session.done(&format!("Instances of projects {} are preemptible from now on.", wanted.pattern))
         }
         ProjectCommand::Remove(wanted) => {
             session.connection.delete(&path(&wanted)).await?;
-            session.print(&format!("{} is off the list.", wanted.pattern))
+            session.done(&format!("{} is off the list.", wanted.pattern))
         }
         ProjectCommand::List => {
             let answer = session.connection.get("/v1/preemptible/projects", &[]).await?;
-            if session.json {
-                return session.print_json(&answer);
-            }
-            let listed: Vec<Value> = read(&answer, "projects")?;
-            if listed.is_empty() {
-                return session.print("No projects are listed. `allot preemptible project add` lists some.");
-            }
-            let since = format!("SINCE ({})", zone_name(&session.zone));
-            let mut table = session.style.table(&["PROJECTS", &since]);
-            for project in &listed {
-                let time = project["created_at"].as_str();
-                let time =
-                    time.map_or_else(|| "by the settings".to_owned(), |time| shown(time, &session.zone));
-                table.add_row([plain(&project["pattern"]), time]);
-            }
-            session.print(&text(&table)?)
+            session.print_answer(&answer, || projects_table(&answer))
         }
     }
+}
+
+pub(super) fn projects_table(answer: &Value) -> Result<Table, ClientError> {
+    let mut table = Table::new([prose("PROJECTS").key(), date("SINCE")])
+        .or("No projects are listed. `allot preemptible project add` lists some.");
+    for project in read::<Vec<Value>>(answer, "projects")? {
+        let since = project["created_at"].as_str().unwrap_or("by the settings");
+        table.add_row([plain(&project["pattern"]).as_str(), since]);
+    }
+    Ok(table)
 }
 
 async fn list(whose: Whose, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -100,44 +94,46 @@ async fn list(whose: Whose, session: &mut Session<'_>) -> Result<(), ClientError
     let answer = session.connection.get("/v1/instances", &query).await?;
     let mut found: Vec<Value> = read(&answer, "instances")?;
     found.retain(|instance| instance["kind"] == "preemptible");
-    if session.json {
-        return session.print_json(&serde_json::json!({ "instances": found }));
-    }
-    if found.is_empty() {
-        return session.print(
-            "There are no preemptible instances. `allot instance create --preemptible` starts one, where it is allowed.",
-        );
-    }
-    let zone = zone_name(&session.zone);
-    let (asked, gone) = (format!("ASKED TO LEAVE ({zone})"), format!("GONE BY ({zone})"));
-    let mut table = session.style.table(&["ID", "NAME", "PROJECT", "STATUS", "RUNS SINCE", &asked, &gone]);
-    for instance in &found {
-        let time = |value: &Value| {
-            value.as_str().map_or_else(String::new, |time| shown_seconds(time, &session.zone))
-        };
+    session.print_answer(&serde_json::json!({ "instances": found }), || Ok(table(&found)))
+}
+
+pub(super) fn table(found: &[Value]) -> Table {
+    let columns = [
+        id("ID").key(),
+        word("NAME"),
+        word("PROJECT").hide(1),
+        word("STATUS").hide(3),
+        time("RUNS SINCE").hide(2),
+        time("ASKED TO LEAVE"),
+        time("GONE BY"),
+    ];
+    let mut table = Table::new(columns).or(
+        "There are no preemptible instances. `allot instance create --preemptible` starts one, where it is allowed.",
+    );
+    for instance in found {
         table.add_row([
             plain(&instance["id"]),
             plain(&instance["name"]),
             plain(&instance["project_id"]),
             plain(&instance["status"]),
-            time(&instance["launched_at"]),
-            time(&instance["departure"]["asked_at"]),
-            time(&instance["departure"]["gone_by"]),
+            plain(&instance["launched_at"]),
+            plain(&instance["departure"]["asked_at"]),
+            plain(&instance["departure"]["gone_by"]),
         ]);
     }
-    session.print(&text(&table)?)
+    table
 }
 
 async fn report(wanted: Report, session: &mut Session<'_>) -> Result<(), ClientError> {
     let mut query = wanted.past.query(session).await?;
     query.extend(wanted.whose.project.map(|project| ("project_id", project)));
     let answer = session.connection.get("/v1/preemptible", &query).await?;
-    if session.json {
-        return session.print_json(&answer);
-    }
-    let found = &answer["preemptible"];
+    session.print_answer(&answer, || Ok(report_table(&answer["preemptible"])))
+}
+
+pub(super) fn report_table(found: &Value) -> Table {
     let number = |name: &str| found[name].as_f64().unwrap_or_default();
-    let mut table = session.style.table(&["WHAT", "AMOUNT"]);
+    let mut table = Table::new([prose("WHAT"), word("AMOUNT")]);
     table.add_row(["instances begun".to_owned(), plain(&found["begun"])]);
     table.add_row(["instances preempted".to_owned(), plain(&found["preempted"])]);
     table.add_row(["hours run".to_owned(), format!("{:.2}", number("hours"))]);
@@ -146,5 +142,5 @@ async fn report(wanted: Report, session: &mut Session<'_>) -> Result<(), ClientE
     if let Some(part) = found["utilisation_gained"].as_f64() {
         table.add_row(["utilisation gained".to_owned(), format!("{:.1} %", 100.0 * part)]);
     }
-    session.print(&text(&table)?)
+    table
 }

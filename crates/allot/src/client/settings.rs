@@ -4,7 +4,7 @@ use api::v1::SettingOf;
 use clap::Args;
 use serde_json::json;
 
-use super::table::text;
+use super::table::{Table, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
@@ -27,16 +27,15 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     if arguments.changed {
         found.retain(|setting| setting.value != setting.default);
     }
-    if session.json {
-        return session.print_json(&json!({"settings": found}));
-    }
-    if found.is_empty() {
-        return session.print("There are no such settings.");
-    }
-    let mut table = session.style.table(&["SETTING", "VALUE", "DEFAULT", "SOURCE"]);
+    session.print_answer(&json!({"settings": found}), || Ok(table(&found)))
+}
+
+pub(super) fn table(found: &[SettingOf]) -> Table {
+    let columns = [word("SETTING").key(), word("VALUE"), word("DEFAULT").hide(2), word("SOURCE").hide(1)];
+    let mut table = Table::new(columns).or("There are no such settings.");
     for SettingOf { key, value, default, source, .. } in found {
-        let shown = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        table.add_row([key, shown(value), shown(default), source]);
+        let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        table.add_row([key.clone(), shown(value), shown(default), source.clone()]);
     }
-    session.print(&text(&table)?)
+    table
 }

@@ -1,47 +1,39 @@
-//! Tables. On a terminal, a table is never wider than it: columns of prose are broken between words, and then whole
-//! columns are left out. Words are not broken, since names and identifiers are there to be copied.
+//! Tables. On a terminal, columns of prose are broken between words, and then whole columns are hidden in the order that
+//! the table declares. Words are not broken, since names and identifiers are there to be copied.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use comfy_table::presets::{NOTHING, UTF8_FULL_CONDENSED};
+use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table as Drawn};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
+use super::Format;
+use super::dates::{of_answer, show, show_brief, show_seconds, zone_name};
 use super::failure::ClientError;
+use super::identify::is_uuid;
 
-/// Columns that may be broken between words.
-const PROSE: [&str; 11] = [
-    "RESERVED",
-    "HOSTS",
-    "INSTANCES",
-    "CAPABILITIES",
-    "EXTRA SPECS",
-    "VALUES",
-    "NOT WITH",
-    "MEANING",
-    "REASON",
-    "WHAT",
-    "PROJECTS",
-];
 /// A column of prose is not made narrower than this, unless it has less.
 const LEAST_PROSE: usize = 12;
-/// Columns that are left out first; names are accepted wherever identifiers are.
-const DISPENSABLE: [&str; 5] = ["ID", "REQUEST", "USER", "PROJECT", "HOLDS UNTIL"];
+/// Characters of an identifier on a terminal, unless two of a column have the same.
+const SHORT_ID: usize = 8;
 
 /// How results are laid out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Style {
-    /// Columns of the terminal; none if it is not one. Some programs give theirs a width of 0, which says nothing.
+    /// Columns of the terminal; `None` if it is not one. Some programs give theirs a width of 0, which says nothing.
     pub width: Option<u16>,
-    /// All columns, however wide the terminal is.
-    pub wide: bool,
+    pub format: Format,
     /// These columns and no others, by their headings.
     pub columns: Option<Rc<Vec<String>>>,
+    pub no_header: bool,
 }
 
 impl Style {
-    /// As standard output wants it.
-    pub(crate) fn of_output(wide: bool, columns: Option<Vec<String>>) -> Self {
-        Self { width: Drawn::new().width(), wide, columns: columns.map(Rc::new) }
+    /// For standard output.
+    pub(crate) fn of_output(format: Format, columns: Option<Vec<String>>, no_header: bool) -> Self {
+        Self { width: Drawn::new().width(), format, columns: columns.map(Rc::new), no_header }
     }
 
     /// Whether a person looks at it.
@@ -49,83 +41,285 @@ impl Style {
         self.width.is_some()
     }
 
-    /// A table with these headings.
-    pub(crate) fn table<H: AsRef<str>>(&self, headings: &[H]) -> Table {
-        let headings = headings.iter().map(|heading| heading.as_ref().to_owned()).collect();
-        Table { style: self.clone(), headings, rows: Vec::new() }
+    /// Whether identifiers and dates are shortened.
+    fn is_brief(&self) -> bool {
+        self.terminal() && self.format == Format::Table
     }
 }
 
-/// Headings and rows.
+/// Content of a column's cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Never broken.
+    Word,
+    /// May be broken between words.
+    Prose,
+    /// Identifiers, or names in their place.
+    Id,
+    /// Dates as answers have them, shown to the minute.
+    Date,
+    /// The same to the second.
+    Time,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    heading: String,
+    kind: Kind,
+    /// Place in the order in which columns are hidden on a narrow terminal. `None`: it is never hidden.
+    hidden: Option<u8>,
+    names_row: bool,
+}
+
+impl Column {
+    fn new(heading: &str, kind: Kind) -> Self {
+        Self { heading: heading.to_owned(), kind, hidden: None, names_row: false }
+    }
+
+    /// Hides it as the nth on a narrow terminal.
+    pub(crate) fn hide(self, nth: u8) -> Self {
+        Self { hidden: Some(nth), ..self }
+    }
+
+    /// Names the row: `-o name` prints this column.
+    pub(crate) fn key(self) -> Self {
+        Self { names_row: true, ..self }
+    }
+
+    fn is_date(&self) -> bool {
+        matches!(self.kind, Kind::Date | Kind::Time)
+    }
+}
+
+pub(crate) fn word(heading: &str) -> Column {
+    Column::new(heading, Kind::Word)
+}
+
+pub(crate) fn prose(heading: &str) -> Column {
+    Column::new(heading, Kind::Prose)
+}
+
+pub(crate) fn id(heading: &str) -> Column {
+    Column::new(heading, Kind::Id)
+}
+
+pub(crate) fn date(heading: &str) -> Column {
+    Column::new(heading, Kind::Date)
+}
+
+pub(crate) fn time(heading: &str) -> Column {
+    Column::new(heading, Kind::Time)
+}
+
+/// Columns and rows.
 #[derive(Debug)]
 pub(crate) struct Table {
-    style: Style,
-    headings: Vec<String>,
+    columns: Vec<Column>,
     rows: Vec<Vec<String>>,
+    /// Said instead of a table without rows.
+    none: Option<&'static str>,
+}
+
+/// A table as text, and what is said beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Rendered {
+    pub text: String,
+    pub notes: Vec<String>,
 }
 
 impl Table {
-    /// Adds a row: a cell for each heading.
+    pub(crate) fn new(columns: impl Into<Vec<Column>>) -> Self {
+        Self { columns: columns.into(), rows: Vec::new(), none: None }
+    }
+
+    /// Says that instead of a table without rows.
+    pub(crate) fn or(self, none: &'static str) -> Self {
+        Self { none: Some(none), ..self }
+    }
+
+    /// Adds a row: a cell for each column.
     pub(crate) fn add_row<C: ToString>(&mut self, cells: impl IntoIterator<Item = C>) {
         self.rows.push(cells.into_iter().map(|cell| cell.to_string()).collect());
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table as a pipe gets it, with times in UTC.
+    #[cfg(test)]
+    pub(crate) fn in_pipe(&self) -> String {
+        let rendered = self.render(&Style::default(), &TimeZone::UTC, Timestamp::UNIX_EPOCH);
+        rendered.expect("its columns are known").text
+    }
+
+    /// Lays the table out, without blanks at the ends of lines. Fails if a column is asked for that it does not have.
+    pub(crate) fn render(
+        &self,
+        style: &Style,
+        zone: &TimeZone,
+        now: Timestamp,
+    ) -> Result<Rendered, ClientError> {
+        let columns = self.chosen(style)?;
+        let mut notes = Vec::new();
+        if let (true, Some(none), Format::Table | Format::Wide) = (self.is_empty(), self.none, style.format) {
+            return Ok(Rendered { text: String::new(), notes: vec![none.to_owned()] });
+        }
+        let cells = |column: &usize| self.cells(*column, style.is_brief(), zone, now);
+        let shown: Vec<Shown<'_>> = columns
+            .iter()
+            .map(|column| Shown { column: &self.columns[*column], cells: cells(column), width: 0 })
+            .collect();
+        let has_dates = |column: &usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.get(*column));
+            self.columns[*column].is_date() && cells.any(|cell| of_answer(cell).is_some())
+        };
+        let dated = columns.iter().any(has_dates);
+        let text = match style.format {
+            Format::Name => shown[0].cells.join("\n"),
+            Format::Csv => csv(&shown, self.rows.len(), style.no_header),
+            _ => {
+                let fits = style.format == Format::Wide || style.columns.is_some();
+                let most = style.width.filter(|width| *width > 0 && !fits).map_or(usize::MAX, usize::from);
+                let (shown, hidden) = fitted(shown, most);
+                if !hidden.is_empty() {
+                    notes.push(format!("Hidden: {} (-o wide shows all columns)", hidden.join(", ")));
+                }
+                drawn(&shown, self.rows.len(), style.no_header)
+            }
+        };
+        if dated && style.format != Format::Name {
+            notes.push(format!("Times are {}.", zone_name(zone)));
+        }
+        Ok(Rendered { text, notes })
+    }
+
     /// The columns that were asked for, or all.
-    fn chosen(&self) -> Result<Vec<usize>, ClientError> {
-        let Some(names) = &self.style.columns else { return Ok((0..self.headings.len()).collect()) };
+    fn chosen(&self, style: &Style) -> Result<Vec<usize>, ClientError> {
+        if style.format == Format::Name {
+            let key = self.columns.iter().position(|column| column.names_row);
+            let none = || ClientError::Usage("-o name: these rows have no names".to_owned());
+            return Ok(vec![key.ok_or_else(none)?]);
+        }
+        let Some(names) = &style.columns else { return Ok((0..self.columns.len()).collect()) };
         let chosen = names.iter().map(|name| {
-            let same = |heading: &&String| plain(heading).eq_ignore_ascii_case(name.trim());
-            self.headings.iter().position(|heading| same(&heading)).ok_or_else(|| {
-                let known: Vec<&str> = self.headings.iter().map(|heading| plain(heading)).collect();
+            let mut columns = self.columns.iter();
+            columns.position(|column| column.heading.eq_ignore_ascii_case(name.trim())).ok_or_else(|| {
+                let known: Vec<&str> = self.columns.iter().map(|column| column.heading.as_str()).collect();
                 ClientError::Usage(format!("--columns {name}: this table has {}", known.join(", ")))
             })
         });
         chosen.collect()
     }
 
-    /// Columns a table on a terminal needs for a column of text.
-    fn natural(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column));
-        cells.chain([&self.headings[column]]).map(|cell| width(cell)).max().unwrap_or(0)
-    }
-
-    /// The least that a column can do with.
-    fn least(&self, column: usize) -> usize {
-        let natural = self.natural(column);
-        if !PROSE.contains(&plain(&self.headings[column])) {
-            return natural;
-        }
-        let cells = self.rows.iter().filter_map(|row| row.get(column));
-        let words = cells.chain([&self.headings[column]]).flat_map(|cell| cell.split(' ')).map(width);
-        words.max().unwrap_or(0).max(LEAST_PROSE).min(natural)
-    }
-
-    /// The columns that fit, and how wide each is; the first is always there.
-    fn fitted(&self, mut columns: Vec<usize>, most: usize) -> Vec<(usize, usize)> {
-        // A cell has a blank on either side, and there is a line beside each.
-        let total = |columns: &[usize], wide: &dyn Fn(usize) -> usize| {
-            columns.iter().map(|column| wide(*column) + 3).sum::<usize>() + 1
+    /// The cells of a column as they are shown.
+    fn cells(&self, column: usize, brief: bool, zone: &TimeZone, now: Timestamp) -> Vec<String> {
+        let cells = || self.rows.iter().map(move |row| row.get(column).map_or("", String::as_str));
+        let kind = self.columns[column].kind;
+        let with_dates = |show: &dyn Fn(Timestamp) -> String| -> Vec<String> {
+            cells().map(|cell| of_answer(cell).map_or_else(|| cell.to_owned(), show)).collect()
         };
-        let least = |column| self.least(column);
-        while columns.len() > 1 && total(&columns, &least) > most {
-            let by_name = DISPENSABLE.iter().find_map(|name| {
-                columns.iter().skip(1).position(|column| plain(&self.headings[*column]) == *name)
-            });
-            columns.remove(by_name.map_or(columns.len() - 1, |place| place + 1));
+        match (kind, brief) {
+            (Kind::Date | Kind::Time, true) => {
+                with_dates(&|at| show_brief(at, now, zone, kind == Kind::Time))
+            }
+            (Kind::Date, false) => with_dates(&|at| show(at, zone)),
+            (Kind::Time, false) => with_dates(&|at| show_seconds(at, zone)),
+            (Kind::Id, true) => {
+                let length = short_length(cells());
+                let short =
+                    |cell: &str| if is_uuid(cell) { cell[..length].to_owned() } else { cell.to_owned() };
+                cells().map(short).collect()
+            }
+            (Kind::Id | Kind::Word | Kind::Prose, _) => cells().map(str::to_owned).collect(),
         }
-        let mut left = most.saturating_sub(total(&columns, &least));
-        let widen = |column: usize| {
-            let more = (self.natural(column) - self.least(column)).min(left);
-            left -= more;
-            (column, self.least(column) + more)
-        };
-        columns.into_iter().map(widen).collect()
     }
 }
 
-/// A heading without what is said in brackets.
-fn plain(heading: &str) -> &str {
-    heading.split(" (").next().unwrap_or(heading)
+/// Characters by which the identifiers differ, [`SHORT_ID`] at least.
+fn short_length<'a>(cells: impl Iterator<Item = &'a str>) -> usize {
+    let ids: BTreeSet<&str> = cells.filter(|cell| is_uuid(cell)).collect();
+    let pairs = ids.iter().zip(ids.iter().skip(1));
+    let same = |(a, b): (&&str, &&str)| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count() + 1;
+    pairs.map(same).max().unwrap_or(0).max(SHORT_ID)
+}
+
+/// A column with its cells as they are shown.
+struct Shown<'t> {
+    column: &'t Column,
+    cells: Vec<String>,
+    /// Columns of the terminal that it gets.
+    width: usize,
+}
+
+impl Shown<'_> {
+    /// Columns of a terminal that it needs in one line.
+    fn natural(&self) -> usize {
+        self.cells.iter().chain([&self.column.heading]).map(|cell| width(cell)).max().unwrap_or(0)
+    }
+
+    /// The least width: headings may be broken, and prose.
+    fn least(&self) -> usize {
+        let widest_word = |cell: &String| cell.split(' ').map(width).max().unwrap_or(0);
+        let heading = widest_word(&self.column.heading);
+        if self.column.kind != Kind::Prose {
+            return self.cells.iter().map(|cell| width(cell)).max().unwrap_or(0).max(heading);
+        }
+        let words = self.cells.iter().map(widest_word).max().unwrap_or(0).max(heading);
+        words.max(LEAST_PROSE).min(self.natural())
+    }
+
+    fn line(&self, cell: &str) -> String {
+        if width(cell) > self.width { broken(cell, self.width) } else { cell.to_owned() }
+    }
+}
+
+/// The columns that fit, with their widths, and the headings of those that don't.
+fn fitted(mut shown: Vec<Shown<'_>>, most: usize) -> (Vec<Shown<'_>>, Vec<String>) {
+    let mut hidden = Vec::new();
+    // A cell has a blank on either side.
+    let total = |shown: &[Shown<'_>]| shown.iter().map(|shown| shown.least() + 2).sum::<usize>();
+    while total(&shown) > most {
+        let ranks = shown.iter().enumerate().filter_map(|(at, shown)| Some((shown.column.hidden?, at)));
+        let Some((_, next)) = ranks.min() else { break };
+        hidden.push(shown.remove(next).column.heading.clone());
+    }
+    let mut left = most.saturating_sub(total(&shown));
+    for column in &mut shown {
+        let more = (column.natural() - column.least()).min(left);
+        left -= more;
+        column.width = column.least() + more;
+    }
+    (shown, hidden)
+}
+
+fn drawn(shown: &[Shown<'_>], rows: usize, no_header: bool) -> String {
+    let mut drawn = Drawn::new();
+    drawn.load_style(NOTHING);
+    drawn.set_content_arrangement(ContentArrangement::Disabled);
+    if !no_header {
+        drawn.set_header(shown.iter().map(|shown| shown.line(&shown.column.heading)));
+    }
+    for row in 0..rows {
+        drawn.add_row(shown.iter().map(|shown| shown.line(&shown.cells[row])));
+    }
+    drawn.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Values separated by commas, as RFC 4180 quotes them.
+fn csv(shown: &[Shown<'_>], rows: usize, no_header: bool) -> String {
+    let line = |cells: &mut dyn Iterator<Item = &String>| {
+        let quoted = |cell: &String| cell.contains([',', '"', '\n', '\r']);
+        let fields =
+            cells.map(
+                |cell| if quoted(cell) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.clone() },
+            );
+        fields.collect::<Vec<_>>().join(",")
+    };
+    let header = (!no_header).then(|| line(&mut shown.iter().map(|shown| &shown.column.heading)));
+    let rows = (0..rows).map(|row| line(&mut shown.iter().map(|shown| &shown.cells[row])));
+    header.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
 
 /// Columns that a text takes on a terminal.
@@ -148,98 +342,120 @@ fn broken(text: &str, most: usize) -> String {
     broken
 }
 
-/// The table as text, without blanks at the ends of lines: ruled on a terminal, columns and nothing else for a pipe.
-/// Fails if a column is asked for that it does not have.
-pub(crate) fn text(table: &Table) -> Result<String, ClientError> {
-    let chosen = table.chosen()?;
-    let style = &table.style;
-    let asked = style.wide || style.columns.is_some();
-    let most = style.width.filter(|width| *width > 0 && !asked).map_or(usize::MAX, usize::from);
-    let all = chosen.clone();
-    let fitted = table.fitted(chosen, most);
-    let mut drawn = Drawn::new();
-    drawn.load_style(if style.terminal() { UTF8_FULL_CONDENSED } else { NOTHING });
-    drawn.set_content_arrangement(ContentArrangement::Disabled);
-    let cells = |row: &[String]| -> Vec<String> {
-        let cell = |(column, most): &(usize, usize)| {
-            let cell = row.get(*column).map_or("", String::as_str);
-            if width(cell) > *most { broken(cell, *most) } else { cell.to_owned() }
-        };
-        fitted.iter().map(cell).collect()
-    };
-    drawn.set_header(cells(&table.headings));
-    for row in &table.rows {
-        drawn.add_row(cells(row));
-    }
-    let mut lines: Vec<String> = drawn.lines().map(|line| line.trim_end().to_owned()).collect();
-    let missing = all.iter().filter(|column| fitted.iter().all(|(shown, _)| shown != *column));
-    let missing: Vec<&str> = missing.map(|column| plain(&table.headings[*column])).collect();
-    if !missing.is_empty() {
-        lines.push(format!("Without {}, for want of room: -o wide shows all.", missing.join(", ")));
-    }
-    Ok(lines.join("\n"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const ID: &str = "ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753";
+    const ALIKE: &str = "ecdcc9ea-d39d-4032-a9e3-3a8dbcc06753";
 
-    fn shown(style: &Style) -> String {
-        let mut table = style.table(&["NAME", "PROJECT", "STATUS", "START (UTC)", "RESERVED", "ID"]);
+    fn table() -> Table {
+        let mut table = Table::new([
+            word("NAME"),
+            word("PROJECT").hide(2),
+            word("STATUS"),
+            date("START"),
+            prose("RESERVED"),
+            id("ID").hide(1).key(),
+        ]);
         let reserved = "2 hosts, 4 instances of 2 vCPU, 4096 MiB, 20 GiB";
-        table.add_row(["thermal-runs", "physics", "TERMINATED", "2026-11-22 03:32", reserved, ID]);
-        text(&table).expect("its columns are known")
+        let start = "2026-11-22T03:32:00.000000";
+        table.add_row(["thermal-runs", "physics", "TERMINATED", start, reserved, ID]);
+        table
     }
 
-    fn on_terminal(width: u16) -> String {
-        shown(&Style { width: Some(width), ..Style::default() })
+    fn rendered(table: &Table, style: &Style) -> Rendered {
+        let now = "2026-11-18T09:00:00Z".parse().expect("a timestamp");
+        table.render(style, &TimeZone::UTC, now).expect("its columns are known")
+    }
+
+    fn on_terminal(width: u16) -> Style {
+        Style { width: Some(width), ..Style::default() }
     }
 
     #[test]
-    fn no_word_is_broken_however_narrow_the_terminal_is() {
-        for width in (20..200).chain([u16::MAX]) {
-            let text = on_terminal(width);
-            let widest = text.lines().filter(|line| line.contains(['│', '┆'])).map(super::width).max();
-            assert!(widest.is_some_and(|widest| widest <= usize::from(width)), "{width}:\n{text}");
-            for word in ["thermal-runs", "physics", "TERMINATED", "2026-11-22 03:32", ID] {
-                let begun = text.contains(&word[..5]);
-                assert!(!begun || text.contains(word), "{width}:\n{text}");
+    fn columns_are_hidden_in_their_order_and_no_word_is_broken() {
+        for width in (52..200).chain([u16::MAX, 0]) {
+            let Rendered { text, notes } = rendered(&table(), &on_terminal(width));
+            let widest = text.lines().map(super::width).max().unwrap_or(0);
+            assert!(width == 0 || widest <= usize::from(width), "{width}:\n{text}");
+            for word in ["thermal-runs", "TERMINATED", "Sun 03:32", "instances"] {
+                assert!(text.contains(word), "{width}:\n{text}");
             }
+            let hidden = notes.iter().find(|note| note.starts_with("Hidden: "));
+            let wanted = match (text.contains(&ID[..8]), text.contains("physics")) {
+                (true, true) => None,
+                (false, true) => Some("Hidden: ID (-o wide shows all columns)"),
+                (_, false) => Some("Hidden: ID, PROJECT (-o wide shows all columns)"),
+            };
+            assert_eq!(hidden.map(String::as_str), wanted, "{width}:\n{text}");
         }
     }
 
     #[test]
-    fn identifiers_are_left_out_before_projects_and_that_is_said() {
-        let at_80 = on_terminal(80);
-        assert!(!at_80.contains(ID) && at_80.contains("physics"), "{at_80}");
-        assert!(at_80.ends_with("Without ID, for want of room: -o wide shows all."), "{at_80}");
-        let at_60 = on_terminal(60);
-        assert!(!at_60.contains("physics") && at_60.contains("TERMINATED"), "{at_60}");
-        for unknown in [u16::MAX, 0] {
-            assert!(on_terminal(unknown).contains(ID), "{unknown}");
-        }
+    fn identifiers_are_as_long_as_it_takes_to_tell_them_apart() {
+        let mut table = table();
+        let short = rendered(&table, &on_terminal(200)).text;
+        assert!(short.ends_with("  ecdcc9ea"), "{short}");
+        table.add_row(["other", "", "", "", "", ALIKE]);
+        let longer = rendered(&table, &on_terminal(200)).text;
+        assert!(longer.contains("ecdcc9ea-d38 ") || longer.contains("ecdcc9ea-d38\n"), "{longer}");
+        assert!(longer.ends_with("ecdcc9ea-d39"), "{longer}");
+        let wide = rendered(&table, &Style { format: Format::Wide, ..on_terminal(40) });
+        assert!(wide.text.contains(ID) && wide.text.contains("2026-11-22 03:32"), "{}", wide.text);
+        assert_eq!(wide.notes, ["Times are UTC."]);
     }
 
     #[test]
-    fn wide_tables_and_chosen_columns_are_as_they_were_asked_for() {
-        let wide = shown(&Style { width: Some(40), wide: true, columns: None });
-        assert!(wide.contains(ID) && wide.contains("physics") && !wide.contains("Without"), "{wide}");
-        let columns = Some(Rc::new(vec!["id".to_owned(), "start".to_owned()]));
-        let chosen = shown(&Style { width: None, wide: false, columns });
-        assert_eq!(chosen.lines().map(str::trim).collect::<Vec<_>>().len(), 2);
+    fn chosen_columns_are_as_they_were_asked_for() {
+        let columns = |name: &str| Some(Rc::new(vec!["id".to_owned(), name.to_owned()]));
+        let chosen = rendered(&table(), &Style { columns: columns("start"), ..Style::default() }).text;
+        assert_eq!(chosen.lines().count(), 2);
         assert!(chosen.contains(ID) && !chosen.contains("physics"), "{chosen}");
         assert!(chosen.find(ID) < chosen.find("2026"), "{chosen}");
-        let unknown = Style { columns: Some(Rc::new(vec!["COLOR".to_owned()])), ..Style::default() };
-        let refused = text(&unknown.table(&["NAME", "START (UTC)"])).expect_err("no such column").to_string();
-        assert_eq!(refused, "--columns COLOR: this table has NAME, START");
+        let unknown = Style { columns: columns("COLOR"), ..Style::default() };
+        let refused = table().render(&unknown, &TimeZone::UTC, Timestamp::UNIX_EPOCH);
+        let refused = refused.expect_err("no such column").to_string();
+        assert_eq!(refused, "--columns COLOR: this table has NAME, PROJECT, STATUS, START, RESERVED, ID");
     }
 
     #[test]
     fn a_pipe_gets_every_column_in_one_line_each() {
-        let text = shown(&Style::default());
+        let text = rendered(&table(), &Style::default()).text;
         assert_eq!(text.lines().count(), 2);
-        assert!(text.contains(ID) && !text.contains('│'), "{text}");
+        assert!(text.contains(ID) && text.contains("2026-11-22 03:32"), "{text}");
+        let bare = rendered(&table(), &Style { no_header: true, ..Style::default() }).text;
+        assert_eq!(bare.lines().count(), 1);
+        assert!(bare.starts_with(" thermal-runs"), "{bare}");
+    }
+
+    #[test]
+    fn programs_get_names_and_quoted_fields() {
+        let mut table = table();
+        table.add_row(["say \"hi\"", "", "", "", "", ALIKE]);
+        let format = |format| rendered(&table, &Style { format, ..on_terminal(80) });
+        let names = format(Format::Name);
+        assert_eq!((names.text, names.notes.len()), (format!("{ID}\n{ALIKE}"), 0));
+        let csv = format(Format::Csv).text;
+        let wanted = [
+            "NAME,PROJECT,STATUS,START,RESERVED,ID".to_owned(),
+            format!(
+                "thermal-runs,physics,TERMINATED,2026-11-22 03:32,\"2 hosts, 4 instances of 2 vCPU, 4096 MiB, 20 GiB\",{ID}"
+            ),
+            format!("\"say \"\"hi\"\"\",,,,,{ALIKE}"),
+        ];
+        assert_eq!(csv.lines().collect::<Vec<_>>(), wanted);
+        let nameless = Table::new([word("WHAT")]);
+        let style = Style { format: Format::Name, ..Style::default() };
+        assert!(nameless.render(&style, &TimeZone::UTC, Timestamp::UNIX_EPOCH).is_err());
+    }
+
+    #[test]
+    fn a_table_without_rows_is_a_note() {
+        let none = Table::new([word("NAME").key()]).or("There are none.");
+        let text = rendered(&none, &Style::default());
+        assert_eq!((text.text.as_str(), text.notes), ("", vec!["There are none.".to_owned()]));
+        let csv = rendered(&none, &Style { format: Format::Csv, ..Style::default() });
+        assert_eq!((csv.text.as_str(), csv.notes.len()), ("NAME", 0));
     }
 }

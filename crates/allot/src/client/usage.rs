@@ -4,9 +4,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dates::{show_seconds, zone_name};
+use super::dates::{of_answer, show_seconds, zone_name};
 use super::period::Past;
-use super::table::text;
+use super::table::{Column, Table, id, prose, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
@@ -122,7 +122,7 @@ async fn ask(
     format: Format,
     session: &mut Session<'_>,
 ) -> Result<Option<Value>, ClientError> {
-    let csv = format == Format::Csv && !session.json;
+    let csv = !session.json && (format == Format::Csv || session.style.format == super::Format::Csv);
     if csv {
         query.push(("format", "csv".to_owned()));
     }
@@ -177,37 +177,30 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
     query.extend(arguments.user.clone().map(|user| ("user_id", user)));
     query.extend(arguments.pool.clone().map(|pool| ("pool", pool)));
     let Some(answer) = ask("/v1/usage", query, arguments.format, session).await? else { return Ok(()) };
-    let rows: Vec<Row> = read(&answer, "usage")?;
-    say_period(&answer, session)?;
-    if rows.is_empty() {
-        return session.print("Nothing was reserved or used.");
-    }
-    let asked: Vec<&str> = arguments.by.split(',').map(str::trim).collect();
+    note_period(&answer, session);
+    session.print_table(&sums_table(&arguments.by, &answer)?)
+}
+
+pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError> {
+    let asked: Vec<&str> = by.split(',').map(str::trim).collect();
     let stepwise = asked.iter().any(|word| ["hour", "day", "month"].contains(word));
     // In the order in which they are asked for, after the period.
     let columns: Vec<&str> =
         asked.iter().copied().filter(|word| !["hour", "day", "month"].contains(word)).collect();
-    let headings: Vec<String> = stepwise
-        .then(|| "FROM".to_owned())
-        .into_iter()
-        .chain(columns.iter().map(|word| word.to_uppercase().replace('_', " ")))
-        .chain(
-            [
-                "LEASES",
-                "HOST HOURS",
-                "CORE HOURS",
-                "GIB HOURS",
-                "INSTANCES",
-                "INSTANCE HOURS",
-                "USED CORE HOURS",
-                "UNLEASED CORE HOURS",
-            ]
-            .map(str::to_owned),
-        )
-        .collect();
-    let mut table = session.style.table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
-    for row in rows {
-        let start = row.start.parse().map_or(row.start.clone(), |at| show_seconds(at, &session.zone));
+    let figures = [
+        word("LEASES").hide(6),
+        word("HOST HOURS"),
+        word("CORE HOURS"),
+        word("GIB HOURS").hide(3),
+        word("INSTANCES").hide(4),
+        word("INSTANCE HOURS").hide(2),
+        word("USED CORE HOURS").hide(5),
+        word("UNLEASED CORE HOURS").hide(1),
+    ];
+    let groups = columns.iter().map(|name| id(&name.to_uppercase().replace('_', " ")));
+    let all = stepwise.then(|| time("FROM")).into_iter().chain(groups).chain(figures);
+    let mut table = Table::new(all.collect::<Vec<Column>>()).or("Nothing was reserved or used.");
+    for row in read::<Vec<Row>>(answer, "usage")? {
         let named = |column: &&str| match *column {
             "project" => row.project_id.clone(),
             "user" => row.user_id.clone(),
@@ -225,10 +218,11 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
             hours(row.used.core_hours),
             hours(row.unleased.core_hours),
         ];
-        let cells = stepwise.then_some(start).into_iter().chain(columns.iter().map(named)).chain(figures);
+        let cells =
+            stepwise.then(|| row.start.clone()).into_iter().chain(columns.iter().map(named)).chain(figures);
         table.add_row(cells.collect::<Vec<_>>());
     }
-    session.print(&text(&table)?)
+    Ok(table)
 }
 
 /// Hours to a hundredth.
@@ -236,13 +230,13 @@ fn hours(hours: f64) -> String {
     format!("{hours:.2}")
 }
 
-fn say_period(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+fn note_period(answer: &Value, session: &mut Session<'_>) {
     let shown = |name: &str| {
         let text = answer[name].as_str().unwrap_or_default();
-        text.parse().map_or(text.to_owned(), |at| show_seconds(at, &session.zone))
+        of_answer(text).map_or(text.to_owned(), |at| show_seconds(at, &session.zone))
     };
     let line = format!("From {} to {} ({}).", shown("start"), shown("end"), zone_name(&session.zone));
-    session.print(&line)
+    session.note_to_people(&line);
 }
 
 #[derive(Debug, Deserialize)]
@@ -264,17 +258,33 @@ async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), Clie
     let Some(answer) = ask("/v1/usage/billing", query, arguments.format, session).await? else {
         return Ok(());
     };
-    let lines: Vec<Line> = read(&answer, "billing")?;
-    say_period(&answer, session)?;
-    if lines.is_empty() {
-        return session.print("Nothing is charged.");
+    note_period(&answer, session);
+    let table = bill_table(&answer)?;
+    session.print_table(&table)?;
+    if table.is_empty() {
+        return Ok(());
     }
-    let headings = ["FROM", "PROJECT", "USER", "LEASE", "ITEM", "QUANTITY", "UNIT", "PRICE", "AMOUNT"];
-    let mut table = session.style.table(&headings);
-    for line in lines {
-        let start = line.start.parse().map_or(line.start.clone(), |at| show_seconds(at, &session.zone));
+    let (total, currency) = (&answer["total"], &answer["currency"]);
+    let said = format!("Total: {} {}", total.as_str().unwrap_or("?"), currency.as_str().unwrap_or_default());
+    session.done(said.trim_end())
+}
+
+pub(super) fn bill_table(answer: &Value) -> Result<Table, ClientError> {
+    let mut table = Table::new([
+        time("FROM").hide(5),
+        word("PROJECT").hide(2),
+        word("USER").hide(1),
+        id("LEASE"),
+        word("ITEM"),
+        word("QUANTITY"),
+        word("UNIT").hide(4),
+        word("PRICE").hide(3),
+        word("AMOUNT"),
+    ])
+    .or("Nothing is charged.");
+    for line in read::<Vec<Line>>(answer, "billing")? {
         table.add_row([
-            start,
+            line.start,
             line.project_id,
             line.user_id,
             line.lease_id,
@@ -285,10 +295,7 @@ async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), Clie
             line.amount,
         ]);
     }
-    session.print(&text(&table)?)?;
-    let (total, currency) = (&answer["total"], &answer["currency"]);
-    let said = format!("Total: {} {}", total.as_str().unwrap_or("?"), currency.as_str().unwrap_or_default());
-    session.print(said.trim_end())
+    Ok(table)
 }
 
 #[derive(Debug, Deserialize)]
@@ -321,20 +328,25 @@ async fn events(arguments: &Events, session: &mut Session<'_>) -> Result<(), Cli
             break;
         }
     }
-    if session.json {
-        return session.print_json(&json!({"events": found, "last": after}));
-    }
-    if found.is_empty() {
-        return session.print("There are no such events.");
-    }
-    session.print(&format!("Times are {}.", zone_name(&session.zone)))?;
-    let mut table =
-        session.style.table(&["TIME", "EVENT", "LEASE", "INSTANCE", "PROJECT", "STATUS", "HOSTS", "REASON"]);
-    for entry in read::<Vec<Entry>>(&json!({"events": found}), "events")? {
-        let at =
-            entry.timestamp.parse().map_or(entry.timestamp, |instant| show_seconds(instant, &session.zone));
+    let answer = json!({"events": found, "last": after});
+    session.print_answer(&answer, || events_table(&answer))
+}
+
+pub(super) fn events_table(answer: &Value) -> Result<Table, ClientError> {
+    let mut table = Table::new([
+        time("TIME"),
+        word("EVENT"),
+        id("LEASE"),
+        id("INSTANCE").hide(4),
+        word("PROJECT").hide(1),
+        word("STATUS"),
+        prose("HOSTS").hide(3),
+        prose("REASON").hide(2),
+    ])
+    .or("There are no such events.");
+    for entry in read::<Vec<Entry>>(answer, "events")? {
         table.add_row([
-            at,
+            entry.timestamp,
             entry.event,
             entry.lease_id.unwrap_or_default(),
             entry.instance_id.unwrap_or_default(),
@@ -344,5 +356,5 @@ async fn events(arguments: &Events, session: &mut Session<'_>) -> Result<(), Cli
             entry.reason.unwrap_or_default(),
         ]);
     }
-    session.print(&text(&table)?)
+    Ok(table)
 }

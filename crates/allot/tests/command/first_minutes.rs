@@ -88,7 +88,7 @@ fn addresses_without_a_scheme_and_variables_set_to_nothing_are_fine() {
     let bare = service.url.strip_prefix("http://").expect("no TLS");
     for url in [bare.to_owned(), format!("{bare}/v1/"), service.url.clone()] {
         let ran = run(command().env("ALLOT_URL", &url).args(["lease", "list"]));
-        assert_eq!((ran.status, ran.out.as_str()), (0, "There are no leases.\n"), "{url}: {}", ran.err);
+        assert_eq!((ran.status, ran.err.as_str()), (0, "There are no leases.\n"), "{url}: {}", ran.out);
     }
     let mut empty = command();
     for name in
@@ -97,7 +97,7 @@ fn addresses_without_a_scheme_and_variables_set_to_nothing_are_fine() {
         empty.env(name, "");
     }
     let ran = run(empty.env("ALLOT_URL", bare).args(["lease", "list"]));
-    assert_eq!((ran.status, ran.out.as_str()), (0, "There are no leases.\n"), "{}", ran.err);
+    assert_eq!((ran.status, ran.err.as_str()), (0, "There are no leases.\n"), "{}", ran.out);
     assert_eq!(service.stop(), 0);
 }
 
@@ -138,8 +138,32 @@ fn odd_times_are_noted_and_unknown_zones_are_warned_of() {
     );
     assert!(fold.err.contains("twice"), "{}", fold.err);
     let bad = create("Nowhere/Bad", "2027-11-07 01:30");
-    assert_eq!(bad.err, "Warning: TZ=Nowhere/Bad is no time zone that is known here; times are UTC\n");
-    assert!(bad.out.contains("Times are UTC."), "{}", bad.out);
+    let warning = "Warning: TZ=Nowhere/Bad is no time zone that is known here; times are UTC\n";
+    assert_eq!(bad.err, format!("{warning}Times are UTC.\n"));
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn programs_get_names_values_and_documents_and_nothing_else() {
+    let service = Running::start(&database(), &[]);
+    service.says("host create r1-h01 r1-h02");
+    let made = service.allot("lease create web --hosts 1 --start +2d --for 1d -o name");
+    let id = made.out.trim_end();
+    assert_eq!((id.len(), made.err.as_str()), (36, ""), "{}", made.out);
+    assert_eq!(service.allot("lease list -o name").out.trim_end(), id);
+    assert_eq!(service.allot("host list -o name").out, "r1-h01\nr1-h02\n");
+    let csv = service.allot("host list -o csv --no-header --columns name,vcpus");
+    assert_eq!(csv.out, "r1-h01,64\nr1-h02,64\n");
+    assert!(service.allot("lease list -o yaml").out.contains("name: web\n"));
+    let table = service.allot("lease list --no-header");
+    assert!(table.out.starts_with(" web ") && table.out.lines().count() == 1, "{}", table.out);
+    assert_eq!(table.err, "Times are UTC.\n");
+    assert_eq!(service.says(&format!("lease show {} -o name", &id[..4])).trim_end(), id);
+    let refused = service.allot("lease show nosuch -o json");
+    let error: serde_json::Value = serde_json::from_str(&refused.err).expect("JSON");
+    assert_eq!(error["error"]["message"], "there is no lease \"nosuch\"");
+    assert_eq!((error["error"]["http_status"].as_u64(), refused.status), (Some(404), 1));
+    assert_eq!(service.allot("calendar -o csv").status, 2);
     assert_eq!(service.stop(), 0);
 }
 

@@ -22,7 +22,7 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     assert!(service.says("lease list --status pending").contains("later"));
 
     let would = service.says("lease create never --hosts 1 --for 1h --where rack=r2 --dry-run");
-    assert!(would.contains("Lease never") && would.contains("Nothing has been done."), "{would}");
+    assert!(would.contains("Lease never") && would.contains("Dry run: nothing was changed."), "{would}");
     assert!(!service.says("lease list").contains("never"));
     let before = service.json("lease show web")["lease"]["end_date"].clone();
     service.says("lease update web --extend-by 1d --dry-run");
@@ -34,23 +34,27 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     assert!(chart.contains("r1:\nr1-h01 [web====") && chart.contains("[later"), "{chart}");
     assert!(service.says("host allocations r2-h01").contains("later"));
 
-    let refused = service.allot("lease create wide --hosts 9 --start +5d --for 2h").out;
-    assert!(refused.contains("fewer hosts") && refused.contains("allot lease accept ID"), "{refused}");
+    let refused = service.allot("lease create wide --hosts 9 --start +5d --for 2h");
+    assert!(refused.out.contains("fewer hosts"), "{}", refused.out);
+    assert!(
+        refused.err.starts_with("Times are UTC.\nAccept one with `allot lease accept ID`."),
+        "{}",
+        refused.err
+    );
     let offers = service.json("lease offers")["offers"].clone();
-    let offer = offers[0]["id"].as_str().expect("it is held").to_owned();
-    assert!(service.says(&format!("lease accept {offer}")).contains("4 hosts"));
+    let offer = offers[0]["id"].as_str().expect("it is held");
+    assert!(service.says(&format!("lease accept {}", &offer[..8])).contains("4 hosts"));
     assert_eq!(service.json("lease offers")["offers"].as_array().map(Vec::len), Some(0));
     let waits = service.says("lease create patient --hosts 4 --start +5d --for 2h --waitlist");
-    assert!(waits.contains("patient cannot be had now.") && waits.contains("at place 1"), "{waits}");
-    let entry = service.json("lease waitlist")["waitlist"][0]["id"].as_str().expect("it waits").to_owned();
-    service.says(&format!("lease leave-waitlist {entry}"));
-    assert_eq!(service.says("lease waitlist"), "Nobody waits.\n");
+    assert!(waits.contains("Added patient to the waitlist at position 1"), "{waits}");
+    service.says("lease leave-waitlist patient");
+    assert_eq!(service.says("lease waitlist"), "The waitlist is empty.\n");
     let flexible = service.says("lease create any --hosts 4 --start +5d --end +6d --for 3h");
     assert!(flexible.contains("lasts 3h"), "{flexible}");
     let recurs = "lease create unreal --hosts 1 --start +8d --for P1DT4H --every 1w --times 2";
     let would = service.says(&format!("{recurs} --dry-run"));
     assert_eq!(would.matches("unreal").count(), 2, "{would}");
-    assert!(would.ends_with("Nothing has been done.\n") && !would.contains("elete"), "{would}");
+    assert!(would.ends_with("Dry run: nothing was changed.\n") && !would.contains("elete"), "{would}");
     assert!(!service.says("lease list").contains("unreal"));
     let seconds = service.allot("lease create never --hosts 1 --for 90s");
     assert!(seconds.status == 2 && seconds.err.contains("whole minutes"), "{}", seconds.err);

@@ -82,17 +82,18 @@ impl Running {
         run(command().env("ALLOT_URL", &self.url).env("TZ", "UTC").args(words))
     }
 
-    /// What it prints, if it succeeds. Only who waits is told something beside it.
+    /// What it prints with its notes, if it succeeds.
     pub fn says(&self, words: &str) -> String {
         let ran = self.allot(words);
         assert_eq!(ran.status, 0, "{words}: {}{}", ran.out, ran.err);
-        assert!(ran.err.is_empty() || words.contains("wait"), "{words}: {}", ran.err);
-        ran.out
+        ran.out + &ran.err
     }
 
     /// The JSON that it prints.
     pub fn json(&self, words: &str) -> Value {
-        serde_json::from_str(&self.says(&format!("{words} --json"))).expect("JSON")
+        let ran = self.allot(&format!("{words} -o json"));
+        assert_eq!(ran.status, 0, "{words}: {}{}", ran.out, ran.err);
+        serde_json::from_str(&ran.out).expect("JSON")
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::v1::SchedulerHints;
 use serde_json::Value;
 
-use crate::client::table::text;
+use crate::client::table::{Table, prose, word};
 use crate::client::wire::{plain, read};
 use crate::client::{ClientError, Session};
 
@@ -48,27 +48,24 @@ pub(super) fn shown(hints: &BTreeMap<String, Value>) -> String {
 
 pub(super) async fn run(session: &mut Session<'_>) -> Result<(), ClientError> {
     let answer = session.connection.get("/v1/hints", &[]).await?;
-    if session.json {
-        return session.print_json(&answer);
+    session.print_answer(&answer, || table(&answer))?;
+    if let Some(least @ 1..) = answer["least_hosts"].as_u64() {
+        session.note_to_people(&format!("At least {least} hosts must match the hints of a lease."));
     }
-    let hints: Vec<Value> = read(&answer, "hints")?;
-    if hints.is_empty() {
-        return session.print("Leases may give no hints.");
-    }
+    Ok(())
+}
+
+pub(crate) fn table(answer: &Value) -> Result<Table, ClientError> {
     let words = |value: &Value| {
         let words = value.as_array().into_iter().flatten().map(plain);
         words.collect::<Vec<_>>().join(" ")
     };
-    let mut table = session.style.table(&["HINT", "VALUES", "NOT WITH", "MEANING"]);
-    for hint in &hints {
+    let mut table =
+        Table::new([word("HINT").key(), prose("VALUES"), prose("NOT WITH").hide(1), prose("MEANING")])
+            .or("Leases can't give hints.");
+    for hint in read::<Vec<Value>>(answer, "hints")? {
         let values = if hint["values"].is_array() { words(&hint["values"]) } else { plain(&hint["domain"]) };
         table.add_row([plain(&hint["name"]), values, words(&hint["not_with"]), plain(&hint["description"])]);
     }
-    session.print(&text(&table)?)?;
-    match answer["least_hosts"].as_u64() {
-        Some(least) if least > 0 => {
-            session.print(&format!("At least {least} host(s) have to match the hints of a lease."))
-        }
-        _ => Ok(()),
-    }
+    Ok(table)
 }

@@ -17,10 +17,22 @@ use leases::status::LeaseStatus;
 use serde_json::Value;
 
 use super::dates::of_answer;
+use super::identify::{Listed, is_prefix, is_uuid};
 use super::wire::{Lease, read};
 use super::{ClientError, Session, with_each};
 
 pub(super) use end_action::EndAction;
+#[cfg(test)]
+pub(super) use hints::table as hints_table;
+#[cfg(test)]
+pub(super) use offers::{table as offers_table, waiting_table as waitlist_table};
+#[cfg(test)]
+pub(super) use plan::table as plan_table;
+#[cfg(test)]
+pub(super) use show::list as list_table;
+
+/// Said beside the result of a dry run.
+const DRY_RUN: &str = "Dry run: nothing was changed.";
 
 /// What to do with leases.
 #[derive(Debug, Subcommand)]
@@ -113,12 +125,7 @@ async fn list(arguments: &List, session: &mut Session<'_>) -> Result<(), ClientE
     query.extend(arguments.name.clone().map(|name| ("name", name)));
     query.extend(arguments.project.clone().map(|project| ("project_id", project)));
     let answer = session.connection.get("/v1/leases", &query).await?;
-    if session.json {
-        return session.print_json(&answer);
-    }
-    let leases: Vec<Lease> = read(&answer, "leases")?;
-    let text = show::list(leases, &session.style, &session.zone)?;
-    session.print(&text)
+    session.print_answer(&answer, || Ok(show::list(read(&answer, "leases")?)))
 }
 
 async fn show(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -131,7 +138,7 @@ async fn delete(leases: &[String], session: &mut Session<'_>) -> Result<(), Clie
     with_each(leases, session, async |lease, session: &mut Session<'_>| {
         let id = identify(lease, session).await?;
         session.connection.delete(&format!("/v1/leases/{id}")).await?;
-        if session.json { Ok(()) } else { session.print(&format!("Lease {lease} is deleted.")) }
+        session.done(&format!("Lease {lease} is deleted."))
     })
     .await
 }
@@ -146,18 +153,19 @@ fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientEr
         return session.print_json(answer);
     }
     let lease: Lease = read(answer, "lease")?;
-    let text = show::one(&lease, &session.zone);
-    session.print(&text)
+    if !session.is_for_people() {
+        return session.print_table(&show::list(vec![lease]));
+    }
+    session.print(&show::one(&lease, &session.zone))?;
+    session.note_zone();
+    Ok(())
 }
 
-/// Prints a lease that there is not.
+/// Prints a lease that would be made, or as it would be.
 fn print_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
-        return session.print_json(answer);
-    }
-    let lease: Lease = read(answer, "lease")?;
-    let text = show::one(&lease, &session.zone);
-    session.print(&format!("{text}\nNothing has been done."))
+    print_lease(answer, session)?;
+    session.note_to_people(DRY_RUN);
+    Ok(())
 }
 
 /// Notes times that clocks leave out or show twice. Each time is given as written and as it is sent.
@@ -180,28 +188,25 @@ fn statuses(others: &[&'static str]) -> PossibleValuesParser {
     PossibleValuesParser::new(known.chain(others.iter().copied()))
 }
 
+const LEASES: Listed = Listed {
+    noun: "lease",
+    path: "/v1/leases",
+    key: "leases",
+    id: "/id",
+    name: "/name",
+    hint: "`allot lease list` shows all",
+};
+
 /// The identifier of the lease that is meant.
 pub(crate) async fn identify(lease: &str, session: &Session<'_>) -> Result<String, ClientError> {
     if is_uuid(lease) {
         return Ok(lease.to_owned());
     }
-    let answer = session.connection.get("/v1/leases", &[("name", lease.to_owned())]).await?;
-    let found: Vec<Lease> = read(&answer, "leases")?;
-    let mut found = found.into_iter().filter(|found| found.name == lease);
-    let refused = |message: String| ClientError::Refused { status: 404, message, hint: None };
-    match (found.next(), found.next()) {
-        (Some(one), None) => Ok(one.id),
-        (None, _) => Err(refused(format!("there is no lease {lease:?}"))),
-        (Some(_), Some(_)) => {
-            Err(refused(format!("there are several leases {lease:?}: name one by its identifier")))
-        }
+    // All leases may be many.
+    let named = session.connection.get(LEASES.path, &[("name", lease.to_owned())]).await?;
+    let named: Vec<Value> = read(&named, LEASES.key)?;
+    if named.is_empty() && is_prefix(lease) {
+        return LEASES.find(lease, session).await;
     }
-}
-
-pub(crate) fn is_uuid(text: &str) -> bool {
-    text.len() == 36
-        && text.char_indices().all(|(place, letter)| match place {
-            8 | 13 | 18 | 23 => letter == '-',
-            _ => letter.is_ascii_hexdigit(),
-        })
+    LEASES.one_of(&named, lease)
 }

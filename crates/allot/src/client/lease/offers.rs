@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::show::summary;
 use crate::client::dates::{shown, zone_name};
-use crate::client::table::{Style, text};
+use crate::client::identify::Listed;
+use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Lease, read};
-use crate::client::{ClientError, Session, segment};
+use crate::client::{ClientError, Format, Session};
 
 /// An offer.
 #[derive(Clone, Debug, Deserialize)]
@@ -44,10 +45,30 @@ struct Waiting {
 /// Which offer or request.
 #[derive(Args, Debug)]
 pub(crate) struct Which {
-    /// Its identifier
+    /// Its identifier, or the beginning of it: four characters at least
     #[arg(value_name = "ID")]
     id: String,
 }
+
+const OFFERS: Listed = Listed {
+    noun: "offer",
+    path: "/v1/offers",
+    key: "offers",
+    id: "/id",
+    name: "",
+    hint: "it may have expired; `allot lease offers` lists those that are open",
+};
+
+const WAITLIST: Listed = Listed {
+    noun: "waiting request",
+    path: "/v1/waitlist",
+    key: "waitlist",
+    id: "/id",
+    name: "/lease/name",
+    hint: "`allot lease waitlist` shows all",
+};
+
+const SERIES: Listed = Listed { noun: "series", id: "/series_id", ..super::LEASES };
 
 /// What could be had is shown, and why it was refused is passed on.
 pub(super) fn refused(error: ClientError, session: &mut Session<'_>) -> ClientError {
@@ -65,24 +86,20 @@ pub(super) async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
 }
 
 pub(super) async fn accept(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let path = format!("/v1/offers/{}/accept", segment(&which.id));
+    let path = format!("/v1/offers/{}/accept", OFFERS.find(&which.id, session).await?);
     let answer = session.connection.post(&path, &json!({})).await?;
     super::print_lease(&answer, session)
 }
 
 pub(super) async fn decline(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
-    session.connection.delete(&format!("/v1/offers/{}", segment(&which.id))).await?;
-    if session.json { Ok(()) } else { session.print("The offer, and those made with it, are withdrawn.") }
+    let id = OFFERS.find(&which.id, session).await?;
+    session.connection.delete(&format!("/v1/offers/{id}")).await?;
+    session.done("The offer, and those made with it, are withdrawn.")
 }
 
 pub(super) async fn waitlist(session: &mut Session<'_>) -> Result<(), ClientError> {
     let answer = session.connection.get("/v1/waitlist", &[]).await?;
-    if session.json {
-        return session.print_json(&answer);
-    }
-    let waiting: Vec<Waiting> = read(&answer, "waitlist")?;
-    let text = line(&waiting, &session.style, &session.zone)?;
-    session.print(&text)
+    session.print_answer(&answer, || waiting_table(&answer))
 }
 
 /// Prints a request that waits.
@@ -92,11 +109,14 @@ pub(super) fn print_waiting(answer: &Value, session: &mut Session<'_>) -> Result
     }
     let waiting: Waiting = read(answer, "waitlist_entry")?;
     let until = shown(&waiting.expires_at, &session.zone);
+    if session.style.format == Format::Name {
+        return session.print(&waiting.id);
+    }
     session.print(&format!(
-        "{} cannot be had now. It waits until {until} {}, at place {} ({}).",
+        "Added {} to the waitlist at position {}; it expires at {until} {} ({}).",
         waiting.lease.name,
-        zone_name(&session.zone),
         waiting.place,
+        zone_name(&session.zone),
         waiting.id
     ))
 }
@@ -125,7 +145,7 @@ pub(super) fn print_series(answer: &Value, session: &mut Session<'_>) -> Result<
 
 /// Prints leases that would recur. There is nothing to delete: the identifiers are nobody's.
 pub(super) fn print_series_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    print_leases_of_series(answer, |_| "Nothing has been done.".to_owned(), session)
+    print_leases_of_series(answer, |_| super::DRY_RUN.to_owned(), session)
 }
 
 fn print_leases_of_series(
@@ -137,71 +157,82 @@ fn print_leases_of_series(
         return session.print_json(answer);
     }
     let Series { id, leases, skipped } = read(answer, "series")?;
-    let text = super::show::list(leases, &session.style, &session.zone)?;
-    session.print(&text)?;
+    session.print_table(&super::show::list(leases))?;
     for Skipped { start_date, reason } in skipped {
-        session.print(&format!("Left out: {}: {reason}", shown(&start_date, &session.zone)))?;
+        session.note_to_people(&format!("Left out: {}: {reason}", shown(&start_date, &session.zone)));
     }
-    session.print(&last_line(&id))
+    session.note_to_people(&last_line(&id));
+    Ok(())
 }
 
 pub(super) async fn delete_series(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
-    session.connection.delete(&format!("/v1/series/{}", segment(&which.id))).await?;
-    if session.json { Ok(()) } else { session.print("Those leases that have not started are deleted.") }
+    let id = SERIES.find(&which.id, session).await?;
+    session.connection.delete(&format!("/v1/series/{id}")).await?;
+    session.done("Those leases that have not started are deleted.")
 }
 
 pub(super) async fn leave(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
-    session.connection.delete(&format!("/v1/waitlist/{}", segment(&which.id))).await?;
-    if session.json { Ok(()) } else { session.print("The request waits no more.") }
+    let id = WAITLIST.find(&which.id, session).await?;
+    session.connection.delete(&format!("/v1/waitlist/{id}")).await?;
+    session.done("The request is removed from the waitlist.")
 }
 
 fn print(document: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
-        return session.print_json(document);
+    let zone = session.zone.clone();
+    session.print_answer(document, || table(document, &zone))?;
+    let held = document["offers"].as_array().is_some_and(|offers| offers.iter().any(|o| o["id"].is_string()));
+    if held {
+        session.note_to_people("Accept one with `allot lease accept ID`.");
     }
-    let offers: Vec<Offer> = read(document, "offers")?;
-    let text = table(&offers, &session.style, &session.zone)?;
-    session.print(&text)
+    Ok(())
 }
 
-fn table(offers: &[Offer], style: &Style, zone: &TimeZone) -> Result<String, ClientError> {
-    if offers.is_empty() {
-        return Ok("Nothing is offered.".to_owned());
-    }
-    let mut table = style.table(&["OFFER", "START", "END", "RESERVED", "HOLDS UNTIL", "ID"]);
-    for offer in offers {
+pub(crate) fn table(document: &Value, zone: &TimeZone) -> Result<Table, ClientError> {
+    let mut table = Table::new([
+        prose("OFFER"),
+        date("START"),
+        date("END"),
+        prose("RESERVED").hide(2),
+        date("HOLDS UNTIL").hide(1),
+        id("ID").key(),
+    ])
+    .or("No open offers.");
+    for offer in read::<Vec<Offer>>(document, "offers")? {
         let reserved = offer.lease.reservations.iter().map(summary);
         table.add_row([
             offer.what(zone),
-            shown(&offer.lease.start_date, zone),
-            shown(&offer.lease.end_date, zone),
+            offer.lease.start_date.clone(),
+            offer.lease.end_date.clone(),
             reserved.collect::<Vec<_>>().join(", "),
-            offer.expires_at.as_deref().map(|date| shown(date, zone)).unwrap_or_default(),
-            offer.id.clone().unwrap_or_default(),
+            offer.expires_at.unwrap_or_default(),
+            offer.id.unwrap_or_default(),
         ]);
     }
-    let held = offers.iter().any(|offer| offer.id.is_some());
-    let how = if held { " Accept one with `allot lease accept ID`." } else { "" };
-    Ok(format!("{}\nTimes are {}.{how}", text(&table)?, zone_name(zone)))
+    Ok(table)
 }
 
-fn line(waiting: &[Waiting], style: &Style, zone: &TimeZone) -> Result<String, ClientError> {
-    if waiting.is_empty() {
-        return Ok("Nobody waits.".to_owned());
-    }
-    let mut table = style.table(&["PLACE", "NAME", "START", "END", "RESERVED", "WAITS UNTIL", "ID"]);
-    for entry in waiting {
-        let end = entry.latest_end_date.as_deref().unwrap_or(&entry.lease.end_date);
+pub(crate) fn waiting_table(answer: &Value) -> Result<Table, ClientError> {
+    let mut table = Table::new([
+        word("PLACE"),
+        word("NAME"),
+        date("START"),
+        date("END").hide(2),
+        prose("RESERVED").hide(1),
+        date("WAITS UNTIL"),
+        id("ID").key(),
+    ])
+    .or("The waitlist is empty.");
+    for entry in read::<Vec<Waiting>>(answer, "waitlist")? {
         let reserved = entry.lease.reservations.iter().map(summary);
         table.add_row([
             entry.place.to_string(),
             entry.lease.name.clone(),
-            shown(&entry.lease.start_date, zone),
-            shown(end, zone),
+            entry.lease.start_date.clone(),
+            entry.latest_end_date.unwrap_or(entry.lease.end_date),
             reserved.collect::<Vec<_>>().join(", "),
-            shown(&entry.expires_at, zone),
-            entry.id.clone(),
+            entry.expires_at,
+            entry.id,
         ]);
     }
-    Ok(format!("{}\nTimes are {}.", text(&table)?, zone_name(zone)))
+    Ok(table)
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::identify;
 use crate::client::dates::length;
-use crate::client::table::{Style, text};
+use crate::client::table::{Table, id, word};
 use crate::client::wire::{PlanSummary, read};
 use crate::client::{ClientError, Session};
 
@@ -23,7 +23,7 @@ struct Plan {
 }
 
 #[derive(Debug, Deserialize)]
-struct Move {
+pub(in crate::client) struct Move {
     instance_id: String,
     from_host: String,
     to_host: String,
@@ -46,24 +46,24 @@ pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), Cl
         return session.print_json(&answer);
     }
     let plan: Plan = read(&answer, "plan")?;
-    let shown = show(&plan, &session.style)?;
-    session.print(&shown)
+    session.done(&progress(&plan))?;
+    plan.moves.map_or(Ok(()), |moves| session.print_table(&table(moves)))
 }
 
-fn show(plan: &Plan, style: &Style) -> Result<String, ClientError> {
-    let Some(summary) = &plan.summary else { return Ok("Nobody is moved for this lease.".to_owned()) };
-    let mut lines = vec![summary.text()];
+fn progress(plan: &Plan) -> String {
+    let Some(summary) = &plan.summary else { return "No instances move for this lease.".to_owned() };
     let left = summary.instances_to_move.saturating_sub(plan.moved + plan.gone);
     let gone = if plan.gone == 0 { String::new() } else { format!(", {} have gone elsewhere", plan.gone) };
-    lines.push(format!("{} moved{gone}, {left} to go", plan.moved));
-    if let Some(moves) = &plan.moves {
-        let mut table = style.table(&["INSTANCE", "FROM", "TO", "STATE"]);
-        for mov in moves {
-            table.add_row([&mov.instance_id, &mov.from_host, &mov.to_host, &mov.state()]);
-        }
-        lines.push(text(&table)?);
+    format!("{}\n{} moved{gone}, {left} to go", summary.text(), plan.moved)
+}
+
+pub(in crate::client) fn table(moves: Vec<Move>) -> Table {
+    let mut table = Table::new([id("INSTANCE").key(), word("FROM").hide(1), word("TO"), word("STATE")]);
+    for mov in moves {
+        let state = mov.state();
+        table.add_row([mov.instance_id, mov.from_host, mov.to_host, state]);
     }
-    Ok(lines.join("\n"))
+    table
 }
 
 impl PlanSummary {
@@ -110,14 +110,15 @@ mod tests {
             })
         };
         let moves = json!([mov("one", "moved", None), mov("two", "moving", Some(43))]);
-        let shown = show(&plan(&moves), &Style::default()).expect("text");
+        let plan = plan(&moves);
         let wanted = "\
 1 host to clear, 2 instances to move: 6144 MiB of memory and 20 GiB of disk to copy, 2m expected at most
-1 moved, 1 to go
+1 moved, 1 to go";
+        assert_eq!(progress(&plan), wanted);
+        let wanted = "\
  INSTANCE  FROM   TO     STATE
  one       node1  node2  moved
  two       node1  node2  moving (43 %)";
-        assert_eq!(shown, wanted);
-        assert!(show(&plan(&Value::Null), &Style::default()).expect("text").ends_with("1 moved, 1 to go"));
+        assert_eq!(table(plan.moves.expect("moves")).in_pipe(), wanted);
     }
 }

@@ -2,33 +2,38 @@
 
 use jiff::tz::TimeZone;
 
-use crate::client::ClientError;
-use crate::client::dates::{length, of_answer, shown, zone_name};
-use crate::client::table::{Style, text};
+use crate::client::dates::{length, of_answer, shown};
+use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Lease, PlanSummary, Reservation, plain};
 
 /// Of a reservation no more addresses are in a table of leases.
 const MOST_ADDRESSES: usize = 3;
 
 /// Leases by start.
-pub(super) fn list(mut leases: Vec<Lease>, style: &Style, zone: &TimeZone) -> Result<String, ClientError> {
-    if leases.is_empty() {
-        return Ok("There are no leases.".to_owned());
-    }
+pub(crate) fn list(mut leases: Vec<Lease>) -> Table {
     leases.sort_by(|a, b| (&a.start_date, &a.name, &a.id).cmp(&(&b.start_date, &b.name, &b.id)));
-    let mut table = style.table(&["NAME", "PROJECT", "STATUS", "START", "END", "RESERVED", "ID"]);
+    let mut table = Table::new([
+        word("NAME"),
+        word("PROJECT").hide(1),
+        prose("STATUS"),
+        date("START").hide(3),
+        date("END"),
+        prose("RESERVED"),
+        id("ID").hide(2).key(),
+    ])
+    .or("There are no leases.");
     for lease in &leases {
         table.add_row([
             lease.name.clone(),
             lease.project_id.clone(),
             status(lease),
-            shown(&lease.start_date, zone),
-            shown(&lease.end_date, zone),
+            lease.start_date.clone(),
+            lease.end_date.clone(),
             reserved(lease),
             lease.id.clone(),
         ]);
     }
-    Ok(format!("{}\nTimes are {}.", text(&table)?, zone_name(zone)))
+    table
 }
 
 /// One lease with everything.
@@ -71,7 +76,6 @@ pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
         let done = event.status.as_deref().unwrap_or_default();
         line("event", &format!("{time}  {} {done}", event.kind));
     }
-    lines.push(format!("Times are {}.", zone_name(zone)));
     lines.join("\n")
 }
 
@@ -164,8 +168,7 @@ Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
   reserved     2-3 hosts, active (5a973d27-45ce-42ac-9bea-af4215742824)
     where      [\"==\", \"$rack\", \"r1\"]
                  something failed, and there was no replacement
-  event        2030-01-02 10:00  start_lease DONE
-Times are UTC.";
+  event        2030-01-02 10:00  start_lease DONE";
         assert_eq!(one(&lease(), &TimeZone::UTC), wanted);
     }
 
@@ -190,19 +193,11 @@ Times are UTC.";
             reservations: Vec::new(),
             ..lease()
         };
-        let shown = list(vec![lease(), earlier], &Style::default(), &TimeZone::UTC).expect("a table");
         let wanted = [
             " NAME  PROJECT  STATUS            START             END               RESERVED   ID",
             " ci    p1       ACTIVE            2029-01-01 00:00  2030-01-04 12:00             ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753",
             " web   p1       ACTIVE, degraded  2030-01-02 10:00  2030-01-04 12:00  2-3 hosts  ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753",
-            "Times are UTC.",
         ];
-        assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
-    }
-
-    #[test]
-    fn no_leases_are_said_to_be_none() {
-        let none = list(Vec::new(), &Style::default(), &TimeZone::UTC).expect("no table");
-        assert_eq!(none, "There are no leases.");
+        assert_eq!(list(vec![lease(), earlier]).in_pipe().lines().collect::<Vec<_>>(), wanted);
     }
 }
