@@ -163,7 +163,7 @@ impl Connection {
                     keystone.log_in(&self.client).await?;
                     renewed = true;
                 }
-                (answer, _) => return answer,
+                (answer, login) => return answer.map_err(|error| login.explain(error)),
             }
         }
     }
