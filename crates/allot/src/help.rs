@@ -8,14 +8,14 @@ use htools::options::{OptionHelp, Program, described};
 use leases::text::escaped;
 
 use crate::nearest::nearest;
-use crate::{client, database, demo, import, manual, questions, serve};
+use crate::{client, database, demo, foreign, import, manual, questions, serve};
 
 /// Every command once, by who uses it.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("See it work", &["demo"]),
     (
         "Reserve machines",
-        &["lease", "availability", "calendar", "instance", "preemptible", "events", "usage"],
+        &["lease", "availability", "calendar", "instance", "preemptible", "events", "usage", "whoami"],
     ),
     (
         "Offer machines (for operators)",
@@ -163,7 +163,9 @@ pub(crate) fn has_subcommands(command: &str) -> bool {
 /// What is said of a word that is no command.
 pub(crate) fn unknown(word: &str) -> String {
     let names = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
-    let meant = nearest(&word.to_lowercase(), names).map(|name| format!("did you mean `{name}`? "));
+    let typed = word.to_lowercase();
+    let meant = foreign::command(&typed, &tree()).or_else(|| nearest(&typed, names).map(str::to_owned));
+    let meant = meant.map(|name| format!("did you mean `{name}`? "));
     let word: String = word.chars().take(MOST_QUOTED).collect();
     format!(
         "Error: there is no command `{}`\nHint: {}`allot help` lists all commands\n",
@@ -186,8 +188,9 @@ pub(crate) fn refuse(error: &clap::Error, arguments: &[String], io: &mut Io<'_>)
         let _ = write!(io.err, "{}", error.render());
         return USAGE;
     }
-    let meant = meant(error).map(|word| format!("did you mean `{word}`? ")).unwrap_or_default();
-    let path = path(arguments);
+    let tree = tree();
+    let (path, command) = path(&tree, arguments);
+    let meant = meant(error, command).map(|word| format!("did you mean `{word}`? ")).unwrap_or_default();
     let _ = writeln!(io.err, "Error: {}", escaped(&complaint(error)));
     let _ = writeln!(io.err, "Hint: {}`{path} --help` shows how", escaped(&meant));
     USAGE
@@ -204,8 +207,16 @@ fn complaint(error: &clap::Error) -> String {
     lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The word that the parser thinks was meant.
-fn meant(error: &clap::Error) -> Option<String> {
+/// The word that was meant: by its meaning, or by its letters.
+fn meant(error: &clap::Error, command: &Command) -> Option<String> {
+    let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
+    let known = wrong.iter().filter_map(|kind| error.get(*kind)).find_map(|wrong| match wrong {
+        ContextValue::String(word) => foreign::part(word, command),
+        _ => None,
+    });
+    if let Some(own) = known {
+        return Some(own.to_owned());
+    }
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     kinds.iter().find_map(|kind| match error.get(*kind)? {
         ContextValue::String(word) => Some(word.clone()),
@@ -216,8 +227,8 @@ fn meant(error: &clap::Error) -> Option<String> {
 }
 
 /// The command that is meant, as far as its words are known: `allot lease create`.
-fn path(arguments: &[String]) -> String {
-    let (mut path, mut command) = ("allot".to_owned(), &tree());
+fn path<'a>(tree: &'a Command, arguments: &[String]) -> (String, &'a Command) {
+    let (mut path, mut command) = ("allot".to_owned(), tree);
     for word in arguments {
         if let Some(next) = command.find_subcommand(word) {
             path.push(' ');
@@ -225,7 +236,7 @@ fn path(arguments: &[String]) -> String {
             command = next;
         }
     }
-    path
+    (path, command)
 }
 
 #[cfg(test)]
@@ -252,6 +263,28 @@ mod tests {
             let lines = general().lines().filter(|line| line.starts_with(&format!("  {name} "))).count();
             assert_eq!(lines, 1, "{name}");
         }
+    }
+
+    #[test]
+    fn no_option_shares_a_name_or_variable_with_one_of_all_commands() {
+        fn check(path: &str, command: &Command, common: &[Arg]) {
+            for arg in command.get_arguments() {
+                for other in common {
+                    let shared = arg.get_id() == other.get_id()
+                        || arg.get_long() == other.get_long()
+                        || arg.get_env().is_some_and(|variable| Some(variable) == other.get_env());
+                    let same = arg.get_help() == other.get_help() && arg.get_env() == other.get_env();
+                    assert!(!shared || same, "{path} {arg} is not {other}");
+                }
+            }
+            for next in command.get_subcommands() {
+                check(&format!("{path} {}", next.get_name()), next, common);
+            }
+        }
+        let login = |arg: &&Arg| arg.get_help_heading().is_some_and(|heading| heading != "Output");
+        let common: Vec<Arg> = client::Line::command().get_arguments().filter(login).cloned().collect();
+        assert!(common.len() > 15, "{common:?}");
+        check("allot", &tree(), &common);
     }
 
     #[test]
@@ -308,8 +341,10 @@ mod tests {
     #[test]
     fn a_command_is_found_among_options() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(path(&words("lease create web --hosts")), "allot lease create");
-        assert_eq!(path(&words("lease --json create")), "allot lease create");
-        assert_eq!(path(&words("demo --nothing")), "allot demo");
+        let tree = tree();
+        let path = |text: &str| path(&tree, &words(text)).0;
+        assert_eq!(path("lease create web --hosts"), "allot lease create");
+        assert_eq!(path("lease --json create"), "allot lease create");
+        assert_eq!(path("demo --nothing"), "allot demo");
     }
 }

@@ -8,6 +8,7 @@ mod config;
 mod database;
 mod demo;
 mod duration;
+mod foreign;
 mod help;
 mod helper;
 mod import;

@@ -16,10 +16,10 @@ const PAGE: usize = 500;
 pub(crate) struct Arguments {
     /// Only those of this user
     #[arg(long, value_name = "USER")]
-    by: Option<String>,
+    of_user: Option<String>,
     /// Only those for this project
     #[arg(long, value_name = "PROJECT")]
-    project: Option<String>,
+    of_project: Option<String>,
     /// Only those of this kind: lease.create, host.update
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
@@ -46,8 +46,8 @@ struct Entry {
 
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let filters = [
-        ("user_id", &arguments.by),
-        ("project_id", &arguments.project),
+        ("user_id", &arguments.of_user),
+        ("project_id", &arguments.of_project),
         ("action", &arguments.action),
         ("object_id", &arguments.object),
         ("request_id", &arguments.request),

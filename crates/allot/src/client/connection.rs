@@ -171,7 +171,7 @@ impl Connection {
                     keystone.log_in(&self.client).await?;
                     renewed = true;
                 }
-                (answer, _) => return answer,
+                (answer, login) => return answer.map_err(|error| login.explain(error)),
             }
         }
     }

@@ -7,6 +7,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use super::policy;
 use crate::shown;
 
 /// Exit status: the service says no.
@@ -106,9 +107,6 @@ impl ClientError {
     pub(super) fn hint(&self) -> Option<&str> {
         match self {
             Self::Refused { hint: Some(hint), .. } | Self::Offered { hint: Some(hint), .. } => Some(hint),
-            Self::Refused { status: 401, .. } => {
-                Some("log in with --token, with --user and --password, or at Keystone with --os-auth-url")
-            }
             Self::Silent { reason, .. } | Self::Lost { reason, .. }
                 if reason.contains("CertificateRequired") =>
             {
@@ -136,7 +134,13 @@ pub(super) fn refusal(status: StatusCode, body: &[u8], raw: bool) -> ClientError
             let offers = offers.map(|offer| if raw { offer } else { shown::answer(offer) }).collect();
             ClientError::Offered { message, hint, offers }
         }
-        _ => ClientError::Refused { status: status.as_u16(), message, hint },
+        _ => {
+            let (message, hint) = match policy::refusal(&message) {
+                Some((message, hint)) => (message, Some(hint)),
+                None => (message, hint),
+            };
+            ClientError::Refused { status: status.as_u16(), message, hint }
+        }
     }
 }
 

@@ -233,7 +233,7 @@ async fn allocations(arguments: &Allocations, session: &mut Session<'_>) -> Resu
 }
 
 /// Names of leases by identifier; those of other projects may be unknown.
-pub(super) async fn lease_names(session: &Session<'_>) -> BTreeMap<String, Lease> {
+async fn lease_names(session: &Session<'_>) -> BTreeMap<String, Lease> {
     let answer = session.connection.get("/v1/leases", &[]).await.unwrap_or_default();
     let leases: Vec<Lease> = read(&answer, "leases").unwrap_or_default();
     leases.into_iter().map(|lease| (lease.id.clone(), lease)).collect()

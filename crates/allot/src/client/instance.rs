@@ -42,7 +42,7 @@ pub(crate) struct List {
     lease: Option<String>,
     /// Those of that project; for administrators
     #[arg(long, value_name = "PROJECT")]
-    project: Option<String>,
+    of_project: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -72,7 +72,7 @@ pub(crate) struct Filter {
     host: Vec<String>,
     /// The project whose instance it is to be
     #[arg(long, value_name = "PROJECT")]
-    project: Option<String>,
+    for_project: Option<String>,
     #[command(flatten)]
     placing: Placing,
 }
@@ -132,7 +132,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             if let Some(lease) = &arguments.lease {
                 parameters.push(("lease_id", identify(lease, session).await?));
             }
-            parameters.extend(arguments.project.map(|project| ("project_id", project)));
+            parameters.extend(arguments.of_project.map(|project| ("project_id", project)));
             let answer = session.connection.get("/v1/instances", &parameters).await?;
             let found: Vec<Value> = read(&answer, "instances")?;
             print(&answer, &found, session)
@@ -180,7 +180,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             let body = HostsQuestion {
                 hosts: (!arguments.host.is_empty()).then_some(arguments.host),
                 instance_id: None,
-                project_id: arguments.project,
+                project_id: arguments.for_project,
                 vcpus: arguments.placing.vcpus,
                 memory_mb: arguments.placing.memory,
                 disk_gb: arguments.placing.disk,

@@ -39,7 +39,7 @@ pub(crate) enum Command {
 pub(crate) struct List {
     /// Those of that project; for administrators
     #[arg(long, value_name = "PROJECT")]
-    project: Option<String>,
+    of_project: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -64,7 +64,7 @@ pub(crate) struct Create {
     specs: Vec<(String, String)>,
     /// The project that it is for; another than one's own for administrators
     #[arg(long, value_name = "PROJECT")]
-    project: Option<String>,
+    for_project: Option<String>,
     /// What becomes of its instances at the end
     #[arg(long, value_name = "ACTION")]
     end_action: Option<EndAction>,
@@ -157,7 +157,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     match command {
         Command::List(arguments) => {
             let parameters: Vec<_> =
-                arguments.project.map(|project| ("project_id", project)).into_iter().collect();
+                arguments.of_project.map(|project| ("project_id", project)).into_iter().collect();
             let answer = session.connection.get("/v1/leasepools", &parameters).await?;
             let found: Vec<LeasePool> = read(&answer, "leasepools")?;
             session.print_answer(&answer, || Ok(table(&found)))
@@ -170,7 +170,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
                 extra_specs: arguments.specs.into_iter().collect(),
                 duration: Some(arguments.duration),
                 end_action: arguments.end_action.map(|action| action.name().to_owned()),
-                project_id: arguments.project,
+                project_id: arguments.for_project,
                 ..LeasePoolCreate::default()
             };
             let answer = session.connection.post("/v1/leasepools", &body).await?;

@@ -4,10 +4,12 @@
 //! Keystone's options and variables have the names that `OpenStack`'s clients know, so that a shell that is set up
 //! for those (`openrc`) is set up for this. A login of the service's own, if one is given, comes first.
 
+use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
+use htools::io::Io;
 use openstack::{Catalog, Domain, Project, Secret, User};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder};
@@ -16,25 +18,32 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::failure::{ClientError, innermost, refusal};
+use crate::secret;
 
 /// Until a token is there.
 const LIMIT: Duration = Duration::from_secs(30);
 /// The type of service in Keystone's catalogue.
 const SERVICE: &str = "reservation";
 
+/// The service's message about credentials of which it says nothing more.
+const UNAUTHORIZED: &str = "The request you have made requires authentication.";
+
 /// Who asks.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Login")]
 pub(crate) struct Arguments {
-    /// Token to show to the service, its own or one of Keystone
+    /// Token of the service or of Keystone; used instead of a user if both are given
     #[arg(long, global = true, env = "ALLOT_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     token: Option<SecretString>,
     /// User, for a service that asks for a password (HTTP basic)
-    #[arg(long, global = true, env = "ALLOT_USER", value_name = "NAME", conflicts_with = "token")]
+    #[arg(long, global = true, env = "ALLOT_USER", value_name = "NAME")]
     user: Option<String>,
-    /// The user's password; better given by the environment, where other users do not see it
+    /// The user's password; better set in the environment, or typed when asked for on a terminal
     #[arg(long, global = true, env = "ALLOT_PASSWORD", value_name = "TEXT", hide_env_values = true)]
     password: Option<SecretString>,
+    /// Project to act for, if the user has several; for Keystone the same as --os-project-name
+    #[arg(long, global = true, env = "ALLOT_PROJECT", value_name = "NAME")]
+    project: Option<String>,
     #[command(flatten)]
     keystone: KeystoneArguments,
 }
@@ -108,19 +117,44 @@ pub(crate) enum Login {
     Token(SecretString),
     Basic {
         user: String,
-        password: Option<SecretString>,
+        password: SecretString,
+        /// The user's default project if absent.
+        project: Option<String>,
     },
     Keystone(Box<Keystone>),
+}
+
+impl Arguments {
+    /// Asks for the password on the terminal, if one is needed.
+    pub(crate) fn ask_password(&mut self, io: &mut Io<'_>) -> Result<(), ClientError> {
+        let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        if let (None, Some(user), None, true) = (&self.token, &self.user, &self.password, terminal) {
+            let password = secret::read(&format!("Password of {user}"), false, io);
+            self.password = Some(password.map_err(ClientError::Usage)?);
+        }
+        Ok(())
+    }
 }
 
 impl Login {
     /// The login that the arguments ask for.
     pub(crate) fn new(arguments: Arguments) -> Result<Self, ClientError> {
-        let Arguments { token, user, password, keystone } = arguments;
+        let Arguments { token, user, password, project, mut keystone } = arguments;
         match (token, user, keystone.os_auth_url.clone()) {
             (Some(token), ..) => Ok(Self::Token(token)),
-            (None, Some(user), _) => Ok(Self::Basic { user, password }),
-            (None, None, Some(url)) => Ok(Self::Keystone(Box::new(Keystone::new(&url, keystone)?))),
+            (None, Some(user), _) => match password {
+                Some(password) => Ok(Self::Basic { user, password, project }),
+                None => Err(ClientError::Usage(format!(
+                    "no password for user {user}: set ALLOT_PASSWORD, or run the command on a terminal to be asked"
+                ))),
+            },
+            (None, None, Some(url)) => {
+                if project.is_some() {
+                    keystone.os_project_name = project;
+                    keystone.os_project_id = None;
+                }
+                Ok(Self::Keystone(Box::new(Keystone::new(&url, keystone)?)))
+            }
             (None, None, None) => Ok(Self::Nobody),
         }
     }
@@ -130,13 +164,51 @@ impl Login {
         match self {
             Self::Nobody => request,
             Self::Token(token) => request.header("X-Auth-Token", token.expose_secret()),
-            Self::Basic { user, password } => {
-                request.basic_auth(user, password.as_ref().map(ExposeSecret::expose_secret))
+            Self::Basic { user, password, project } => {
+                let request = request.basic_auth(user, Some(password.expose_secret()));
+                match project {
+                    Some(project) => request.header("X-Project-Id", project),
+                    None => request,
+                }
             }
             Self::Keystone(keystone) => match keystone.token() {
                 Some(token) => request.header("X-Auth-Token", token.expose_secret()),
                 None => request,
             },
+        }
+    }
+
+    /// Says which credentials were rejected, if the service doesn't say more itself.
+    pub(crate) fn explain(&self, error: ClientError) -> ClientError {
+        match error {
+            ClientError::Refused { status: 401, message, hint: None } if message == UNAUTHORIZED => {
+                let (message, hint) = self.rejection();
+                ClientError::Refused { status: 401, message, hint: Some(hint.to_owned()) }
+            }
+            error => error,
+        }
+    }
+
+    fn rejection(&self) -> (String, &'static str) {
+        match self {
+            Self::Nobody => (
+                "The service requires a login".to_owned(),
+                "log in with --user (or ALLOT_USER), with --token, or at Keystone with --os-auth-url",
+            ),
+            Self::Token(_) => {
+                ("The service rejects the token".to_owned(), "it is wrong or has expired: get a new one")
+            }
+            Self::Basic { user, project: None, .. } => (
+                format!("The service rejects user {user} with this password"),
+                "check the name and the password (--user, ALLOT_PASSWORD)",
+            ),
+            Self::Basic { user, project: Some(project), .. } => (
+                format!("The service rejects user {user} with this password for project {project}"),
+                "check the name, the password and whether the user has a role in the project (--project)",
+            ),
+            Self::Keystone(_) => {
+                ("The service rejects the token from Keystone".to_owned(), "does it use the same Keystone?")
+            }
         }
     }
 }
@@ -209,7 +281,13 @@ impl Keystone {
         let token = token.map(SecretString::from);
         let body = answer.bytes().await.map_err(|error| failed(&error))?;
         if !status.is_success() {
-            return Err(refusal(status, &body, false));
+            return Err(match refusal(status, &body, false) {
+                ClientError::Refused { status: 401, message, .. } => {
+                    let hint = "Keystone rejects the login: check user, password, project and domains";
+                    ClientError::Refused { status: 401, message, hint: Some(hint.to_owned()) }
+                }
+                error => error,
+            });
         }
         let nonsense =
             |reason: &str| ClientError::Nonsense { url: self.url.clone(), reason: reason.to_owned() };
@@ -304,13 +382,21 @@ mod tests {
     #[test]
     fn a_login_of_the_services_own_comes_before_one_at_keystone() {
         assert!(matches!(login(&format!("--token t {ANN}")), Ok(Login::Token(_))));
-        assert!(matches!(login(&format!("--user bo {ANN}")), Ok(Login::Basic { .. })));
+        assert!(matches!(login(&format!("--user bo --password p {ANN}")), Ok(Login::Basic { .. })));
+        assert!(matches!(login("--token t --user bo"), Ok(Login::Token(_))));
         assert!(matches!(login("--os-username ann"), Ok(Login::Nobody)));
     }
 
     #[test]
-    fn what_is_missing_for_a_login_at_keystone_is_said() {
+    fn a_project_is_the_one_of_keystone_too() {
+        let request = keystone(&format!("{ANN} --os-project-id 8 --project vision")).request();
+        assert_eq!(request["auth"]["scope"]["project"]["name"], "vision");
+    }
+
+    #[test]
+    fn what_is_missing_for_a_login_is_said() {
         for (given, missing) in [
+            ("--user bo", "ALLOT_PASSWORD"),
             ("--os-auth-url u", "--os-username"),
             ("--os-auth-url u --os-username a", "--os-password"),
             ("--os-auth-url u --os-username a --os-password p", "--os-project-name"),

@@ -1,6 +1,6 @@
 //! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`,
 //! `instance`, `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`, `energy`,
-//! `settings`, `doctor`.
+//! `settings`, `doctor`, `whoami`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `-o json` passes them on as they are.
@@ -28,12 +28,14 @@ mod login;
 mod maintenance;
 mod name_value;
 mod period;
+mod policy;
 mod preemptible;
 mod requirement;
 mod settings;
 mod sizes;
 mod table;
 mod usage;
+mod whoami;
 mod wire;
 
 use std::io::{self, Write};
@@ -56,7 +58,7 @@ use table::{Rendered, Style, Table};
 use crate::shown;
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 17] = [
+pub(crate) const NAMES: [&str; 18] = [
     "lease",
     "host",
     "freepool",
@@ -74,6 +76,7 @@ pub(crate) const NAMES: [&str; 17] = [
     "energy",
     "settings",
     "doctor",
+    "whoami",
 ];
 
 /// A command line.
@@ -190,6 +193,8 @@ enum Command {
     ///
     /// The exit status is 1 if they differ.
     Doctor(doctor::Arguments),
+    /// Show your user, project and roles, and the service
+    Whoami,
 }
 
 /// What every command needs.
@@ -361,7 +366,7 @@ fn zone(utc: bool, err: &mut dyn Write) -> TimeZone {
 }
 
 fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
-    let Common { target, login, output } = line.common;
+    let Common { target, mut login, output } = line.common;
     let Output { json, format, columns, no_header, utc } = output;
     let format = if json { Format::Json } else { format };
     let json = matches!(format, Format::Json | Format::Yaml);
@@ -376,6 +381,7 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
     }
     let zone = zone(utc, io.err);
     let style = Style::of_output(format, columns, no_header);
+    login.ask_password(io)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = zone.clone();
     let outcome = runtime.block_on(async {
@@ -399,6 +405,7 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
             Command::Preemptible(command) => preemptible::run(command, &mut session).await,
             Command::Energy(command) => energy::run(command, &mut session).await,
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,
+            Command::Whoami => whoami::run(&mut session).await,
         }
     });
     outcome.map_err(|error| error.with_texts(&|text| dates::with_local_dates(&text, &local)))

@@ -39,7 +39,7 @@ pub(crate) struct Pattern {
 pub(crate) struct Whose {
     /// Those of that project; for administrators
     #[arg(long, value_name = "PROJECT")]
-    project: Option<String>,
+    of_project: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -90,7 +90,7 @@ pub(super) fn projects_table(answer: &Value) -> Result<Table, ClientError> {
 }
 
 async fn list(whose: Whose, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let query: Vec<_> = whose.project.map(|project| ("project_id", project)).into_iter().collect();
+    let query: Vec<_> = whose.of_project.map(|project| ("project_id", project)).into_iter().collect();
     let answer = session.connection.get("/v1/instances", &query).await?;
     let mut found: Vec<Value> = read(&answer, "instances")?;
     found.retain(|instance| instance["kind"] == "preemptible");
@@ -126,7 +126,7 @@ pub(super) fn table(found: &[Value]) -> Table {
 
 async fn report(wanted: Report, session: &mut Session<'_>) -> Result<(), ClientError> {
     let mut query = wanted.past.query(session).await?;
-    query.extend(wanted.whose.project.map(|project| ("project_id", project)));
+    query.extend(wanted.whose.of_project.map(|project| ("project_id", project)));
     let answer = session.connection.get("/v1/preemptible", &query).await?;
     session.print_answer(&answer, || Ok(report_table(&answer["preemptible"])))
 }

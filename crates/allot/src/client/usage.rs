@@ -45,7 +45,7 @@ struct Period {
     past: Past,
     /// Only of this project; of others for administrators only
     #[arg(long, value_name = "PROJECT")]
-    project: Option<String>,
+    of_project: Option<String>,
     /// Only of this lease, by its identifier
     #[arg(long, value_name = "ID")]
     lease: Option<String>,
@@ -64,7 +64,7 @@ struct Sums {
     by: String,
     /// Only of this user
     #[arg(long, value_name = "USER")]
-    user: Option<String>,
+    of_user: Option<String>,
     /// Only of hosts of this free pool
     #[arg(long, value_name = "POOL")]
     pool: Option<String>,
@@ -110,7 +110,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
 /// What is the same for all questions.
 async fn query(period: &Period, session: &Session<'_>) -> Result<Query, ClientError> {
     let mut query = period.past.query(session).await?;
-    query.extend(period.project.clone().map(|project| ("project_id", project)));
+    query.extend(period.of_project.clone().map(|project| ("project_id", project)));
     query.extend(period.lease.clone().map(|lease| ("lease_id", lease)));
     Ok(query)
 }
@@ -174,7 +174,7 @@ struct Figures {
 async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientError> {
     let mut query = query(&arguments.period, session).await?;
     query.push(("group_by", arguments.by.clone()));
-    query.extend(arguments.user.clone().map(|user| ("user_id", user)));
+    query.extend(arguments.of_user.clone().map(|user| ("user_id", user)));
     query.extend(arguments.pool.clone().map(|pool| ("pool", pool)));
     let Some(answer) = ask("/v1/usage", query, arguments.format, session).await? else { return Ok(()) };
     note_period(&answer, session);

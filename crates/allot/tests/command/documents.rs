@@ -152,6 +152,87 @@ fn is_known(page: &str, command: &str) -> bool {
     true
 }
 
+/// Commands that only administrators can use.
+const OPERATORS: [&str; 13] = [
+    "host",
+    "freepool",
+    "flavor create",
+    "flavor delete",
+    "floatingip create",
+    "floatingip delete",
+    "instance filter",
+    "maintenance",
+    "preemptible project",
+    "energy",
+    "audit",
+    "settings",
+    "doctor",
+];
+
+/// The commands of a table of the command line: `allot host list`, `show`, `delete` are three of them.
+fn of_table(line: &str) -> Vec<String> {
+    let cell = line.strip_prefix("| `allot ").and_then(|line| line.split(" | ").next());
+    let spans = cell.unwrap_or_default().split('`').step_by(2);
+    let mut spans = spans.filter(|span| !span.is_empty());
+    let Some(first) = spans.next() else { return Vec::new() };
+    let mut parent: Vec<&str> =
+        first.split(' ').take_while(|word| word.chars().all(|c| c.is_ascii_lowercase())).collect();
+    parent.pop();
+    let others = spans.map(|span| format!("allot {} {span}", parent.join(" ")));
+    std::iter::once(format!("allot {first}")).chain(others).collect()
+}
+
+#[test]
+fn every_documented_command_answers_members_and_readers() {
+    let service = crate::people::service();
+    let directory = fresh("member");
+    fs::create_dir_all(&directory).expect("a scratch directory");
+    let operator =
+        "export ALLOT_USER=ada ALLOT_PASSWORD=secret\nallot host create r1-h01 r1-h02 r2-h01 --set rack=r1";
+    assert_eq!(shell(operator, 0, &directory, Some(&service)).0, 0);
+    let mut commands_seen = std::collections::BTreeSet::new();
+    for page in PAGES.iter().chain(NOT_FOLLOWED) {
+        let text = fs::read_to_string(root().join(page)).expect("a page");
+        commands_seen.extend(text.lines().flat_map(of_table));
+        for part in parts(&text) {
+            match part {
+                Part::Run(command) => commands_seen.extend([command]),
+                Part::Shell(commands) | Part::Skipped { commands, .. } => commands_seen.extend(commands),
+                Part::Console { steps, .. } => {
+                    commands_seen.extend(steps.into_iter().map(|step| step.command));
+                }
+                Part::File { .. } | Part::Start(_) | Part::Unmarked(_) => {}
+            }
+        }
+    }
+    let mut clients = std::collections::BTreeMap::new();
+    let mut run = 0;
+    for line in commands_seen {
+        let Some(name) = line.strip_prefix("allot ").and_then(|words| words.split(' ').next()) else {
+            continue;
+        };
+        let is_client = clients.entry(name.to_owned()).or_insert_with_key(|name| {
+            crate::shell::allot(&[name, "--help"]).out.contains("--os-auth-url") && name != "import"
+        });
+        if !*is_client || line.contains("--follow") || line.starts_with("allot lease wait") {
+            continue;
+        }
+        run += 1;
+        let command = line.replace("--wait", "");
+        for user in ["ann", "rea"] {
+            let line = format!("export ALLOT_USER={user} ALLOT_PASSWORD=secret\n{command}");
+            let (status, out) = shell(&line, 0, &directory, Some(&service));
+            assert!(status < 3, "{user}: {command}: {status}\n{out}");
+            assert!(!out.contains("Policy doesn't") && !out.contains("Too many"), "{user}: {command}\n{out}");
+            let words = command.strip_prefix("allot ").unwrap_or_default();
+            let for_operators = OPERATORS.iter().any(|prefix| words.starts_with(prefix));
+            assert!(for_operators || !out.contains("Only administrators"), "{user}: {command}\n{out}");
+            assert!(user == "rea" || !out.contains("Only members"), "{user}: {command}\n{out}");
+        }
+    }
+    assert!(run > 100, "{run} commands");
+}
+
 /// What a page asks for.
 #[derive(Debug, PartialEq)]
 enum Part {

@@ -60,6 +60,16 @@ fn mistakes_take_two_lines_and_name_what_was_meant() {
         ("demo --sped 3", "'--sped'", "did you mean `--speed`? `allot demo --help`"),
         ("serve --lisen 1", "'--lisen'", "did you mean `--listen`? `allot serve --help`"),
         ("database copi a b", "'copi'", "did you mean `copy`? `allot database --help`"),
+        ("reserve", "`reserve`", "did you mean `lease create`?"),
+        ("list", "`list`", "did you mean `lease list`?"),
+        ("extend web 2h", "`extend`", "did you mean `lease extend`?"),
+        ("node list", "`node`", "did you mean `host`?"),
+        ("login", "`login`", "did you mean `whoami`?"),
+        ("lease cancel web", "'cancel'", "did you mean `delete`? `allot lease --help`"),
+        ("lease get web", "'get'", "did you mean `show`?"),
+        ("host add r1", "'add'", "did you mean `create`?"),
+        ("lease update web --for 2h", "'--for'", "did you mean `--extend-by`?"),
+        ("serve --port 1", "'--port'", "did you mean `--listen`?"),
         ("drain", "<NODE>", "`allot drain --help`"),
         ("hash tokn", "'tokn'", "did you mean `token`? `allot hash --help`"),
         ("help leases", "there is no command `leases`", "did you mean `lease`?"),
@@ -198,7 +208,7 @@ fn the_shell_completes_the_links_of_ganetis_programs_as_well() {
 }
 
 /// Types lines on a terminal of their own, each when the text before it is there, and returns all that was shown.
-fn typed(arguments: &str, lines: &[(&str, &str)]) -> String {
+pub fn typed(arguments: &str, lines: &[(&str, &str)]) -> String {
     let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_allot"));
     let mut terminal = Command::new("script")
         .args(["-qec", &command, "/dev/null"])

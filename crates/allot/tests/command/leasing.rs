@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
-use crate::service::{Running, database, hashed};
+use crate::service::{Running, database};
 use crate::shell::{command, file, fresh, run};
 
 #[test]
@@ -198,9 +198,9 @@ fn fp_lp_pools_are_dealt_with_from_a_command_line() {
     let none = service.allot("leasepool create more --hosts 2 --for 1h");
     assert!(none.status == 1 && none.err.contains("Not enough hosts available"), "{}", none.err);
     service.says("leasepool delete mine");
-    let made = service.says("leasepool create more --hosts 1 --for 1h --project physics");
+    let made = service.says("leasepool create more --hosts 1 --for 1h --for-project physics");
     assert!(made.contains("more"), "{made}");
-    let pools = service.json("leasepool list --project physics")["leasepools"].clone();
+    let pools = service.json("leasepool list --of-project physics")["leasepools"].clone();
     assert_eq!((pools.as_array().map(Vec::len), &pools[0]["project_id"]), (Some(1), &"physics".into()));
     let lease = pools[0]["lease_id"].as_str().expect("an id").to_owned();
     assert_eq!(
@@ -300,27 +300,6 @@ fn the_exit_status_says_who_is_at_fault() {
     let ran = run(command().args(["lease", "list", "--url", &url]));
     assert_eq!(ran.status, 3);
     assert!(ran.err.contains("cannot reach the service") && ran.err.contains("Hint:"), "{}", ran.err);
-}
-
-#[test]
-fn a_service_lets_only_those_in_that_it_knows() {
-    let tokens = format!(
-        "[[tokens]]\nsha256 = \"{}\"\nuser = \"ann\"\nproject = \"physics\"\nroles = [\"member\"]\n",
-        hashed("token", "open sesame")
-    );
-    let users = format!(
-        "[[users]]\nname = \"bo\"\npassword_hash = \"{}\"\nprojects = {{ ops = [\"admin\"] }}\n",
-        hashed("password", "secret\n")
-    );
-    let auth = format!("tokens:{},basic:{}", file("tokens.toml", &tokens), file("users.toml", &users));
-    let service = Running::start("memory", &["--auth", &auth]);
-    let ran = service.allot("lease list");
-    assert_eq!(ran.status, 1);
-    assert!(ran.err.contains("--token"), "{}", ran.err);
-    assert!(service.says("lease list --token 'open sesame'").contains("no leases"));
-    assert!(service.allot("host list --token 'open sesame'").err.contains("Policy doesn't allow"));
-    assert!(service.says("host list --user bo --password secret").contains("no hosts"));
-    assert_eq!(service.allot("host list --user bo --password wrong").status, 1);
 }
 
 /// A cloud that nobody asks anything.
@@ -568,7 +547,7 @@ fn hk_housekeeping_is_dealt_with_from_a_command_line() {
     assert!(planned.contains("r1-h01") && planned.contains("r1-h03"), "{planned}");
     assert_eq!(service.json("lease list")["leases"].as_array().map(Vec::len), Some(1));
     service.says("maintenance book r1-h01 --for 2h --margin 5m --not-before +1h");
-    let booked = service.says("lease list --project operators");
+    let booked = service.says("lease list --of-project operators");
     assert!(booked.contains("maintenance of r1-h01"), "{booked}");
     assert_eq!(service.stop(), 0);
 }

@@ -14,6 +14,7 @@ mod killed;
 mod leasing;
 mod log;
 mod output;
+mod people;
 mod personality;
 mod placement;
 mod questions;

@@ -68,7 +68,7 @@ impl Logged {
         );
         match ran.status {
             0 => 200,
-            _ if ran.err.contains("authentication") => 401,
+            _ if ran.err.contains("rejects") => 401,
             _ => panic!("{}", ran.err),
         }
     }

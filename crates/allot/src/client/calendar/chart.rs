@@ -25,14 +25,14 @@ pub(super) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Fine,
-    /// It has failed, or was taken out.
+    /// It has failed, is closed or in maintenance.
     Failed,
 }
 
 /// A lease on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bar {
-    /// The lease's identifier.
+    /// The lease's identifier; empty if the user may not know the lease.
     pub lease: String,
     /// Its name.
     pub name: String,
@@ -48,13 +48,13 @@ impl Chart {
         bar.start < self.to && self.from < bar.end
     }
 
-    /// The leases in the chart, one bar for each, in the order in which they begin.
+    /// The leases in the chart that the user may know, one bar for each, in the order in which they begin.
     pub(super) fn leases(&self) -> Vec<&Bar> {
         let mut bars: Vec<&Bar> =
             self.rows.iter().flat_map(|row| &row.bars).filter(|bar| self.shows(bar)).collect();
         bars.sort_by(|a, b| (a.start, &a.name, &a.lease).cmp(&(b.start, &b.name, &b.lease)));
         let mut seen = std::collections::BTreeSet::new();
-        bars.retain(|bar| seen.insert(&bar.lease));
+        bars.retain(|bar| !bar.lease.is_empty() && seen.insert(&bar.lease));
         bars
     }
 

@@ -192,7 +192,8 @@ impl Grid {
         const GREY: u8 = 245;
         const RED: u8 = 203;
         match bar.status.as_str() {
-            "TERMINATED" => GREY,
+            // Leases of other projects have no status.
+            "TERMINATED" | "" => GREY,
             "ERROR" => RED,
             _ => PALETTE[self.numbers.get(&bar.lease).copied().unwrap_or(0) % PALETTE.len()],
         }
@@ -219,7 +220,7 @@ impl Grid {
                 show(bar.end, zone)
             ));
         }
-        if leases.is_empty() {
+        if !chart.rows.iter().flat_map(|row| &row.bars).any(|bar| chart.shows(bar)) {
             lines.push("Nothing is reserved then.".to_owned());
         }
         if leases.len() > MOST_LEASES {

@@ -4,23 +4,22 @@ mod axis;
 mod chart;
 mod draw;
 
-use std::collections::BTreeMap;
-
+use api::v1::{CalendarBar, CalendarHost, CalendarLease};
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dates::{When, minute, of_answer};
-use super::wire::{Allocation, Host, Lease, plain, read};
-use super::{ClientError, Session, host};
+use super::dates::{When, of_answer};
+use super::wire::{Lease, read};
+use super::{ClientError, Session};
 use chart::{Bar, Chart, Row, State};
 use draw::Ink;
 
 /// What is drawn where lines have no end.
 const PLAIN_COLUMNS: u16 = 120;
-/// Leases that are over are asked about one by one; more than so many are left out.
-const MOST_PAST: usize = 100;
+/// The service's maximum number of hosts per page.
+const PAGE: usize = 1000;
 
 /// What to draw.
 #[derive(Args, Debug)]
@@ -52,18 +51,16 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     if to <= from {
         return Err(ClientError::Usage("--to must be later than --from".to_owned()));
     }
-    let hosts = host::all(session).await?;
-    let leases = host::lease_names(session).await;
-    let allocations = allocations(from, now, &leases, session).await?;
+    let calendar = calendar(from, to, arguments.by.as_deref(), session).await?;
     let offers = session.connection.get("/v1/offers", &[]).await?["offers"].take();
     if session.json {
-        return session.print_json(&json!({
-            "from": from.to_string(), "to": to.to_string(), "allocations": allocations, "offers": offers,
-        }));
+        return session.print_json(&json!({ "calendar": calendar, "offers": offers }));
     }
-    let taken: Vec<Allocation> = read(&json!({ "allocations": allocations }), "allocations")?;
     let offers: Vec<Offer> = read(&json!({ "offers": offers }), "offers")?;
-    let rows = rows(&hosts, &taken, &leases, &offers, arguments.by.as_deref());
+    let leases: Vec<CalendarLease> = read(&calendar, "leases")?;
+    let hosts: Vec<CalendarHost> = read(&calendar, "hosts")?;
+    let grouped = arguments.by.is_some();
+    let rows = hosts.into_iter().map(|host| row(host, grouped, to, &leases, &offers)).collect();
     let chart = Chart { from, to, now, rows };
     let width = arguments.width.or(session.style.width.filter(|width| *width > 0)).unwrap_or(PLAIN_COLUMNS);
     let ink = ink(arguments, session);
@@ -79,32 +76,65 @@ fn ink(arguments: &Arguments, session: &Session<'_>) -> Ink {
     }
 }
 
-/// What is reserved from then on. Without being asked for a certain lease, the service leaves out what is over.
-async fn allocations(
+/// The whole calendar of a period: the service answers in pages, each with its own list of leases.
+async fn calendar(
     from: Timestamp,
-    now: Timestamp,
-    leases: &BTreeMap<String, Lease>,
+    to: Timestamp,
+    by: Option<&str>,
     session: &Session<'_>,
-) -> Result<Vec<Value>, ClientError> {
-    let path = "/v1/os-hosts/allocations";
-    let mut entries: Vec<Value> = read(&session.connection.get(path, &[]).await?, "allocations")?;
-    let over =
-        |lease: &&Lease| of_answer(&lease.end_date).is_some_and(|end| from < end && end <= minute(now));
-    for lease in leases.values().filter(over).take(MOST_PAST) {
-        let query = [("lease_id", lease.id.clone())];
-        let of_lease: Vec<Value> = read(&session.connection.get(path, &query).await?, "allocations")?;
-        for one in of_lease {
-            let same = entries.iter_mut().find(|entry| entry["resource_id"] == one["resource_id"]);
-            if let (Some(entry), Some(more)) = (same, one["reservations"].as_array())
-                && let Some(present) = entry["reservations"].as_array_mut()
-            {
-                let fresh = more.iter().filter(|reservation| !present.contains(reservation));
-                let fresh: Vec<Value> = fresh.cloned().collect();
-                present.extend(fresh);
+) -> Result<Value, ClientError> {
+    let mut query = vec![("start", from.to_string()), ("end", to.to_string()), ("limit", PAGE.to_string())];
+    query.extend(by.map(|property| ("group_by", property.to_owned())));
+    let (mut hosts, mut leases): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
+    loop {
+        let mut page = session.connection.get("/v1/calendar", &query).await?["calendar"].take();
+        let mut more: Vec<Value> = read(&page, "hosts")?;
+        for bar in more.iter_mut().filter_map(|host| host["bars"].as_array_mut()).flatten() {
+            if let Some(position) = bar["lease"].as_u64() {
+                bar["lease"] = json!(position + leases.len() as u64);
             }
         }
+        hosts.append(&mut more);
+        leases.extend(read::<Vec<Value>>(&page, "leases")?);
+        query.retain(|(name, _)| *name != "marker");
+        let Some(next) = page["next"].as_str() else {
+            page["hosts"] = hosts.into();
+            page["leases"] = leases.into();
+            return Ok(page);
+        };
+        query.push(("marker", next.to_owned()));
     }
-    Ok(entries)
+}
+
+/// What is drawn of a bar: leases and maintenance. Offers have names in the list of offers, and instances outside of
+/// leases are not drawn.
+fn bar(bar: &CalendarBar, to: Timestamp, leases: &[CalendarLease]) -> Option<Bar> {
+    let unnamed = match bar.kind.as_ref() {
+        "lease" | "other" => "(another project)",
+        "maintenance" => "(maintenance)",
+        _ => return None,
+    };
+    let lease = bar.lease.and_then(|position| leases.get(position));
+    Some(Bar {
+        lease: lease.map(|lease| lease.id.clone()).unwrap_or_default(),
+        name: lease.map_or_else(|| unnamed.to_owned(), |lease| lease.name.clone()),
+        project: lease.map(|lease| lease.project_id.clone()).unwrap_or_default(),
+        status: lease.map(|lease| lease.status.clone()).unwrap_or_default(),
+        start: bar.start,
+        end: bar.end.unwrap_or(to),
+    })
+}
+
+/// The row of a host, grouped if hosts are.
+fn row(host: CalendarHost, grouped: bool, to: Timestamp, leases: &[CalendarLease], offers: &[Offer]) -> Row {
+    let bars = host.bars.iter().flatten().filter_map(|span| bar(span, to, leases));
+    let bars = bars.chain(offers.iter().filter_map(|offer| offer.bar_on(&host.id))).collect();
+    Row {
+        name: host.name.unwrap_or_else(|| format!("host {}", host.id)),
+        group: grouped.then(|| host.group.unwrap_or_default()),
+        state: if host.status == "open" { State::Fine } else { State::Failed },
+        bars,
+    }
 }
 
 /// An offer that is held: hosts are reserved for it, until it is accepted or others need them.
@@ -129,37 +159,4 @@ impl Offer {
             end: of_answer(&self.lease.end_date)?,
         })
     }
-}
-
-/// A row for each host, grouped by a property if one is given.
-fn rows(
-    hosts: &[Host],
-    allocations: &[Allocation],
-    leases: &BTreeMap<String, Lease>,
-    offers: &[Offer],
-    by: Option<&str>,
-) -> Vec<Row> {
-    let group = |host: &Host| by.map(|name| host.fields.get(name).map(plain).unwrap_or_default());
-    let mut rows: Vec<Row> = hosts
-        .iter()
-        .map(|host| {
-            let entries = allocations.iter().filter(|entry| entry.resource_id == host.id);
-            let bars = entries.flat_map(|entry| &entry.reservations).filter_map(|reservation| {
-                let lease = leases.get(&reservation.lease_id);
-                Some(Bar {
-                    lease: reservation.lease_id.clone(),
-                    name: lease.map_or_else(|| "(another project)".to_owned(), |lease| lease.name.clone()),
-                    project: lease.map(|lease| lease.project_id.clone()).unwrap_or_default(),
-                    status: lease.map(|lease| lease.status.clone()).unwrap_or_default(),
-                    start: of_answer(&reservation.start_date)?,
-                    end: of_answer(&reservation.end_date)?,
-                })
-            });
-            let bars = bars.chain(offers.iter().filter_map(|offer| offer.bar_on(&host.id)));
-            let state = if host.reservable { State::Fine } else { State::Failed };
-            Row { name: host.hypervisor_hostname.clone(), group: group(host), state, bars: bars.collect() }
-        })
-        .collect();
-    rows.sort_by(|a, b| a.group.cmp(&b.group));
-    rows
 }

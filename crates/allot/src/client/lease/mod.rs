@@ -11,6 +11,7 @@ mod suiting;
 mod update;
 mod wait;
 
+use api::v1::body::LeaseChange;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use leases::status::LeaseStatus;
@@ -47,6 +48,10 @@ pub(crate) enum Command {
     Create(Box<create::Arguments>),
     /// Change a lease's name, times, or what is reserved
     Update(Box<update::Arguments>),
+    /// Extend a lease, as `update --extend-by` does
+    Extend(update::Extend),
+    /// End running leases now; they stay in the list and in usage
+    End(Several),
     /// Give up leases, and delete what runs on them
     Delete(Several),
     /// List scheduler hints that leases may give, with their values
@@ -80,7 +85,7 @@ pub(crate) struct List {
     series: Option<String>,
     /// Only those of this project (administrators see all projects)
     #[arg(long, value_name = "PROJECT")]
-    project: Option<String>,
+    of_project: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -104,6 +109,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Plan(arguments) => plan::run(&arguments.lease, session).await,
         Command::Create(arguments) => create::run(&arguments, session).await,
         Command::Update(arguments) => update::run(&arguments, session).await,
+        Command::Extend(arguments) => update::extend(arguments, session).await,
+        Command::End(arguments) => end(&arguments.leases, session).await,
         Command::Delete(arguments) => delete(&arguments.leases, session).await,
         Command::Hints => hints::run(session).await,
         Command::Wait(arguments) => wait::run(&arguments, session).await,
@@ -123,7 +130,7 @@ async fn list(arguments: &List, session: &mut Session<'_>) -> Result<(), ClientE
     }
     query.extend(arguments.series.clone().map(|series| ("series_id", series)));
     query.extend(arguments.name.clone().map(|name| ("name", name)));
-    query.extend(arguments.project.clone().map(|project| ("project_id", project)));
+    query.extend(arguments.of_project.clone().map(|project| ("project_id", project)));
     let answer = session.connection.get("/v1/leases", &query).await?;
     session.print_answer(&answer, || Ok(show::list(read(&answer, "leases")?)))
 }
@@ -132,6 +139,24 @@ async fn show(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError>
     let id = identify(lease, session).await?;
     let answer = get(&id, session).await?;
     print_lease(&answer, session)
+}
+
+async fn end(leases: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
+    with_each(leases, session, async |lease, session: &mut Session<'_>| {
+        let id = identify(lease, session).await?;
+        let present: Lease = read(&get(&id, session).await?, "lease")?;
+        if present.status == LeaseStatus::Pending.name() {
+            return Err(ClientError::Refused {
+                status: 409,
+                message: format!("lease {lease:?} has not started"),
+                hint: Some("`allot lease delete` gives up a lease before its start".to_owned()),
+            });
+        }
+        let change = LeaseChange { end_date: Some("now".to_owned()), ..LeaseChange::default() };
+        session.connection.put(&format!("/v1/leases/{id}"), &change).await?;
+        if session.json { Ok(()) } else { session.print(&format!("Lease {lease} ends now.")) }
+    })
+    .await
 }
 
 async fn delete(leases: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -203,8 +228,13 @@ pub(crate) async fn identify(lease: &str, session: &Session<'_>) -> Result<Strin
         return Ok(lease.to_owned());
     }
     // All leases may be many.
-    let named = session.connection.get(LEASES.path, &[("name", lease.to_owned())]).await?;
-    let named: Vec<Value> = read(&named, LEASES.key)?;
+    let answer = session.connection.get(LEASES.path, &[("name", lease.to_owned())]).await?;
+    let found: Vec<Value> = read(&answer, LEASES.key)?;
+    let of_name = found.into_iter().filter(|found| found["name"] == lease);
+    let is_over = |found: &Value| found["status"] == LeaseStatus::Terminated.name();
+    let (over, going): (Vec<Value>, Vec<Value>) = of_name.partition(is_over);
+    // A name means the lease that isn't over, if there is one.
+    let named = if going.is_empty() { over } else { going };
     if named.is_empty() && is_prefix(lease) {
         return LEASES.find(lease, session).await;
     }

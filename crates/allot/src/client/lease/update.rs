@@ -13,8 +13,26 @@ use crate::client::dates::{When, duration, length, of_answer};
 use crate::client::wire::{Lease, Reservation, read};
 use crate::client::{ClientError, Session, requirement};
 
-/// What is to be different.
+/// A later end.
 #[derive(Args, Debug)]
+pub(crate) struct Extend {
+    /// The lease's name, or its identifier
+    lease: String,
+    /// How much later it ends: 90m, 12h, 3d
+    #[arg(value_name = "DURATION")]
+    by: String,
+    /// Show what the lease would be, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) async fn extend(arguments: Extend, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let Extend { lease, by, dry_run } = arguments;
+    run(&Arguments { lease, extend_by: Some(by), dry_run, ..Arguments::default() }, session).await
+}
+
+/// What is to be different.
+#[derive(Args, Debug, Default)]
 #[command(group = ArgGroup::new("new-end").args(["end", "extend", "shorten"]))]
 pub(crate) struct Arguments {
     /// The lease's name, or its identifier

@@ -1,0 +1,70 @@
+//! Words that people bring from other programs, and the words to use here.
+
+use clap::Command;
+
+/// Words for actions, and the subcommands that may be meant: the first one that the command has.
+const ACTIONS: [(&[&str], &[&str]); 9] = [
+    (&["ls", "ps", "index", "all"], &["list"]),
+    (&["get", "describe", "info", "status", "view"], &["show", "list"]),
+    (&["rm", "remove", "del", "cancel", "release", "destroy", "drop"], &["delete", "remove"]),
+    (&["add", "new", "make", "book", "reserve", "request", "allocate"], &["create", "add"]),
+    (&["edit", "modify", "change", "set", "move", "reschedule", "resize"], &["update", "rename"]),
+    (&["stop", "terminate", "finish", "kill"], &["end", "delete"]),
+    (&["renew", "prolong", "lengthen"], &["extend"]),
+    (&["copy", "clone", "duplicate", "repeat"], &["create"]),
+    (&["watch", "follow"], &["wait"]),
+];
+
+/// Words for things, and the commands about them.
+const THINGS: [(&[&str], &str); 12] = [
+    (&["reservation", "reservations", "booking", "bookings", "job", "jobs"], "lease"),
+    (&["node", "nodes", "machine", "machines", "hypervisor", "compute"], "host"),
+    (&["vm", "vms", "server", "servers", "guest"], "instance"),
+    (&["pool", "pools", "aggregate"], "freepool"),
+    (&["ip", "ips", "address", "addresses"], "floatingip"),
+    (&["size", "sizes", "type", "types"], "flavor"),
+    (&["spot"], "preemptible"),
+    (&["free", "capacity", "sinfo"], "availability"),
+    (&["billing", "cost", "costs", "invoice", "report"], "usage"),
+    (&["log", "logs", "history"], "events"),
+    (&["config", "configuration"], "settings"),
+    (&["login", "logout", "auth", "me", "id"], "whoami"),
+];
+
+/// Options, and those that may be meant: the first one that the command has.
+const OPTIONS: [(&str, &[&str]); 9] = [
+    ("--port", &["--listen"]),
+    ("--count", &["--hosts", "--amount", "--instances"]),
+    ("--nodes", &["--hosts", "--amount"]),
+    ("--for", &["--extend-by"]),
+    ("--duration", &["--for", "--extend-by"]),
+    ("--length", &["--for", "--extend-by"]),
+    ("--until", &["--end", "--to"]),
+    ("--since", &["--from"]),
+    ("--ram", &["--memory"]),
+];
+
+fn action<'a>(word: &str, of: &'a Command) -> Option<&'a str> {
+    let (_, own) = ACTIONS.iter().find(|(words, _)| words.contains(&word))?;
+    own.iter().find_map(|name| of.find_subcommand(name)).map(Command::get_name)
+}
+
+/// The command that is meant by a word in place of a command: that of a thing, or of an action on leases.
+pub(crate) fn command(word: &str, tree: &Command) -> Option<String> {
+    if let Some((_, own)) = THINGS.iter().find(|(words, _)| words.contains(&word)) {
+        return Some((*own).to_owned());
+    }
+    let leases = tree.find_subcommand("lease")?;
+    let own = leases.find_subcommand(word).map(Command::get_name).or_else(|| action(word, leases))?;
+    Some(format!("lease {own}"))
+}
+
+/// The subcommand or option of that command that is meant by a word.
+pub(crate) fn part<'a>(word: &str, of: &'a Command) -> Option<&'a str> {
+    if let Some(own) = action(word, of) {
+        return Some(own);
+    }
+    let (_, own) = OPTIONS.iter().find(|(option, _)| *option == word)?;
+    let has = |option: &&&str| of.get_arguments().any(|arg| arg.get_long() == option.strip_prefix("--"));
+    own.iter().find(has).copied()
+}
