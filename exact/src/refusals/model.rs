@@ -69,6 +69,8 @@ pub fn solve(fleet: &Fleet, terms: &Terms, seconds: f64) -> Exact {
     model.make_quiet();
     model.set_option("time_limit", seconds);
     model.set_option("threads", 1);
+    // Presolve of HiGHS 1.15.0 reports some feasible models as infeasible, likely due to ERGO-Code/HiGHS#3216.
+    model.set_option("presolve", "off");
     model.set_option("mip_rel_gap", 0.0);
     model.set_option("mip_abs_gap", 0.5);
     let solved = model.solve();
