@@ -1,7 +1,10 @@
 //! Refusals by policy in words, with the command that shows or does something similar.
 
-/// Rules that only administrators satisfy by default: the action, and what others can use instead, if there is anything.
-const ADMINISTRATORS: [(&str, &str, &str); 30] = [
+/// A rule, the action it allows, and what others can use instead, if there is anything.
+type Refused = (&'static str, &'static str, &'static str);
+
+/// Rules that only administrators satisfy by default.
+const ADMINISTRATORS: [Refused; 30] = [
     ("blazar:oshosts:get", "list hosts", "`allot availability` shows what is free"),
     ("blazar:oshosts:post", "add hosts", ""),
     ("blazar:oshosts:put", "change hosts", ""),
@@ -51,7 +54,7 @@ const ADMINISTRATORS: [(&str, &str, &str); 30] = [
 ];
 
 /// Rules that members of the project satisfy as well, and readers don't.
-const MEMBERS: [(&str, &str, &str); 10] = [
+const MEMBERS: [Refused; 10] = [
     ("blazar:leases:post", "create leases", ""),
     ("blazar:leases:put", "change leases", ""),
     ("blazar:leases:delete", "delete leases", ""),
@@ -64,11 +67,16 @@ const MEMBERS: [(&str, &str, &str); 10] = [
     ("blazar:placement:post", "ask about clusters", ""),
 ];
 
+/// Rules that everybody satisfies for their own project only.
+const OTHER_PROJECTS: [Refused; 1] =
+    [("blazar:usage:get", "see the usage of other projects", "`allot usage` shows that of yours")];
+
 /// The message and hint for a refusal in the service's words.
 pub(super) fn refusal(message: &str) -> Option<(String, String)> {
     let rule = message.strip_prefix("Policy doesn't allow ")?.strip_suffix(" to be performed")?;
-    let roles: [(&str, &[(&str, &str, &str)], &str); 2] = [
+    let roles: [(&str, &[Refused], &str); 3] = [
         ("administrators", &ADMINISTRATORS, "ask an administrator; `allot whoami` shows your roles"),
+        ("administrators", &OTHER_PROJECTS, ""),
         ("members of the project", &MEMBERS, "`allot whoami` shows your project and roles"),
     ];
     roles.into_iter().find_map(|(who, rules, usual)| {
@@ -89,6 +97,9 @@ mod tests {
             let who = match (rule.default(), refusal(&message)) {
                 ("rule:admin", Some((message, _))) => message.starts_with("Only administrators may "),
                 ("rule:project_member_or_admin", Some((message, _))) => message.starts_with("Only members "),
+                (default, _) if OTHER_PROJECTS.iter().any(|(name, ..)| *name == rule.name()) => {
+                    default == "rule:project_reader_or_admin"
+                }
                 (default, None) => default == "rule:project_reader_or_admin",
                 _ => false,
             };

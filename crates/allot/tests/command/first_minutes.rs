@@ -116,7 +116,7 @@ fn who_waits_is_told_what_for() {
     let service = Running::start(&database(), &["--simulated-timing", "immediate"]);
     service.says("host create r1-h01");
     let late = service.allot("lease create later --hosts 1 --start +2d --for 1h");
-    assert_eq!((late.status, late.err.as_str()), (0, ""));
+    assert_eq!((late.status, late.err.as_str()), (0, "Times are UTC.\n"));
     let waited = service.allot("lease wait later --timeout 0m");
     assert_eq!(waited.status, 1);
     let first = waited.err.lines().next().unwrap_or_default();
@@ -149,7 +149,7 @@ fn odd_times_are_noted_and_unknown_zones_are_warned_of() {
     assert!(fold.err.contains("twice"), "{}", fold.err);
     let bad = create("Nowhere/Bad", "2027-11-07 01:30");
     let warning = "Warning: TZ=Nowhere/Bad is no time zone that is known here; times are UTC\n";
-    assert_eq!(bad.err, format!("{warning}Times are UTC.\n"));
+    assert_eq!(bad.err, format!("{warning}Times are UTC.\nDry run: nothing was changed.\n"));
     assert_eq!(service.stop(), 0);
 }
 

@@ -96,13 +96,16 @@ async fn calendar(
         }
         hosts.append(&mut more);
         leases.extend(read::<Vec<Value>>(&page, "leases")?);
-        query.retain(|(name, _)| *name != "marker");
-        let Some(next) = page["next"].as_str() else {
+        // A marker that comes again would never end.
+        let next = page["next"].as_str().filter(|next| !query.iter().any(|(_, value)| value == next));
+        let Some(next) = next else {
             page["hosts"] = hosts.into();
             page["leases"] = leases.into();
             return Ok(page);
         };
-        query.push(("marker", next.to_owned()));
+        let next = ("marker", next.to_owned());
+        query.retain(|(name, _)| *name != "marker");
+        query.push(next);
     }
 }
 
