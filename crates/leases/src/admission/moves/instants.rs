@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::Timestamp;
 
 use super::super::assignment::Way;
-use super::board::{Board, ClaimId, REQUEST};
+use super::board::{Board, Choice, ClaimId, REQUEST};
 use super::effort::Effort;
 use super::search::CHOICE;
 use crate::ids::HostId;
@@ -39,7 +39,17 @@ impl Instant {
 
     /// Whether the request can have as many hosts as it needs. True as well if the effort ends.
     fn serves(mut self, board: &mut Board<'_>, way: &Way, effort: &mut Effort<'_>) -> bool {
-        (0..way.need).all(|_| self.augment(board, way, effort))
+        let choices = board.choices(REQUEST);
+        if !effort.spend(CHOICE * choices.len() as u64) {
+            return true;
+        }
+        let is_free = |choice: &&Choice| {
+            let is_there = |id: &ClaimId| board.occupied(*id).contains(self.at);
+            way.hosts.contains_key(&choice.host) && !choice.blockers.iter().any(is_there)
+        };
+        let free = choices.iter().filter(is_free).take(way.need).map(|choice| (choice.host, REQUEST));
+        self.taken = free.collect();
+        (self.taken.len()..way.need).all(|_| self.augment(board, way, effort))
     }
 
     /// Gives the request one more host, if there is a way. True as well if the effort ends.

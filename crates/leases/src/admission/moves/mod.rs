@@ -88,7 +88,12 @@ impl Admission<'_> {
         }
         let asked = |ways: &[&Way]| ways.iter().map(|way| way.need).sum::<usize>();
         let most = MOVES_PER_HOST * attempts.iter().map(|attempt| asked(&attempt.ways)).max()?;
-        for count in 1..=most {
+        let mut least = usize::MAX;
+        for Attempt { ways, choices, .. } in &attempts {
+            board.request(choices);
+            least = least.min(Mover::new(&mut board, ways, None, &mut effort).lacks()?);
+        }
+        for count in least.max(1)..=most {
             if effort.spent() >= NARROWED_AFTER {
                 attempts.retain_mut(|attempt| attempt.can_succeed(&mut board));
             }

@@ -33,9 +33,22 @@ pub(super) struct Moves {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     left: BTreeSet<Place>,
-    taken: BTreeSet<Place>,
+    taken: BTreeSet<(HostId, ClaimId)>,
     /// How many hosts each claim still needs that had to leave some.
     needs: BTreeMap<ClaimId, usize>,
+}
+
+/// A host that a claim could take over. The state after it is built once it is tried: there are many of them, and a
+/// state is large.
+#[derive(Clone, Copy, Debug)]
+struct Takeover {
+    by: ClaimId,
+    /// Index of the host among the choices of the claim.
+    index: usize,
+    /// How many moves it needs.
+    moves: usize,
+    /// Whether its blockers also give up the hosts that depend on this one.
+    together: bool,
 }
 
 /// The search for a request that can be served in one combination of ways.
@@ -55,6 +68,12 @@ impl<'b, 'a> Mover<'b, 'a> {
         effort: &'b mut Effort<'a>,
     ) -> Self {
         Self { board, ways, effort, narrowed, tried: BTreeSet::new() }
+    }
+
+    /// How many hosts the request lacks before any moves. There are at least as many moves. None if the effort ends.
+    pub fn lacks(&mut self) -> Option<usize> {
+        let free = self.free(&State::default(), REQUEST)?;
+        Some(self.lack(&State::default(), REQUEST, &free))
     }
 
     /// Moves that make room, this number of them at most.
@@ -84,7 +103,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         if lacking.is_none()
             && let Some(placed) = self.complete(state, &free)
         {
-            let taken = state.taken.iter().filter(|(id, _)| *id != REQUEST).copied();
+            let taken = state.taken.iter().filter(|(_, id)| *id != REQUEST).map(|(host, id)| (*id, *host));
             return Some(Moves { left: state.left.clone(), placed: taken.chain(placed).collect() });
         }
         if left == 0 {
@@ -92,8 +111,11 @@ impl<'b, 'a> Mover<'b, 'a> {
         }
         // A claim with too few free hosts has to take one over. Without such a claim, any of them could.
         let takers: Vec<ClaimId> = lacking.map_or_else(|| free.into_keys().collect(), |id| vec![id]);
-        for next in self.takeovers(state, &takers, left)? {
-            let moves = next.left.len() - state.left.len();
+        for Takeover { by, index, moves, together } in self.takeovers(state, &takers, left)? {
+            let choices = self.choices(by);
+            let choice = &choices[index];
+            let leaving = self.leaving(state, choice, together);
+            let Some(next) = state.after((by, choice.host), &leaving) else { continue };
             if let Some(found) = self.go_on(&next, left - moves) {
                 return Some(found);
             }
@@ -109,43 +131,49 @@ impl<'b, 'a> Mover<'b, 'a> {
         narrowed.unwrap_or_else(|| self.board.choices(id))
     }
 
-    /// States with one more host taken over, with fewest moves first. None if the effort ends.
-    fn takeovers(&mut self, state: &State, takers: &[ClaimId], left: usize) -> Option<Vec<State>> {
+    /// Hosts that could be taken over next, with fewest moves first. None if the effort ends.
+    fn takeovers(&mut self, state: &State, takers: &[ClaimId], left: usize) -> Option<Vec<Takeover>> {
         let mut next = Vec::new();
         for id in takers {
             let choices = self.choices(*id);
             if !self.effort.spend(CHOICE * choices.len() as u64) {
                 return None;
             }
-            for choice in choices.iter() {
+            for (index, choice) in choices.iter().enumerate() {
                 if !self.is_open(state, *id, choice.host) {
                     continue;
                 }
-                let leaving = choice.blockers.iter().map(|blocker| (*blocker, choice.host));
-                let leaving: BTreeSet<Place> = leaving.filter(|place| !state.left.contains(place)).collect();
-                if leaving.is_empty() || leaving.len() > left {
+                let takeover = |moves, together| Takeover { by: *id, index, moves, together };
+                let moves = self.leaving(state, choice, false).len();
+                if moves == 0 || moves > left {
                     continue;
                 }
-                let mut all = leaving.clone();
-                for (blocker, _) in &leaving {
-                    let hosts = self.board.together(*blocker).into_iter().flatten();
-                    all.extend(hosts.map(|host| (*blocker, *host)));
+                let all = self.leaving(state, choice, true).len();
+                if all > moves && all <= left {
+                    next.push(takeover(all, true));
                 }
-                all.retain(|place| !state.left.contains(place));
-                if all.len() > leaving.len() && all.len() <= left {
-                    next.extend(state.after((*id, choice.host), &all));
-                }
-                next.extend(state.after((*id, choice.host), &leaving));
+                next.push(takeover(moves, false));
             }
         }
-        next.sort_by_key(|state| state.left.len());
+        next.sort_by_key(|takeover| takeover.moves);
         Some(next)
+    }
+
+    /// The places that its blockers give up for a choice; together: with all their hosts that depend on each other.
+    fn leaving(&self, state: &State, choice: &Choice, together: bool) -> BTreeSet<Place> {
+        let blockers = choice.blockers.iter();
+        let hosts = |blocker: &ClaimId| if together { self.board.together(*blocker) } else { None };
+        let others = blockers
+            .clone()
+            .flat_map(|blocker| hosts(blocker).into_iter().flatten().map(|host| (*blocker, *host)));
+        let places = blockers.map(|blocker| (*blocker, choice.host)).chain(others);
+        places.filter(|place| !state.left.contains(place)).collect()
     }
 
     /// Whether the host was not taken over by another claim at that time, or by the same one.
     fn is_open(&self, state: &State, id: ClaimId, host: HostId) -> bool {
-        let mut there = state.taken.iter().filter(|(_, taken)| *taken == host);
-        there.all(|(other, _)| *other != id && !self.board.exclude_each_other(*other, id))
+        let mut there = state.taken.range((host, REQUEST)..).take_while(|(taken, _)| *taken == host);
+        there.all(|(_, other)| *other != id && !self.board.exclude_each_other(*other, id))
     }
 
     /// Hosts that a claim can have without a move. None if the effort ends.
@@ -164,18 +192,18 @@ impl<'b, 'a> Mover<'b, 'a> {
     /// How many hosts a claim lacks beside the free ones.
     fn lack(&mut self, state: &State, id: ClaimId, free: &[HostId]) -> usize {
         if id == REQUEST {
-            let taken = state.taken.iter().filter(|(id, _)| *id == REQUEST).map(|(_, host)| *host);
-            return self.request_lacks(taken.chain(free.iter().copied()));
+            let count = state.taken_by_request().count() + free.len();
+            return self.request_lacks(count, state.taken_by_request().chain(free.iter().copied()));
         }
         state.needs.get(&id).copied().unwrap_or(0).saturating_sub(free.len())
     }
 
-    /// How many hosts the request lacks if it can have these.
-    fn request_lacks(&mut self, hosts: impl Iterator<Item = HostId>) -> usize {
+    /// How many hosts the request lacks if it can have these, so many in all.
+    fn request_lacks(&mut self, count: usize, hosts: impl Iterator<Item = HostId>) -> usize {
         if let [way] = self.ways
             && way.in_one >= way.need
         {
-            return way.need.saturating_sub(hosts.count());
+            return way.need.saturating_sub(count);
         }
         let mut flow = Flow::new(self.ways);
         for host in hosts {
@@ -188,9 +216,8 @@ impl<'b, 'a> Mover<'b, 'a> {
 
     /// Free hosts for all claims that need some, so that enough are left for the request.
     fn complete(&mut self, state: &State, free: &BTreeMap<ClaimId, Vec<HostId>>) -> Option<Vec<Place>> {
-        let taken = state.taken.iter().filter(|(id, _)| *id == REQUEST).map(|(_, host)| *host);
-        let request: BTreeSet<HostId> =
-            free.get(&REQUEST).into_iter().flatten().copied().chain(taken).collect();
+        let free_for_request = free.get(&REQUEST).into_iter().flatten().copied();
+        let mut request: BTreeSet<HostId> = free_for_request.chain(state.taken_by_request()).collect();
         let mut seats: Vec<(ClaimId, Vec<HostId>)> = Vec::new();
         for (id, count) in &state.needs {
             let mut hosts = free.get(id)?.clone();
@@ -200,7 +227,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         }
         seats.sort_by_key(|(id, hosts)| (hosts.len(), *id));
         let mut placed = Vec::new();
-        self.seat(state, &seats, &request, &mut placed).then_some(placed)
+        self.seat(state, &seats, &mut request, &mut placed).then_some(placed)
     }
 
     /// Places all claims from here on. Whether that was possible.
@@ -208,7 +235,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         &mut self,
         state: &State,
         seats: &[(ClaimId, Vec<HostId>)],
-        request: &BTreeSet<HostId>,
+        request: &mut BTreeSet<HostId>,
         placed: &mut Vec<Place>,
     ) -> bool {
         let Some(((id, hosts), others)) = seats.split_first() else {
@@ -225,25 +252,26 @@ impl<'b, 'a> Mover<'b, 'a> {
             if there.any(|(other, _)| self.board.exclude_each_other(*other, *id)) {
                 continue;
             }
-            let mut rest = request.clone();
-            if self.board.exclude_each_other(REQUEST, *id) && rest.remove(host) {
-                let taken = state.taken.contains(&(REQUEST, *host));
-                if taken || self.request_lacks(rest.iter().copied()) > 0 {
-                    continue;
-                }
-            }
+            let from_request = self.board.exclude_each_other(REQUEST, *id) && request.remove(host);
+            let can_spare = !from_request
+                || !state.taken.contains(&(*host, REQUEST))
+                    && self.request_lacks(request.len(), request.iter().copied()) == 0;
             placed.push((*id, *host));
-            if self.seat(state, others, &rest, placed) {
+            if can_spare && self.seat(state, others, request, placed) {
                 return true;
             }
             placed.pop();
+            if from_request {
+                request.insert(*host);
+            }
         }
         false
     }
 
     /// Whether hosts that depend on each other still go together.
     fn all_suit(&self, state: &State, placed: &[Place]) -> bool {
-        let all: Vec<Place> = state.taken.iter().chain(placed).copied().collect();
+        let taken = state.taken.iter().map(|(host, id)| (*id, *host));
+        let all: Vec<Place> = taken.chain(placed.iter().copied()).collect();
         let moved: BTreeSet<ClaimId> = state.left.iter().map(|(id, _)| *id).collect();
         let mut dependent = moved.into_iter().filter(|id| self.board.together(*id).is_some());
         dependent.all(|id| self.board.suit(id, &self.board.hosts_after(id, &state.left, &all)))
@@ -251,6 +279,10 @@ impl<'b, 'a> Mover<'b, 'a> {
 }
 
 impl State {
+    fn taken_by_request(&self) -> impl Iterator<Item = HostId> {
+        self.taken.iter().filter(|(_, id)| *id == REQUEST).map(|(host, _)| *host)
+    }
+
     /// The state after a claim has taken over a host, which these have left.
     fn after(&self, taken: Place, leaving: &BTreeSet<Place>) -> Option<Self> {
         let mut next = self.clone();
@@ -264,7 +296,7 @@ impl State {
         for (blocker, _) in leaving {
             *next.needs.entry(*blocker).or_insert(0) += 1;
         }
-        next.taken.insert(taken);
+        next.taken.insert((taken.1, taken.0));
         next.left.extend(leaving);
         Some(next)
     }
