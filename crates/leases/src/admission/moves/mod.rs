@@ -30,7 +30,7 @@ use crate::lease::Lease;
 /// Maximum number of moves for each host that is asked for.
 pub const MOVES_PER_HOST: usize = 4;
 /// Maximum cost of a search for moves. It is also limited to half of the budget that the decision has left.
-const EFFORT: u64 = 6_000_000;
+const EFFORT: u64 = 3_000_000;
 /// Maximum cost to narrow choices, and the cost of the search after which that is worthwhile.
 const NARROWING: u64 = 1_000_000;
 const NARROWED_AFTER: u64 = 100_000;
