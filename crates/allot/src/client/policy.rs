@@ -25,7 +25,11 @@ const ADMINISTRATORS: [Refused; 30] = [
     ("blazar:freepools:delete", "delete free pools", ""),
     ("blazar:floatingips:post", "add addresses", "`allot floatingip list` shows those you can lease"),
     ("blazar:floatingips:delete", "remove addresses", ""),
-    ("blazar:flavors:post", "create flavors", "`allot lease create --vcpus N --memory SIZE` needs none"),
+    (
+        "blazar:flavors:post",
+        "create flavors",
+        "`allot lease create --instances N --vcpus N --memory SIZE` needs none",
+    ),
     ("blazar:flavors:put", "change flavors", ""),
     ("blazar:flavors:delete", "delete flavors", ""),
     (

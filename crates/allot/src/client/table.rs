@@ -228,8 +228,9 @@ impl Table {
             (Kind::Time, false) => with_dates(&|at| show_seconds(at, zone)),
             (Kind::Id, true) => {
                 let length = short_length(cells());
-                let short =
-                    |cell: &str| if is_uuid(cell) { cell[..length].to_owned() } else { cell.to_owned() };
+                let short = |cell: &str| {
+                    if is_identifier(cell) { cell[..length].to_owned() } else { cell.to_owned() }
+                };
                 cells().map(short).collect()
             }
             (Kind::Id | Kind::Word | Kind::Prose, _) => cells().map(str::to_owned).collect(),
@@ -237,9 +238,14 @@ impl Table {
     }
 }
 
+/// Whether it is an identifier of the service, or one of Keystone, which have no dashes.
+fn is_identifier(cell: &str) -> bool {
+    is_uuid(cell) || cell.len() == 32 && cell.bytes().all(|letter| letter.is_ascii_hexdigit())
+}
+
 /// Characters by which the identifiers differ, [`SHORT_ID`] at least.
 fn short_length<'a>(cells: impl Iterator<Item = &'a str>) -> usize {
-    let ids: BTreeSet<&str> = cells.filter(|cell| is_uuid(cell)).collect();
+    let ids: BTreeSet<&str> = cells.filter(|cell| is_identifier(cell)).collect();
     let pairs = ids.iter().zip(ids.iter().skip(1));
     let same = |(a, b): (&&str, &&str)| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count() + 1;
     pairs.map(same).max().unwrap_or(0).max(SHORT_ID)

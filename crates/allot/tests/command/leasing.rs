@@ -504,7 +504,7 @@ fn cls_11_a_hints_are_listed_and_given_from_a_command_line() {
     service.says("host create r1-h01 r1-h02 --set rack=r1");
     service.says("host create r2-h01 --set rack=r2");
     let listed = service.says("lease hints");
-    assert!(listed.contains("same different") && listed.contains("At least 2 host(s)"), "{listed}");
+    assert!(listed.contains("same different") && listed.contains("At least 2 hosts must match"), "{listed}");
     let made = service.says(
         "lease create web --hosts 2 --for 2h --hint location=different --hint group=anti-affinity --wait",
     );

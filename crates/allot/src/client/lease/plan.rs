@@ -115,8 +115,7 @@ mod tests {
 1 host to clear, 2 instances to move: 6144 MiB of memory and 20 GiB of disk to copy, 2m expected at most
 1 moved, 1 to go";
         assert_eq!(progress(&plan), wanted);
-        let wanted = "\
- INSTANCE  FROM   TO     STATE
+        let wanted = "\x20INSTANCE  FROM   TO     STATE
  one       node1  node2  moved
  two       node1  node2  moving (43 %)";
         assert_eq!(table(plan.moves.expect("moves")).in_pipe(), wanted);
