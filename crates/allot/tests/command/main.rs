@@ -22,3 +22,4 @@ mod reload;
 mod service;
 mod shell;
 mod status;
+mod verbs;

@@ -10,7 +10,7 @@ use crate::client::dates::{shown, zone_name};
 use crate::client::identify::Listed;
 use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Lease, read};
-use crate::client::{ClientError, Format, Session};
+use crate::client::{ClientError, Consent, Format, Session};
 
 /// An offer.
 #[derive(Clone, Debug, Deserialize)]
@@ -48,6 +48,14 @@ pub(crate) struct Which {
     /// Its identifier, or the beginning of it: four characters at least
     #[arg(value_name = "ID")]
     id: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DeletedSeries {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 const OFFERS: Listed = Listed {
@@ -165,8 +173,13 @@ fn print_leases_of_series(
     Ok(())
 }
 
-pub(super) async fn delete_series(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
+pub(super) async fn delete_series(
+    arguments: DeletedSeries,
+    session: &mut Session<'_>,
+) -> Result<(), ClientError> {
+    let DeletedSeries { which, consent } = arguments;
     let id = SERIES.find(&which.id, session).await?;
+    consent.require("Delete the leases that have not started of series", &[which.id], session)?;
     session.connection.delete(&format!("/v1/series/{id}")).await?;
     session.done("Those leases that have not started are deleted.")
 }
