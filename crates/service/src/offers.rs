@@ -247,8 +247,7 @@ impl<'a> CounterOffers<'a> {
         let terms = offer.lease.reservations.iter().map(|reservation| &reservation.terms);
         let observation = self.service.observe_for(offer.lease.window.start(), terms).await;
         let Standing::Offered { of: Some(lease), group, .. } = offer.lease.standing else {
-            let decide =
-                |budget: &Budget| Ok(self.accepted(caller, id, now, budget)?.decided_on(observation));
+            let decide = |budget: &Budget| Ok(self.accepted(id, now, budget)?.decided_on(observation));
             return Ok(Leases::of(self.service).enter(caller, now, None, decide).await?.lease);
         };
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
@@ -269,13 +268,7 @@ impl<'a> CounterOffers<'a> {
         Leases::of(self.service).change(caller, lease, now, Some(group), decide).await
     }
 
-    fn accepted(
-        self,
-        caller: &Caller,
-        id: LeaseId,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Result<Proposed, ServiceError> {
+    fn accepted(self, id: LeaseId, now: Timestamp, budget: &Budget) -> Result<Proposed, ServiceError> {
         let state = self.service.snapshot();
         let offer = held_offer(&state, id, now)?;
         let first = state.withdrawing_offers(&offer.lease.standing.group().into_iter().collect());

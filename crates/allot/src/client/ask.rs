@@ -4,9 +4,19 @@ use std::io::{self, IsTerminal};
 
 use htools::io::Io;
 
-/// Whether a person can be asked: all three streams are terminals, and `--no-input` isn't given.
+/// Whether a person can type an answer: standard input and error are terminals. Results may go elsewhere.
+pub(crate) fn may_type() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether a person also reads the results.
+pub(crate) fn is_interactive() -> bool {
+    may_type() && io::stdout().is_terminal()
+}
+
+/// Whether a person can be asked about results: all three streams are terminals, and `--no-input` isn't given.
 pub(crate) fn may_ask(no_input: bool) -> bool {
-    !no_input && io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
+    !no_input && is_interactive()
 }
 
 /// Prints a question on standard error, and reads one line. Without its blanks at both ends; empty at the end of input.

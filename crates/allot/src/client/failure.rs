@@ -26,6 +26,9 @@ pub(crate) enum ClientError {
     /// The service says no, and what could be had instead.
     #[error("{message}")]
     Offered { message: String, hint: Option<String>, offers: Vec<Value> },
+    /// The refusal was already reported, and none of its offers was accepted.
+    #[error("no offer was accepted")]
+    Declined,
     /// Nothing was done, and that is known.
     #[error("cannot reach the service at {url}: {reason}")]
     Unreachable { url: String, reason: String },
@@ -78,6 +81,7 @@ impl ClientError {
         match self {
             Self::Refused { .. }
             | Self::Offered { .. }
+            | Self::Declined
             | Self::WithoutResult(_)
             | Self::Overdue { .. }
             | Self::Output(_) => REFUSED,

@@ -96,7 +96,7 @@ pub(crate) struct Line {
 struct Common {
     #[command(flatten)]
     output: Output,
-    /// Never ask on the terminal: neither for confirmation nor for a password
+    /// Never ask on the terminal: neither which offer to accept, nor for confirmation, nor for a password
     #[arg(
         long,
         global = true,
@@ -283,6 +283,18 @@ impl Session<'_> {
         self.note_to_people(&format!("Times are {}.", zone_name(&self.zone)));
     }
 
+    /// The streams, for a question.
+    fn io(&mut self) -> Io<'_> {
+        Io { stdin: &mut *self.stdin, out: &mut *self.out, err: &mut *self.err }
+    }
+
+    /// Reports an error after which the command goes on.
+    fn report(&mut self, error: ClientError) {
+        let error = error.with_texts(&|text| dates::with_local_dates(&text, &self.zone));
+        let _ = self.out.flush();
+        report(&error.to_string(), error.hint(), &mut self.io());
+    }
+
     /// Says something beside the results, on standard error.
     fn note(&mut self, text: &str) {
         let _ = self.out.flush();
@@ -327,6 +339,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     let outcome = perform(line, io);
     Ok(match outcome {
         Ok(()) => SUCCESS,
+        Err(error @ ClientError::Declined) => error.status(),
         // The reader went away: nobody is left to tell.
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => SUCCESS,
         Err(error) => {

@@ -13,6 +13,7 @@ mod hostile_service;
 mod killed;
 mod leasing;
 mod log;
+mod negotiating;
 mod output;
 mod people;
 mod personality;

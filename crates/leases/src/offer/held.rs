@@ -42,10 +42,10 @@ pub fn find_alternatives<T>(
     let none = BTreeSet::new();
     let found = find(&none);
     let is_old = |held: &HeldOffers| now.duration_since(held.since) >= YIELDS_AFTER;
-    let old: BTreeSet<HeldOffers> = match found.is_empty() {
-        true => held.into_iter().filter(is_old).collect(),
-        false => BTreeSet::new(),
-    };
+    if !found.is_empty() {
+        return Alternatives { found, disregarded: none };
+    }
+    let old: BTreeSet<HeldOffers> = held.into_iter().filter(is_old).collect();
     if old.is_empty() {
         return Alternatives { found, disregarded: none };
     }

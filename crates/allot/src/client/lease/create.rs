@@ -212,8 +212,11 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         return super::print_preview(&answer, session);
     }
     let key = arguments.key.clone().unwrap_or_else(new_key);
-    let answer = session.connection.post_once("/v1/leases?hold_offers=true", &body, &key).await;
-    let answer = answer.map_err(|error| offers::refused(error, session))?;
+    let path = format!("/v1/leases?{}", offers::hold());
+    let answer = match session.connection.post_once(&path, &body, &key).await {
+        Ok(answer) => answer,
+        Err(error) => offers::negotiate(error, session).await?,
+    };
     if answer["series"].is_object() {
         return offers::print_series(&answer, session);
     }

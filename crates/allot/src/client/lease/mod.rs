@@ -66,9 +66,9 @@ pub(crate) enum Command {
     /// List what was offered instead of what was refused, as long as it holds
     Offers,
     /// Accept an offer: the lease is made, or changed
-    Accept(offers::Which),
+    Accept(offers::OneOffer),
     /// Decline an offer and those that were made with it
-    Decline(offers::Which),
+    Decline(offers::OneOffer),
     /// Delete those of leases that recur which have not started
     DeleteSeries(offers::DeletedSeries),
     /// List requests that wait for their turn
@@ -130,8 +130,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Hints => hints::run(session).await,
         Command::Wait(arguments) => wait::run(&arguments, session).await,
         Command::Offers => offers::list(session).await,
-        Command::Accept(which) => offers::accept(&which, session).await,
-        Command::Decline(which) => offers::decline(&which, session).await,
+        Command::Accept(offer) => offers::accept(&offer, session).await,
+        Command::Decline(offer) => offers::decline(&offer, session).await,
         Command::DeleteSeries(arguments) => offers::delete_series(arguments, session).await,
         Command::Waitlist => offers::waitlist(session).await,
         Command::LeaveWaitlist(which) => offers::leave(&which, session).await,

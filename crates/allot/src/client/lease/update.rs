@@ -124,8 +124,11 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         let answer = answer.map_err(|error| offers::refused(error, session))?;
         return super::print_preview(&answer, session);
     }
-    let answer = session.connection.put(&format!("/v1/leases/{id}?hold_offers=true"), &body).await;
-    let answer = answer.map_err(|error| offers::refused(error, session))?;
+    let path = format!("/v1/leases/{id}?{}", offers::hold());
+    let answer = match session.connection.put(&path, &body).await {
+        Ok(answer) => answer,
+        Err(error) => offers::negotiate(error, session).await?,
+    };
     super::print_lease(&answer, session)
 }
 
