@@ -1513,6 +1513,12 @@ export interface components {
             lease: components["schemas"]["Lease"];
             /** @description The lease that would change; null if it would be a new one. */
             lease_id?: string | null;
+            /**
+             * Format: int64
+             * @description Its number among the held offers to the caller, from 1: those of the newest refusal first. Null if it is only said or
+             *     was made to another user.
+             */
+            number?: number | null;
         };
         /** @description An offer. */
         OfferBody: {

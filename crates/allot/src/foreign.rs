@@ -3,15 +3,16 @@
 use clap::Command;
 
 /// Words for actions, and the subcommands that may be meant: the first one that the command has.
-const ACTIONS: [(&[&str], &[&str]); 9] = [
+const ACTIONS: [(&[&str], &[&str]); 10] = [
     (&["ls", "ps", "index", "all"], &["list"]),
     (&["get", "describe", "info", "status", "view"], &["show", "list"]),
     (&["rm", "remove", "del", "cancel", "release", "destroy", "drop"], &["delete", "remove"]),
     (&["add", "new", "make", "book", "reserve", "request", "allocate"], &["create", "add"]),
-    (&["edit", "modify", "change", "set", "move", "reschedule", "resize"], &["update", "rename"]),
+    (&["edit", "modify", "change", "set", "resize"], &["update", "rename"]),
+    (&["move", "reschedule", "shift", "postpone", "mv"], &["move", "update"]),
     (&["stop", "terminate", "finish", "kill"], &["end", "delete"]),
     (&["renew", "prolong", "lengthen"], &["extend"]),
-    (&["copy", "clone", "duplicate", "repeat"], &["create"]),
+    (&["copy", "clone", "duplicate", "repeat", "cp"], &["copy", "create"]),
     (&["watch", "follow"], &["wait"]),
 ];
 

@@ -288,6 +288,33 @@ mod tests {
     }
 
     #[test]
+    fn commands_that_destroy_something_have_an_option_not_to_ask() {
+        fn with_yes(path: &str, command: &Command, found: &mut Vec<String>) {
+            if command.get_arguments().any(|arg| arg.get_long() == Some("yes")) {
+                found.push(path.to_owned());
+            }
+            for next in command.get_subcommands() {
+                with_yes(format!("{path} {}", next.get_name()).trim_start(), next, found);
+            }
+        }
+        let mut found = Vec::new();
+        with_yes("", &client::Line::command(), &mut found);
+        let wanted = [
+            "lease end",
+            "lease delete",
+            "lease delete-series",
+            "host delete",
+            "freepool delete",
+            "freepool remove-host",
+            "leasepool delete",
+            "floatingip delete",
+            "flavor delete",
+            "instance delete",
+        ];
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
     fn every_command_option_and_heading_says_what_it_is() {
         fn check(path: &str, command: &Command) {
             assert!(command.get_about().is_some(), "{path} does not say what it does");

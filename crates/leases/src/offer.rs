@@ -7,12 +7,14 @@
 //! An offer takes nothing from anybody: whoever gets a lease, extends one, or starts an instance on such a host comes before
 //! an offer that nobody has accepted yet ([`displaced_by`]).
 
+mod held;
 pub(crate) mod kind;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+pub use self::held::{Alternatives, HeldOffers, YIELDS_AFTER, beyond_limit, find_alternatives};
 pub use self::kind::OfferKind;
 use crate::calendar::{Booking, Calendar};
 use crate::host::Inventory;

@@ -187,7 +187,7 @@ impl Decider {
         kept.retain(|host| !state.asleep.contains(host));
         energy::plan(&Ground {
             // A host that is offered is to be on when the offer is accepted.
-            calendar: &state.calendar_with_offers(None, now),
+            calendar: &state.calendar_with_offers(|_| true, now),
             inventory: &state.inventory,
             observed: &observed,
             kept: &kept,

@@ -7,12 +7,12 @@ use leases::project::ProjectId;
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
-/// How many offers may be held.
+/// Limits on held offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfferLimits {
-    /// For one project at once: refusals whose offers are held.
+    /// Number of refusals whose offers are held for one user at once; 0 holds none.
     pub at_once: usize,
-    /// For one project in an hour.
+    /// Number of refusals of one project in an hour whose offers are held.
     pub hourly: usize,
 }
 

@@ -100,7 +100,7 @@ pub use leasing::Leases;
 pub use leasing::series::{Missing, NewSeries, Series};
 pub use listing::{Page, Position};
 pub use notifications::Notifications;
-pub use offers::{CounterOffers, Offers};
+pub use offers::{CounterOffers, Hold, Offers};
 pub use preemptible_projects::PreemptibleProjects;
 pub use projects::Projects;
 pub use properties::{Asked, Shown};

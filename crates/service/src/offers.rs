@@ -1,17 +1,21 @@
 //! Offers: what could be had instead of what was refused (CLS-10), kept free for a while for who was refused.
 //!
-//! Who asks for something else takes back what was offered to them before. An offer that is held can be accepted until
-//! its time is over, whatever others do meanwhile: what it needs is booked.
+//! The resources of a held offer are booked, so it can be accepted until its time is over. It is withdrawn earlier if a lease
+//! needs them, if its user is refused something else that needs them, or if it is older than a minute and another refusal
+//! would have no alternative ([`leases::offer::find_alternatives`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use leases::admission::{Grant, Offer};
+use jiff::{SignedDuration, Timestamp};
+use leases::admission::{Grant, Offer, OfferedChange};
+use leases::calendar::Calendar;
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::{Allocation, Lease, NewLease as Identity};
 use leases::lease_type::LeaseType;
-use leases::offer::{OfferKind, kept_free};
+use leases::offer::{
+    Alternatives, HeldOffers, OfferKind, beyond_limit, displaced_by, find_alternatives, kept_free,
+};
 use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
 use leases::terms::{ReservationTerms, Terms};
@@ -27,7 +31,7 @@ use crate::execution::draft::Draft;
 use crate::leasing::Leases;
 use crate::leasing::proposed::Proposed;
 use crate::leasing::update::{Decided, Ground};
-use crate::proposals::forget;
+use crate::proposals::{by_number, forget};
 use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
@@ -43,6 +47,17 @@ pub struct Offers {
     pub held: bool,
 }
 
+/// Whether offers are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// They are only said.
+    No,
+    /// They are held for [`offer_hold`](crate::Settings::offer_hold).
+    Default,
+    /// They are held for that time, unless `offer_hold` is zero.
+    For(SignedDuration),
+}
+
 /// Offers of what is available instead of what was refused.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterOffers<'a> {
@@ -54,56 +69,70 @@ impl<'a> CounterOffers<'a> {
         Self { service }
     }
 
-    /// What could be had instead of a new lease that was refused. If `hold`, it is kept free for a while.
+    /// What could be had instead of a new lease that was refused.
     pub async fn for_lease(
         self,
         caller: &Caller,
         new: &NewLease,
-        hold: bool,
+        hold: Hold,
     ) -> Result<Offers, ServiceError> {
         let now = as_stored(new.asked_at);
+        let group = self.new_group(hold, now);
         let find = |state: &State, budget: &Budget| {
-            Ok(self.service.decider.find_offers(state, caller, new, now, budget))
+            Ok(self.service.decider.find_offers(state, caller, new, group, budget))
         };
         self.make(caller, now, hold, None, find).await
     }
 
-    /// What a lease could become instead of what was refused. If `hold`, it is kept free for a while.
+    /// What a lease could become instead of what was refused.
     pub async fn for_change(
         self,
         caller: &Caller,
         id: LeaseId,
         changes: &LeaseChanges,
-        hold: bool,
+        hold: Hold,
     ) -> Result<Offers, ServiceError> {
         let now = as_stored(changes.asked_at);
+        let group = self.new_group(hold, now);
         let find = |state: &State, budget: &Budget| {
-            self.service.decider.find_changes(state, caller, id, changes, now, budget)
+            self.service.decider.find_changes(state, caller, id, changes, group, budget)
         };
         self.make(caller, now, hold, Some(id), find).await
+    }
+
+    fn new_group(self, hold: Hold, now: Timestamp) -> Group {
+        let time = match hold {
+            Hold::For(asked) => asked,
+            Hold::No | Hold::Default => self.service.decider.settings.offer_hold,
+        };
+        Group { id: OffersId(self.service.parts.ids.uuid()), hold: time, now }
     }
 
     async fn make(
         self,
         caller: &Caller,
         now: Timestamp,
-        hold: bool,
+        hold: Hold,
         of: Option<LeaseId>,
-        find: impl Fn(&State, &Budget) -> Result<Vec<LeaseRecord>, ServiceError>,
+        find: impl Fn(&State, &Budget) -> Result<Alternatives<LeaseRecord>, ServiceError>,
     ) -> Result<Offers, ServiceError> {
-        let hold = hold && !self.service.decider.settings.offer_hold.is_zero();
-        if !hold {
-            let offers = self.service.consider(|budget| find(&self.service.snapshot(), budget)).await?;
-            let offers = offers.into_iter().map(Arc::new).collect();
-            return Ok(Offers { offers, held: false });
+        let find = |budget: &Budget| -> Result<_, ServiceError> {
+            let mut alternatives = find(&self.service.snapshot(), budget)?;
+            alternatives.found.sort_by_key(by_number);
+            Ok(alternatives)
+        };
+        if hold == Hold::No || self.service.decider.settings.offer_hold.is_zero() {
+            let offers = self.service.consider(find).await?.found;
+            return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: false });
         }
-        let hold_them = |found: Vec<LeaseRecord>| {
-            let held = !found.is_empty() && self.may_hold(&caller.owner(), now);
-            let commit = held.then(|| self.held(&caller.owner(), &found, of, now));
+        let hold_them = |alternatives: Alternatives<LeaseRecord>| {
+            let held = !alternatives.found.is_empty() && self.may_hold(&caller.project, now);
+            let commit = held.then(|| self.held(&caller.owner(), &alternatives, of, now));
             // What is too much for one transaction is offered, and not held.
             let limits = &self.service.decider.settings.writes;
             let commit = commit.filter(|commit| limits.check(size_of(commit, &self.service.state())).is_ok());
-            let offers = Offers { offers: found.into_iter().map(Arc::new).collect(), held: commit.is_some() };
+            let offers = alternatives.found.into_iter().map(Arc::new).collect();
+            let offers = Offers { offers, held: commit.is_some() };
             let Some(commit) = commit else { return Ok(Transaction::none(offers)) };
             let project = caller.project.clone();
             Ok(Transaction::of(commit, offers).then(move |service| {
@@ -111,41 +140,66 @@ impl<'a> CounterOffers<'a> {
                 service.wake.notify_one();
             }))
         };
-        self.service.transact_decided(|budget| find(&self.service.snapshot(), budget), never, hold_them).await
+        self.service.transact_decided(find, never, hold_them).await
     }
 
-    /// Whether offers to the user may be held: a project has at most so many held at once, those that the new ones would
-    /// replace not counted, and at most so many in an hour. Beyond that, offers are said and not held.
-    fn may_hold(self, owner: &Owner, now: Timestamp) -> bool {
+    /// Whether the limits allow to hold any offers. Beyond them, offers are only said.
+    fn may_hold(self, project: &ProjectId, now: Timestamp) -> bool {
         let limits = self.service.decider.settings.offer_limits;
-        let state = self.service.state();
-        let reserved = state.proposals.reserved().filter(|record| record.lease.owner != *owner);
-        let of_project = reserved.filter(|record| record.lease.owner.project == owner.project);
-        let groups: BTreeSet<_> = of_project.filter_map(|record| record.lease.standing.group()).collect();
-        groups.len() < limits.at_once
-            && self.service.progress().offers_held.count(&owner.project, now) < limits.hourly
+        limits.at_once > 0 && self.service.progress().offers_held.count(project, now) < limits.hourly
     }
 
-    /// What has them hold, instead of those that there were.
-    fn held(self, owner: &Owner, offers: &[LeaseRecord], of: Option<LeaseId>, now: Timestamp) -> Commit {
+    /// The commit that holds them. It withdraws held offers that they disregard and that need the same resources, and the
+    /// oldest of the user beyond the limit.
+    fn held(
+        self,
+        owner: &Owner,
+        alternatives: &Alternatives<LeaseRecord>,
+        of: Option<LeaseId>,
+        now: Timestamp,
+    ) -> Commit {
         let state = self.service.snapshot();
-        let mut commit = Commit::new(now);
-        commit.writes = state.withdrawing_offers(owner, None);
         let own = of.and_then(|id| state.leases.get(id)).map(|record| &record.lease);
-        let leases: Vec<&Lease> = offers.iter().map(|record| &record.lease).collect();
+        let leases: Vec<&Lease> = alternatives.found.iter().map(|record| &record.lease).collect();
+        let mut reservations = Vec::new();
         if let Some(standing) = leases.first().map(|lease| lease.standing)
             && let (Some(group), Some(until)) = (standing.group(), standing.until())
         {
-            for (window, kept) in kept_free(&leases, own) {
-                let lease = self.keeping(owner, window, kept);
-                let lease = lease.map(|lease| lease.standing(Standing::Kept { group, until }));
-                commit.writes.extend(lease.map(|lease| entered(lease, now)));
-            }
+            let kept = kept_free(&leases, own).into_iter();
+            let lease = kept.filter_map(|(window, kept)| self.keeping(owner, window, kept));
+            reservations.extend(lease.map(|lease| lease.standing(Standing::Kept { group, until })));
         }
-        let offers =
-            offers.iter().map(|record| Write::Lease { record: Box::new(record.clone()), expected: None });
+        let withdrawn = self.withdrawn_for(&state, owner, &reservations, &alternatives.disregarded);
+        let mut commit = Commit::new(now);
+        commit.writes = state.withdrawing_offers(&withdrawn);
+        commit.writes.extend(reservations.into_iter().map(|lease| entered(lease, now)));
+        let offers = alternatives.found.iter();
+        let offers = offers.map(|record| Write::Lease { record: Box::new(record.clone()), expected: None });
         commit.writes.extend(offers);
         commit
+    }
+
+    /// The groups of offers that make room for these reservations: those of the user, and those that are disregarded.
+    fn withdrawn_for(
+        self,
+        state: &State,
+        owner: &Owner,
+        reservations: &[Lease],
+        disregarded: &BTreeSet<OffersId>,
+    ) -> BTreeSet<OffersId> {
+        let own: BTreeSet<HeldOffers> =
+            state.proposals.held().filter(|(_, to)| *to == owner).map(|(held, _)| held).collect();
+        let yields =
+            |group: &OffersId| disregarded.contains(group) || own.iter().any(|held| held.group == *group);
+        let displaced = reservations
+            .iter()
+            .flat_map(|lease| displaced_by(lease, &state.offered, &state.calendar, &state.inventory));
+        let displaced = displaced.filter_map(|id| state.proposals.get(id)?.lease.standing.group());
+        let mut withdrawn: BTreeSet<OffersId> = displaced.filter(yields).collect();
+        let rest = own.into_iter().filter(|held| !withdrawn.contains(&held.group));
+        let excess = beyond_limit(rest, self.service.decider.settings.offer_limits.at_once);
+        withdrawn.extend(excess);
+        withdrawn
     }
 
     /// A lease that keeps this free.
@@ -168,10 +222,10 @@ impl<'a> CounterOffers<'a> {
         Some(Lease::new(identity, Terms::new(window, None, terms).ok()?, allocations, None))
     }
 
-    /// Offers to a project that hold, those first that end first; of all projects, if none is given.
+    /// Offers to a project that hold, or to all projects: those of the newest refusal first.
     pub fn all(self, project: Option<&ProjectId>) -> Vec<Arc<LeaseRecord>> {
         let state = self.service.state();
-        let offers = state.proposals.offers(self.service.now());
+        let offers = state.proposals.offers(self.service.now()).into_iter();
         offers
             .filter(|record| project.is_none_or(|own| record.lease.owner.project == *own))
             .cloned()
@@ -193,8 +247,7 @@ impl<'a> CounterOffers<'a> {
         let terms = offer.lease.reservations.iter().map(|reservation| &reservation.terms);
         let observation = self.service.observe_for(offer.lease.window.start(), terms).await;
         let Standing::Offered { of: Some(lease), group, .. } = offer.lease.standing else {
-            let decide =
-                |budget: &Budget| Ok(self.accepted(caller, id, now, budget)?.decided_on(observation));
+            let decide = |budget: &Budget| Ok(self.accepted(id, now, budget)?.decided_on(observation));
             return Ok(Leases::of(self.service).enter(caller, now, None, decide).await?.lease);
         };
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
@@ -215,16 +268,10 @@ impl<'a> CounterOffers<'a> {
         Leases::of(self.service).change(caller, lease, now, Some(group), decide).await
     }
 
-    fn accepted(
-        self,
-        caller: &Caller,
-        id: LeaseId,
-        now: Timestamp,
-        budget: &Budget,
-    ) -> Result<Proposed, ServiceError> {
+    fn accepted(self, id: LeaseId, now: Timestamp, budget: &Budget) -> Result<Proposed, ServiceError> {
         let state = self.service.snapshot();
         let offer = held_offer(&state, id, now)?;
-        let first = state.withdrawing_offers(&caller.owner(), offer.lease.standing.group());
+        let first = state.withdrawing_offers(&offer.lease.standing.group().into_iter().collect());
         let facts = self.service.decider.host_facts(&state, now);
         let admission = self.service.decider.admission(&state, &facts, now, budget);
         let lease = admission.accepted(&offer.lease)?;
@@ -238,8 +285,7 @@ impl<'a> CounterOffers<'a> {
     pub async fn withdraw(self, id: LeaseId) -> Result<(), ServiceError> {
         let withdraw = |state: &State, now| {
             let offer = held_offer(state, id, now)?;
-            let group = offer.lease.standing.group();
-            let writes = state.withdrawing_offers(&offer.lease.owner, group);
+            let writes = state.withdrawing_offers(&offer.lease.standing.group().into_iter().collect());
             Ok(Transaction::of(Commit { writes, ..Commit::new(now) }, ()))
         };
         self.service.transact(withdraw).await
@@ -247,29 +293,46 @@ impl<'a> CounterOffers<'a> {
 }
 
 impl Decider {
+    /// Looks for offers beside those that others hold. Older ones of others yield if there would be none.
+    fn beside_held<T>(
+        state: &State,
+        owner: &Owner,
+        now: Timestamp,
+        find: impl Fn(&Calendar) -> Vec<T>,
+    ) -> Alternatives<T> {
+        let others = state.proposals.held().filter(|(_, to)| *to != owner).map(|(held, _)| held);
+        find_alternatives(others, now, |disregarded| {
+            let counts = |record: &LeaseRecord| {
+                let group = record.lease.standing.group();
+                record.lease.owner != *owner && !group.is_some_and(|group| disregarded.contains(&group))
+            };
+            find(&state.calendar_with_offers(counts, now))
+        })
+    }
+
     fn find_offers(
         &self,
         state: &State,
         caller: &Caller,
         new: &NewLease,
-        now: Timestamp,
+        group: Group,
         budget: &Budget,
-    ) -> Vec<LeaseRecord> {
-        let owner = caller.owner();
-        let calendar = state.calendar_with_offers(Some(&owner), now);
+    ) -> Alternatives<LeaseRecord> {
+        let (owner, now) = (caller.owner(), group.now);
         let facts = self.host_facts(state, now);
-        let admission = self.admission(state, &facts, now, budget).with_calendar(&calendar);
-        let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
-        let group = OffersId(self.ids.uuid());
-        let record = |Offer { kind, grant }| {
-            let identity = self.identify(caller, new);
-            let wording = reworded(&identity.reservations, &new.terms, &grant.terms, &new.wording);
-            let grant = Grant { terms: self.accepted_late(grant.terms), ..grant };
-            let lease = self.lease_of(state, &identity, new.end_action, grant);
-            self.offered(lease, wording, group, kind, None, now)
-        };
-        let records = offers.into_iter().map(record);
-        alone(records.filter(|record| self.check_stack_of(state, None, &record.lease).is_ok()).collect())
+        Self::beside_held(state, &owner, now, |calendar| {
+            let admission = self.admission(state, &facts, now, budget).with_calendar(calendar);
+            let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
+            let record = |Offer { kind, grant }| {
+                let identity = self.identify(caller, new);
+                let wording = reworded(&identity.reservations, &new.terms, &grant.terms, &new.wording);
+                let grant = Grant { terms: accepted_late(grant.terms, group.hold), ..grant };
+                let lease = self.lease_of(state, &identity, new.end_action, grant);
+                group.offer(lease, wording, kind, None)
+            };
+            let records = offers.into_iter().map(record);
+            alone(records.filter(|record| self.check_stack_of(state, None, &record.lease).is_ok()).collect())
+        })
     }
 
     fn find_changes(
@@ -278,53 +341,28 @@ impl Decider {
         caller: &Caller,
         id: LeaseId,
         changes: &LeaseChanges,
-        now: Timestamp,
+        group: Group,
         budget: &Budget,
-    ) -> Result<Vec<LeaseRecord>, ServiceError> {
+    ) -> Result<Alternatives<LeaseRecord>, ServiceError> {
         let before = state.leases.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-        let owner = caller.owner();
-        let calendar = state.calendar_with_offers(Some(&owner), now);
+        let (owner, now) = (caller.owner(), group.now);
         let facts = self.host_facts(state, now);
-        let admission = self.admission(state, &facts, now, budget).with_calendar(&calendar);
-        let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
-        let group = OffersId(self.ids.uuid());
         let wording = crate::leasing::update::reworded(&before.wording, &changes.wording);
-        let record = |offer: leases::admission::OfferedChange| {
-            let lease = Lease { id: LeaseId(self.ids.uuid()), owner: owner.clone(), ..offer.lease };
-            self.offered(lease, wording.clone(), group, offer.kind, Some(id), now)
-        };
-        let allowed =
-            |record: &LeaseRecord| self.check_stack_of(state, Some(&before.lease), &record.lease).is_ok();
-        Ok(alone(offers.into_iter().map(record).filter(allowed).collect()))
-    }
-
-    /// Terms with a timeout that is as long after the end of the offer as it is after the offer was made.
-    fn accepted_late(&self, terms: Terms) -> Terms {
-        match terms.lease_type {
-            LeaseType::BestEffort { deadline } => {
-                let deadline = deadline.checked_add(self.settings.offer_hold).unwrap_or(Timestamp::MAX);
-                terms.of_type(LeaseType::BestEffort { deadline })
-            }
-            LeaseType::Schedule | LeaseType::Immediate { .. } => terms,
-        }
+        Ok(Self::beside_held(state, &owner, now, |calendar| {
+            let admission = self.admission(state, &facts, now, budget).with_calendar(calendar);
+            let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
+            let record = |offer: OfferedChange| {
+                let lease = Lease { id: LeaseId(self.ids.uuid()), owner: owner.clone(), ..offer.lease };
+                group.offer(lease, wording.clone(), offer.kind, Some(id))
+            };
+            let allowed =
+                |record: &LeaseRecord| self.check_stack_of(state, Some(&before.lease), &record.lease).is_ok();
+            alone(offers.into_iter().map(record).filter(allowed).collect())
+        }))
     }
 
     fn latest_offer(&self, now: Timestamp) -> Timestamp {
         now.checked_add(self.settings.offers_ahead).unwrap_or(Timestamp::MAX)
-    }
-
-    fn offered(
-        &self,
-        lease: Lease,
-        wording: BTreeMap<ReservationId, Wording>,
-        group: OffersId,
-        kind: OfferKind,
-        of: Option<LeaseId>,
-        now: Timestamp,
-    ) -> LeaseRecord {
-        let until = now.checked_add(self.settings.offer_hold).unwrap_or(Timestamp::MAX);
-        let lease = lease.standing(Standing::Offered { group, until, kind, of });
-        LeaseRecord::new(lease, wording, now)
     }
 
     /// Forgets offers and requests whose time is over. Says whether there were any.
@@ -338,6 +376,40 @@ impl Decider {
         let expired = state.proposals.expired(now).map(entry).collect();
         drop(state);
         draft.enter(self, expired);
+    }
+}
+
+/// Offers that are made together.
+#[derive(Clone, Copy)]
+struct Group {
+    id: OffersId,
+    /// Time for which they are held.
+    hold: SignedDuration,
+    now: Timestamp,
+}
+
+impl Group {
+    fn offer(
+        self,
+        lease: Lease,
+        wording: BTreeMap<ReservationId, Wording>,
+        kind: OfferKind,
+        of: Option<LeaseId>,
+    ) -> LeaseRecord {
+        let until = self.now.checked_add(self.hold).unwrap_or(Timestamp::MAX);
+        let standing = Standing::Offered { group: self.id, until, kind, of };
+        LeaseRecord::new(lease.standing(standing), wording, self.now)
+    }
+}
+
+/// Terms with a timeout that is as long after the end of the offer as it is after the offer was made.
+fn accepted_late(terms: Terms, hold: SignedDuration) -> Terms {
+    match terms.lease_type {
+        LeaseType::BestEffort { deadline } => {
+            let deadline = deadline.checked_add(hold).unwrap_or(Timestamp::MAX);
+            terms.of_type(LeaseType::BestEffort { deadline })
+        }
+        LeaseType::Schedule | LeaseType::Immediate { .. } => terms,
     }
 }
 

@@ -1,10 +1,12 @@
 //! What is kept like leases and is none yet: offers, what is kept free for them, and requests that wait for their turn.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use leases::ids::{LeaseId, OffersId};
+use leases::offer::{HeldOffers, OfferKind};
 use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
 use store::{LeaseRecord, Write};
@@ -52,11 +54,13 @@ impl Proposals {
         Some(record)
     }
 
-    /// Offers that hold, by when they end.
-    pub fn offers(&self, now: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        let by_expiry = self.by_expiry.iter().filter(move |(until, _)| now < *until);
-        let records = by_expiry.filter_map(|(_, id)| self.records.get(id));
-        records.filter(|record| matches!(record.lease.standing, Standing::Offered { .. }))
+    /// Offers that hold, by refusal, the newest first; those of one refusal in the order of their kinds.
+    pub fn offers(&self, now: Timestamp) -> Vec<&Arc<LeaseRecord>> {
+        let holds =
+            |record: &&Arc<LeaseRecord>| record.lease.standing.until().is_some_and(|until| now < until);
+        let mut offers: Vec<_> = self.offered().filter(holds).collect();
+        offers.sort_by_key(|record| by_number(record));
+        offers
     }
 
     /// All of them.
@@ -95,14 +99,40 @@ impl Proposals {
         self.by_expiry.first().map(|(until, _)| *until)
     }
 
-    /// Offers to someone, those of that group, and what is kept free for them.
-    pub fn offers_to(&self, owner: &Owner, group: Option<OffersId>) -> Vec<Arc<LeaseRecord>> {
-        let wanted = |record: &&Arc<LeaseRecord>| {
-            let own = record.lease.standing.group();
-            own.is_some() && (own == group || record.lease.owner == *owner)
-        };
-        self.records.values().filter(wanted).cloned().collect()
+    /// Offers of these groups with their reservations.
+    pub fn of_groups(&self, groups: &BTreeSet<OffersId>) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        let ids = self.offered.iter().chain(&self.reserved);
+        let records = ids.filter_map(|id| self.records.get(id));
+        records.filter(|record| record.lease.standing.group().is_some_and(|group| groups.contains(&group)))
     }
+
+    /// The groups of held offers, each with its owner, also those that don't hold any more.
+    pub fn held(&self) -> impl Iterator<Item = (HeldOffers, &Owner)> {
+        self.offered().filter_map(|record| {
+            let group = record.lease.standing.group()?;
+            Some((HeldOffers { since: record.created_at, group }, &record.lease.owner))
+        })
+    }
+
+    /// The groups of offers to change that lease.
+    pub fn changing(&self, lease: LeaseId) -> BTreeSet<OffersId> {
+        let changes = |record: &&Arc<LeaseRecord>| match record.lease.standing {
+            Standing::Offered { of, .. } => of == Some(lease),
+            _ => false,
+        };
+        self.offered().filter(changes).filter_map(|record| record.lease.standing.group()).collect()
+    }
+}
+
+/// The order in which offers to one user are numbered.
+pub(crate) fn by_number(
+    record: &LeaseRecord,
+) -> (Reverse<Timestamp>, Option<OffersId>, Option<OfferKind>, LeaseId) {
+    let kind = match record.lease.standing {
+        Standing::Offered { kind, .. } => Some(kind),
+        _ => None,
+    };
+    (Reverse(record.created_at), record.lease.standing.group(), kind, record.lease.id)
 }
 
 /// Forgets it.

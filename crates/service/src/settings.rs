@@ -24,9 +24,9 @@ pub struct Settings {
     pub rules: Rules,
     /// Rules of hand-over.
     pub plan_rules: PlanRules,
-    /// How long offers hold; not at all if that is no time.
+    /// Time for which offers are held unless the client asks for another. Zero: they are never held.
     pub offer_hold: SignedDuration,
-    /// How many offers are held.
+    /// Limits on held offers.
     pub offer_limits: OfferLimits,
     /// How far ahead a later start is looked for, to offer it.
     pub offers_ahead: SignedDuration,

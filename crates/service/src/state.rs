@@ -18,7 +18,7 @@ use leases::instance::{Instance, InstanceKind};
 use leases::lease::Lease;
 use leases::lease_type::LeaseType;
 use leases::plan::{History, Observed};
-use leases::project::{Owner, ProjectId};
+use leases::project::ProjectId;
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use store::{
@@ -320,20 +320,23 @@ impl State {
         Ok(())
     }
 
-    /// Withdraws the offers to that user, and those of that group, with what is reserved for them.
-    pub fn withdrawing_offers(&self, to: &Owner, group: Option<OffersId>) -> Vec<Write> {
-        self.proposals.offers_to(to, group).iter().map(|record| forget(record)).collect()
+    /// Withdraws the offers of these groups with their reservations.
+    pub fn withdrawing_offers(&self, groups: &BTreeSet<OffersId>) -> Vec<Write> {
+        self.proposals.of_groups(groups).map(|record| forget(record)).collect()
     }
 
-    /// What leases have, and what is reserved for offers, except for those to that user.
-    pub fn calendar_with_offers(&self, except: Option<&Owner>, now: Timestamp) -> Cow<'_, Calendar> {
-        let reserved = self.proposals.reserved();
-        let mut others = reserved.filter(|record| Some(&record.lease.owner) != except).peekable();
-        if others.peek().is_none() {
+    /// The calendar of leases with the reservations for those offers that `counts` includes.
+    pub fn calendar_with_offers(
+        &self,
+        counts: impl Fn(&LeaseRecord) -> bool,
+        now: Timestamp,
+    ) -> Cow<'_, Calendar> {
+        let mut reserved = self.proposals.reserved().filter(|record| counts(record)).peekable();
+        if reserved.peek().is_none() {
             return Cow::Borrowed(&self.calendar);
         }
         let mut calendar = self.calendar.clone();
-        for record in others {
+        for record in reserved {
             // What a lease has taken meanwhile is withdrawn with the commit of the lease.
             let _ = calendar.put(&record.lease, now);
         }
@@ -635,7 +638,7 @@ fn changed_at(record: &LeaseRecord) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use leases::lease::{Allocation, NewLease};
-    use leases::project::UserId;
+    use leases::project::{Owner, UserId};
     use leases::terms::{HostsTerms, ReservationTerms, Terms};
     use leases::window::Window;
 

@@ -42,7 +42,7 @@ pub struct Caller {
 
 impl Caller {
     /// Whose what they ask for is.
-    pub(crate) fn owner(&self) -> Owner {
+    pub fn owner(&self) -> Owner {
         Owner { project: self.project.clone(), user: self.user.clone() }
     }
 }

@@ -51,7 +51,8 @@ fn pending() -> Value {
 }
 
 fn leases() -> Vec<Value> {
-    let offer = json!({"kind": "later_start", "expires_at": TODAY, "lease": pending(), "id": IDS[2]});
+    let offer =
+        json!({"kind": "later_start", "expires_at": TODAY, "lease": pending(), "id": IDS[2], "number": 1});
     let waiting = json!({"id": IDS[1], "place": 12, "expires_at": LATER, "lease": lease()});
     let hint = |name: &str| {
         json!({"name": name, "values": ["same", "different"], "not_with": ["different_host", "group"],
@@ -164,7 +165,7 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
             "NAME,STATUS,END,RESERVED",
             lease::list_table(read(&leases, "leases").expect("leases")),
         ),
-        ("lease offers", "OFFER,START,END,ID", read_or_fail(lease::offers_table(&offers, &zone))),
+        ("lease offers", "#,OFFER,START,END", read_or_fail(lease::offers_table(&offers, &zone))),
         ("lease waitlist", "PLACE,NAME,WAITS UNTIL,ID", read_or_fail(lease::waitlist_table(&waitlist))),
         ("lease hints", "HINT,VALUES,MEANING", read_or_fail(lease::hints_table(&hints))),
         ("lease plan", "INSTANCE,TO,STATE", lease::plan_table(read(&plan, "moves").expect("moves"))),

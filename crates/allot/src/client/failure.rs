@@ -26,6 +26,9 @@ pub(crate) enum ClientError {
     /// The service says no, and what could be had instead.
     #[error("{message}")]
     Offered { message: String, hint: Option<String>, offers: Vec<Value> },
+    /// The refusal was already reported, and none of its offers was accepted.
+    #[error("no offer was accepted")]
+    Declined,
     /// Nothing was done, and that is known.
     #[error("cannot reach the service at {url}: {reason}")]
     Unreachable { url: String, reason: String },
@@ -44,6 +47,9 @@ pub(crate) enum ClientError {
     /// Waiting has failed.
     #[error("{0}")]
     WithoutResult(String),
+    /// Waiting has reached its time limit.
+    #[error("{message}")]
+    Overdue { message: String, hint: Option<String> },
     /// Of several things that were to be done some could not be.
     #[error("{} of {of} could not be done", .failed.len())]
     Several { of: usize, failed: Vec<(String, ClientError)> },
@@ -73,7 +79,12 @@ impl ClientError {
     /// The exit status that says it.
     pub(super) fn status(&self) -> u8 {
         match self {
-            Self::Refused { .. } | Self::Offered { .. } | Self::WithoutResult(_) | Self::Output(_) => REFUSED,
+            Self::Refused { .. }
+            | Self::Offered { .. }
+            | Self::Declined
+            | Self::WithoutResult(_)
+            | Self::Overdue { .. }
+            | Self::Output(_) => REFUSED,
             Self::Usage(_) => USAGE,
             Self::Several { failed, .. } => {
                 failed.iter().map(|(_, error)| error.status()).max().unwrap_or(REFUSED)
@@ -106,7 +117,9 @@ impl ClientError {
     /// What may help, where something is known to.
     pub(super) fn hint(&self) -> Option<&str> {
         match self {
-            Self::Refused { hint: Some(hint), .. } | Self::Offered { hint: Some(hint), .. } => Some(hint),
+            Self::Refused { hint: Some(hint), .. }
+            | Self::Offered { hint: Some(hint), .. }
+            | Self::Overdue { hint: Some(hint), .. } => Some(hint),
             Self::Silent { reason, .. } | Self::Lost { reason, .. }
                 if reason.contains("CertificateRequired") =>
             {

@@ -8,7 +8,7 @@ use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
 use super::table::{Table, word};
 use super::wire::{plain, read};
-use super::{ClientError, Session, segment, with_each};
+use super::{ClientError, Consent, Session, segment, with_each};
 
 /// What to do with flavors.
 #[derive(Debug, Subcommand)]
@@ -47,6 +47,8 @@ pub(crate) struct Several {
     /// Their identifiers
     #[arg(required = true, value_name = "FLAVOR")]
     flavors: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -60,6 +62,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             session.print_answer(&answer, || Ok(table(&[read(&answer, "flavor")?])))
         }
         Command::Delete(arguments) => {
+            arguments.consent.require("Delete flavor", &arguments.flavors, session)?;
             with_each(&arguments.flavors, session, async |flavor, session: &mut Session<'_>| {
                 session.connection.delete(&format!("/v1/flavors/{}", segment(flavor))).await?;
                 session.done(&format!("Flavor {flavor} is offered no more."))

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::identify::Listed;
 use super::table::{Table, id, word};
 use super::wire::{FloatingIp, read};
-use super::{ClientError, Session, with_each};
+use super::{ClientError, Consent, Session, with_each};
 
 /// What to do with addresses.
 #[derive(Debug, Subcommand)]
@@ -35,6 +35,8 @@ pub(crate) struct Several {
     /// The addresses, or their identifiers
     #[arg(required = true, value_name = "IP")]
     addresses: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 #[derive(Args, Debug)]
@@ -60,6 +62,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Create(arguments) => create(&arguments, session).await,
         Command::Delete(arguments) => {
+            arguments.consent.require("Remove floating IP", &arguments.addresses, session)?;
             with_each(&arguments.addresses, session, async |address, session: &mut Session<'_>| {
                 let id = ADDRESSES.find(address, session).await?;
                 session.connection.delete(&format!("/v1/floatingips/{id}")).await?;

@@ -11,7 +11,7 @@ use super::lease::EndAction;
 use super::name_value::name_value;
 use super::table::{Table, id, prose, word};
 use super::wire::{Host, read};
-use super::{ClientError, Session, segment, with_each};
+use super::{ClientError, Consent, Session, segment, with_each};
 
 /// What to do with free pools.
 #[derive(Debug, Subcommand)]
@@ -88,6 +88,8 @@ pub(crate) struct Several {
     /// Their identifiers or names
     #[arg(required = true, value_name = "POOL")]
     pools: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 #[derive(Args, Debug)]
@@ -114,6 +116,8 @@ pub(crate) struct RemoveHost {
     /// The hosts' identifiers or names
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -140,6 +144,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Update(arguments) => update(arguments, session).await,
         Command::Delete(arguments) => {
+            arguments.consent.require("Delete free pool", &arguments.pools, session)?;
             with_each(&arguments.pools, session, async |pool, session: &mut Session<'_>| {
                 session.connection.delete(&path(pool, session).await?).await?;
                 session.done(&format!("Free pool {pool} is removed."))
@@ -148,6 +153,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::AddHost(arguments) => add_hosts(&arguments, session).await,
         Command::RemoveHost(arguments) => {
+            arguments.consent.require("Give back host", &arguments.hosts, session)?;
             let pool = path(&arguments.pool, session).await?;
             with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
                 let address = format!("{pool}/hosts/{}", segment(host));

@@ -10,7 +10,7 @@ use super::identify::Listed;
 use super::name_value::name_value;
 use super::table::{Table, date, id, prose, word};
 use super::wire::{Allocation, Host, Lease, plain, read};
-use super::{ClientError, Session, with_each};
+use super::{ClientError, Consent, Session, with_each};
 
 /// What to do with hosts.
 #[derive(Debug, Subcommand)]
@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// Open hosts for new leases again
     Open(Several),
     /// Give hosts back to the fleet
-    Delete(Several),
+    Delete(Deleted),
     /// List the names and values that requirements may use
     Properties(Properties),
     /// List what is reserved of every host, or of one
@@ -47,6 +47,14 @@ pub(crate) struct Several {
     /// The hosts' names, or their numbers
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Deleted {
+    #[command(flatten)]
+    several: Several,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 #[derive(Args, Debug)]
@@ -100,7 +108,11 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Update(arguments) => update(&arguments, session).await,
         Command::Close(arguments) => set_reservable(&arguments.hosts, false, session).await,
         Command::Open(arguments) => set_reservable(&arguments.hosts, true, session).await,
-        Command::Delete(arguments) => delete(&arguments.hosts, session).await,
+        Command::Delete(arguments) => {
+            let hosts = &arguments.several.hosts;
+            arguments.consent.require("Give back host", hosts, session)?;
+            delete(hosts, session).await
+        }
         Command::Properties(arguments) => properties(&arguments, session).await,
         Command::Allocations(arguments) => allocations(&arguments, session).await,
     }

@@ -13,7 +13,7 @@ use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
 use super::table::{Table, date, id, prose, time, word};
 use super::wire::{plain, read};
-use super::{ClientError, Session, segment, with_each};
+use super::{ClientError, Consent, Session, segment, with_each};
 
 /// How often it is looked whether an instance runs.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
@@ -123,6 +123,8 @@ pub(crate) struct Several {
     /// Their identifiers or names
     #[arg(required = true, value_name = "INSTANCE")]
     instances: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -168,6 +170,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print(&answer, &[read(&answer, "instance")?], session)
         }
         Command::Delete(arguments) => {
+            arguments.consent.require("Destroy instance", &arguments.instances, session)?;
             with_each(&arguments.instances, session, async |instance, session: &mut Session<'_>| {
                 let id = INSTANCES.find(instance, session).await?;
                 session.connection.delete(&format!("/v1/instances/{id}")).await?;

@@ -10,7 +10,7 @@ use super::lease::EndAction;
 use super::name_value::name_value;
 use super::table::{Table, id, prose, word};
 use super::wire::read;
-use super::{ClientError, Session, with_each};
+use super::{ClientError, Consent, Session, with_each};
 
 /// What to do with lease pools.
 #[derive(Debug, Subcommand)]
@@ -151,6 +151,8 @@ pub(crate) struct Several {
     /// Their identifiers or names
     #[arg(required = true, value_name = "POOL")]
     pools: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -207,6 +209,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print_one(&answer, session)
         }
         Command::Delete(arguments) => {
+            arguments.consent.require("End the lease of pool", &arguments.pools, session)?;
             with_each(&arguments.pools, session, async |pool, session: &mut Session<'_>| {
                 session.connection.delete(&path(pool, session).await?).await?;
                 session.done(&format!("The lease of pool {pool} is ended."))

@@ -4,7 +4,6 @@
 //! Keystone's options and variables have the names that `OpenStack`'s clients know, so that a shell that is set up
 //! for those (`openrc`) is set up for this. A login of the service's own, if one is given, comes first.
 
-use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::ask::may_type;
 use super::failure::{ClientError, innermost, refusal};
 use crate::secret;
 
@@ -127,8 +127,7 @@ pub(crate) enum Login {
 impl Arguments {
     /// Asks for the password on the terminal, if one is needed.
     pub(crate) fn ask_password(&mut self, io: &mut Io<'_>) -> Result<(), ClientError> {
-        let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        if let (None, Some(user), None, true) = (&self.token, &self.user, &self.password, terminal) {
+        if let (None, Some(user), None, true) = (&self.token, &self.user, &self.password, may_type()) {
             let password = secret::read(&format!("Password of {user}"), false, io);
             self.password = Some(password.map_err(ClientError::Usage)?);
         }

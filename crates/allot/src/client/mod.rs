@@ -5,9 +5,11 @@
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `-o json` passes them on as they are.
 
+mod ask;
 mod audit;
 mod availability;
 mod calendar;
+mod confirm;
 mod connection;
 mod dates;
 mod doctor;
@@ -38,16 +40,17 @@ mod usage;
 mod whoami;
 mod wire;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use ambient::{Clock, SystemClock};
-use clap::builder::Resettable;
+use clap::builder::{FalseyValueParser, Resettable};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use htools::io::{Io, SUCCESS};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
+use confirm::Consent;
 use connection::segment;
 pub(crate) use connection::{Connection, Target};
 use dates::zone_name;
@@ -93,6 +96,15 @@ pub(crate) struct Line {
 struct Common {
     #[command(flatten)]
     output: Output,
+    /// Never ask on the terminal: neither which offer to accept, nor for confirmation, nor for a password
+    #[arg(
+        long,
+        global = true,
+        env = "ALLOT_NO_INPUT",
+        value_parser = FalseyValueParser::new(),
+        help_heading = "Output"
+    )]
+    no_input: bool,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -205,6 +217,9 @@ pub(crate) struct Session<'a> {
     /// What times are read and shown in.
     zone: TimeZone,
     style: Style,
+    /// Whether a person is there to answer questions.
+    may_ask: bool,
+    stdin: &'a mut dyn Read,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
 }
@@ -268,6 +283,18 @@ impl Session<'_> {
         self.note_to_people(&format!("Times are {}.", zone_name(&self.zone)));
     }
 
+    /// The streams, for a question.
+    fn io(&mut self) -> Io<'_> {
+        Io { stdin: &mut *self.stdin, out: &mut *self.out, err: &mut *self.err }
+    }
+
+    /// Reports an error after which the command goes on.
+    fn report(&mut self, error: ClientError) {
+        let error = error.with_texts(&|text| dates::with_local_dates(&text, &self.zone));
+        let _ = self.out.flush();
+        report(&error.to_string(), error.hint(), &mut self.io());
+    }
+
     /// Says something beside the results, on standard error.
     fn note(&mut self, text: &str) {
         let _ = self.out.flush();
@@ -312,6 +339,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     let outcome = perform(line, io);
     Ok(match outcome {
         Ok(()) => SUCCESS,
+        Err(error @ ClientError::Declined) => error.status(),
         // The reader went away: nobody is left to tell.
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => SUCCESS,
         Err(error) => {
@@ -366,7 +394,7 @@ fn zone(utc: bool, err: &mut dyn Write) -> TimeZone {
 }
 
 fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
-    let Common { target, mut login, output } = line.common;
+    let Common { target, mut login, output, no_input } = line.common;
     let Output { json, format, columns, no_header, utc } = output;
     let format = if json { Format::Json } else { format };
     let json = matches!(format, Format::Json | Format::Yaml);
@@ -381,12 +409,16 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
     }
     let zone = zone(utc, io.err);
     let style = Style::of_output(format, columns, no_header);
-    login.ask_password(io)?;
+    if !no_input {
+        login.ask_password(io)?;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = zone.clone();
     let outcome = runtime.block_on(async {
         let connection = Connection::open(target, Login::new(login)?, format == Format::Json).await?;
-        let mut session = Session { connection, json, zone, style, out: io.out, err: io.err };
+        let may_ask = ask::may_ask(no_input);
+        let (stdin, out, err) = (&mut *io.stdin, &mut *io.out, &mut *io.err);
+        let mut session = Session { connection, json, zone, style, may_ask, stdin, out, err };
         match line.command {
             Command::Lease(command) => lease::run(command, &mut session).await,
             Command::Host(command) => host::run(command, &mut session).await,

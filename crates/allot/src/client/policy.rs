@@ -118,7 +118,7 @@ mod tests {
             let mut words: Vec<String> =
                 line.replace('N', "1").replace("SIZE", "1G").split(' ').map(str::to_owned).collect();
             if line.contains(" create ") {
-                words.push("name".to_owned());
+                words.insert(3, "name".to_owned());
             }
             let parsed = <crate::client::Line as clap::Parser>::try_parse_from(words);
             assert!(parsed.is_ok(), "{rule}: {line}: {:?}", parsed.err());

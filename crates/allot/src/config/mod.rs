@@ -192,12 +192,14 @@ pub(crate) fn merge(
 /// limit is not limited.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
     /// Those of the client's commands, of the chores, and the file's.
-    const OTHERS: [&str; 12] = [
+    const OTHERS: [&str; 14] = [
         "ALLOT_CONFIG",
         "ALLOT_URL",
         "ALLOT_TOKEN",
         "ALLOT_USER",
         "ALLOT_PASSWORD",
+        "ALLOT_PROJECT",
+        "ALLOT_NO_INPUT",
         "ALLOT_CA_FILE",
         "ALLOT_CLIENT_CERTIFICATE",
         "ALLOT_SHARED",

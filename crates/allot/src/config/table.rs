@@ -207,9 +207,9 @@ settings! {
     "leases.hunt_speed" "N" => service.rules.hunting.mib_per_second as AtLeast<1>;
     /// How many guests are moved at once for one lease
     "leases.moves_at_once" "N" => service.plan_rules.moves_at_once as AtLeast<1>;
-    /// How long what is offered instead of what was refused is kept free for who wants it held; 0s for not at all
+    /// Time for which offers are held unless the client asks for another, with a maximum of 15 minutes; 0s never holds any
     "leases.offer_hold" "DURATION" => service.offer_hold;
-    /// Refusals whose offers are held for one project at once; those of further ones are said and not held
+    /// Refusals whose offers are held for one user at once; beyond that, the oldest are withdrawn. 0 never holds any
     "leases.offers_at_once" "N" => service.offer_limits.at_once;
     /// Refusals whose offers are held for one project in an hour; those of further ones are said and not held
     "leases.offers_hourly" "N" => service.offer_limits.hourly;

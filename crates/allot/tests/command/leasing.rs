@@ -37,7 +37,7 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     let refused = service.allot("lease create wide --hosts 9 --start +5d --for 2h");
     assert!(refused.out.contains("fewer hosts"), "{}", refused.out);
     assert!(
-        refused.err.starts_with("Times are UTC.\nAccept one with `allot lease accept ID`."),
+        refused.err.starts_with("Times are UTC.\nAccept one with `allot lease accept 1`."),
         "{}",
         refused.err
     );

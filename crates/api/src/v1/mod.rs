@@ -70,7 +70,7 @@ pub use lease_request::{LeaseRequest, LeaseUpdate};
 pub use limits::Limits;
 pub use maintenance::{Maintenance, MaintenanceRequest};
 pub use notification::Notification;
-pub use offer::{Offer, WaitlistEntry};
+pub use offer::{Offer, WaitlistEntry, read_hold};
 pub use placement::{
     AskedCluster, BalanceQuestion, DrainQuestion, FitQuestion, PlacementQuestion, PlacementRequest,
     RapiDocuments, WhatifQuestion,

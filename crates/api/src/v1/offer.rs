@@ -2,20 +2,30 @@
 
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
 use leases::lease as domain;
 use leases::standing::Standing;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use store::LeaseRecord;
 use utoipa::ToSchema;
 
 use super::date::date;
+use super::error::RequestError;
 use super::lease::Lease;
+use super::lease_dates::read_duration;
+
+/// Maximum time for which a client can have offers held.
+const LONGEST_HOLD: SignedDuration = SignedDuration::from_mins(15);
 
 /// What could be had instead of what was refused.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Offer {
     /// By which it is accepted; null if it is only said, and nothing is reserved for it.
     pub id: Option<String>,
+    /// Its number among the held offers to the caller, from 1: those of the newest refusal first. Null if it is only said or
+    /// was made to another user.
+    pub number: Option<u64>,
     /// What is different: `later_start`, `shorter_duration`, `fewer_hosts`, `other_pool` or `longer_timeout`.
     pub kind: String,
     /// Until when it can be accepted; null if it is only said.
@@ -30,12 +40,13 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// An offer that is held, or only said; with its hosts, if who asks may see them.
+    /// An offer that is held, or only said; with its hosts, if who asks may see them. It has no number.
     pub fn new(record: &LeaseRecord, held: bool, shows_hosts: bool) -> Option<Self> {
         let Standing::Offered { until, kind, of, .. } = record.lease.standing else { return None };
         let lease = domain::Lease { id: of.unwrap_or(record.lease.id), ..record.lease.clone() };
         Some(Self {
             id: held.then(|| record.lease.id.to_string()),
+            number: None,
             kind: kind.name().to_owned(),
             expires_at: held.then(|| date(until)),
             lease_id: of.map(|lease| lease.to_string()),
@@ -43,6 +54,13 @@ impl Offer {
             host_ids: (held && shows_hosts).then(|| hosts_of(record)),
         })
     }
+}
+
+/// Reads the time for which offers are to be held, a parameter of that name.
+pub fn read_hold(parameter: &'static str, text: &str) -> Result<SignedDuration, RequestError> {
+    let time = read_duration(parameter, &Value::from(text))?;
+    let too_long = || RequestError::malformed(parameter, "a duration of at most 15 minutes, such as 10m");
+    if time <= LONGEST_HOLD { Ok(time) } else { Err(too_long()) }
 }
 
 fn hosts_of(record: &LeaseRecord) -> Vec<String> {
@@ -79,5 +97,25 @@ impl WaitlistEntry {
             latest_end_date: within.map(|window| date(window.end())),
             lease: Lease::from(record),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offers_are_held_for_a_quarter_of_an_hour_at_most() {
+        for (text, seconds) in [("10m", 600), ("PT15M", 900), ("90s", 90)] {
+            assert_eq!(read_hold("hold_for", text).ok(), Some(SignedDuration::from_secs(seconds)), "{text}");
+        }
+        for text in ["16m", "901s", "1h", "P1D"] {
+            let refused = read_hold("hold_for", text).expect_err(text);
+            let named = matches!(&refused, RequestError::Malformed { expected, .. } if expected.contains("15 minutes"));
+            assert!(named, "{text}: {refused}");
+        }
+        for text in ["0s", "-1m", "10", "soon"] {
+            assert!(read_hold("hold_for", text).is_err(), "{text}");
+        }
     }
 }

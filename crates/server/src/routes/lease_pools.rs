@@ -17,7 +17,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use service::Asked;
+use service::{Asked, Hold};
 use store::LeaseRecord;
 
 use super::lease_view::{mark_unseen, target, unknown_properties};
@@ -87,7 +87,7 @@ pub(crate) async fn create(
     // What was a number of hosts is an amount now.
     app.inner.config.limits.parts.check(&lease)?;
     let asked_at = app.service().now();
-    let created = leases::make(&app, &session, &lease, asked_at, None, false).await?;
+    let created = leases::make(&app, &session, &lease, asked_at, None, Hold::No).await?;
     let record = app.service().leases().started(created.lease.lease.id).await?;
     let id = record.lease.reservations.first().map(|reservation| reservation.id);
     let shown = id.and_then(|id| shown(&record, id));

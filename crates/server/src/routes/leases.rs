@@ -6,7 +6,8 @@ use api::v1::body::{
     LeaseBody, LeaseChange, LeaseCreate, LeaseMadeBody, LeasesBody, PlanBody, WaitlistEntryBody,
 };
 use api::v1::{
-    LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, Repeat, asked_flavor, lease_id, series_id,
+    LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, Repeat, asked_flavor, lease_id, read_hold,
+    series_id,
 };
 use axum::Json;
 use axum::extract::State;
@@ -21,7 +22,7 @@ use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use serde_json::Value;
 use service::{
-    Asked, Created, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease, Offers, Position, ServiceError,
+    Asked, Created, Hold, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease, Offers, Position, ServiceError,
 };
 use store::LeaseRecord;
 
@@ -43,6 +44,8 @@ use crate::policy::Rule;
 pub(super) const DRY_RUN: &str = "dry_run";
 /// The option of requests whose refusal is to come with offers that hold.
 const HOLD_OFFERS: &str = "hold_offers";
+/// The option of such requests for how long they hold.
+const HOLD_FOR: &str = "hold_for";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -107,6 +110,9 @@ pub(super) fn after(
         ("dry_run" = Option<bool>, Query, description = "Say what would be made, and make nothing"),
         ("hold_offers" = Option<bool>, Query,
          description = "If it is refused, keep free for a while what is offered instead"),
+        ("hold_for" = Option<String>, Query,
+         description = "With `hold_offers`: for that time, `10m` or `PT10M`, at most 15 minutes; without it, for \
+             `leases.offer_hold`"),
     ),
     request_body = LeaseCreate,
     responses(
@@ -137,7 +143,7 @@ pub(crate) async fn create(
         let preview = session.consider(async move { service.leases().preview(&caller, &asked).await });
         let record = match preview.await? {
             Ok(record) => record,
-            Err(error) => return Err(not_made(&app, &session, &new, error, false).await),
+            Err(error) => return Err(not_made(&app, &session, &new, error, Hold::No).await),
         };
         return Ok(Json(LeaseBody { lease: foreseen(&app, &record).await }).into_response());
     }
@@ -152,7 +158,7 @@ pub(crate) async fn create(
             };
         }
     }
-    let hold = options.truth(HOLD_OFFERS)?;
+    let hold = hold(&options)?;
     let (new, repeat) = read(&app, &session, &body.json()?, asked_at).await?;
     if let Some(repeat) = repeat {
         return series::create(&app, &session, new, &repeat, key).await;
@@ -167,10 +173,10 @@ pub(super) async fn make(
     body: &Value,
     asked_at: Timestamp,
     key: Option<IdempotencyKey>,
-    hold_offers: bool,
+    hold: Hold,
 ) -> Result<Created, ApiError> {
     match read(app, session, body, asked_at).await? {
-        (new, None) => enter(app, session, new, key, hold_offers).await,
+        (new, None) => enter(app, session, new, key, hold).await,
         (_, Some(_)) => Err(ApiError::new(StatusCode::BAD_REQUEST, "Malformed parameter repeat")),
     }
 }
@@ -180,17 +186,24 @@ async fn enter(
     session: &Session,
     new: NewLease,
     key: Option<IdempotencyKey>,
-    hold_offers: bool,
+    hold: Hold,
 ) -> Result<Created, ApiError> {
     let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), new.clone());
     match session.change(async move { service.leases().create(&caller, asked, key).await }).await? {
         Ok(created) => Ok(created),
-        Err(error) => Err(not_made(app, session, &new, error, hold_offers).await),
+        Err(error) => Err(not_made(app, session, &new, error, hold).await),
     }
 }
 
+/// Whether offers are to be held, and for how long.
+fn hold(options: &Options) -> Result<Hold, ApiError> {
+    let time = options.text(HOLD_FOR).map(|text| read_hold(HOLD_FOR, text)).transpose()?;
+    let held = time.map_or(Hold::Default, Hold::For);
+    Ok(if options.truth(HOLD_OFFERS)? { held } else { Hold::No })
+}
+
 /// Why a lease is not made, and what could be had instead.
-async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceError, hold: bool) -> ApiError {
+async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceError, hold: Hold) -> ApiError {
     let negotiable = matches!(&error, ServiceError::Refused(refusal) if refusal.negotiable());
     let unknown = unknown_properties(app, session, &error, || Asked::of_terms(&new.terms)).await;
     let error = ApiError::of_creation(error).adding_hint(unknown);
@@ -213,7 +226,7 @@ async fn not_changed(
     id: LeaseId,
     changes: &LeaseChanges,
     error: ServiceError,
-    hold: bool,
+    hold: Hold,
 ) -> ApiError {
     let negotiable = matches!(&error, ServiceError::Refused(refusal) if refusal.negotiable());
     let unknown = unknown_properties(app, session, &error, || Asked::of_changes(&changes.changes)).await;
@@ -370,6 +383,9 @@ pub(crate) async fn plan(
         ("dry_run" = Option<bool>, Query, description = "Say what it would be, and change nothing"),
         ("hold_offers" = Option<bool>, Query,
          description = "If it is refused, keep free for a while what is offered instead"),
+        ("hold_for" = Option<String>, Query,
+         description = "With `hold_offers`: for that time, `10m` or `PT10M`, at most 15 minutes; without it, for \
+             `leases.offer_hold`"),
     ),
     request_body = LeaseChange,
     responses(
@@ -394,15 +410,14 @@ pub(crate) async fn update(
     mark_unseen(&app, &session, |unseen| unseen.mark_changes(&mut changes.changes));
     check_types(&app, &session, Asked::of_changes(&changes.changes)).await?;
     if options.truth(DRY_RUN)? {
-        let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), changes.clone());
-        let preview =
-            session.consider(async move { service.leases().preview_update(&caller, id, &asked).await });
+        let (service, asked) = (Arc::clone(app.service()), changes.clone());
+        let preview = session.consider(async move { service.leases().preview_update(id, &asked).await });
         return match preview.await? {
             Ok(record) => Ok(Json(LeaseBody { lease: foreseen(&app, &record).await })),
-            Err(error) => Err(not_changed(&app, &session, id, &changes, error, false).await),
+            Err(error) => Err(not_changed(&app, &session, id, &changes, error, Hold::No).await),
         };
     }
-    let hold = options.truth(HOLD_OFFERS)?;
+    let hold = hold(&options)?;
     let (service, caller, asked) = (Arc::clone(app.service()), session.caller(), changes.clone());
     let updated = session.change(async move { service.leases().update(&caller, id, asked).await }).await?;
     let updated = match updated {

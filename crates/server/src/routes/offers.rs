@@ -19,7 +19,8 @@ use crate::error::ApiError;
 use crate::extract::Options;
 use crate::policy::Rule;
 
-/// Offers to callers of the project that hold; an administrator sees those of all.
+/// Offers to callers of the project that hold; an administrator sees those of all. Offers to the caller come first, and
+/// those of the newest refusal before others.
 #[utoipa::path(
     get, path = "/v1/offers", tag = "offers", operation_id = "list_offers",
     params(
@@ -35,8 +36,11 @@ pub(crate) async fn list(
 ) -> Result<Json<OffersBody>, ApiError> {
     session.allow(&app, Rule::LeasesGet)?;
     let project = project_to_list(&app, &session, &options, Rule::LeasesGet)?;
-    let offers = Offers { offers: app.service().offers().all(project.as_ref()), held: true };
-    Ok(Json(OffersBody { offers: said(&app, &session, &offers) }))
+    let mut offers = app.service().offers().all(project.as_ref());
+    let owner = session.caller().owner();
+    // Their numbers come first.
+    offers.sort_by_key(|record| record.lease.owner != owner);
+    Ok(Json(OffersBody { offers: said(&app, &session, &Offers { offers, held: true }) }))
 }
 
 /// An offer that holds.
@@ -52,7 +56,11 @@ pub(crate) async fn show(
 ) -> Result<Json<OfferBody>, ApiError> {
     let offer = Offer::new(&record, true, shows_hosts(&app, &session))
         .ok_or_else(|| ApiError::not_found("offer_id", &record.lease.id.to_string()))?;
-    Ok(Json(OfferBody { offer }))
+    let owner = session.caller().owner();
+    let offers = app.service().offers().all(Some(&owner.project));
+    let mut own = offers.iter().filter(|record| record.lease.owner == owner);
+    let place = own.position(|own| own.lease.id == record.lease.id);
+    Ok(Json(OfferBody { offer: Offer { number: place.map(|place| place as u64 + 1), ..offer } }))
 }
 
 /// Accepts an offer: the lease is made, or changed, as was offered. Other offers that were made with it are withdrawn.
@@ -112,10 +120,15 @@ impl Find for Offered {
     }
 }
 
-/// Offers as answers have them.
+/// Offers as answers have them. Those to the caller must come first: they are numbered if they are held.
 pub(super) fn said(app: &App, session: &Session, offers: &Offers) -> Vec<Offer> {
     let shows_hosts = shows_hosts(app, session);
-    offers.offers.iter().filter_map(|record| Offer::new(record, offers.held, shows_hosts)).collect()
+    let owner = session.caller().owner();
+    let numbered = offers.offers.iter().zip(1..).filter_map(|(record, number)| {
+        let own = offers.held && record.lease.owner == owner;
+        Some(Offer { number: own.then_some(number), ..Offer::new(record, offers.held, shows_hosts)? })
+    });
+    numbered.collect()
 }
 
 /// Whether the caller may see which hosts are reserved: who sees what is allocated of hosts.

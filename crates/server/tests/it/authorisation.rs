@@ -157,7 +157,6 @@ pub async fn furnish(site: &Site) -> BTreeMap<&'static str, String> {
     let mut waits = hosts.clone();
     waits["waitlist"] = json!(true);
     let waits = site.send_as("member", Method::POST, "/v1/leases", Some(&waits)).await.ok(202);
-    // Last, since who asks for something else takes back what was offered to them.
     let held =
         site.send_as("member", Method::POST, "/v1/leases?hold_offers=true", Some(&hosts)).await.ok(400);
     let text = |value: &Value| value.as_str().expect("text").to_owned();

@@ -1,5 +1,6 @@
 //! Offers, flexible dates and the waitlist through the API (CLS-10).
 
+use axum::http::Method;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use service::Settings;
@@ -51,6 +52,61 @@ async fn cls_10_e_an_offer_that_is_held_is_shown_and_accepted_by_one_call() {
     assert_eq!(site.get(&format!("/v1/leases/{}", text(&lease["id"]))).await.ok(200)["lease"], lease);
     assert_eq!(site.get(&path).await.status, 404);
     assert_eq!(site.post(&format!("{path}/accept"), &json!({})).await.status, 404);
+}
+
+#[tokio::test]
+async fn cls_10_e_offers_are_held_for_the_time_that_a_client_asks_for() {
+    let site = Site::open().await;
+    site.add_hosts(1).await;
+    site.lease(&hosts_lease(1, 1, TEN, ELEVEN)).await;
+    let refused = hosts_lease(1, 1, TEN, ELEVEN);
+    let path = "/v1/leases?hold_offers=true&hold_for=10m";
+    let body = site.post(path, &refused).await.ok(400);
+    assert_eq!(body["offers"][0]["expires_at"], "2030-01-01T10:10:30.000000");
+    for path in ["/v1/leases?hold_offers=true&hold_for=16m", "/v1/leases?hold_for=16m"] {
+        let answer = site.post(path, &refused).await;
+        assert_eq!(answer.error(), (400, "Malformed parameter hold_for".to_owned()), "{path}");
+        assert!(answer.text.contains("at most 15 minutes"), "{}", answer.text);
+    }
+    let said = site.post("/v1/leases?hold_for=10m", &refused).await.ok(400);
+    assert!(said["offers"][0]["id"].is_null(), "nobody asked to hold them");
+}
+
+#[tokio::test]
+async fn cls_10_e_offers_are_numbered_for_their_user_the_newest_refusal_first() {
+    let site = Site::guarded().await;
+    site.add_hosts_as("admin", 2).await;
+    let send = async |who: &str, method: Method, path: &str, body: Option<&Value>| {
+        site.send_as(who, method, path, body).await
+    };
+    let numbers = |offers: &Value| -> Vec<Option<u64>> {
+        offers.as_array().expect("offers").iter().map(|offer| offer["number"].as_u64()).collect()
+    };
+    let refused = async |who: &str, day: u32| {
+        let hosts = |count| {
+            let time = |hour: u32| format!("2030-02-{day:02} {hour}:00");
+            hosts_lease(count, count, &time(10), &time(12))
+        };
+        send("admin", Method::POST, "/v1/leases", Some(&hosts(1))).await.ok(201);
+        let path = "/v1/leases?hold_offers=true&hold_for=10m";
+        send(who, Method::POST, path, Some(&hosts(2))).await.ok(400)["offers"].clone()
+    };
+    let first = refused("member", 1).await;
+    assert_eq!(numbers(&first), [Some(1), Some(2)]);
+    site.pass(SignedDuration::from_secs(1)).await;
+    let second = refused("member", 2).await;
+    assert_eq!(numbers(&second), [Some(1), Some(2)]);
+    site.pass(SignedDuration::from_secs(1)).await;
+    refused("foreign", 3).await;
+    let listed = send("member", Method::GET, "/v1/offers", None).await.ok(200)["offers"].clone();
+    assert_eq!(numbers(&listed), [Some(1), Some(2), Some(3), Some(4)]);
+    for (at, offer) in [(0, &second[0]), (1, &second[1]), (2, &first[0]), (3, &first[1])] {
+        assert_eq!((&listed[at]["id"], &listed[at]["kind"]), (&offer["id"], &offer["kind"]));
+        let path = format!("/v1/offers/{}", text(&offer["id"]));
+        assert_eq!(send("member", Method::GET, &path, None).await.ok(200)["offer"], listed[at]);
+    }
+    let all = send("admin", Method::GET, "/v1/offers", None).await.ok(200)["offers"].clone();
+    assert_eq!(numbers(&all), [None; 6], "they are to others");
 }
 
 #[tokio::test]

@@ -69,9 +69,9 @@ async fn an_offer_is_accepted_within_the_quota_only() {
     let held = site.send_as("member", post.clone(), path, Some(&lease(1, 1))).await.ok(400);
     let offer = held["offers"][0]["id"].as_str().expect("an offer that is held");
     let made = ask(&site, "member", &lease(1, 3)).await.ok(201)["lease"].clone();
-    // Whoever makes a lease has no use for the offers any more.
     let accept = format!("/v1/offers/{offer}/accept");
-    assert_eq!(site.send_as("member", post.clone(), &accept, Some(&json!({}))).await.status, 404);
+    let full = site.send_as("member", post.clone(), &accept, Some(&json!({}))).await.error();
+    assert_eq!(full.0, 403, "it would be the second lease: {}", full.1);
     let refused = site.send_as("member", post.clone(), path, Some(&lease(1, 1))).await.ok(400);
     assert!(refused["offers"].is_null(), "nothing is offered that the quota has no room for: {refused}");
     let delete = format!("/v1/leases/{}", made["id"].as_str().expect("an identifier"));

@@ -185,7 +185,6 @@ impl Leases<'_> {
         budget: &Budget,
     ) -> Result<Proposed, ServiceError> {
         let state = self.service.snapshot();
-        let withdrawn = state.withdrawing_offers(&identity.owner, None);
         let facts = self.service.decider.host_facts(&state, now);
         let admission = self.service.decider.admission(&state, &facts, now, budget);
         let decide = |admission: &Admission<'_>| -> Result<Lease, Refusal> {
@@ -201,7 +200,7 @@ impl Leases<'_> {
         let (lease, moved) = decide_new(&admission, asked, movable, decide)?;
         let wording = identity.reservations.iter().copied().zip(new.wording.iter().cloned()).collect();
         let record = LeaseRecord::new(lease, wording, now);
-        Ok(Proposed { record, first: withdrawn, moved: reallocated(&state, moved, now) })
+        Ok(Proposed { record, first: Vec::new(), moved: reallocated(&state, moved, now) })
     }
 }
 

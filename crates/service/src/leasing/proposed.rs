@@ -10,7 +10,7 @@ use crate::execution::sight::Observation;
 pub(crate) struct Proposed {
     /// As it would be.
     pub record: LeaseRecord,
-    /// What is written before it: offers to its owner are withdrawn.
+    /// Writes before its own: if it accepts an offer, the offers of that refusal are withdrawn.
     pub first: Vec<Write>,
     /// Leases that get other hosts for it, as they were and as they are to be.
     pub moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,

@@ -10,7 +10,7 @@ use leases::lease::{Lease, NewLease as Identity};
 use leases::terms::Terms;
 use leases::window::Window;
 use leases::work::Budget;
-use store::{Commit, LeaseRecord, Write};
+use store::{Commit, LeaseRecord};
 
 use super::Leases;
 use super::create::{enter, remembered};
@@ -60,8 +60,6 @@ struct ProposedSeries {
     leases: Vec<Arc<LeaseRecord>>,
     /// The windows that are left out, and why.
     skipped: Vec<(Window, Refusal)>,
-    /// What is written before the leases.
-    first: Vec<Write>,
     /// Leases that get other hosts for the series, as they were and as they are to be.
     moved: BTreeMap<LeaseId, (Arc<LeaseRecord>, LeaseRecord)>,
     /// Number of parts in which it was decided.
@@ -69,10 +67,9 @@ struct ProposedSeries {
 }
 
 impl ProposedSeries {
-    fn new(state: Arc<State>, caller: &Caller) -> Self {
+    fn new(state: Arc<State>) -> Self {
         Self {
             calendar: state.calendar.clone(),
-            first: state.withdrawing_offers(&caller.owner(), None),
             state,
             leases: Vec::new(),
             skipped: Vec::new(),
@@ -147,7 +144,7 @@ impl Leases<'_> {
             {
                 return Ok(Series { id, leases: self.series(id), skipped: Vec::new() });
             }
-            let ProposedSeries { leases, skipped, first, moved, .. } = proposed?;
+            let ProposedSeries { leases, skipped, moved, .. } = proposed?;
             let proposed: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
             if let Some(enforcer) = &self.service.parts.enforcer
                 && approved.as_ref() != Some(&proposed)
@@ -165,7 +162,6 @@ impl Leases<'_> {
                 continue;
             }
             let mut commit = Commit::new(now);
-            commit.writes = first;
             enter_reallocated(&mut commit, moved.into_values().collect());
             for record in &leases {
                 enter(&mut commit, caller, LeaseRecord::clone(record));
@@ -219,7 +215,7 @@ impl Leases<'_> {
         so_far: Option<Result<ProposedSeries, Missing>>,
         budget: &Budget,
     ) -> Part<Result<ProposedSeries, Missing>> {
-        let so_far = so_far.unwrap_or_else(|| Ok(ProposedSeries::new(self.service.snapshot(), caller)));
+        let so_far = so_far.unwrap_or_else(|| Ok(ProposedSeries::new(self.service.snapshot())));
         let proposed =
             so_far.and_then(|so_far| self.propose_more(caller, new, id, identities, so_far, budget));
         match proposed {

@@ -100,7 +100,6 @@ impl Leases<'_> {
     /// is not asked.
     pub async fn preview_update(
         self,
-        caller: &Caller,
         id: LeaseId,
         changes: &LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
@@ -110,7 +109,7 @@ impl Leases<'_> {
             let decided = self.updated(ground, before, changes, now)?;
             Ok(decided.on(observation, before))
         };
-        let propose = |budget: &Budget| self.propose_change(caller, id, None, decide, now, budget);
+        let propose = |budget: &Budget| self.propose_change(id, None, decide, now, budget);
         Ok(self.service.consider(propose).await?.after)
     }
 
@@ -172,7 +171,7 @@ impl Leases<'_> {
             self.service.expect_rewritten(&record);
         }
         for _ in 0..ATTEMPTS {
-            let propose = |budget: &Budget| self.propose_change(caller, id, accepted, &decide, now, budget);
+            let propose = |budget: &Budget| self.propose_change(id, accepted, &decide, now, budget);
             let (writer, change) =
                 self.service.decided(propose, |state, change| self.change_holds(state, change, now)).await?;
             let (before, after) = (&change.before, &change.after);
@@ -213,10 +212,10 @@ impl Leases<'_> {
         Question::Update(granted(&state, change.before.clone()), granted(&state, change.after.clone()))
     }
 
-    /// What the lease would become. Offers to who asks, and those of a group of which one is accepted, are withdrawn.
+    /// What the lease would become. The offers of the `accepted` group are withdrawn, and offers to change the lease: they
+    /// would undo this change.
     fn propose_change(
         self,
-        caller: &Caller,
         id: LeaseId,
         accepted: Option<OffersId>,
         decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
@@ -225,7 +224,9 @@ impl Leases<'_> {
     ) -> Result<Change, ServiceError> {
         let state = self.service.snapshot();
         let before = state.leases.get(id).cloned().ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-        let first = state.withdrawing_offers(&caller.owner(), accepted);
+        let mut groups = state.proposals.changing(id);
+        groups.extend(accepted);
+        let first = state.withdrawing_offers(&groups);
         let Decided { lease, wording, before_end_rearmed, moved } =
             decide(&Ground { state: &state, budget }, &before)?;
         let after = LeaseRecord { wording, ..before.becomes(lease, now) };

@@ -160,7 +160,12 @@ async fn an_accepted_offer_is_made_of_exactly_what_was_approved() {
     let (mut world, recorder) = enforced(1, settings()).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("approved");
     let new = asking(30, 90, vec![hosts(1)]);
-    let offers = world.service.offers().for_lease(&caller("q"), &new, true).await.expect("the store works");
+    let offers = world
+        .service
+        .offers()
+        .for_lease(&caller("q"), &new, service::Hold::Default)
+        .await
+        .expect("the store works");
     recorder.asked();
     let lease =
         world.service.offers().accept(&caller("q"), offers.offers[0].lease.id).await.expect("approved");

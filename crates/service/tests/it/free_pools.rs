@@ -192,8 +192,12 @@ async fn an_offer_holds_only_while_its_hosts_are_as_they_were_asked_for() {
         let named = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range").requiring(name));
         make(&mut world, asking(1, 60, vec![named])).await.expect("free");
         let new = NewLease { asked_at: world.now(), ..asking(1, 60, vec![of_rack("r9", 2)]) };
-        let offers =
-            world.service.offers().for_lease(&caller("q"), &new, true).await.expect("the store works");
+        let offers = world
+            .service
+            .offers()
+            .for_lease(&caller("q"), &new, service::Hold::Default)
+            .await
+            .expect("the store works");
         world.touched();
         let offer = offers.offers.first().expect("there is something else").lease.id;
         change_host(&world, fast, change).await.expect("nobody has leased it");

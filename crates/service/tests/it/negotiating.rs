@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leases::lease_type::LeaseType;
 use leases::offer::OfferKind;
 use leases::standing::Standing;
-use service::{AllocationFilter, LeaseChanges, LeaseFilter, NewLease, NotFound, Offers, ServiceError};
+use service::{AllocationFilter, Hold, LeaseChanges, LeaseFilter, NewLease, NotFound, Offers, ServiceError};
 use simulation::{World, caller};
 use store::LeaseRecord;
 
@@ -15,9 +15,13 @@ use crate::terms::{
 };
 
 async fn offers_to(world: &mut World, project: &str, new: NewLease) -> Offers {
+    held_for(world, project, new, Hold::Default).await
+}
+
+async fn held_for(world: &mut World, project: &str, new: NewLease, hold: Hold) -> Offers {
     let new = NewLease { asked_at: world.now(), ..new };
     let offers =
-        world.service.offers().for_lease(&caller(project), &new, true).await.expect("the store works");
+        world.service.offers().for_lease(&caller(project), &new, hold).await.expect("the store works");
     world.touched();
     offers
 }
@@ -100,7 +104,17 @@ async fn cls_10_e_an_offer_that_holds_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn cls_10_e_who_asks_for_something_else_takes_back_what_was_offered_to_them() {
+async fn cls_10_e_offers_hold_as_long_as_the_client_asks() {
+    let mut world = world(1).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let offers = held_for(&mut world, "q", asking(30, 90, vec![hosts(1)]), Hold::For(minutes(10))).await;
+    assert_eq!(offers.offers[0].lease.standing.until(), Some(at(10)));
+    world.run_until(at(9)).await;
+    accept(&mut world, "q", &offers.offers[0]).await.expect("it holds");
+}
+
+#[tokio::test]
+async fn cls_10_e_offers_yield_to_others_of_their_user_that_need_the_same_hosts() {
     let mut world = world(1).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     let first = offers_to(&mut world, "q", asking(30, 90, vec![hosts(1)])).await;
@@ -108,6 +122,71 @@ async fn cls_10_e_who_asks_for_something_else_takes_back_what_was_offered_to_the
     assert!(accept(&mut world, "q", &first.offers[0]).await.is_err());
     assert!(make_for(&mut world, "q", asking(60, 120, vec![hosts(1)])).await.is_ok(), "their own offer");
     assert!(accept(&mut world, "q", &second.offers[0]).await.is_err());
+}
+
+#[tokio::test]
+async fn cls_10_e_offers_of_five_refusals_are_held_for_a_user_and_listed_by_age() {
+    let mut world = world(1).await;
+    for number in 1..=6 {
+        make(&mut world, asking(20 * number, 20 * number + 10, vec![hosts(1)])).await.expect("free");
+    }
+    let mut made = Vec::new();
+    for number in 1..=6 {
+        world.run_until(at(number)).await;
+        let new = asking(20 * number, 20 * number + 10, vec![hosts(1)]);
+        let offers = held_for(&mut world, "q", new, Hold::For(minutes(15))).await;
+        assert!(offers.held);
+        made.push(offers.offers[0].clone());
+    }
+    let listed = |world: &World| -> Vec<_> {
+        world.service.offers().all(None).iter().map(|offer| offer.lease.window).collect()
+    };
+    let windows = |numbers: &[i64]| -> Vec<_> {
+        numbers.iter().map(|number| window(20 * number + 10, 20 * number + 20)).collect()
+    };
+    assert_eq!(listed(&world), windows(&[6, 5, 4, 3, 2]), "the oldest one is withdrawn");
+    accept(&mut world, "q", &made[3]).await.expect("it holds");
+    assert_eq!(listed(&world), windows(&[6, 5, 3, 2]));
+    make_for(&mut world, "q", asking(200, 210, vec![hosts(1)])).await.expect("free");
+    assert_eq!(listed(&world).len(), 4, "another lease of the user leaves them alone");
+    make(&mut world, asking(50, 60, vec![hosts(1)])).await.expect("nobody has it");
+    assert_eq!(listed(&world), windows(&[6, 5, 3]));
+}
+
+#[tokio::test]
+async fn cls_10_e_an_offer_older_than_a_minute_yields_to_a_refusal_without_alternatives() {
+    let near = service::Settings { offers_ahead: minutes(100), ..settings() };
+    let mut world = world_with(1, near, None, |fleet| fleet).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let new = || asking(30, 90, vec![hosts(1)]);
+    let offer = held_for(&mut world, "q", new(), Hold::For(minutes(10))).await.offers[0].clone();
+    assert_eq!(offer.lease.window, window(60, 120));
+    assert!(offers_to(&mut world, "r", new()).await.offers.is_empty(), "it is too young");
+    world.run_until(at(1)).await;
+    let said = held_for(&mut world, "r", new(), Hold::No).await;
+    assert_eq!((said.offers.len(), said.held), (1, false));
+    assert!(
+        world.service.offers().get(offer.lease.id).is_some(),
+        "nothing is withdrawn for what is only said"
+    );
+    let held = offers_to(&mut world, "r", new()).await;
+    assert_eq!((held.offers[0].lease.window, held.held), (window(60, 120), true));
+    assert!(world.service.offers().get(offer.lease.id).is_none());
+    accept(&mut world, "r", &held.offers[0]).await.expect("it holds");
+}
+
+#[tokio::test]
+async fn cls_10_e_a_changed_lease_is_not_offered_what_it_was_before() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    make_for(&mut world, "q", asking(90, 120, vec![hosts(1)])).await.expect("free");
+    let longer = LeaseChanges { asked_at: world.now(), changes: dates(None, Some(100)), wording: [].into() };
+    let offers =
+        world.service.offers().for_change(&caller("p"), lease.lease.id, &longer, Hold::Default).await;
+    let offer = offers.expect("the store works").offers[0].clone();
+    world.touched();
+    change(&mut world, lease.lease.id, dates(None, Some(70))).await.expect("free");
+    is_withdrawn(&mut world, &offer).await;
 }
 
 #[tokio::test]
@@ -125,13 +204,19 @@ async fn cls_10_e_offers_that_are_not_to_be_held_are_only_said() {
     let mut world = world(1).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     let new = asking(30, 90, vec![hosts(1)]);
-    let said = world.service.offers().for_lease(&caller("q"), &new, false).await.expect("the store works");
+    let said = world.service.offers().for_lease(&caller("q"), &new, Hold::No).await.expect("the store works");
     assert!(!said.held && !said.offers.is_empty());
     assert!(make(&mut world, asking(60, 120, vec![hosts(1)])).await.is_ok());
     let off = service::Settings { offer_hold: minutes(0), ..settings() };
     let mut world = world_with(1, off, None, |fleet| fleet).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     assert!(!offers_to(&mut world, "q", new).await.held);
+    let off =
+        service::Settings { offer_limits: service::OfferLimits { at_once: 0, hourly: 3 }, ..settings() };
+    let mut world = world_with(1, off, None, |fleet| fleet).await;
+    make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
+    let new = asking(30, 90, vec![hosts(1)]);
+    assert!(!held_for(&mut world, "q", new, Hold::For(minutes(10))).await.held);
 }
 
 #[tokio::test]
@@ -232,26 +317,27 @@ async fn two_users_are_not_offered_the_same() {
 
 #[tokio::test]
 async fn offers_are_said_and_not_held_beyond_what_a_project_may_hold() {
-    let limits = service::OfferLimits { at_once: 2, hourly: 3 };
+    let limits = service::OfferLimits { at_once: 1, hourly: 3 };
     let limited = service::Settings { offer_limits: limits, ..settings() };
     let mut world = world_with(1, limited, None, |fleet| fleet).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     let held = async |user: &str, world: &mut World| {
         let who = service::Caller { user: leases::project::UserId(user.into()), ..caller("q") };
         let new = NewLease { asked_at: world.now(), ..asking(30, 90, vec![hosts(1)]) };
-        let offers = world.service.offers().for_lease(&who, &new, true).await.expect("the store works");
+        let offers =
+            world.service.offers().for_lease(&who, &new, Hold::Default).await.expect("the store works");
         assert!(!offers.offers.is_empty());
         offers.held
     };
     assert!(held("anna", &mut world).await && held("bert", &mut world).await);
-    assert!(!held("carl", &mut world).await, "two of the project are held");
-    assert!(held("anna", &mut world).await, "in place of their own");
+    assert!(held("carl", &mut world).await, "each user has a limit of their own");
     world.run_until(at(2)).await;
     assert!(!held("anna", &mut world).await, "three in this hour");
     world.run_until(at(61)).await;
     let new = NewLease { asked_at: world.now(), ..asking(70, 90, vec![hosts(1)]) };
     make(&mut world, asking(62, 180, vec![hosts(1)])).await.expect("free");
-    let offers = world.service.offers().for_lease(&caller("q"), &new, true).await.expect("the store works");
+    let offers =
+        world.service.offers().for_lease(&caller("q"), &new, Hold::Default).await.expect("the store works");
     assert!(offers.held, "another hour");
 }
 
@@ -266,7 +352,8 @@ async fn cls_10_c_a_refused_change_leaves_the_lease_usable_and_carries_its_lates
     let unchanged = world.service.leases().get(lease.lease.id).expect("there");
     assert_eq!((unchanged.lease.window, status(&world, lease.lease.id)), (window(0, 60), "ACTIVE"));
     let changes = LeaseChanges { asked_at: world.now(), changes: longer, wording: [].into() };
-    let offers = world.service.offers().for_change(&caller("p"), lease.lease.id, &changes, true).await;
+    let offers =
+        world.service.offers().for_change(&caller("p"), lease.lease.id, &changes, Hold::Default).await;
     let offers = offers.expect("the store works");
     world.touched();
     assert_eq!(offers.offers.len(), 1);

@@ -13,7 +13,7 @@ use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use rand::Rng;
 use rand::seq::IndexedRandom;
-use service::{LeaseFilter, NewInstance, Placing, ServiceError};
+use service::{Hold, LeaseFilter, NewInstance, Placing, ServiceError};
 use store::LeaseRecord;
 
 use super::Simulation;
@@ -94,7 +94,7 @@ impl Simulation {
             Err(ServiceError::Store(_)) => self.report.uncertain += 1,
             Err(ServiceError::Refused(refusal)) if refusal.negotiable() => {
                 self.report.refused += 1;
-                let offers = self.service().offers().for_lease(&caller(project), &new, true).await;
+                let offers = self.service().offers().for_lease(&caller(project), &new, Hold::Default).await;
                 let offers = offers.map(|offers| offers.offers).unwrap_or_default();
                 let chosen = offers.choose(&mut self.rng).map(|offer| LeaseRecord::clone(offer));
                 if let Some(offer) = &chosen {

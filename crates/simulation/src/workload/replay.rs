@@ -15,7 +15,7 @@ use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use leases::terms::{HostsTerms, ReservationTerms, Terms, TermsError};
 use leases::window::{Window, next_minute};
-use service::{Caller, Done, NewLease, OpenError, ServiceError};
+use service::{Caller, Done, Hold, NewLease, OpenError, ServiceError};
 use store::{Changes, LeaseRecord, Revision, Store, StoreError, Wording};
 use thiserror::Error;
 
@@ -360,7 +360,7 @@ impl<'a> Replay<'a> {
         caller: &Caller,
         new: &NewLease,
     ) -> Result<Option<(std::sync::Arc<LeaseRecord>, Answer)>, ReplayError> {
-        let offers = self.world.service.offers().for_lease(caller, new, true).await?.offers;
+        let offers = self.world.service.offers().for_lease(caller, new, Hold::Default).await?.offers;
         let Some((id, answer)) = best_offer(new, offers.iter().map(|offer| &offer.lease)) else {
             return Ok(None);
         };

@@ -1,6 +1,6 @@
 //! `allot lease create`.
 
-use api::v1::body::{LeaseCreate, RepeatCreate, ReservationCreate};
+use api::v1::body::{LeaseCreate, ReservationCreate};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
@@ -11,14 +11,42 @@ use super::amount::Amount;
 use super::end_action::EndAction;
 use super::hints;
 use super::offers;
+use super::recurring::Recurring;
 use super::suiting::Suiting;
 use crate::client::dates::{When, duration, end_of_same_length, is_day, of_answer};
 use crate::client::name_value::name_value;
 use crate::client::sizes::{gibibytes, mebibytes};
+use crate::client::wire::{Lease, read};
 use crate::client::{ClientError, Session, requirement};
 
-/// What is asked for.
+/// A lease like another one.
 #[derive(Args, Debug)]
+pub(crate) struct LeaseCopy {
+    /// The lease to copy, by its name or identifier: its hosts, instances and addresses, and its length
+    lease: String,
+    /// Start of the copy: +7d (from now), monday, 2030-01-02, "tomorrow 09:00"
+    #[arg(long, value_name = "WHEN")]
+    start: String,
+    /// Name of the copy; the same name if not given
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Show what the lease would be, and make none
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) async fn copy(arguments: LeaseCopy, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let LeaseCopy { lease, start, name, dry_run } = arguments;
+    let id = super::identify(&lease, session).await?;
+    let name = match name {
+        Some(name) => name,
+        None => read::<Lease>(&super::get(&id, session).await?, "lease")?.name,
+    };
+    run(&Arguments { name, like: Some(id), start, dry_run, ..Arguments::default() }, session).await
+}
+
+/// What is asked for.
+#[derive(Args, Debug, Default)]
 pub(crate) struct Arguments {
     /// Name of the lease
     name: String,
@@ -75,7 +103,7 @@ pub(crate) struct Arguments {
     recurring: Recurring,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(next_help_heading = "What is reserved")]
 struct Reservations {
     /// Whole hosts: so many, or at least and at most so many (2-4)
@@ -119,47 +147,10 @@ struct Reservations {
     reservation: Vec<Value>,
 }
 
-/// How it recurs.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Again and again")]
-struct Recurring {
-    /// Make it again after this time, by the calendar: 1w, 1d, 1mo
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["waitlist", "wait"])]
-    every: Option<String>,
-    /// So many times in all
-    #[arg(long, value_name = "N", requires = "every", conflicts_with = "until")]
-    times: Option<u32>,
-    /// Last day on which it starts, or the time before which it does, written like --start
-    #[arg(long, value_name = "WHEN", requires = "every")]
-    until: Option<String>,
-    /// Leave out dates that cannot be had, instead of refusing all
-    #[arg(long, requires = "every")]
-    skip_unavailable: bool,
-}
-
-impl Recurring {
-    /// As the service has it; nothing of a lease that does not recur.
-    fn wire(
-        &self,
-        now: Timestamp,
-        start: Timestamp,
-        zone: &TimeZone,
-    ) -> Result<Option<RepeatCreate>, ClientError> {
-        let Some(every) = &self.every else { return Ok(None) };
-        let until = self.until.as_ref().map(|until| When::parse_last(until, now, start, zone)).transpose()?;
-        Ok(Some(RepeatCreate {
-            every: every.clone(),
-            times: self.times,
-            until: until.map(When::wire),
-            time_zone: zone.iana_name().map(str::to_owned),
-            skip_unavailable: self.skip_unavailable,
-        }))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum LeaseType {
     /// At its date
+    #[default]
     Schedule,
     /// At once, or there is no lease
     Immediate,
@@ -221,16 +212,20 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         return super::print_preview(&answer, session);
     }
     let key = arguments.key.clone().unwrap_or_else(new_key);
-    let answer = session.connection.post_once("/v1/leases?hold_offers=true", &body, &key).await;
-    let answer = answer.map_err(|error| offers::refused(error, session))?;
+    let path = format!("/v1/leases?{}", offers::hold());
+    let answer = match session.connection.post_once(&path, &body, &key).await {
+        Ok(answer) => answer,
+        Err(error) => offers::negotiate(error, session).await?,
+    };
     if answer["series"].is_object() {
         return offers::print_series(&answer, session);
     }
     if answer["waitlist_entry"].is_object() {
         return offers::print_waiting(&answer, session);
     }
+    super::note_same_name(&answer, session).await?;
     if arguments.wait {
-        let lease: crate::client::wire::Lease = crate::client::wire::read(&answer, "lease")?;
+        let lease: Lease = read(&answer, "lease")?;
         let answer = super::wait::until(&lease.id, &super::wait::Aim::active(), session).await?;
         return super::print_lease(&answer, session);
     }

@@ -6,6 +6,7 @@ mod end_action;
 mod hints;
 mod offers;
 mod plan;
+mod recurring;
 mod show;
 mod suiting;
 mod update;
@@ -20,7 +21,7 @@ use serde_json::Value;
 use super::dates::of_answer;
 use super::identify::{Listed, is_prefix, is_uuid};
 use super::wire::{Lease, read};
-use super::{ClientError, Session, with_each};
+use super::{ClientError, Consent, Session, with_each};
 
 pub(super) use end_action::EndAction;
 #[cfg(test)]
@@ -50,6 +51,10 @@ pub(crate) enum Command {
     Update(Box<update::Arguments>),
     /// Extend a lease, as `update --extend-by` does
     Extend(update::Extend),
+    /// Move a lease to another start; it keeps its length
+    Move(update::Move),
+    /// Make a lease like another one, at another start
+    Copy(create::LeaseCopy),
     /// End running leases now; they stay in the list and in usage
     End(Several),
     /// Give up leases, and delete what runs on them
@@ -61,11 +66,11 @@ pub(crate) enum Command {
     /// List what was offered instead of what was refused, as long as it holds
     Offers,
     /// Accept an offer: the lease is made, or changed
-    Accept(offers::Which),
+    Accept(offers::OneOffer),
     /// Decline an offer and those that were made with it
-    Decline(offers::Which),
+    Decline(offers::OneOffer),
     /// Delete those of leases that recur which have not started
-    DeleteSeries(offers::Which),
+    DeleteSeries(offers::DeletedSeries),
     /// List requests that wait for their turn
     Waitlist,
     /// Take a request from the waitlist
@@ -100,6 +105,8 @@ pub(crate) struct Several {
     /// The leases' names, or their identifiers
     #[arg(required = true, value_name = "LEASE")]
     leases: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -110,14 +117,22 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Create(arguments) => create::run(&arguments, session).await,
         Command::Update(arguments) => update::run(&arguments, session).await,
         Command::Extend(arguments) => update::extend(arguments, session).await,
-        Command::End(arguments) => end(&arguments.leases, session).await,
-        Command::Delete(arguments) => delete(&arguments.leases, session).await,
+        Command::Copy(arguments) => create::copy(arguments, session).await,
+        Command::Move(arguments) => update::move_lease(arguments, session).await,
+        Command::End(arguments) => {
+            arguments.consent.require("End lease", &arguments.leases, session)?;
+            end(&arguments.leases, session).await
+        }
+        Command::Delete(arguments) => {
+            arguments.consent.require("Delete lease", &arguments.leases, session)?;
+            delete(&arguments.leases, session).await
+        }
         Command::Hints => hints::run(session).await,
         Command::Wait(arguments) => wait::run(&arguments, session).await,
         Command::Offers => offers::list(session).await,
-        Command::Accept(which) => offers::accept(&which, session).await,
-        Command::Decline(which) => offers::decline(&which, session).await,
-        Command::DeleteSeries(which) => offers::delete_series(&which, session).await,
+        Command::Accept(offer) => offers::accept(&offer, session).await,
+        Command::Decline(offer) => offers::decline(&offer, session).await,
+        Command::DeleteSeries(arguments) => offers::delete_series(arguments, session).await,
         Command::Waitlist => offers::waitlist(session).await,
         Command::LeaveWaitlist(which) => offers::leave(&which, session).await,
     }
@@ -211,6 +226,28 @@ fn note_oddities<const N: usize>(
 fn statuses(others: &[&'static str]) -> PossibleValuesParser {
     let known = LeaseStatus::ALL.into_iter().map(LeaseStatus::name);
     PossibleValuesParser::new(known.chain(others.iter().copied()))
+}
+
+/// Notes that another lease of the project, which isn't over, has the name of a lease that was just made.
+async fn note_same_name(made: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    if !session.is_for_people() {
+        return Ok(());
+    }
+    let made: Lease = read(made, "lease")?;
+    // The lease is made, whether or not this question succeeds.
+    let Ok(answer) = session.connection.get(LEASES.path, &[("name", made.name.clone())]).await else {
+        return Ok(());
+    };
+    let others: Vec<Lease> = read(&answer, LEASES.key)?;
+    let is_over = |status: &str| status == LeaseStatus::Terminated.name();
+    let is_same = |other: &Lease| other.name == made.name && other.project_id == made.project_id;
+    if others.iter().any(|other| is_same(other) && other.id != made.id && !is_over(&other.status)) {
+        session.note(&format!(
+            "Note: another lease is called {}. Use identifiers, or rename this one: allot lease update {} --name NAME",
+            made.name, made.id
+        ));
+    }
+    Ok(())
 }
 
 const LEASES: Listed = Listed {

@@ -1,21 +1,28 @@
 //! Offers: what could be had instead of what was refused; and requests that wait for their turn.
 
+use std::io;
+
 use clap::Args;
+use htools::io::Io;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::show::summary;
+use crate::client::ask::{ask, is_interactive};
 use crate::client::dates::{shown, zone_name};
-use crate::client::identify::Listed;
+use crate::client::identify::{Listed, is_prefix};
 use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Lease, read};
-use crate::client::{ClientError, Format, Session};
+use crate::client::{ClientError, Consent, Format, Session};
 
 /// An offer.
 #[derive(Clone, Debug, Deserialize)]
 struct Offer {
     id: Option<String>,
+    /// By which the user can name it.
+    #[serde(default)]
+    number: Option<u64>,
     kind: String,
     expires_at: Option<String>,
     lease: Lease,
@@ -42,12 +49,28 @@ struct Waiting {
     lease: Lease,
 }
 
-/// Which offer or request.
+/// An offer.
+#[derive(Args, Debug)]
+pub(crate) struct OneOffer {
+    /// Its number in the refusal or in `allot lease offers`, its identifier, or the beginning of that
+    #[arg(value_name = "NUMBER|ID")]
+    offer: String,
+}
+
+/// Which request or series.
 #[derive(Args, Debug)]
 pub(crate) struct Which {
     /// Its identifier, or the beginning of it: four characters at least
     #[arg(value_name = "ID")]
     id: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DeletedSeries {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 const OFFERS: Listed = Listed {
@@ -85,14 +108,74 @@ pub(super) async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
     print(&answer, session)
 }
 
-pub(super) async fn accept(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let path = format!("/v1/offers/{}/accept", OFFERS.find(&which.id, session).await?);
+/// Options of requests whose refusal is to hold offers. A person takes longer to decide than a program.
+pub(super) fn hold() -> &'static str {
+    if is_interactive() { "hold_offers=true&hold_for=10m" } else { "hold_offers=true" }
+}
+
+/// Shows the offers of a refusal, asks the user which one to accept, and returns the lease that was made or changed. Passes
+/// the refusal on if nobody can be asked.
+pub(super) async fn negotiate(error: ClientError, session: &mut Session<'_>) -> Result<Value, ClientError> {
+    let ClientError::Offered { offers, .. } = &error else { return Err(error) };
+    let document = json!({"offers": offers});
+    let numbered = numbered(&document)?;
+    if numbered.is_empty() || !session.may_ask || !session.is_for_people() {
+        return Err(refused(error, session));
+    }
+    let zone = session.zone.clone();
+    session.print_table(&table(&document, &zone)?)?;
+    session.report(error);
+    let Some(id) = choose(&numbered, &mut session.io())? else {
+        session.note_to_people(&how_to_accept(numbered.first().map(|(number, _)| *number)));
+        return Err(ClientError::Declined);
+    };
+    session.connection.post(&format!("/v1/offers/{id}/accept"), &json!({})).await
+}
+
+/// Numbers and identifiers of those offers that the user can name by number.
+fn numbered(document: &Value) -> Result<Vec<(u64, String)>, ClientError> {
+    let offers: Vec<Offer> = read(document, OFFERS.key)?;
+    Ok(offers.into_iter().filter_map(|offer| offer.number.zip(offer.id)).collect())
+}
+
+/// Asks which offer to accept until the answer makes sense. An empty answer, and the end of input, mean none.
+fn choose(offers: &[(u64, String)], io: &mut Io<'_>) -> io::Result<Option<String>> {
+    let numbers: Vec<String> = offers.iter().map(|(number, _)| number.to_string()).collect();
+    let question = format!("Accept? [{}/n]", numbers.join("/"));
+    loop {
+        let answer = ask(&question, io)?.to_lowercase();
+        if matches!(answer.as_str(), "" | "n" | "no") {
+            return Ok(None);
+        }
+        if let Some((_, id)) = offers.iter().find(|(number, _)| number.to_string() == answer) {
+            return Ok(Some(id.clone()));
+        }
+    }
+}
+
+/// The identifier of the offer that is meant.
+async fn find(given: &str, session: &Session<'_>) -> Result<String, ClientError> {
+    let Some(number) = number(given) else { return OFFERS.find(given, session).await };
+    let answer = session.connection.get(OFFERS.path, &[]).await?;
+    let found = numbered(&answer)?.into_iter().find(|(own, _)| *own == number);
+    let message = format!("there is no offer {number}");
+    let none = || ClientError::Refused { status: 404, message, hint: Some(OFFERS.hint.to_owned()) };
+    Ok(found.ok_or_else(none)?.1)
+}
+
+/// The number that a text is. A number is shorter than the beginning of an identifier.
+fn number(text: &str) -> Option<u64> {
+    if is_prefix(text) { None } else { text.parse().ok() }
+}
+
+pub(super) async fn accept(offer: &OneOffer, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let path = format!("/v1/offers/{}/accept", find(&offer.offer, session).await?);
     let answer = session.connection.post(&path, &json!({})).await?;
     super::print_lease(&answer, session)
 }
 
-pub(super) async fn decline(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let id = OFFERS.find(&which.id, session).await?;
+pub(super) async fn decline(offer: &OneOffer, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let id = find(&offer.offer, session).await?;
     session.connection.delete(&format!("/v1/offers/{id}")).await?;
     session.done("The offer, and those made with it, are withdrawn.")
 }
@@ -165,8 +248,13 @@ fn print_leases_of_series(
     Ok(())
 }
 
-pub(super) async fn delete_series(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
+pub(super) async fn delete_series(
+    arguments: DeletedSeries,
+    session: &mut Session<'_>,
+) -> Result<(), ClientError> {
+    let DeletedSeries { which, consent } = arguments;
     let id = SERIES.find(&which.id, session).await?;
+    consent.require("Delete the leases that have not started of series", &[which.id], session)?;
     session.connection.delete(&format!("/v1/series/{id}")).await?;
     session.done("Those leases that have not started are deleted.")
 }
@@ -182,24 +270,32 @@ fn print(document: &Value, session: &mut Session<'_>) -> Result<(), ClientError>
     session.print_answer(document, || table(document, &zone))?;
     let held = document["offers"].as_array().is_some_and(|offers| offers.iter().any(|o| o["id"].is_string()));
     if held {
-        session.note_to_people("Accept one with `allot lease accept ID`.");
+        session.note_to_people(&how_to_accept(numbered(document)?.first().map(|(number, _)| *number)));
     }
     Ok(())
 }
 
+/// Says how to accept the first of several offers.
+fn how_to_accept(number: Option<u64>) -> String {
+    let first = number.map_or_else(|| "ID".to_owned(), |number| number.to_string());
+    format!("Accept one with `allot lease accept {first}`.")
+}
+
 pub(crate) fn table(document: &Value, zone: &TimeZone) -> Result<Table, ClientError> {
     let mut table = Table::new([
+        word("#"),
         prose("OFFER"),
         date("START"),
         date("END"),
         prose("RESERVED").hide(2),
         date("HOLDS UNTIL").hide(1),
-        id("ID").key(),
+        id("ID").hide(3).key(),
     ])
     .or("No open offers.");
     for offer in read::<Vec<Offer>>(document, "offers")? {
         let reserved = offer.lease.reservations.iter().map(summary);
         table.add_row([
+            offer.number.map(|number| number.to_string()).unwrap_or_default(),
             offer.what(zone),
             offer.lease.start_date.clone(),
             offer.lease.end_date.clone(),
@@ -235,4 +331,51 @@ pub(crate) fn waiting_table(answer: &Value) -> Result<Table, ClientError> {
         ]);
     }
     Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The identifier that is chosen by these lines, and the number of questions.
+    fn chosen(mut typed: &[u8]) -> (Option<String>, usize) {
+        let offers: Vec<_> = (1..=3).map(|number| (number, format!("offer-{number}"))).collect();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut io = Io { stdin: &mut typed, out: &mut out, err: &mut err };
+        let chosen = choose(&offers, &mut io).expect("an answer");
+        (chosen, String::from_utf8(err).expect("text").matches("Accept? [1/2/3/n] ").count())
+    }
+
+    #[test]
+    fn an_offer_is_chosen_by_its_number_and_nothing_by_default() {
+        let offer = |number: u64| Some(format!("offer-{number}"));
+        assert_eq!(chosen(b"2\n"), (offer(2), 1));
+        assert_eq!(chosen(b" 3 \n"), (offer(3), 1));
+        for none in [&b"n\n"[..], b"No\n", b"\n", b""] {
+            assert_eq!(chosen(none), (None, 1));
+        }
+        assert_eq!(chosen(b"4\n0\nyes\n1\n"), (offer(1), 4), "it is asked again");
+        assert_eq!(chosen(b"4\n"), (None, 2));
+    }
+
+    #[test]
+    fn numbers_are_shorter_than_beginnings_of_identifiers() {
+        assert_eq!((number("2"), number("123"), number("1234")), (Some(2), Some(123), None));
+        assert_eq!((number("0c7b"), number("-1"), number("2a"), number("")), (None, None, None, None));
+    }
+
+    #[test]
+    fn only_held_offers_to_the_user_have_numbers() {
+        let lease = json!({"id": "1", "name": "web", "start_date": "2030-01-02T10:00:00.000000",
+            "end_date": "2030-01-02T11:00:00.000000", "reservations": []});
+        let offer = |id: Option<&str>, number: Option<u64>| json!({"id": id, "number": number, "kind": "later_start", "expires_at": null, "lease": lease});
+        let offers =
+            json!({"offers": [offer(Some("a"), Some(1)), offer(Some("b"), None), offer(None, None)]});
+        assert_eq!(numbered(&offers).expect("offers"), [(1, "a".to_owned())]);
+        let text = table(&offers, &TimeZone::UTC).expect("a table").in_pipe();
+        let first: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(first, ["#", "1", "later", "later"], "{text}");
+        assert_eq!(how_to_accept(Some(1)), "Accept one with `allot lease accept 1`.");
+        assert_eq!(how_to_accept(None), "Accept one with `allot lease accept ID`.");
+    }
 }

@@ -31,6 +31,23 @@ pub(super) async fn extend(arguments: Extend, session: &mut Session<'_>) -> Resu
     run(&Arguments { lease, extend_by: Some(by), dry_run, ..Arguments::default() }, session).await
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct Move {
+    /// The lease's name, or its identifier
+    lease: String,
+    /// New start, earlier or later: +2h (from now), monday, "2030-01-02 10:00", or 13:00 on the day of the present start
+    #[arg(long, value_name = "WHEN")]
+    start: String,
+    /// Show what the lease would be, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) async fn move_lease(arguments: Move, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let Move { lease, start, dry_run } = arguments;
+    run(&Arguments { lease, start: Some(start), dry_run, ..Arguments::default() }, session).await
+}
+
 /// What is to be different.
 #[derive(Args, Debug, Default)]
 #[command(group = ArgGroup::new("new-end").args(["end", "extend", "shorten"]))]
@@ -107,8 +124,11 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         let answer = answer.map_err(|error| offers::refused(error, session))?;
         return super::print_preview(&answer, session);
     }
-    let answer = session.connection.put(&format!("/v1/leases/{id}?hold_offers=true"), &body).await;
-    let answer = answer.map_err(|error| offers::refused(error, session))?;
+    let path = format!("/v1/leases/{id}?{}", offers::hold());
+    let answer = match session.connection.put(&path, &body).await {
+        Ok(answer) => answer,
+        Err(error) => offers::negotiate(error, session).await?,
+    };
     super::print_lease(&answer, session)
 }
 

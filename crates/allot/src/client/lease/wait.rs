@@ -8,9 +8,13 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::show::summary;
 use crate::client::dates::{duration, of_answer, show};
 use crate::client::wire::{Lease, read};
 use crate::client::{ClientError, Session};
+
+/// How long after its date a lease can wait for a host before the operator should know.
+const LATE: SignedDuration = SignedDuration::from_mins(10);
 
 /// How often the service is asked.
 const POLL: Duration = Duration::from_millis(500);
@@ -84,9 +88,7 @@ pub(super) async fn until(id: &str, aim: &Aim, session: &mut Session<'_>) -> Res
         if let Some(deadline) = deadline
             && now >= deadline
         {
-            let because = lease.status_reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-            let text = format!("lease {} is still {}{because}", lease.name, lease.status);
-            return Err(ClientError::WithoutResult(text));
+            return Err(overdue(&lease, &aim.status, now));
         }
         tokio::time::sleep(POLL).await;
     }
@@ -96,6 +98,7 @@ pub(super) async fn until(id: &str, aim: &Aim, session: &mut Session<'_>) -> Res
 #[derive(Default)]
 struct Told {
     waits: bool,
+    is_late: bool,
     reasons: BTreeSet<String>,
 }
 
@@ -110,11 +113,15 @@ impl Told {
             self.waits = true;
             lines.push(waits_for(lease, aim, now, zone));
         }
-        if let Some(reason) = &lease.status_reason
-            && self.reasons.len() < MOST_REASONS
-            && self.reasons.insert(reason.clone())
-        {
-            lines.push(format!("lease {} is {}: {reason}", lease.name, lease.status));
+        if let Some(reason) = &lease.status_reason {
+            let line = format!("lease {} is {}: {reason}{}", lease.name, lease.status, not_ready(lease, aim));
+            if self.reasons.len() < MOST_REASONS && self.reasons.insert(line.clone()) {
+                lines.push(line);
+            }
+        }
+        if !self.is_late && due(lease).is_some_and(|due| now.duration_since(due) >= LATE) {
+            self.is_late = true;
+            lines.push(format!("lease {} is late: {}", lease.name, ask_operator(lease)));
         }
         lines
     }
@@ -130,6 +137,49 @@ fn waits_for(lease: &Lease, aim: &str, now: Timestamp, zone: &TimeZone) -> Strin
         Some(date) => format!("lease {} is {} and waits for {}", lease.name, lease.status, show(date, zone)),
         None => format!("lease {} is {} and waits for {aim}", lease.name, lease.status),
     }
+}
+
+/// Start or end that a lease waits for. A best-effort lease may start as late as its timeout.
+fn due(lease: &Lease) -> Option<Timestamp> {
+    let date = match lease.status.as_str() {
+        "PENDING" | "STARTING" => lease.timeout_date.as_ref().unwrap_or(&lease.start_date),
+        _ => &lease.end_date,
+    };
+    of_answer(date)
+}
+
+/// Parts of a lease that keep it from a status, with the hosts and addresses that it was allocated.
+fn not_ready(lease: &Lease, aim: &str) -> String {
+    let wanted = match aim {
+        "ACTIVE" => "active",
+        "TERMINATED" | "GONE" => "deleted",
+        _ => return String::new(),
+    };
+    let parts = lease.reservations.iter().filter(|part| part.status != wanted || part.missing_resources);
+    let parts: Vec<String> = parts
+        .map(|part| {
+            let allocated = [part.texts("hosts"), part.texts("floating_ips")].concat();
+            match allocated.as_slice() {
+                [] => format!("{}: {}", part.status, summary(part)),
+                _ => format!("{}: {} ({})", part.status, summary(part), allocated.join(", ")),
+            }
+        })
+        .collect();
+    if parts.is_empty() { String::new() } else { format!("; {}", parts.join("; ")) }
+}
+
+fn ask_operator(lease: &Lease) -> String {
+    format!("ask the operator of the service, and name the lease's identifier {}", lease.id)
+}
+
+/// Says what a lease still waits for, and after its date that the operator can help.
+fn overdue(lease: &Lease, aim: &str, now: Timestamp) -> ClientError {
+    let because = lease.status_reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let (name, status) = (&lease.name, &lease.status);
+    let is_due = due(lease).is_some_and(|due| due <= now);
+    let parts = if is_due { not_ready(lease, aim) } else { String::new() };
+    let message = format!("lease {name} is still {status}{because}{parts}");
+    ClientError::Overdue { message, hint: is_due.then(|| ask_operator(lease)) }
 }
 
 /// Why a lease never comes to a status, if that is known.
@@ -178,5 +228,36 @@ mod tests {
         let now = after.parse().expect("a timestamp");
         let first = Told::default().news(&lease("STARTING", None), "ACTIVE", now, &TimeZone::UTC);
         assert_eq!(first, ["lease web is STARTING and waits for ACTIVE"]);
+    }
+
+    #[test]
+    fn parts_that_are_not_ready_are_named_and_the_operator_once_it_is_late() {
+        let mut lease = lease("STARTING", Some("a host could not be handed over yet (3 tries)"));
+        let part = |status: &str, fields: Value| {
+            let mut part = json!({"id": "r", "status": status, "resource_type": "physical:host"});
+            part.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+            serde_json::from_value(part).expect("a reservation")
+        };
+        lease.reservations = vec![
+            part("active", json!({"min": 1, "max": 1, "hosts": ["r1-h01"]})),
+            part("pending", json!({"min": 2, "max": 2, "hosts": ["r1-h02", "r1-h03"]})),
+        ];
+        let at = |now: &str| -> Timestamp { now.parse().expect("a timestamp") };
+        let (on_time, late) = (at("2030-01-02T10:09:00Z"), at("2030-01-02T10:10:00Z"));
+        let why =
+            "STARTING: a host could not be handed over yet (3 tries); pending: 2 hosts (r1-h02, r1-h03)";
+        let ask = "ask the operator of the service, and name the lease's identifier 1";
+        let mut told = Told { waits: true, ..Told::default() };
+        let mut news = |now| told.news(&lease, "ACTIVE", now, &TimeZone::UTC);
+        assert_eq!(news(on_time), [format!("lease web is {why}")]);
+        assert_eq!(news(late), [format!("lease web is late: {ask}")]);
+        assert_eq!(news(late), [""; 0]);
+        let error = overdue(&lease, "ACTIVE", on_time);
+        assert_eq!((error.to_string(), error.hint()), (format!("lease web is still {why}"), Some(ask)));
+        let early = at("2030-01-02T09:59:00Z");
+        assert_eq!(overdue(&lease, "ACTIVE", early).hint(), None, "it doesn't start yet");
+        assert_eq!(not_ready(&lease, "STARTING"), "");
+        lease.timeout_date = Some("2030-01-03T10:00:00.000000".to_owned());
+        assert_eq!(overdue(&lease, "ACTIVE", late).hint(), None, "a best-effort lease may wait");
     }
 }

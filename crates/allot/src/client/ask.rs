@@ -1,0 +1,51 @@
+//! Questions on the terminal.
+
+use std::io::{self, IsTerminal};
+
+use htools::io::Io;
+
+/// Whether a person can type an answer: standard input and error are terminals. Results may go elsewhere.
+pub(crate) fn may_type() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether a person also reads the results.
+pub(crate) fn is_interactive() -> bool {
+    may_type() && io::stdout().is_terminal()
+}
+
+/// Whether a person can be asked about results: all three streams are terminals, and `--no-input` isn't given.
+pub(crate) fn may_ask(no_input: bool) -> bool {
+    !no_input && is_interactive()
+}
+
+/// Prints a question on standard error, and reads one line. Without its blanks at both ends; empty at the end of input.
+pub(crate) fn ask(question: &str, io: &mut Io<'_>) -> io::Result<String> {
+    io.out.flush()?;
+    write!(io.err, "{question} ")?;
+    io.err.flush()?;
+    let mut line = Vec::new();
+    // Byte by byte, so that nothing of the next line is read.
+    let mut byte = [0];
+    while io.stdin.read(&mut byte)? == 1 && byte != *b"\n" {
+        line.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&line).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_is_read_after_the_question() {
+        let mut input: &[u8] = b" yes \r\nnext\n";
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut answer = || {
+            let mut io = Io { stdin: &mut input, out: &mut out, err: &mut err };
+            ask("Sure?", &mut io).expect("an answer")
+        };
+        assert_eq!([answer(), answer(), answer()], ["yes", "next", ""]);
+        assert_eq!(err, b"Sure? Sure? Sure? ");
+    }
+}

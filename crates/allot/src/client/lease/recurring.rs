@@ -1,0 +1,47 @@
+//! Leases that recur: the options for them.
+
+use api::v1::body::RepeatCreate;
+use clap::Args;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::client::ClientError;
+use crate::client::dates::When;
+
+/// How it recurs.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Again and again")]
+pub(super) struct Recurring {
+    /// Make it again after this time, by the calendar: 1w, 1d, 1mo
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["waitlist", "wait"])]
+    pub(super) every: Option<String>,
+    /// So many times in all
+    #[arg(long, value_name = "N", requires = "every", conflicts_with = "until")]
+    times: Option<u32>,
+    /// Last day on which it starts, or the time before which it does, written like --start
+    #[arg(long, value_name = "WHEN", requires = "every")]
+    pub(super) until: Option<String>,
+    /// Leave out dates that cannot be had, instead of refusing all
+    #[arg(long, requires = "every")]
+    skip_unavailable: bool,
+}
+
+impl Recurring {
+    /// As the service has it; nothing of a lease that does not recur.
+    pub(super) fn wire(
+        &self,
+        now: Timestamp,
+        start: Timestamp,
+        zone: &TimeZone,
+    ) -> Result<Option<RepeatCreate>, ClientError> {
+        let Some(every) = &self.every else { return Ok(None) };
+        let until = self.until.as_ref().map(|until| When::parse_last(until, now, start, zone)).transpose()?;
+        Ok(Some(RepeatCreate {
+            every: every.clone(),
+            times: self.times,
+            until: until.map(When::wire),
+            time_zone: zone.iana_name().map(str::to_owned),
+            skip_unavailable: self.skip_unavailable,
+        }))
+    }
+}

@@ -1,0 +1,76 @@
+//! Copying and moving leases, leases with the same name, and confirmation on a terminal.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::first_minutes::typed;
+use crate::service::{Running, database};
+
+/// Start and length of a lease.
+fn period(lease: &str, service: &Running) -> (Timestamp, SignedDuration) {
+    let shown = service.json(&format!("lease show {lease}"));
+    let date = |name: &str| -> Timestamp {
+        let text = shown["lease"][name].as_str().expect("a date");
+        format!("{text}Z").parse().expect("a timestamp")
+    };
+    (date("start_date"), date("end_date").duration_since(date("start_date")))
+}
+
+#[test]
+fn a_lease_is_copied_and_moved_with_its_length() {
+    let service = Running::start(&database(), &[]);
+    service.says("host create r1-h01 r1-h02");
+    service.says("lease create web --hosts 2 --start +2d --for 90m");
+    let (start, length) = period("web", &service);
+    assert_eq!(length, SignedDuration::from_mins(90));
+
+    let would = service.says("lease copy web --name next --start +9d --dry-run");
+    assert!(would.contains("Lease next") && would.ends_with("Dry run: nothing was changed.\n"), "{would}");
+    let copied = service.says("lease copy web --name next --start +9d");
+    assert!(copied.contains("2 hosts") && !copied.contains("Note:"), "{copied}");
+    let (later, same) = period("next", &service);
+    assert!(later > start && same == length, "{later} {same}");
+
+    service.says("lease move next --start +16d --dry-run");
+    assert_eq!(period("next", &service), (later, length));
+    for (to, is_later) in [("+16d", true), ("+5d", false)] {
+        service.says(&format!("lease move next --start {to}"));
+        let (moved, same) = period("next", &service);
+        assert!((moved > later) == is_later && same == length, "{to}: {moved} {same}");
+    }
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn a_lease_of_the_same_name_is_noted() {
+    let service = Running::start(&database(), &[]);
+    service.says("host create r1-h01");
+    let note = "Note: another lease is called web.";
+    assert!(!service.says("lease create web --hosts 1 --start +2d --for 1h").contains("Note:"));
+    assert!(service.says("lease copy web --start +3d").contains(note));
+    let json = service.allot("lease create web --hosts 1 --start +4d --for 1h -o json");
+    assert_eq!((json.status, json.err.as_str()), (0, ""), "notes are for people");
+    assert!(service.allot("lease show web").err.contains("ambiguous"));
+    assert_eq!(service.stop(), 0);
+}
+
+#[test]
+fn a_command_that_destroys_something_asks_on_a_terminal_only() {
+    let service = Running::start(&database(), &[]);
+    service.says("host create r1-h01 r1-h02 r1-h03 r1-h04");
+    for name in ["kept", "given-up", "sure", "silent"] {
+        service.says(&format!("lease create {name} --hosts 1 --start +2d --for 1h"));
+    }
+    let url = format!("--url {}", service.url);
+    let no = typed(&format!("lease delete kept {url}"), &[("Delete lease kept? [y/N] ", "\n")]);
+    assert!(no.contains("Error: not confirmed; no changes were made"), "{no}");
+    let yes = typed(&format!("lease delete given-up {url}"), &[("Delete lease given-up? [y/N] ", "y\n")]);
+    assert!(yes.contains("Lease given-up is deleted."), "{yes}");
+    for (name, option) in [("sure", "--yes"), ("silent", "--no-input")] {
+        let unasked = typed(&format!("lease delete {name} {option} {url}"), &[]);
+        assert!(unasked.contains("is deleted.") && !unasked.contains("[y/N]"), "{unasked}");
+    }
+    let left = service.allot("lease list --no-header --columns name").out;
+    assert_eq!(left.trim(), "kept");
+    assert_eq!(service.says("lease delete kept"), "Lease kept is deleted.\n", "a pipe isn't asked");
+    assert_eq!(service.stop(), 0);
+}
