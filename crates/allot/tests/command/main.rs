@@ -22,4 +22,5 @@ mod reload;
 mod service;
 mod shell;
 mod status;
+mod users;
 mod verbs;
