@@ -17,13 +17,14 @@ const ACTIONS: [(&[&str], &[&str]); 10] = [
 ];
 
 /// Words for things, and the commands about them.
-const THINGS: [(&[&str], &str); 12] = [
+const THINGS: [(&[&str], &str); 13] = [
     (&["reservation", "reservations", "booking", "bookings", "job", "jobs"], "lease"),
     (&["node", "nodes", "machine", "machines", "hypervisor", "compute"], "host"),
     (&["vm", "vms", "server", "servers", "guest"], "instance"),
     (&["pool", "pools", "aggregate"], "freepool"),
     (&["ip", "ips", "address", "addresses"], "floatingip"),
     (&["size", "sizes", "type", "types"], "flavor"),
+    (&["users", "account", "accounts", "passwd", "adduser", "useradd"], "user"),
     (&["spot"], "preemptible"),
     (&["free", "capacity", "sinfo"], "availability"),
     (&["billing", "cost", "costs", "invoice", "report"], "usage"),

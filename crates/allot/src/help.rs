@@ -8,7 +8,7 @@ use htools::options::{OptionHelp, Program, described};
 use leases::text::escaped;
 
 use crate::nearest::nearest;
-use crate::{client, database, demo, foreign, import, manual, questions, serve};
+use crate::{client, database, demo, foreign, import, manual, questions, serve, user};
 
 /// Every command once, by who uses it.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -21,6 +21,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Offer machines (for operators)",
         &[
             "serve",
+            "user",
             "host",
             "freepool",
             "leasepool",
@@ -56,7 +57,13 @@ pub(crate) fn tree() -> Command {
         .about("Reserves machines for a time, and decides where virtual machines go")
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
-        .subcommands([serve::command(), demo::command(), database::command(), import::command()])
+        .subcommands([
+            serve::command(),
+            demo::command(),
+            database::command(),
+            import::command(),
+            user::command(),
+        ])
         .subcommands(with_common_options(client::Line::command()))
         .subcommands(with_common_options(questions::command()))
         .subcommands(with_common_options(manual::command()))

@@ -20,6 +20,7 @@ mod questions;
 mod secret;
 mod serve;
 mod shown;
+mod user;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -101,6 +102,7 @@ fn run(command: &str, arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap:
         "database" => database::run(arguments, io),
         "import" => import::run(arguments, io),
         "demo" => demo::run(arguments, io),
+        "user" => user::run(arguments, io),
         name if manual::NAMES.contains(&name) => manual::run(arguments, help::tree, io),
         name if client::NAMES.contains(&name) => client::run(arguments, io),
         name if questions::NAMES.contains(&name) => questions::run(arguments, io),

@@ -51,8 +51,8 @@ mod unanswered;
 pub use access::{Difference, Reloaded};
 pub use app::App;
 pub use auth::{
-    AuthFileError, Authenticator, Credentials, Denial, HashError, Identity, Names, Roles, hash_password,
-    hash_token,
+    AuthFileError, Authenticator, Credentials, Denial, HashError, Identity, Names, Roles, UsersFile,
+    UsersFileError, hash_password, hash_token,
 };
 pub use background::{hear_the_cloud, push_notifications};
 pub use check::mistakes;

@@ -35,7 +35,7 @@ mod preemptible;
 mod requirement;
 mod settings;
 mod sizes;
-mod table;
+pub(crate) mod table;
 mod usage;
 mod whoami;
 mod wire;

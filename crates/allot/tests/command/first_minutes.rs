@@ -65,6 +65,7 @@ fn mistakes_take_two_lines_and_name_what_was_meant() {
         ("extend web 2h", "`extend`", "did you mean `lease extend`?"),
         ("node list", "`node`", "did you mean `host`?"),
         ("login", "`login`", "did you mean `whoami`?"),
+        ("useradd ann", "`useradd`", "did you mean `user`?"),
         ("clone web", "`clone`", "did you mean `lease copy`?"),
         ("lease reschedule web", "'reschedule'", "did you mean `move`?"),
         ("lease cancel web", "'cancel'", "did you mean `delete`? `allot lease --help`"),

@@ -23,4 +23,5 @@ mod reload;
 mod service;
 mod shell;
 mod status;
+mod users;
 mod verbs;

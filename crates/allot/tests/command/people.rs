@@ -29,7 +29,7 @@ fn by(user: &str, words: &str, service: &Running) -> Ran {
     run(command.env("TZ", "UTC").args(words.split_whitespace()))
 }
 
-/// What it prints, notes included, if it succeeds.
+/// What it prints with its notes, if it succeeds.
 fn said(user: &str, words: &str, service: &Running) -> String {
     let ran = by(user, words, service);
     assert_eq!(ran.status, 0, "{user}: {words}: {}", ran.err);
@@ -122,7 +122,7 @@ fn leases_are_extended_and_ended_and_a_name_means_the_one_that_is_not_over() {
         assert_eq!(by("ann", &format!("lease wait {id} --status terminated"), &service).status, 0);
     }
     let both = by("ann", "lease show web", &service);
-    assert!(both.err.contains("is ambiguous"), "{}", both.err);
+    assert!(both.err.contains("lease \"web\" is ambiguous"), "{}", both.err);
     said("ann", "lease create web --hosts 1 --start +1d --for 2h", &service);
     assert!(said("ann", "lease show web", &service).contains("PENDING"));
 }

@@ -120,20 +120,36 @@ pub(crate) struct Form {
     pub optional: &'static [&'static str],
 }
 
-/// Reads a file: YAML if its name ends so, otherwise TOML.
+/// Reads a file.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path, form: &Form) -> Result<Read<T>, AuthFileError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| AuthFileError::Unreadable { path: path.to_owned(), error })?;
-    let yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    parse(path, &text_of(path)?, form)
+}
+
+/// The content of a file.
+pub(crate) fn text_of(path: &Path) -> Result<String, AuthFileError> {
+    std::fs::read_to_string(path).map_err(|error| AuthFileError::Unreadable { path: path.to_owned(), error })
+}
+
+pub(crate) fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
+
+/// Parses the content of a file: YAML if its name ends so, otherwise TOML.
+pub(crate) fn parse<T: DeserializeOwned>(
+    path: &Path,
+    text: &str,
+    form: &Form,
+) -> Result<Read<T>, AuthFileError> {
+    let yaml = is_yaml(path);
     let read = if yaml {
-        serde_yaml_ng::from_str(&text)
+        serde_yaml_ng::from_str(text)
             .map_err(|error| (error.location().map(|location| location.line()), error.to_string()))
     } else {
-        toml::from_str(&text).map_err(|error: toml::de::Error| {
-            (error.span().map(|span| line_of(&text, span.start)), error.message().to_owned())
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            (error.span().map(|span| line_of(text, span.start)), error.message().to_owned())
         })
     };
-    let lines = if yaml { yaml_lines(&text) } else { toml_lines(&text, form.list) };
+    let lines = if yaml { yaml_lines(text) } else { toml_lines(text, form.list) };
     match read {
         Ok(value) => Ok(Read { value, lines }),
         Err((line, message)) => {

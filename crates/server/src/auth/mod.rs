@@ -20,6 +20,7 @@ mod passwords;
 mod sessions;
 mod tokens;
 mod users;
+mod users_file;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(crate) use keyring::Keyring;
 pub(crate) use open::says_local;
 pub(crate) use passwords::Hashing;
 pub(crate) use sessions::{Login, SessionError, Sessions};
+pub use users_file::{UsersFile, UsersFileError};
 
 use crate::config::{AuthConfig, AuthMethod};
 use crate::config_error::ConfigError;

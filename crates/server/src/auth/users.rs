@@ -34,17 +34,17 @@ pub(crate) struct User {
     pub name: String,
     /// What leases are kept under; the name if absent.
     #[serde(default)]
-    id: Option<String>,
+    pub(super) id: Option<String>,
     /// The argon2id hash of the password, as PHC string.
     pub password_hash: String,
     /// Roles by project.
     pub projects: BTreeMap<String, Vec<String>>,
     /// The project that is meant when none is named; the first by name if absent.
     #[serde(default)]
-    default_project: Option<String>,
+    pub(super) default_project: Option<String>,
     /// Whether the user may not come in, for now.
     #[serde(default)]
-    disabled: bool,
+    pub(super) disabled: bool,
 }
 
 impl User {
@@ -76,7 +76,7 @@ impl User {
 }
 
 /// All users.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Users {
     all: Vec<User>,
     warnings: Vec<String>,
@@ -85,7 +85,12 @@ pub(crate) struct Users {
 impl Users {
     /// Reads them from a file.
     pub fn read(path: &Path) -> Result<Self, AuthFileError> {
-        let file: file::Read<File> = file::read(path, &FORM)?;
+        Self::parse(path, &file::text_of(path)?)
+    }
+
+    /// Parses the content of a file.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, AuthFileError> {
+        let file: file::Read<File> = file::parse(path, text, &FORM)?;
         let users = &file.value.users;
         let (mut warnings, mut mistakes) = (Vec::new(), Vec::new());
         for (position, user) in users.iter().enumerate() {
