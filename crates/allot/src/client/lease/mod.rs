@@ -213,7 +213,7 @@ fn statuses(others: &[&'static str]) -> PossibleValuesParser {
     PossibleValuesParser::new(known.chain(others.iter().copied()))
 }
 
-const LEASES: Listed = Listed {
+pub(super) const LEASES: Listed = Listed {
     noun: "lease",
     path: "/v1/leases",
     key: "leases",
