@@ -30,14 +30,15 @@ const ZSH: &str = r#"#compdef NAMES
 
 _allot() {
     local -a lines described
-    local line
+    local line word tab=$'\t'
     lines=("${(@f)$(env -u HTOOLS allot __complete zsh -- "${(@)words[1,CURRENT]}" 2>/dev/null </dev/null)}")
     for line in $lines; do
         if [[ $line == :files ]]; then
             _files
             return
         fi
-        described+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+        word=${line%%$tab*}
+        described+=("${word//:/\\:}:${line#*$tab}")
     done
     _describe allot described
 }

@@ -186,6 +186,10 @@ fn name_width(arg: &Arg) -> usize {
 
 /// Columns of the default and of the possible values.
 fn remarks_width(arg: &Arg) -> usize {
+    // Before a command is built, switches have possible values as well.
+    if !arg.get_action().takes_values() {
+        return 0;
+    }
     let default = arg.get_default_values().iter().map(|value| value.len() + 12).sum::<usize>();
     let values = arg.get_possible_values();
     let names = values.iter().filter(|value| !value.is_hide_set()).map(|value| value.get_name().len() + 2);

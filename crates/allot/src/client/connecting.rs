@@ -18,8 +18,8 @@ Precedence:
   Authorities: --ca-file, then --os-cacert, then those of the system.
   Format: --json, then -o.
 
-`allot whoami` shows the service, your user and how you logged in. Set secrets as
-variables: other users of the machine see the options of running commands.
+`allot whoami` shows the service, your user and how you logged in. Set secrets
+as variables: other users of the machine see the options of running commands.
 ";
 
 /// The shared options.
@@ -59,6 +59,10 @@ fn name(arg: &Arg) -> String {
 /// The help of an option, with its values and its default.
 fn explained(arg: &Arg) -> String {
     let mut text = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    // Before a command is built, switches have possible values as well.
+    if !arg.get_action().takes_values() {
+        return text;
+    }
     let values = arg.get_possible_values();
     if !values.is_empty() {
         let values: Vec<&str> = values.iter().map(clap::builder::PossibleValue::get_name).collect();
@@ -102,6 +106,7 @@ mod tests {
         ] {
             assert!(topic.contains(&format!("\n  {option}  {variable}\n")), "{option}\n{topic}");
         }
+        assert!(topic.contains("\n  --utc\n") && !topic.contains("true, false"), "{topic}");
         assert!(topic.contains("\n  -h, --help\n") && topic.contains("  -o, --output <FORMAT>\n"), "{topic}");
         assert!(topic.contains("table, wide, csv, name, json, yaml [default: table]"), "{topic}");
     }
