@@ -1,88 +1,92 @@
-//! `allot completions`: scripts that complete commands and options for a shell, also those of Ganeti's programs where they
+//! `allot completions`: scripts with which a shell asks [`complete`](crate::complete), also for Ganeti's programs where they
 //! are called by the names of [`install-links`](crate::links).
 
-use clap::Command;
-use clap_complete::Shell;
+use clap::ValueEnum;
 use htools::options::Program;
 
-/// The script for that shell, for these commands.
-pub(crate) fn script(shell: Shell, tree: &mut Command) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, tree, "allot", &mut script);
-    let script = String::from_utf8_lossy(&script).into_owned();
-    let links: Vec<&str> = Program::ALL.iter().map(|program| program.name()).collect();
-    match shell {
-        Shell::Bash => format!("{script}{}", bash(&links)),
-        Shell::Zsh => zsh(&script, &links),
-        Shell::Fish => {
-            let wraps = links.iter().map(|link| format!("complete -c {link} --wraps 'allot {link}'\n"));
-            script + &wraps.collect::<String>()
-        }
-        // The others have no words for it.
-        _ => script,
-    }
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Fish,
+    Zsh,
 }
 
-/// The words of a link's command line are those of `allot` with the link's name as the command.
-fn bash(links: &[&str]) -> String {
-    format!(
-        r#"
-_allot_link() {{
-    COMP_WORDS=(allot "${{COMP_WORDS[0]##*/}}" "${{COMP_WORDS[@]:1}}")
-    COMP_CWORD=$((COMP_CWORD + 1))
-    _allot allot "$2" "${{COMP_WORDS[COMP_CWORD - 1]}}"
-}}
-complete -F _allot_link -o bashdefault -o default {}
-"#,
-        links.join(" ")
-    )
+/// Unsets `HTOOLS`, which would select another program.
+const BASH: &str = r#"_allot() {
+    local word about
+    COMPREPLY=()
+    while IFS=$'\t' read -r word about; do
+        if [[ $word == :files ]]; then
+            compopt -o default 2>/dev/null
+        else
+            COMPREPLY+=("$word")
+        fi
+    done < <(env -u HTOOLS allot __complete bash -- "${COMP_WORDS[@]:0:COMP_CWORD+1}" 2>/dev/null </dev/null)
 }
+complete -F _allot NAMES
+"#;
 
-fn zsh(script: &str, links: &[&str]) -> String {
-    let names = links.join(" ");
-    let own = "if [ \"$funcstack[1]\" = \"_allot\" ]; then\n    _allot \"$@\"\nelse\n    compdef _allot allot\nfi\n";
-    let both = format!(
-        r#"_allot_by_name() {{
-    if [[ ${{words[1]:t}} != allot ]]; then
-        words=(allot "${{words[1]:t}}" "${{(@)words[2,-1]}}")
-        (( CURRENT += 1 ))
-    fi
-    _allot "$@"
-}}
+const ZSH: &str = r#"#compdef NAMES
+
+_allot() {
+    local -a lines described
+    local line word tab=$'\t'
+    lines=("${(@f)$(env -u HTOOLS allot __complete zsh -- "${(@)words[1,CURRENT]}" 2>/dev/null </dev/null)}")
+    for line in $lines; do
+        if [[ $line == :files ]]; then
+            _files
+            return
+        fi
+        word=${line%%$tab*}
+        described+=("${word//:/\\:}:${line#*$tab}")
+    done
+    _describe allot described
+}
 
 if [ "$funcstack[1]" = "_allot" ]; then
-    _allot_by_name "$@"
+    _allot "$@"
 else
-    compdef _allot_by_name allot {names}
+    compdef _allot NAMES
 fi
-"#
-    );
-    script.replacen("#compdef allot\n", &format!("#compdef allot {names}\n"), 1).replacen(own, &both, 1)
+"#;
+
+const FISH: &str = r"function __allot_complete
+    set -l words (commandline -opc) (commandline -ct)
+    set -l lines (env -u HTOOLS allot __complete fish -- $words 2>/dev/null </dev/null)
+    if test (count $lines) -eq 1; and test $lines[1] = :files
+        __fish_complete_path (commandline -ct)
+    else if test (count $lines) -gt 0
+        printf '%s\n' $lines
+    end
+end
+for name in NAMES
+    complete -c $name -f -a '(__allot_complete)'
+end
+";
+
+/// The script for that shell.
+pub(crate) fn script(shell: Shell) -> String {
+    let names = Program::ALL.iter().map(|program| program.name());
+    let names = std::iter::once("allot").chain(names).collect::<Vec<_>>().join(" ");
+    let script = match shell {
+        Shell::Bash => BASH,
+        Shell::Fish => FISH,
+        Shell::Zsh => ZSH,
+    };
+    script.replace("NAMES", &names)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::help;
-
-    fn script_for(shell: Shell) -> String {
-        script(shell, &mut help::tree())
-    }
 
     #[test]
-    fn every_shell_gets_completions_that_know_deep_options() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
-            let script = script_for(shell);
-            assert!(script.contains("extend-by") && script.contains("simulated-racks"), "{shell}");
+    fn scripts_are_short_and_complete_the_links_as_well() {
+        for shell in Shell::value_variants() {
+            let script = script(*shell);
+            assert!(script.len() < 60_000, "{shell:?}: {} bytes", script.len());
+            assert!(script.contains("allot hail ") && script.contains(" hsqueeze\n"), "{script}");
         }
-    }
-
-    #[test]
-    fn links_are_completed_where_a_shell_can() {
-        let zsh = script_for(Shell::Zsh);
-        assert!(zsh.starts_with("#compdef allot hail "), "{}", &zsh[..80]);
-        assert!(zsh.contains("    _allot_by_name \"$@\"\n") && zsh.ends_with("hsqueeze\nfi\n"), "{zsh}");
-        assert!(script_for(Shell::Fish).contains("complete -c hbal --wraps 'allot hbal'\n"));
-        assert!(script_for(Shell::Bash).ends_with(" hsqueeze\n"));
+        assert!(script(Shell::Zsh).starts_with("#compdef allot hail "));
     }
 }

@@ -13,6 +13,7 @@ use store_sqlite::{BackupError, Checked, SqliteStore, Staged};
 use thiserror::Error;
 
 use crate::config::{self, ConfigError, DatabaseChoice};
+use crate::screen::screen;
 use crate::shown;
 
 /// Settings that a backup reads, as `allot serve` does.
@@ -97,7 +98,7 @@ pub(crate) fn command() -> clap::Command {
 
 /// Runs such a command (its name first); returns the exit status, or what is wrong with the words.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
-    let matches = command().try_get_matches_from(arguments);
+    let matches = screen(command(), "database").try_get_matches_from(arguments);
     let (line, matches) = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)))?;
     // Remove temporary copies of databases that killed commands left. A failure doesn't affect this command.
     let _ = ambient::remove_abandoned();

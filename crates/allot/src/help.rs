@@ -8,7 +8,7 @@ use htools::options::{OptionHelp, Program, described};
 use leases::text::escaped;
 
 use crate::nearest::nearest;
-use crate::{client, database, demo, foreign, import, manual, questions, serve, user};
+use crate::{client, database, demo, foreign, import, manual, questions, screen, serve, user};
 
 /// Every command once, by who uses it.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -154,12 +154,35 @@ pub(crate) fn general() -> String {
     }
     text.push_str(
         "
-`allot help COMMAND` shows what a command takes, `allot help lease create` what
-one part of it takes. Ganeti's programs also run under their own names (links to
+`allot lease create --help` shows examples and options of a command, `allot help
+lease create` explains all of them, and `allot help connecting` how to reach a
+service and log in. Ganeti's programs also run under their own names (links to
 this binary), or under the name in the environment variable HTOOLS.
 ",
     );
     text
+}
+
+/// The topic of `allot help` that is not a command.
+pub(crate) const CONNECTING: &str = "connecting";
+
+/// The whole text on a command by its words, or on a topic. `None`: it is not known, or prints its help itself.
+pub(crate) fn whole(words: &[String]) -> Option<String> {
+    if matches!(words, [topic] if topic == CONNECTING) {
+        return Some(client::connecting());
+    }
+    if Program::from_name(words.first()?).is_some() {
+        return None;
+    }
+    let mut tree = tree();
+    tree.build();
+    let mut command = &tree;
+    let mut path = String::new();
+    for word in words {
+        command = command.find_subcommand(word)?;
+        path = screen::joined(&path, command.get_name());
+    }
+    Some(screen::whole(command.clone(), &path).render_long_help().to_string())
 }
 
 /// Whether a command has commands of its own.

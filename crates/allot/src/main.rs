@@ -3,11 +3,13 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod client;
+mod complete;
 mod completions;
 mod config;
 mod database;
 mod demo;
 mod duration;
+mod examples;
 mod foreign;
 mod help;
 mod helper;
@@ -16,7 +18,9 @@ mod links;
 mod manual;
 mod nearest;
 mod output;
+mod pages;
 mod questions;
+mod screen;
 mod secret;
 mod serve;
 mod shown;
@@ -89,6 +93,7 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
             help_of(&asked, invoked, io)
         }
         ["version" | "--version" | "-V", ..] => answer(&format!("allot {}\n", env!("CARGO_PKG_VERSION")), io),
+        [complete::NAME, ..] => complete::run(arguments, help::tree(), io),
         [command, ..] => {
             run(command, arguments, io).unwrap_or_else(|error| help::refuse(&error, arguments, io))
         }
@@ -114,8 +119,11 @@ fn run(command: &str, arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap:
     }
 }
 
-/// The help of a command: what it prints itself when it is asked for it.
+/// The whole text on a command, or what it prints itself when it is asked for help.
 fn help_of(command: &[String], invoked: &OsString, io: &mut Io<'_>) -> u8 {
+    if let Some(text) = help::whole(command) {
+        return answer(&text, io);
+    }
     let mut arguments = command.to_vec();
     arguments.push("--help".to_owned());
     dispatch(invoked, &arguments, io)

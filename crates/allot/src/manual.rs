@@ -1,16 +1,16 @@
 //! Completions for shells, manual pages, and hashes for files of tokens and users: what is needed to set `allot` up.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ambient::{PartialFile, RandomIds};
-use clap::{Args, Command, CommandFactory, Parser, Subcommand};
-use clap_complete::Shell;
+use ambient::RandomIds;
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use htools::io::{FAILURE, Io, SUCCESS};
 use htools::options::Program;
 use secrecy::ExposeSecret;
 
-use crate::{completions, links, secret};
+use crate::completions::{self, Shell};
+use crate::screen::screen;
+use crate::{links, pages, secret};
 
 /// The words that begin such a command.
 pub(crate) const NAMES: [&str; 4] = ["completions", "man", "hash", "install-links"];
@@ -72,15 +72,15 @@ pub(crate) fn run(
     io: &mut Io<'_>,
 ) -> Result<u8, clap::Error> {
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
-    let line = Line::try_parse_from(words)?;
+    let matches = screen(Line::command(), "").try_get_matches_from(words)?;
+    let line = Line::from_arg_matches(&matches)?;
     let done = match line.command {
         // That it cannot be written is told by whoever made the stream.
         What::Completions(Completions { shell }) => {
-            let script = completions::script(shell, &mut tree());
-            return Ok(if print(&script, io).is_ok() { SUCCESS } else { FAILURE });
+            return Ok(if print(&completions::script(shell), io).is_ok() { SUCCESS } else { FAILURE });
         }
         What::Man(Man { directory }) => {
-            man(tree(), &directory).map_err(|error| format!("{}: {error}", directory.display()))
+            pages::write(tree(), &directory).map_err(|error| format!("{}: {error}", directory.display()))
         }
         What::Hash(which) => hash(&which, io),
         What::InstallLinks(Links { directory }) => return Ok(links::install(&directory, &Program::ALL, io)),
@@ -100,26 +100,6 @@ fn print(script: &str, io: &mut Io<'_>) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }
-}
-
-fn man(tree: Command, directory: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(directory)?;
-    let mut tree = tree.disable_help_subcommand(true);
-    tree.build();
-    write_pages(tree, directory)
-}
-
-/// Writes the pages of a command and of its subcommands.
-fn write_pages(command: Command, directory: &Path) -> std::io::Result<()> {
-    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
-        write_pages(subcommand.clone(), directory)?;
-    }
-    let page = clap_mangen::Man::new(command);
-    let mut text = Vec::new();
-    page.render(&mut text)?;
-    let mut file = PartialFile::public_beside(&directory.join(page.get_filename()))?;
-    file.write_all(&text)?;
-    file.replace()
 }
 
 fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {

@@ -30,6 +30,7 @@ pub mod mond;
 pub mod number;
 pub mod opcode;
 pub mod options;
+pub mod progress;
 pub mod rapi;
 pub mod report;
 pub mod saving;

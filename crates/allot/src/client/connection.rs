@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use htools::progress::Progress;
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE};
 use reqwest::redirect::Policy;
@@ -105,7 +106,13 @@ impl Connection {
             path.push(separator);
             path.extend([name, "=", &segment(value)]);
         }
-        let answer = self.send(&|| self.request(Method::GET, &path), ATTEMPTS).await;
+        let request = || self.request(Method::GET, &path);
+        // Waits for news on purpose.
+        let answer = if query.iter().any(|(name, _)| *name == "wait") {
+            self.attempt(&request, ATTEMPTS).await
+        } else {
+            self.send(&request, ATTEMPTS).await
+        };
         answer.map_err(|error| match error {
             ClientError::Lost { url, reason } => ClientError::Silent { url, reason },
             error => error,
@@ -159,8 +166,14 @@ impl Connection {
         self.client.request(method, format!("{}{path}", self.base)).header(ACCEPT, "application/json")
     }
 
-    /// Sends a request; once more if the answer was lost and sending it twice does no harm.
+    /// Sends a request, and shows on a terminal that an answer takes long.
     async fn send(&self, make: &dyn Fn() -> RequestBuilder, attempts: u32) -> Result<Value, ClientError> {
+        let _progress = Progress::start("Waiting for the service");
+        self.attempt(make, attempts).await
+    }
+
+    /// Sends a request; once more if the answer was lost and sending it twice does no harm.
+    async fn attempt(&self, make: &dyn Fn() -> RequestBuilder, attempts: u32) -> Result<Value, ClientError> {
         let mut attempt = 1;
         let mut renewed = false;
         loop {

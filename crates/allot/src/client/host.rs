@@ -259,7 +259,7 @@ async fn identify(host: &str, session: &Session<'_>) -> Result<String, ClientErr
     HOSTS.find(host, session).await
 }
 
-const HOSTS: Listed = Listed {
+pub(super) const HOSTS: Listed = Listed {
     noun: "host",
     path: "/v1/os-hosts",
     key: "hosts",

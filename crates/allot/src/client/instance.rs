@@ -251,7 +251,7 @@ async fn identify_all(instances: &[String], session: &Session<'_>) -> Result<Vec
     Ok(ids)
 }
 
-const INSTANCES: Listed = Listed {
+pub(super) const INSTANCES: Listed = Listed {
     noun: "instance",
     path: "/v1/instances",
     key: "instances",

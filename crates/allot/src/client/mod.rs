@@ -10,6 +10,7 @@ mod audit;
 mod availability;
 mod calendar;
 mod confirm;
+mod connecting;
 mod connection;
 mod dates;
 mod doctor;
@@ -29,6 +30,7 @@ mod lease_pool;
 mod login;
 mod maintenance;
 mod name_value;
+mod named;
 mod period;
 mod policy;
 mod preemptible;
@@ -51,13 +53,16 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use confirm::Consent;
+pub(crate) use connecting::topic as connecting;
 use connection::segment;
 pub(crate) use connection::{Connection, Target};
 use dates::zone_name;
 pub(crate) use failure::ClientError;
 pub(crate) use login::{Arguments as LoginArguments, Login};
+pub(crate) use named::{Named, names};
 use table::{Rendered, Style, Table};
 
+use crate::screen::screen;
 use crate::shown;
 
 /// The words that begin such a command.
@@ -333,7 +338,7 @@ async fn with_each(
 /// Carries out a command (its name first); returns the exit status, or what is wrong with the words.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
-    let matches = without_empty_variables(Line::command()).try_get_matches_from(words);
+    let matches = without_empty_variables(screen(Line::command(), "")).try_get_matches_from(words);
     let line = matches.and_then(|matches| Line::from_arg_matches(&matches))?;
     let as_json = line.common.output.json || line.common.output.format == Format::Json;
     let outcome = perform(line, io);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ambient::{Clock, FastClock, ManualClock, Purpose, RandomIds, SystemClock, TemporaryDirectory};
-use clap::{Args, CommandFactory, Parser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 use fleet::StateError;
 use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
 use htools::io::{FAILURE, Io, SUCCESS};
@@ -25,6 +25,7 @@ use store_sqlite::SqliteStore;
 use thiserror::Error;
 
 use crate::config::{Configuration, LogFormat};
+use crate::screen::screen;
 use crate::serve::{self, Assembly, Machines, ServeError};
 
 const RACKS: u32 = 3;
@@ -93,7 +94,8 @@ pub(crate) fn command() -> clap::Command {
 
 /// Runs the demonstration until it is told to stop; returns the exit status, or what is wrong with the words.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
-    let line = Line::try_parse_from(arguments)?;
+    let matches = screen(command(), "demo").try_get_matches_from(arguments)?;
+    let line = Line::from_arg_matches(&matches)?;
     Ok(match show(&line.arguments, io) {
         Ok(()) => SUCCESS,
         Err(error) => {

@@ -14,6 +14,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use htools::io::{FAILURE, Io, SUCCESS, USAGE};
 use thiserror::Error;
 
+use crate::screen::screen;
 use crate::{client, config, shown};
 
 /// The longest file that is read, bytes: Blazar's own example has a hundredth of it.
@@ -68,7 +69,8 @@ pub(crate) fn command() -> clap::Command {
 
 /// Runs such a command (its name first); returns the exit status, or what is wrong with the words.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
-    let matches = client::without_empty_variables(command()).try_get_matches_from(arguments);
+    let matches =
+        client::without_empty_variables(screen(command(), "import")).try_get_matches_from(arguments);
     let (line, matches) = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)))?;
     Ok(match (line.command, matches.subcommand()) {
         (Command::BlazarConf { file }, _) => translate(&file, io),

@@ -3,6 +3,7 @@
 use clap::Args;
 use cluster::{Cluster, NodeIdx};
 use htools::io::Io;
+use htools::progress::Progress;
 use placement::drain::{self, DrainOptions, Obstacle, Plan, Purpose, Role, Stay};
 use serde::Serialize;
 
@@ -59,7 +60,9 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
         ignore_soft_errors: arguments.ignore_soft_errors,
         disk_moves: !arguments.no_disk_moves,
     };
+    let progress = Progress::start("Searching");
     let plan = drain::drain(&mut cluster, &nodes, options);
+    drop(progress);
     let answer = Answer { cluster: &cluster, nodes: &nodes, holds, purpose, plan: &plan };
     // Where there is no file, there is no answer either.
     if let Some(path) = &arguments.save {

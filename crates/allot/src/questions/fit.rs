@@ -6,6 +6,7 @@ use clap::Args;
 use cluster::{Cluster, GroupIdx, NodeIdx};
 use htools::io::Io;
 use htools::number::plain;
+use htools::progress::Progress;
 use placement::capacity::Shape;
 use placement::drain::Role;
 use placement::explain::words;
@@ -65,7 +66,9 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
         rules: arguments.rules.options(group),
         most: arguments.count.unwrap_or(arguments.limit),
     };
+    let progress = Progress::start("Searching");
     let fit = fit::fit(&cluster, &question);
+    drop(progress);
     let is_proven = fit.is_proven(&question);
     let (shape, wanted) = (question.shape, arguments.count);
     let answer = Answer { cluster: &cluster, group, shape, wanted, is_proven, fit: &fit };

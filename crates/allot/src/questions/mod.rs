@@ -11,7 +11,7 @@ mod whatif;
 
 use std::io;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use htools::environment::EnvironmentError;
 use htools::io::{Io, SUCCESS};
 use htools::saving::SaveError;
@@ -21,6 +21,7 @@ use thiserror::Error;
 
 use spec::SpecError;
 
+use crate::screen::screen;
 use crate::shown::{self, Escaping};
 
 /// Exit status: the answer is no.
@@ -47,7 +48,7 @@ enum Question {
 
 /// The questions with their options, for what is generated from them.
 pub(crate) fn command() -> clap::Command {
-    <Line as clap::CommandFactory>::command()
+    Line::command()
 }
 
 /// Why there is no answer.
@@ -91,7 +92,8 @@ fn named(what: &str, found: &[String]) -> String {
 /// Reads a question (its name first) and answers it; returns the exit status, or what is wrong with the words.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let words = std::iter::once("allot".to_owned()).chain(source::with_attached_socket(arguments));
-    let line = Line::try_parse_from(words)?;
+    let matches = screen(Line::command(), "").try_get_matches_from(words)?;
+    let line = Line::from_arg_matches(&matches)?;
     // Nodes and instances are named by others.
     let (mut out, mut err) = (Escaping(io.out), Escaping(io.err));
     let io = &mut Io { stdin: io.stdin, out: &mut out, err: &mut err };

@@ -7,6 +7,7 @@ use clap::Args;
 use cluster::{Cluster, InstanceIdx};
 use htools::io::Io;
 use htools::number::fixed;
+use htools::progress::Progress;
 use htools::report;
 use placement::capacity::Shape;
 use placement::whatif::{Added, Changes, Enacted, Offender, Room, Summary, Violation};
@@ -72,9 +73,11 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     }
     let shapes = shapes(arguments, &before)?;
     let mut after = arguments.source.reshape(&before, &changes)?;
+    let progress = Progress::start("Searching");
     let now = Summary::of(&mut before, &shapes, arguments.limit, changes.rules);
     let enacted = changes.enact(&mut after);
     let then = Summary::of(&mut after, &shapes, arguments.limit, changes.rules);
+    drop(progress);
     let answer = Answer { before: &before, after: &after, changes: &changes, enacted: &enacted, now, then };
     // Where there is no file, there is no answer either.
     if let Some(path) = &arguments.save {

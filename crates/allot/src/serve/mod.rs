@@ -23,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::config::{self, Configuration, Values};
+use crate::screen::screen;
 
 pub(crate) use assembly::Assembly;
 pub(crate) use error::{AssemblyError, ServeError};
@@ -42,7 +43,7 @@ pub(crate) fn command() -> Command {
 
 /// Runs the service until it is told to stop; returns the exit status, or what is wrong with the words.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
-    let command = command().name("allot serve").bin_name("allot serve");
+    let command = screen(command(), "serve").name("allot serve").bin_name("allot serve");
     let matches = command.try_get_matches_from(arguments)?;
     let checks = matches.get_flag("check");
     let settings: reload::Settings = Arc::new(move || config::values(&matches, &|name| env::var_os(name)));

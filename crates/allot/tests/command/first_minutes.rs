@@ -14,7 +14,7 @@ fn commands_of(help: &str) -> Vec<String> {
 }
 
 #[test]
-fn help_of_a_command_is_the_same_however_it_is_asked_for() {
+fn help_explains_every_command_that_it_lists() {
     let general = allot(&["help"]);
     assert_eq!((general.status, general.err.as_str()), (0, ""));
     assert_eq!(general.out, allot(&["--help"]).out);
@@ -26,7 +26,7 @@ fn help_of_a_command_is_the_same_however_it_is_asked_for() {
     for name in names.iter().filter(|name| !["help", "version"].contains(name)) {
         let own = allot(&[name, "--help"]);
         assert_eq!((own.status, own.err.as_str()), (0, ""), "{name}");
-        assert_eq!(allot(&["help", name]).out, own.out, "{name}");
+        explains(&[name], &own.out);
         let usage = own.out.lines().find(|line| line.starts_with("Usage: ")).unwrap_or_default();
         let named = usage.starts_with(&format!("Usage: allot {name}"))
             || usage.starts_with(&format!("Usage: {name} "));
@@ -34,11 +34,39 @@ fn help_of_a_command_is_the_same_however_it_is_asked_for() {
         for part in commands_of(&own.out) {
             let of_part = allot(&[name, &part, "--help"]).out;
             assert!(!of_part.is_empty());
-            assert_eq!(allot(&["help", name, &part]).out, of_part, "{name} {part}");
-            assert_eq!(allot(&[name, "help", &part]).out, of_part, "{name} {part}");
+            explains(&[name, &part], &of_part);
+            assert_eq!(allot(&["help", name, &part]).out, allot(&[name, "help", &part]).out, "{name} {part}");
         }
     }
-    assert_eq!(allot(&["lease", "help"]).out, allot(&["lease", "--help"]).out);
+    assert_eq!(allot(&["lease", "help"]).out, allot(&["help", "lease"]).out);
+}
+
+/// `allot help` has what `--help` shows of a command.
+fn explains(command: &[&str], screen: &str) {
+    let ran = allot(&[&["help"], command].concat());
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{command:?}");
+    let usage = screen.lines().find(|line| line.starts_with("Usage: ")).unwrap_or_default();
+    assert!(ran.out.contains(usage), "{command:?}: {usage}\n{}", ran.out);
+    for option in screen.split_whitespace().filter(|word| word.starts_with("--")) {
+        let option = option.split(['=', '[']).next().unwrap_or(option);
+        let shared = ["--url", "--user"].iter().any(|shared| option.starts_with(shared));
+        assert!(shared || ran.out.contains(option), "{command:?}: {option}\n{}", ran.out);
+    }
+}
+
+#[test]
+fn a_topic_explains_the_options_that_all_commands_share() {
+    let topic = allot(&["help", "connecting"]);
+    assert_eq!((topic.status, topic.err.as_str()), (0, ""));
+    assert!(
+        topic.out.contains("\nPrecedence:\n") && topic.out.contains("--os-auth-url <URL>  OS_AUTH_URL\n")
+    );
+    for help in ["-h", "--help"] {
+        let screen = allot(&["lease", "show", help]).out;
+        assert!(screen.contains("\n\nExamples:\n  allot lease show exp\n"), "{screen}");
+        assert!(screen.ends_with("(-o, --url, --user, ...): `allot help connecting`\n"), "{screen}");
+        assert!(!screen.contains("--os-auth-url") && !screen.contains("--columns"), "{screen}");
+    }
 }
 
 #[test]
@@ -198,16 +226,44 @@ fn columns_of_tables_can_be_chosen() {
 
 #[test]
 fn the_shell_completes_the_links_of_ganetis_programs_as_well() {
+    assert_eq!(completed("/usr/local/lib/allot/hbal", "--text", ""), "--text-data\n");
+    assert_eq!(completed("hspace -t x", "--disk-t", ""), "--disk-template\n");
+}
+
+/// What bash completes a word to, after these words and with that service.
+fn completed(words: &str, word: &str, url: &str) -> String {
     let script = file("completions.bash", &allot(&["completions", "bash"]).out);
-    let completed = |words: &str, word: &str| {
-        let line = format!(
-            ". {script}; COMP_WORDS=({words} {word}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
-             _allot_link link {word} x; echo \"${{COMPREPLY[@]}}\""
-        );
-        run(std::process::Command::new("bash").arg("-c").arg(line)).out
-    };
-    assert_eq!(completed("/usr/local/lib/allot/hbal", "--text"), "--text-data\n");
-    assert_eq!(completed("hspace -t x", "--disk-t"), "--disk-template\n");
+    let line = format!(
+        ". {script}; COMP_WORDS=({words} '{word}'); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+         _allot; echo \"${{COMPREPLY[@]}}\""
+    );
+    let allot = std::path::Path::new(env!("CARGO_BIN_EXE_allot"));
+    let mut path = allot.parent().expect("a directory").as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", &line]).env("PATH", path).env("ALLOT_URL", url).env("HTOOLS", "hail");
+    run(bash.env_remove("OS_AUTH_URL").env_remove("ALLOT_USER").env_remove("ALLOT_TOKEN")).out
+}
+
+#[test]
+fn the_shell_completes_names_of_leases_and_hosts() {
+    let service = Running::start(&database(), &["--simulated-timing", "immediate"]);
+    service.says("host create r1-h01 r1-h02");
+    for name in ["exp", "experiment", "'$(touch x)'"] {
+        service.says(&format!(
+            "lease create {name} --instances 1 --vcpus 1 --memory 1G --disk 1 --start +1d --for 1d"
+        ));
+    }
+    assert_eq!(completed("allot lease show", "exp", &service.url), "exp experiment\n");
+    assert_eq!(completed("allot lease delete exp", "", &service.url), "exp experiment\n");
+    assert_eq!(completed("allot host close", "r1-", &service.url), "r1-h01 r1-h02\n");
+    assert_eq!(completed(&format!("allot lease show --url {}", service.url), "ex", ""), "exp experiment\n");
+    assert_eq!(service.stop(), 0);
+    // No service, and a password that is not there.
+    assert_eq!(completed("allot lease show", "exp", "http://127.0.0.1:1"), "\n");
+    let ran = allot(&["__complete", "bash", "--", "allot", "lease", "show", "--user", "ann", ""]);
+    assert_eq!((ran.status, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
 }
 
 /// Types lines on a terminal of their own, each when the text before it is there, and returns all that was shown.

@@ -522,7 +522,7 @@ fn an_ambiguous_name_is_told_with_what_it_could_be() {
 #[test]
 fn every_question_has_help() {
     for question in ["drain", "whatif", "fit"] {
-        let ran = allot(&[question, "--help"]);
+        let ran = allot(&["help", question]);
         assert_eq!((ran.status, ran.err.as_str()), (0, ""));
         assert!(ran.out.contains("Exit status") && ran.out.contains("--json"), "{}", ran.out);
         assert!(allot(&["help"]).out.contains(question));

@@ -12,6 +12,7 @@ use super::{HbalError, Scope, Solution, idle, score, show};
 use crate::io::Io;
 use crate::number::fixed;
 use crate::options::Options;
+use crate::progress::Progress;
 
 /// What a deep search takes, beside what it takes without.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +51,14 @@ pub(super) fn solve(
     let idle = options.explain.then(|| run.idle(&scope.instances));
     let wanted = DeepOptions { max_copies: options.max_copies, seed: options.search_seed };
     let mut effort = effort(options.search_rounds, options.search_time);
-    let found = deep::balance(cluster, &scope.nodes, &scope.instances, &balance, &wanted, &mut effort);
+    let progress = Progress::start("Searching");
+    let mut noted = |done| {
+        let share = effort(done);
+        progress.note(share);
+        share
+    };
+    let found = deep::balance(cluster, &scope.nodes, &scope.instances, &balance, &wanted, &mut noted);
+    drop(progress);
     solution.explained = show::steps(cluster, &listing, &found.plan.steps, &found.plan.values, options, io)?;
     solution.after = found.plan.values.last().copied().unwrap_or(solution.before);
     solution.comparison = Some(Comparison {

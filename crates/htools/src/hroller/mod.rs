@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::frame;
 use crate::io::{Io, SUCCESS};
 use crate::options::{Options, Program};
+use crate::progress::Progress;
 use crate::report;
 use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
@@ -69,7 +70,10 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
     let colourings = Heuristic::ALL.map(|heuristic| Colouring::greedy(&graph, heuristic));
     let evacuation =
         Evacuation { non_redundant: !options.ignore_non_redundant, secondaries: options.full_evacuation };
-    let groups = reboot::plan(&cluster, &graph, &colourings, evacuation, master, options.search)?;
+    let progress = Progress::start("Searching");
+    let groups = reboot::plan(&cluster, &graph, &colourings, evacuation, master, options.search);
+    drop(progress);
+    let groups = groups?;
     if level > 1 {
         show::colourings(&colourings, io)?;
     }

@@ -3,7 +3,7 @@
 use ambient::Stopwatch;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::DATE;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use leases::text::quoted;
@@ -49,7 +49,7 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
     span.in_scope(|| {
         let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         let status = response.status().as_u16();
-        if is_probe(&route) {
+        if is_routine(&route, response.status()) {
             tracing::debug!(status, milliseconds, "served");
         } else {
             tracing::info!(status, milliseconds, "served");
@@ -64,6 +64,11 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
         response.headers_mut().insert(DATE, value);
     }
     response
+}
+
+/// Whether the request is a probe that succeeded: programs send one every few seconds.
+fn is_routine(route: &str, status: StatusCode) -> bool {
+    is_probe(route) && status.is_success()
 }
 
 /// The path with what callers put into it as far as that is an identifier: anything else might be a secret that was put
@@ -95,6 +100,13 @@ fn global_id(headers: &HeaderMap) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_probes_that_succeed_are_logged_at_debug() {
+        assert!(is_routine("/healthz", StatusCode::OK) && is_routine("/metrics", StatusCode::OK));
+        assert!(!is_routine("/readyz", StatusCode::SERVICE_UNAVAILABLE));
+        assert!(!is_routine("/v1/leases", StatusCode::OK));
+    }
 
     #[test]
     fn a_path_is_shown_as_far_as_it_holds_identifiers() {

@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     /// Say what the lease would be, and make none
     #[arg(long, conflicts_with_all = ["wait", "key"])]
     dry_run: bool,
-    /// If it cannot be had, wait in line for it instead of being refused
+    /// Join the waitlist if capacity is short
     #[arg(long, conflicts_with_all = ["dry_run", "wait"])]
     waitlist: bool,
     /// Wait until the lease is active, or has failed

@@ -250,7 +250,7 @@ async fn note_same_name(made: &Value, session: &mut Session<'_>) -> Result<(), C
     Ok(())
 }
 
-const LEASES: Listed = Listed {
+pub(super) const LEASES: Listed = Listed {
     noun: "lease",
     path: "/v1/leases",
     key: "leases",
