@@ -11,6 +11,7 @@ mod children;
 mod clock;
 mod ids;
 mod partial_file;
+mod program;
 mod temporary;
 mod trust;
 
@@ -18,5 +19,8 @@ pub use children::{ChildCommand, HELPER, Limits, NOT_STARTED, RunningChild, use_
 pub use clock::{Clock, FastClock, ManualClock, Stopwatch, SystemClock};
 pub use ids::{Ids, RandomIds, SeededIds};
 pub use partial_file::PartialFile;
+pub use program::{
+    ProgramOutput, inherited_environment, keep_last, last_line, run_program, unusable_program,
+};
 pub use temporary::{Purpose, TemporaryDirectory, remove_abandoned, remove_abandoned_in};
 pub use trust::{Bounds, Reading, Trust, Wrong};

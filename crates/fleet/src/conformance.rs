@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use std::future::Future;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::host::{FloatingIp, Health, NetworkId};
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use leases::lease_pool::{Ratio, Ratios};
 use leases::plan::{Action, GuestOwner, ObservedHost, Overcommit, Place, Powered};
-use leases::project::ProjectId;
+use leases::project::{ProjectId, UserId};
 use leases::requirement::Requirement;
 use leases::terms::{Affinity, InstanceSize, InstancesTerms, ReservationTerms};
+use leases::window::Window;
 
 use crate::{About, Fleet, FleetError, LeaseFacts, OperationKey, Outcome, perform};
 
@@ -155,7 +156,11 @@ pub fn facts(action: Action, project: ProjectId, size: InstanceSize, affinity: A
     let amount = 2.try_into().expect("some");
     let asked = InstancesTerms { size, amount, affinity, requirement: Requirement::NONE, survives: None };
     let reservation = action.reservation().map(|id| (id, ReservationTerms::Instances(asked)));
-    LeaseFacts { name: "of a test".to_owned(), project, reservation, images_for: Timestamp::UNIX_EPOCH }
+    let name = "of a test".to_owned();
+    let user = UserId("mary".to_owned());
+    let window = Window::starting(Timestamp::UNIX_EPOCH, SignedDuration::from_hours(1));
+    let images_for = Timestamp::UNIX_EPOCH;
+    LeaseFacts { name, project, user, window, reservation, properties: None, images_for }
 }
 
 /// An address of the network of the simulated fleet, with the identifier that the suite knows it by.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use leases::ids::{LeaseId, ReservationId};
 use leases::plan::Action;
-use leases::project::ProjectId;
+use leases::project::{ProjectId, UserId};
 use leases::terms::ReservationTerms;
+use leases::window::Window;
+use serde_json::Value;
 
 /// What a driver, and those who run the machines, may need to know of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,8 +17,14 @@ pub struct LeaseFacts {
     pub name: String,
     /// The project that has it.
     pub project: ProjectId,
+    /// The user who asked for it.
+    pub user: UserId,
+    /// From when to when it is.
+    pub window: Window,
     /// The reservation that an action is about, if it is about one, and what is asked for in it.
     pub reservation: Option<(ReservationId, ReservationTerms)>,
+    /// The fields of that reservation as the API shows them: a JSON object.
+    pub properties: Option<Value>,
     /// The moment that images of its guests are made for: [`leases::lease::Lease::images_for`].
     pub images_for: Timestamp,
 }

@@ -7,10 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::end_action::EndAction;
 use crate::host::Host;
+pub use crate::host::POOL_PROPERTY;
 use crate::ids::FreePoolId;
-
-/// The property of a host that has the name of its pool.
-pub const POOL_PROPERTY: &str = "free_pool";
 
 /// The name of the pool that is always there, until somebody changes it: Blazar's for its only one.
 pub const DEFAULT_NAME: &str = "freepool";

@@ -1,16 +1,20 @@
 //! What may be leased: hosts and floating IPs.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
 
 use crate::attributes::Attributes;
 use crate::energy::record::Power;
 use crate::ids::{FloatingIpId, FreePoolId, HostId};
 use crate::resources::{ResourceClass, Resources};
+use crate::scarcity::{Property, Scarcity, scarcities};
 
 /// The capability that keeps a host for some projects: their identifiers, separated by commas.
 pub const TENANTS: &str = "filter_tenant_id";
+
+/// The property of a host that has the name of its free pool.
+pub const POOL_PROPERTY: &str = "free_pool";
 
 /// Whether a host works, as last observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -140,6 +144,19 @@ impl Host {
     }
 }
 
+impl Host {
+    /// What it has that other hosts may lack: capabilities but for those that say whose it is, traits, and resources.
+    fn distinctions(&self) -> impl Iterator<Item = Property<'_>> {
+        let of_host = |(name, _): &(&String, &String)| ![TENANTS, POOL_PROPERTY].contains(&name.as_str());
+        let capabilities = self.capabilities.iter().filter(of_host);
+        let resources = self.other_resources.iter().filter(|(_, amount)| **amount > 0);
+        capabilities
+            .map(|(name, value)| Property::Capability(name, value))
+            .chain(self.traits.iter().map(|name| Property::Trait(name)))
+            .chain(resources.map(|(class, _)| Property::Resource(&class.0)))
+    }
+}
+
 /// The network that floating IPs come from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NetworkId(pub String);
@@ -163,6 +180,8 @@ pub struct Inventory {
     hosts: BTreeMap<HostId, Arc<Host>>,
     /// Hosts that may be for some projects only. Decisions ask each host, and its capabilities take longer to search.
     exclusive: BTreeSet<HostId>,
+    /// Worked out when it is first asked for. Copies share it, until the properties of a host change.
+    scarcities: Arc<OnceLock<HashMap<HostId, Scarcity>>>,
     floating_ips: BTreeMap<FloatingIpId, FloatingIp>,
 }
 
@@ -189,7 +208,16 @@ impl Inventory {
     pub fn host_mut(&mut self, id: HostId) -> Option<&mut Host> {
         let host = self.hosts.get_mut(&id)?;
         self.exclusive.insert(id);
+        self.scarcities = Arc::default();
         Some(Arc::make_mut(host))
+    }
+
+    /// How rare the host's properties are among all hosts.
+    pub fn scarcity(&self, id: HostId) -> Scarcity {
+        let known = self
+            .scarcities
+            .get_or_init(|| scarcities(self.hosts().map(|host| (host.id, host.distinctions()))));
+        known.get(&id).copied().unwrap_or_default()
     }
 
     /// Whether [`TENANTS`] may keep the host for some projects.
@@ -198,7 +226,7 @@ impl Inventory {
     }
 
     /// All hosts, by identifier.
-    pub fn hosts(&self) -> impl ExactSizeIterator<Item = &Host> {
+    pub fn hosts(&self) -> impl ExactSizeIterator<Item = &Host> + Clone {
         self.hosts.values().map(AsRef::as_ref)
     }
 
@@ -209,12 +237,17 @@ impl Inventory {
         } else {
             self.exclusive.remove(&host.id);
         }
+        // Health and power change often, properties seldom.
+        if self.hosts.get(&host.id).is_none_or(|known| !known.distinctions().eq(host.distinctions())) {
+            self.scarcities = Arc::default();
+        }
         self.hosts.insert(host.id, Arc::new(host));
     }
 
     /// Takes a host away.
     pub fn remove_host(&mut self, id: HostId) -> Option<Arc<Host>> {
         self.exclusive.remove(&id);
+        self.scarcities = Arc::default();
         self.hosts.remove(&id)
     }
 
@@ -248,5 +281,32 @@ mod tests {
         let host = Host::new(HostId(1), "n", 1, 1, 1);
         assert!(Host::FIELDS.into_iter().all(|field| host.property(field).is_some()));
         assert_eq!(host.property("rack"), None);
+    }
+
+    #[test]
+    fn the_scarcity_of_hosts_follows_their_properties_and_is_worked_out_once() {
+        let host = |id, gpu: Option<&str>| {
+            let mut host = Host::new(HostId(id), format!("node{id}"), 1, 1, 1);
+            host.capabilities.extend(gpu.map(|gpu| ("gpu".to_owned(), gpu.to_owned())));
+            host
+        };
+        let mut inventory = Inventory::new([host(1, Some("a")), host(2, None)], []);
+        let copy = inventory.clone();
+        let only = inventory.scarcity(HostId(1));
+        assert!(only > inventory.scarcity(HostId(2)));
+        assert!(copy.scarcities.get().is_some(), "copies share it");
+        inventory.put_host(Host { health: Health::Failed, ..host(1, Some("a")) });
+        assert!(inventory.scarcities.get().is_some(), "health is no property");
+        inventory.put_host(host(2, Some("a")));
+        assert!(inventory.scarcity(HostId(1)) < only);
+        assert_eq!(inventory.scarcity(HostId(1)), inventory.scarcity(HostId(2)));
+        inventory.remove_host(HostId(2));
+        assert_eq!(inventory.scarcity(HostId(1)), only);
+        inventory.host_mut(HostId(1)).expect("there").capabilities.clear();
+        assert!(inventory.scarcity(HostId(1)) < only);
+        assert_eq!(copy.scarcity(HostId(1)), only, "a copy has hosts of its own");
+        let administrative = [TENANTS, POOL_PROPERTY].map(|name| (name.to_owned(), "a".to_owned()));
+        inventory.put_host(Host { capabilities: administrative.into(), ..host(1, None) });
+        assert_eq!(inventory.scarcity(HostId(1)), Scarcity::default());
     }
 }

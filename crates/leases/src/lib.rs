@@ -79,6 +79,7 @@ pub mod quota;
 pub mod reason;
 pub mod requirement;
 pub mod resources;
+pub mod scarcity;
 pub mod standing;
 pub mod status;
 pub mod terms;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ambient::Ids;
+use ambient::{Ids, unusable_program};
 use service::Service;
 
 use crate::access::Access;
@@ -18,6 +18,10 @@ pub fn mistakes(service: Arc<Service>, ids: Arc<dyn Ids>, mut config: Config) ->
     let mut found = Vec::new();
     found.extend(Access::policy(&config).err());
     found.extend(listeners::of(&config).err());
+    found.extend(config.exec.as_ref().and_then(|config| {
+        let program = config.program.clone();
+        unusable_program(&program).map(|reason| ConfigError::Exec { program, reason })
+    }));
     found.extend(config.message_bus.as_deref().map(CloudNews::new).transpose().err());
     found.extend(config.tls.as_ref().map(tls_config).transpose().err());
     // These were checked above, so `App::new` must not report them again.

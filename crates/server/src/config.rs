@@ -36,6 +36,8 @@ pub struct Config {
     pub limits: Limits,
     /// Who is told of everything that happens.
     pub webhook: Option<WebhookConfig>,
+    /// A program that is told as well.
+    pub exec: Option<ExecConfig>,
     /// The message bus of a cloud, where everything that happens is told.
     pub message_bus: Option<Box<MessageBusConfig>>,
     /// Questions about clusters.
@@ -87,6 +89,7 @@ impl Default for Config {
             policy_file: None,
             limits: Limits::default(),
             webhook: None,
+            exec: None,
             message_bus: None,
             placement: PlacementConfig::default(),
             shortage_status: ShortageStatus::default(),
@@ -245,6 +248,26 @@ impl WebhookConfig {
     /// A listener that is told without signature.
     pub fn new(url: String) -> Self {
         Self { url, secret: None, timeout: USUAL_TIMEOUT, first_pause: USUAL_PAUSE }
+    }
+}
+
+/// A program that is run for each notification.
+#[derive(Clone, Debug)]
+pub struct ExecConfig {
+    /// The program: a path, or a name that is searched in `PATH`.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// How long it may take, a minute at most; then it is killed, and told again.
+    pub timeout: Duration,
+    /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
+    pub first_pause: Duration,
+}
+
+impl ExecConfig {
+    /// That program, with these arguments.
+    pub fn new(program: String, arguments: Vec<String>) -> Self {
+        Self { program, arguments, timeout: USUAL_TIMEOUT, first_pause: USUAL_PAUSE }
     }
 }
 

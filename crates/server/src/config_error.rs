@@ -74,6 +74,14 @@ pub enum ConfigError {
     /// The listener that notifications are pushed to.
     #[error("notifications: {0}")]
     Webhook(String),
+    /// The program that is run for each notification.
+    #[error("notifications.exec: {program}: {reason}")]
+    Exec {
+        /// The program, as configured.
+        program: String,
+        /// Why it can't be started.
+        reason: &'static str,
+    },
     /// The message bus that notifications are published on.
     #[error("message_bus: {0}")]
     MessageBus(String),

@@ -57,8 +57,8 @@ pub use auth::{
 pub use background::{hear_the_cloud, push_notifications};
 pub use check::mistakes;
 pub use config::{
-    AuthConfig, AuthMethod, Config, ExternalServiceConfig, KeystoneConfig, Limits, MessageBusConfig,
-    PlacementConfig, RateLimit, ShortageStatus, TlsConfig, TokenValidation, WebhookConfig,
+    AuthConfig, AuthMethod, Config, ExecConfig, ExternalServiceConfig, KeystoneConfig, Limits,
+    MessageBusConfig, PlacementConfig, RateLimit, ShortageStatus, TlsConfig, TokenValidation, WebhookConfig,
 };
 pub use config_error::ConfigError;
 pub use enforcement::ExternalService;

@@ -156,7 +156,7 @@ impl Metrics {
         }
         registry.register(
             "notification_pushes",
-            "Attempts to push a notification to a listener: the web hook or the message bus",
+            "Attempts to push a notification to a listener: the web hook, the program or the message bus",
             pushes.clone(),
         );
         let heard = Counter::default();

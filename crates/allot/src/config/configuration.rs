@@ -47,6 +47,8 @@ pub(crate) struct Configuration {
     pub webhook: WebhookConfig,
     /// File with the secret that notifications are signed with.
     pub webhook_secret_file: Option<PathBuf>,
+    /// Program that is told of everything that happens, and its arguments; there is none if it is empty.
+    pub exec: Vec<String>,
     /// Message bus of a cloud, but for its address.
     pub message_bus: MessageBusConfig,
     /// File with its address; without it, there is none.
@@ -80,6 +82,7 @@ impl Default for Configuration {
             external_service_token_file: None,
             webhook: WebhookConfig::new(String::new()),
             webhook_secret_file: None,
+            exec: Vec::new(),
             message_bus: MessageBusConfig::new(SecretString::from("")),
             message_bus_url_file: None,
             steps_at_once: None,

@@ -380,6 +380,9 @@ settings! {
     "notifications.url" "URL" => webhook.url;
     /// File with the secret that they are signed with (HMAC-SHA256); without it, they are not
     "notifications.secret_file" "FILE" => webhook_secret_file;
+    /// Program with its arguments, separated by commas, that is run for each notification and gets it as JSON on its
+    /// standard input; exit status 0 means that it has taken it
+    "notifications.exec" "LIST" => exec;
     /// How long the listener may take to answer, a minute at most; then it is told again
     "notifications.timeout" "DURATION" => webhook.timeout as Seconds;
     /// How long notifications are kept for a listener that does not take them

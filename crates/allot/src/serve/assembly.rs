@@ -300,6 +300,7 @@ pub(super) fn server_config(configuration: &Configuration) -> Result<server::Con
             .that_fit();
     (config.limits.connections, config.limits.connections_per_address) = (most, per_address);
     config.webhook = listeners::webhook(configuration)?;
+    config.exec = listeners::exec(configuration);
     config.message_bus = listeners::message_bus(configuration)?.map(Box::new);
     config.placement.program = program();
     Ok(config)

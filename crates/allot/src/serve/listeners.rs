@@ -1,7 +1,7 @@
 //! Who is told of everything that happens, and who may refuse leases, as the settings say.
 
 use secrecy::SecretString;
-use server::{ExternalServiceConfig, MessageBusConfig, WebhookConfig};
+use server::{ExecConfig, ExternalServiceConfig, MessageBusConfig, WebhookConfig};
 
 use super::error::{AssemblyError, read};
 use crate::config::Configuration;
@@ -14,6 +14,13 @@ pub(super) fn webhook(configuration: &Configuration) -> Result<Option<WebhookCon
     let secret = configuration.webhook_secret_file.as_deref().map(read).transpose()?;
     let secret = secret.map(|secret| SecretString::from(secret.trim()));
     Ok(Some(WebhookConfig { secret, ..configuration.webhook.clone() }))
+}
+
+/// The program, if there is one.
+pub(super) fn exec(configuration: &Configuration) -> Option<ExecConfig> {
+    let (program, arguments) = configuration.exec.split_first()?;
+    let timeout = configuration.webhook.timeout;
+    Some(ExecConfig { timeout, ..ExecConfig::new(program.clone(), arguments.to_vec()) })
 }
 
 /// The message bus, if there is one.

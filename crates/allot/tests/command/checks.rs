@@ -13,7 +13,8 @@ fn serve_check_reports_every_mistake_and_starts_nothing() {
     let policy = file("policy.yaml", "\"blazar:leases:get\": \"role:\"\n");
     let settings = format!(
         "database = \"sqlite:///no/such/directory/allot.db\"\nauth = \"basic:{users}\"\nfleet = \"hooks:{hooks}\"\n\
-         policy_file = \"{policy}\"\n[tls]\ncertificate = \"/no/certificate\"\nkey = \"/no/key\"\n"
+         policy_file = \"{policy}\"\n[notifications]\nexec = [\"./tell\", \"--mail\"]\n\
+         [tls]\ncertificate = \"/no/certificate\"\nkey = \"/no/key\"\n"
     );
     let ran = run(command().args(["serve", "--check", "--config", &file("allot.toml", &settings)]));
     assert_eq!((ran.status, &*ran.out), (1, ""), "{}", ran.err);
@@ -22,6 +23,7 @@ fn serve_check_reports_every_mistake_and_starts_nothing() {
         format!("{users}, line 5: user ben: "),
         format!("{hooks}: hooks.on_hold: ./hold: no such file"),
         format!("{policy}, line 1: "),
+        "notifications.exec: ./tell: no such file".to_owned(),
         "tls: ".to_owned(),
         "database: there is no directory /no/such/directory".to_owned(),
     ];

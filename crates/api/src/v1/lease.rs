@@ -11,6 +11,7 @@ use leases::reason::{for_operator, for_owner};
 use leases::terms::{Affinity, BeforeEndAction, ReservationTerms, SlotsTerms};
 use leases::text::as_written;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use store::LeaseRecord;
 use utoipa::ToSchema;
 
@@ -381,6 +382,16 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             required_floatingips: terms.required().iter().map(ToString::to_string).collect(),
         },
     }
+}
+
+/// The fields of a reservation that say what is asked for, as a JSON object: without what a cloud has made for it.
+pub fn reservation_properties(record: &LeaseRecord, reservation: &domain::Reservation) -> Value {
+    // Not reached: the names of all fields are text.
+    let mut properties = serde_json::to_value(resource(record, reservation)).unwrap_or_default();
+    if let Some(fields) = properties.as_object_mut() {
+        fields.retain(|name, _| !["flavor_id", "aggregate_id", "server_group_id"].contains(&name.as_str()));
+    }
+    properties
 }
 
 fn owned<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {

@@ -61,7 +61,7 @@ pub use id::{floating_ip_id, host_id, instance_id, lease_id, reservation_id, ser
 pub use instance::{
     HostAnswer, HostsAnswer, HostsQuestionRequest, Instance, InstanceRequest, PlacingRequest,
 };
-pub use lease::{Event, Instances, Lease, Names, Reservation, Resource};
+pub use lease::{Event, Instances, Lease, Names, Reservation, Resource, reservation_properties};
 pub use lease_dates::read_length;
 pub use lease_pool::{
     LeasePool, LeasePoolHost, LeasePoolInstance, LeasePoolRequest, MoreHosts, lease_of_pool, swapped_host,

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use fleet::conformance::facts;
 use fleet::{About, LeaseFacts, OperationKey, Outcome, perform};
 use leases::plan::Action;
 use leases::project::ProjectId;
-use leases::terms::{Flavor, FlavorSize, FlavorTerms, InstanceSize, ReservationTerms};
+use leases::terms::{Affinity, Flavor, FlavorSize, FlavorTerms, InstanceSize, ReservationTerms};
 use serde_json::json;
 
 use crate::handing_over::{LEASE, MINE};
@@ -19,13 +20,9 @@ async fn made_for(memory_mib: u32) -> (serde_json::Value, BTreeMap<String, Strin
     let instance = InstanceSize::new(4, memory_mib, 5).expect("a size");
     let flavor = Flavor::new("pinned", FlavorSize { instance, ephemeral_gib: 2 }, &specs).expect("a flavor");
     let terms = FlavorTerms { flavor, amount: 2.try_into().expect("some"), survives: None };
-    let facts = LeaseFacts {
-        name: "of a test".to_owned(),
-        project: ProjectId("mine".to_owned()),
-        reservation: Some((MINE, ReservationTerms::Flavor(terms))),
-        images_for: jiff::Timestamp::UNIX_EPOCH,
-    };
     let action = Action::Prepare(MINE);
+    let facts = facts(action, ProjectId("mine".to_owned()), instance, Affinity::Any);
+    let facts = LeaseFacts { reservation: Some((MINE, ReservationTerms::Flavor(terms))), ..facts };
     let key = OperationKey::of(action, 1, Some(LEASE)).with_facts(Some(facts));
     let prepared = perform(&cloud.fleet(), action, About::default(), &key).await;
     assert_eq!(prepared, Ok(Outcome::Done));

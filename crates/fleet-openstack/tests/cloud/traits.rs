@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use fleet::conformance::facts;
 use fleet::{
     About, Fleet, FleetError, Inventory as _, Isolation as _, LeaseFacts, OperationKey, Outcome, perform,
 };
@@ -11,7 +12,7 @@ use fleet_openstack::Fence;
 use leases::ids::HostId;
 use leases::plan::Action;
 use leases::project::ProjectId;
-use leases::terms::{HostsTerms, ReservationTerms};
+use leases::terms::{Affinity, HostsTerms, InstanceSize, ReservationTerms};
 
 use crate::handing_over::{LEASE, MINE, ONE, adopt, done, handover};
 use crate::standin::{FREE_POOL, Standin};
@@ -37,13 +38,9 @@ async fn prepare_hosts(fleet: &dyn Fleet) -> Result<Outcome, FleetError> {
     static CLAIMS: AtomicU64 = AtomicU64::new(1 << 32);
     let action = Action::Prepare(MINE);
     let hosts = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("hosts"));
-    let project = ProjectId("mine".to_owned());
-    let facts = LeaseFacts {
-        name: "of a test".to_owned(),
-        project,
-        reservation: Some((MINE, hosts)),
-        images_for: jiff::Timestamp::UNIX_EPOCH,
-    };
+    let size = InstanceSize::new(1, 512, 1).expect("a size");
+    let facts = facts(action, ProjectId("mine".to_owned()), size, Affinity::Any);
+    let facts = LeaseFacts { reservation: Some((MINE, hosts)), ..facts };
     let key = OperationKey::of(action, CLAIMS.fetch_add(1, Relaxed), Some(LEASE)).with_facts(Some(facts));
     perform(fleet, action, About::default(), &key).await
 }

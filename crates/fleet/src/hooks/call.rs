@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use ambient::ChildCommand;
+use ambient::{ChildCommand, inherited_environment, keep_last, last_line, run_program};
+use jiff::Timestamp;
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
 use leases::instance::Instance;
@@ -20,22 +20,14 @@ use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
 use serde::Serialize;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use serde_json::Value;
 
 use super::config::{HookConfig, HooksError, Moment, SecretHeader};
 use crate::{FleetError, LeaseFacts, Machine, OperationKey};
 
-/// Of what a hook says, so much is kept: the last of it.
-const KEPT_BYTES: usize = 256 * 1024;
-
-/// Of the last line of what a failed hook says, so much is passed on.
-const LINE_CHARS: usize = 300;
-
-/// After a program has ended, others may hold its output open; it is not waited for longer than this.
-const AFTER_THE_END: Duration = Duration::from_millis(200);
-
-/// Variables of the service's own environment that programs always get. Its other variables may be secrets.
-const PASSED_ON: [&str; 3] = ["PATH", "HOME", "LANG"];
+/// Longest text that a program gets as an environment variable, in bytes. The kernel starts no program with a variable of
+/// 128 KiB. Longer texts are in the JSON only.
+const LONGEST_VARIABLE: usize = 64 * 1024;
 
 /// What is to be called when.
 #[derive(Debug)]
@@ -75,6 +67,10 @@ pub(super) struct Subject {
     pub(super) end_state: Option<&'static str>,
     pub(super) resumes: Option<String>,
     pub(super) project: Option<String>,
+    pub(super) user: Option<String>,
+    pub(super) start: Option<Timestamp>,
+    pub(super) end: Option<Timestamp>,
+    pub(super) properties: Option<Value>,
     pub(super) vcpus: Option<u64>,
     pub(super) memory_mib: Option<u64>,
     pub(super) disk_gib: Option<u64>,
@@ -132,6 +128,7 @@ impl Subject {
             end_state: instance.is_kept().then_some(EndState::Stop.name()),
             resumes: instance.resumes.map(|id| id.to_string()),
             project: Some(instance.owner.project.0.clone()),
+            user: Some(instance.owner.user.0.clone()),
             vcpus: Some(vcpus.into()),
             memory_mib: Some(memory_mib.into()),
             disk_gib: Some(disk_gib.into()),
@@ -165,6 +162,10 @@ impl Subject {
         Self {
             lease_name: Some(facts.name.clone()),
             project: self.project.or_else(|| Some(facts.project.0.clone())),
+            user: self.user.or_else(|| Some(facts.user.0.clone())),
+            start: Some(facts.window.start()),
+            end: Some(facts.window.end()),
+            properties: terms.and(facts.properties.clone()),
             resource_type: terms.map(ReservationTerms::resource_type),
             amount: terms.map(ReservationTerms::number),
             affinity: slots.as_ref().and_then(|slots| match slots.affinity {
@@ -184,6 +185,10 @@ impl Subject {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         // A variable ends at a zero byte, and no program is started with one in it.
         let chosen = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', " "));
+        let property = |name: &str| {
+            let text = self.properties.as_ref().and_then(|properties| properties.get(name)?.as_str());
+            chosen(&text.map(str::to_owned))
+        };
         let variables = [
             ("ALLOT_HOST", self.host_name.clone()),
             ("ALLOT_HOST_ID", number(self.host)),
@@ -196,6 +201,11 @@ impl Subject {
             ("ALLOT_GUEST", self.guest.clone()),
             ("ALLOT_GUEST_NAME", chosen(&self.guest_name)),
             ("ALLOT_PROJECT", chosen(&self.project)),
+            ("ALLOT_USER", chosen(&self.user)),
+            ("ALLOT_START", self.start.map(|start| start.to_string())),
+            ("ALLOT_END", self.end.map(|end| end.to_string())),
+            ("ALLOT_HYPERVISOR_PROPERTIES", property("hypervisor_properties")),
+            ("ALLOT_RESOURCE_PROPERTIES", property("resource_properties")),
             ("ALLOT_VCPUS", number(self.vcpus)),
             ("ALLOT_MEMORY_MIB", number(self.memory_mib)),
             ("ALLOT_DISK_GIB", number(self.disk_gib)),
@@ -208,7 +218,8 @@ impl Subject {
             ("ALLOT_OPERATION", self.operation.clone()),
             ("ALLOT_FENCE", number(self.fence)),
         ];
-        variables.into_iter().filter_map(|(name, value)| Some((name, value?)))
+        let short = |value: &String| value.len() <= LONGEST_VARIABLE;
+        variables.into_iter().filter_map(move |(name, value)| Some((name, value.filter(short)?)))
     }
 }
 
@@ -233,9 +244,9 @@ impl Hooks {
         Ok(Self { by_moment, pass_environment: pass_environment.to_vec() })
     }
 
-    /// The part of the service's own environment that programs get.
-    fn environment(&self) -> impl Iterator<Item = (&str, OsString)> {
-        let names = PASSED_ON.into_iter().chain(self.pass_environment.iter().map(String::as_str));
+    /// Variables of the service's own environment that programs get beside those that all programs get.
+    fn passed_on(&self) -> impl Iterator<Item = (&str, OsString)> {
+        let names = self.pass_environment.iter().map(String::as_str);
         names.filter_map(|name| Some((name, std::env::var_os(name)?)))
     }
 
@@ -253,7 +264,8 @@ impl Hooks {
             match &hook.kind {
                 Kind::Exec { program, arguments } => {
                     let mut child = ChildCommand::new(program, None);
-                    child.command.args(arguments).env_clear().envs(self.environment());
+                    child.command.args(arguments).env_clear();
+                    child.command.envs(inherited_environment()).envs(self.passed_on());
                     child.command.env("ALLOT_MOMENT", moment.to_string()).envs(subject.variables());
                     run(program, child, &told).await
                 }
@@ -310,58 +322,13 @@ fn client(authorities: Option<&Path>) -> Result<Client, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
-/// Runs a program. The program and all of its descendants are killed when the caller stops waiting: a hook that was
-/// given up must not run beside the next attempt.
-async fn run(program: &str, mut command: ChildCommand, told: &[u8]) -> Result<Vec<u8>, String> {
-    command.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = command.spawn().await.map_err(|error| format!("{program}: {error}"))?;
-    let child = &mut running.child;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let mut said = Vec::new();
-    let mut complained = Vec::new();
-    let status = {
-        let tell = async {
-            if let Some(mut stdin) = stdin {
-                // A program that does not read is as good as one that does.
-                let _ = stdin.write_all(told).await;
-            }
-        };
-        let conversation =
-            async { tokio::join!(tell, listen(stdout, &mut said), listen(stderr, &mut complained)) };
-        tokio::pin!(conversation);
-        tokio::select! {
-            // Who closes the output first is not done yet.
-            _ = &mut conversation => child.wait().await,
-            status = child.wait() => {
-                let _ = tokio::time::timeout(AFTER_THE_END, conversation).await;
-                status
-            }
-        }
-    };
-    match status {
-        Ok(status) if status.success() => Ok(said),
-        Ok(status) => {
-            let line = last_line(&complained).or_else(|| last_line(&said)).unwrap_or_default();
-            Err(format!("{program}: {status}: {line}"))
-        }
-        Err(error) => Err(format!("{program}: {error}")),
+async fn run(program: &str, command: ChildCommand, told: &[u8]) -> Result<Vec<u8>, String> {
+    let output = run_program(command, told).await.map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(output.stdout);
     }
-}
-
-/// Reads to the end, and keeps the last of it.
-async fn listen(from: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
-    let Some(mut from) = from else { return };
-    let mut chunk = vec![0; 8192];
-    while let Ok(length @ 1..) = from.read(&mut chunk).await {
-        keep(kept, &chunk[..length]);
-    }
-}
-
-fn keep(kept: &mut Vec<u8>, chunk: &[u8]) {
-    kept.extend_from_slice(chunk);
-    if kept.len() > 2 * KEPT_BYTES {
-        kept.drain(..kept.len() - KEPT_BYTES);
-    }
+    let line = output.last_line().unwrap_or_default();
+    Err(format!("{program}: {}: {line}", output.status))
 }
 
 async fn post(
@@ -379,7 +346,7 @@ async fn post(
     let status = answer.status();
     let mut said = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|error| innermost(&error))? {
-        keep(&mut said, &chunk);
+        keep_last(&mut said, &chunk);
     }
     if status.is_success() {
         return Ok(said);
@@ -399,11 +366,4 @@ fn value_of(secret: &SecretHeader) -> io::Result<HeaderValue> {
 fn innermost(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-/// The last line that says something, shortened.
-fn last_line(said: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(said);
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().filter(|c| !c.is_control()).take(LINE_CHARS).collect())
 }

@@ -1,9 +1,8 @@
 //! Checks a configuration of hooks without calling any.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+
+use ambient::unusable_program;
 
 use super::call::Hooks;
 use super::config::{HookConfig, HooksConfig, HooksError, Moment};
@@ -36,35 +35,14 @@ fn mistakes(hooks: &BTreeMap<Moment, HookConfig>, pass_environment: &[String]) -
     found
 }
 
-/// Programs of hooks that can't be started. As when they are started, a name without a slash is searched in `PATH`, and a
-/// relative path starts at the working directory.
+/// Programs of hooks that can't be started.
 pub fn unusable_programs(hooks: &BTreeMap<Moment, HookConfig>) -> Vec<HooksError> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
     let programs = hooks.iter().filter_map(|(moment, hook)| Some((*moment, hook.exec.as_ref()?.first()?)));
     let unusable = programs.filter_map(|(moment, program)| {
-        let reason = unusable(program, &path)?;
+        let reason = unusable_program(program)?;
         Some(HooksError::Program { moment, program: program.clone(), reason })
     });
     unusable.collect()
-}
-
-fn unusable(program: &str, path: &OsStr) -> Option<&'static str> {
-    if !program.contains('/') {
-        let found = std::env::split_paths(path)
-            .any(|directory| is_executable(&directory.join(program)) == Some(true));
-        return (!found).then_some("not found in PATH");
-    }
-    match is_executable(Path::new(program)) {
-        Some(true) => None,
-        Some(false) => Some("not executable"),
-        None => Some("no such file"),
-    }
-}
-
-/// `None` if there is no such file.
-fn is_executable(path: &Path) -> Option<bool> {
-    let metadata = path.metadata().ok()?;
-    Some(metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@ use ambient::ManualClock;
 use fleet::conformance;
 use fleet::hooks::HooksFleet;
 use fleet::{FleetError, Isolation as _, LeaseFacts, OperationKey, Outcome};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::ids::{HostId, ReservationId};
-use leases::project::ProjectId;
+use leases::project::{ProjectId, UserId};
 use leases::requirement::Requirement;
 use leases::terms::{Affinity, InstanceSize, InstancesTerms, ReservationTerms};
+use leases::window::Window;
 use serde_json::{Value, json};
 
 use crate::hooks::{HOST, MINE, Rack, THEIRS, config_with, key, rack};
@@ -179,7 +180,10 @@ async fn hooks_are_told_of_the_lease_and_what_is_asked_for() {
     let facts = LeaseFacts {
         name: "shop \0\"front\"".to_owned(),
         project: ProjectId("red".to_owned()),
+        user: UserId("mary".to_owned()),
+        window: Window::starting(Timestamp::UNIX_EPOCH, SignedDuration::from_hours(2)),
         reservation: Some((MINE, ReservationTerms::Instances(asked))),
+        properties: Some(json!({"amount": 3, "resource_properties": "[\"==\", \"$gpu\", \"v\u{0}100\"]"})),
         images_for: jiff::Timestamp::UNIX_EPOCH,
     };
     let own = |fence| OperationKey { facts: Some(Arc::new(facts.clone())), ..key(fence) };
@@ -189,16 +193,21 @@ async fn hooks_are_told_of_the_lease_and_what_is_asked_for() {
     };
     assert_eq!(rack.fleet.grant(HOST, MINE, 2, &own(1)).await, Ok(Outcome::Done));
     let wanted = json!({"moment": "on_grant", "host_name": "node1", "lease": own(1).lease.expect("one").to_string(),
-        "lease_name": facts.name, "project": "red", "resource_type": "virtual:instance", "amount": 3,
+        "lease_name": facts.name, "project": "red", "user": "mary", "start": "1970-01-01T00:00:00Z",
+        "end": "1970-01-01T02:00:00Z", "properties": facts.properties, "resource_type": "virtual:instance", "amount": 3,
         "affinity": false, "vcpus": 4, "memory_mib": 8192, "disk_gib": 20, "slots": 2, "guest": null});
     let seen = told();
     for (field, value) in wanted.as_object().expect("an object") {
         assert_eq!(&seen[field], value, "{field}: {seen}");
     }
+    let variables = fs::read_to_string(rack.directory.join("variables")).expect("it was told");
+    let wanted = "mary 1970-01-01T00:00:00Z 1970-01-01T02:00:00Z [\"==\", \"$gpu\", \"v 100\"]\n";
+    assert_eq!(variables, wanted);
     // What another reservation asks for is not said of this one.
     assert_eq!(rack.fleet.grant(HOST, THEIRS, 1, &own(2)).await, Ok(Outcome::Done));
     let seen = told();
     assert_eq!((&seen["lease_name"], &seen["amount"]), (&json!(facts.name), &Value::Null), "{seen}");
+    assert_eq!((&seen["user"], &seen["properties"]), (&json!("mary"), &Value::Null), "{seen}");
     // Of an address the address itself, as long as it may be leased.
     let ip = conformance::address();
     assert_eq!(rack.fleet.assign(&ip, THEIRS, &own(1)).await, Ok(Outcome::Done));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::waking::Thrift;
 use super::{Refusal, Resource, Search};
@@ -11,13 +11,15 @@ use crate::filters::{FilterReport, HostFilter, screen};
 use crate::host::Host;
 use crate::host_facts::Loss;
 use crate::ids::HostId;
+use crate::scarcity::Scarcity;
 use crate::terms::HostsTerms;
 
 impl Search<'_> {
     /// Hosts for a reservation: those of `held` that still will do, then the best-fitting others, up to the
     /// maximum (W14).
     ///
-    /// The best fit is the smallest gap in a host's calendar, then the lowest identifier ([`Fit`]).
+    /// The best fit is the smallest gap in a host's calendar ([`Fit`]), then the most common properties, then the lowest
+    /// identifier.
     pub(super) fn hosts(
         &self,
         position: usize,
@@ -126,14 +128,14 @@ impl Search<'_> {
         }
         let mut candidates = self.candidates(free, held);
         candidates.select_nth_unstable(count);
-        candidates.into_iter().take(count).map(|candidate| candidate.fit.host).collect()
+        candidates.into_iter().take(count).map(|candidate| candidate.host).collect()
     }
 
     /// All of them, those first that [`Self::best`] would take first.
     pub(super) fn ranked(&self, free: &[Fit], held: &BTreeSet<HostId>) -> impl Iterator<Item = HostId> {
         let mut candidates = self.candidates(free, held);
         candidates.sort_unstable();
-        candidates.into_iter().map(|candidate| candidate.fit.host)
+        candidates.into_iter().map(|candidate| candidate.host)
     }
 
     fn candidates(&self, free: &[Fit], held: &BTreeSet<HostId>) -> Vec<Candidate> {
@@ -146,7 +148,10 @@ impl Search<'_> {
             loss: self.admission.facts.losses.of_lease(fit.host, self.window.start()),
             offered: self.offered(fit.host),
             thrift: self.thrift(fit.host),
-            fit: *fit,
+            gap: fit.gap,
+            before: fit.before,
+            scarcity: self.admission.inventory.scarcity(fit.host),
+            host: fit.host,
         };
         free.iter().map(candidate).collect()
     }
@@ -171,6 +176,11 @@ struct Candidate {
     offered: bool,
     /// Where power is saved, hosts that draw little come first.
     thrift: Thrift,
-    /// Then the best fit.
-    fit: Fit,
+    /// Then the best fit: see [`Fit`].
+    gap: SignedDuration,
+    before: SignedDuration,
+    /// Hosts with common properties come first, so that rare ones are left for leases that need them.
+    scarcity: Scarcity,
+    /// Settles ties.
+    host: HostId,
 }

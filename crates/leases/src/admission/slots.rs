@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::host_facts::{Loss, Losses};
 use crate::ids::HostId;
 use crate::resources::Resources;
+use crate::scarcity::Scarcity;
 use crate::terms::{Affinity, SlotsTerms};
 use crate::work::Budget;
 
@@ -47,6 +48,8 @@ pub(super) struct Room<'a> {
     doubtful: bool,
     /// How soon it is had where power is saved.
     thrift: Thrift,
+    /// How rare its properties are.
+    scarcity: Scarcity,
 }
 
 impl Room<'_> {
@@ -66,6 +69,8 @@ struct Spare {
     beside_guests: u32,
     /// What is left of the host beside what is reserved, for those who would have to leave.
     left: Resources,
+    /// How rare its properties are: of hosts that are equally good, common ones are used first.
+    scarcity: Scarcity,
 }
 
 impl Search<'_> {
@@ -209,7 +214,8 @@ impl Search<'_> {
             host.capacity().slots(&guests, &asked.size)
         });
         let (doubtful, thrift) = (self.admission.is_doubtful(host), self.thrift(host.id));
-        (slots > 0).then_some(Room { host, used, slots, beside_guests, doubtful, thrift })
+        let scarcity = self.admission.inventory.scarcity(host.id);
+        (slots > 0).then_some(Room { host, used, slots, beside_guests, doubtful, thrift, scarcity })
     }
 }
 
@@ -243,7 +249,10 @@ impl<'a> Filling<'a> {
         if !budget.spend(PLACING * rooms.len() as u64) {
             return None;
         }
-        let cluster = RoomCluster::new(rooms.iter().map(|room| (room.host, &room.used)))?;
+        // Of equally good hosts the cluster chooses the first.
+        let mut ordered: Vec<&Room<'_>> = rooms.iter().collect();
+        ordered.sort_unstable_by_key(|room| (room.scarcity, room.host.id));
+        let cluster = RoomCluster::new(ordered.into_iter().map(|room| (room.host, &room.used)))?;
         let spare = rooms.iter().map(|room| {
             let tier = match held.contains_key(&room.host.id) {
                 true => Tier::Held,
@@ -254,7 +263,8 @@ impl<'a> Filling<'a> {
             left.subtract(1, &room.used);
             let doubtful = room.doubtful && tier != Tier::Held;
             let (turn, slots) = ((doubtful, tier, room.thrift), room.at_most(asked));
-            (room.host.id, Spare { turn, slots, beside_guests: room.beside_guests.min(slots), left })
+            let (beside_guests, scarcity) = (room.beside_guests.min(slots), room.scarcity);
+            (room.host.id, Spare { turn, slots, beside_guests, left, scarcity })
         });
         Some(Self {
             size: &asked.size,
@@ -371,20 +381,21 @@ impl<'a> Filling<'a> {
 
     /// Hosts are filled, those with most room first. What is left at last goes to the best host that has room for it.
     fn as_many_as_fit_on(&mut self, hosts: &[HostId]) -> Option<()> {
-        let mut largest: BinaryHeap<(u32, Reverse<HostId>)> =
-            hosts.iter().map(|host| (self.spare_on(*host), Reverse(*host))).collect();
+        let scarcity = |host| self.spare.get(host).map(|spare| spare.scarcity).unwrap_or_default();
+        let mut largest: BinaryHeap<(u32, Reverse<(Scarcity, HostId)>)> =
+            hosts.iter().map(|host| (self.spare_on(*host), Reverse((scarcity(host), *host)))).collect();
         while self.remaining > 0 {
-            let Some((known, Reverse(host))) = largest.pop() else { break };
+            let Some((known, Reverse((scarcity, host)))) = largest.pop() else { break };
             let spare = self.spare_on(host);
             if spare < known {
                 // Others have used up what its domain may have.
-                largest.push((spare, Reverse(host)));
+                largest.push((spare, Reverse((scarcity, host))));
             } else if spare == 0 {
                 break;
             } else if spare < self.remaining {
                 self.give(spare, &[host])?;
             } else {
-                let others = largest.into_iter().map(|(_, Reverse(other))| other);
+                let others = largest.into_iter().map(|(_, Reverse((_, other)))| other);
                 let enough: Vec<HostId> =
                     others.filter(|other| self.spare_on(*other) >= self.remaining).chain([host]).collect();
                 return self.give(self.remaining, &enough);

@@ -114,6 +114,33 @@ fn can_be_served(machines: &[Machine], asked: &[Asked], taken: &mut Vec<Option<u
 }
 
 proptest! {
+    #![proptest_config(cases(500))]
+
+    #[test]
+    fn a_lease_takes_no_host_that_has_more_than_a_free_one_and_of_hosts_that_are_alike_the_first(
+        machines in machines(),
+        count in 1..7u32,
+    ) {
+        let count = count.min(machines.len() as u32);
+        let inventory = inventory(&machines);
+        let (calendar, rules, facts) = (Calendar::default(), Rules::default(), HostFacts::nothing());
+        let admission = Admission::new(&calendar, &inventory, &rules, &facts, at(0));
+        let asked = vec![terms(&Asked::Hosts([false, false], count))];
+        let wanted = Terms::new(window(10, 20), None, asked).expect("terms");
+        let given = admission.decide(&project(), &wanted).expect("all are free");
+        let taken = given[0].hosts();
+        let is_taken = |host: usize| taken.contains(&HostId(host as u64 + 1));
+        for (own, machine) in machines.iter().enumerate().filter(|(own, _)| is_taken(*own)) {
+            for (left, other) in machines.iter().enumerate().filter(|(left, _)| !is_taken(*left)) {
+                let lacks_nothing = machine.has.iter().zip(other.has).all(|(own, other)| *own || !other);
+                prop_assert!(machine.has == other.has || !lacks_nothing, "{own} instead of {left}: {given:?}");
+                prop_assert!(machine.has != other.has || own < left, "{own} instead of {left}: {given:?}");
+            }
+        }
+    }
+}
+
+proptest! {
     #![proptest_config(cases(3000))]
 
     #[test]

@@ -41,6 +41,16 @@ pub(crate) enum TellError {
         /// What that has done.
         error: PublishError,
     },
+    /// The program fails, or takes too long.
+    #[error("{program}: {reason}")]
+    Program {
+        /// The program, as configured.
+        program: String,
+        /// How it ended, and the last line that it wrote.
+        reason: String,
+        /// It has ended with the exit status of a rejection.
+        rejected: bool,
+    },
     /// What is to be sent cannot be written.
     #[error("the notification cannot be written: {0}")]
     Json(#[from] serde_json::Error),
@@ -59,6 +69,7 @@ impl TellError {
         match self {
             Self::Refused(status) => [400, 413, 415, 422].contains(&status.as_u16()),
             Self::Broker { error, .. } => matches!(error, PublishError::Rejected(_)),
+            Self::Program { rejected, .. } => *rejected,
             Self::NoAnswer(_) | Self::Json(_) | Self::Service(_) | Self::Panic => false,
         }
     }

@@ -1,4 +1,4 @@
-//! Tells listeners of notifications: a web hook, and a message bus. Each is told by itself, in order, at least once.
+//! Tells listeners of notifications: a web hook, a program, and a message bus. Each is told by itself, in order, at least once.
 //!
 //! How far a listener has been told is in the store, and moves on when it has taken a notification; so after a crash, a
 //! lost answer or an outage it is told again, under the same identifier, and nothing is left out. While it takes none,
@@ -6,6 +6,7 @@
 //! is passed over after [`ATTEMPTS`], so that no notification keeps the later ones from the listener. Of several services
 //! that share a store one tells.
 
+mod exec;
 mod listener;
 mod message_bus;
 mod webhook;
@@ -23,6 +24,7 @@ use service::{Caller, Service};
 use store::Notification;
 use tokio::sync::watch;
 
+use self::exec::Exec;
 pub(crate) use self::listener::Listener;
 use self::listener::TellError;
 use self::message_bus::Publisher;
@@ -32,7 +34,7 @@ use crate::config_error::ConfigError;
 use crate::metrics::{Metrics, Push};
 
 /// What listeners are called in the store and in metrics.
-pub(crate) const NAMES: [&str; 2] = [webhook::NAME, message_bus::NAME];
+pub(crate) const NAMES: [&str; 3] = [webhook::NAME, exec::NAME, message_bus::NAME];
 
 /// How long one of several services that share a store is the one that tells. It is longer than a listener may take.
 const TERM: SignedDuration = SignedDuration::from_mins(2);
@@ -72,6 +74,9 @@ pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError>
     let mut listeners: Vec<Box<dyn Listener>> = Vec::new();
     if let Some(config) = &config.webhook {
         listeners.push(Box::new(Webhook::new(config)?));
+    }
+    if let Some(config) = &config.exec {
+        listeners.push(Box::new(Exec::new(config)));
     }
     if let Some(config) = &config.message_bus {
         listeners.extend(Publisher::new(config)?.map(|publisher| Box::new(publisher) as Box<dyn Listener>));

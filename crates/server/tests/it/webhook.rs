@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use server::{Config, WebhookConfig};
+use server::{Config, ExecConfig, WebhookConfig};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -231,4 +231,33 @@ async fn every_other_failure_waits_and_is_tried_again() {
             assert_eq!(told["payload"]["name"], name.to_string(), "attempt {attempt}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_program_is_told_in_order_and_again_if_it_fails_beside_a_listener_that_does_not_answer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // Fails the first time, although it has noted what it was told.
+    let script =
+        r#"cd "$1" || exit 9; cat >> told; echo >> told; [ -e failed ] || { touch failed; exit 1; }"#;
+    let place = directory.path().to_str().expect("text").to_owned();
+    let arguments = vec!["-c".to_owned(), script.to_owned(), "sh".to_owned(), place];
+    let exec =
+        ExecConfig { first_pause: Duration::from_millis(1), ..ExecConfig::new("sh".to_owned(), arguments) };
+    let webhook = WebhookConfig::new("http://127.0.0.1:1/".to_owned());
+    let config = Config { webhook: Some(webhook), exec: Some(exec), ..Config::default() };
+    let site = Site::with(config, None).await;
+    site.add_hosts(2).await;
+    make(&site, "a").await;
+    make(&site, "b").await;
+    let _push = push(&site);
+    let all = site.get("/v1/notifications").await.ok(200)["notifications"].clone();
+    let all = all.as_array().expect("a list").clone();
+    let last = all.last().expect("two")["number"].as_u64();
+    while Some(site.service.notifications().delivered("exec").await.expect("a store")) != last {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let told = std::fs::read_to_string(directory.path().join("told")).expect("it was told");
+    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(told[0], told[1], "it is told again");
+    assert_eq!(told[1..], all[..]);
 }

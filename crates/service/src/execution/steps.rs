@@ -71,13 +71,17 @@ impl Execution<'_> {
     /// What the fleet is told of the lease that it does something for.
     fn facts(self, action: Action, lease: Option<LeaseId>) -> Option<LeaseFacts> {
         let record = Leases::of(self.service).get(lease?)?;
+        let lease = &record.lease;
         let of_action = |reservation: &&Reservation| Some(reservation.id) == action.reservation();
-        let reservation = record.lease.reservations.iter().find(of_action);
+        let reservation = lease.reservations.iter().find(of_action);
         Some(LeaseFacts {
-            name: record.lease.name.clone(),
-            project: record.lease.owner.project.clone(),
+            name: lease.name.clone(),
+            project: lease.owner.project.clone(),
+            user: lease.owner.user.clone(),
+            window: lease.window,
             reservation: reservation.map(|reservation| (reservation.id, reservation.terms.clone())),
-            images_for: record.lease.images_for(),
+            properties: reservation.map(|reservation| api::v1::reservation_properties(&record, reservation)),
+            images_for: lease.images_for(),
         })
     }
 

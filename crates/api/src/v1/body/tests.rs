@@ -16,7 +16,7 @@ use crate::v1::sent_back::{READ_ONLY, read_only as read_only_of};
 use crate::v1::{
     FlavorRequest, FloatingIpRequest, FreePoolRequest, HostsQuestionRequest, InstanceRequest,
     LeasePoolRequest, LeaseRequest, LeaseUpdate, Limits, MaintenanceRequest, MoreHosts, RequestError,
-    SchedulerHints, lease_of_pool, read_property_update, swapped_host,
+    SchedulerHints, lease_of_pool, read_property_update, reservation_properties, swapped_host,
 };
 
 /// No body has such a field.
@@ -157,14 +157,31 @@ fn fields_of_answers_are_fields_of_requests_or_read_only() {
     }
 }
 
+/// The record of the lease of [`lease_body`].
+fn stored() -> LeaseRecord {
+    let lease = present();
+    let wording = read_lease(&lease_body()).expect("a lease").wording;
+    let words: BTreeMap<_, _> = lease.reservations.iter().map(|own| own.id).zip(wording).collect();
+    LeaseRecord::new(lease, words, now())
+}
+
+#[test]
+fn properties_of_a_reservation_are_its_own_fields_of_answers() {
+    let record = stored();
+    let shown = serde_json::to_value(Lease::from(&record)).expect("JSON");
+    for (own, shown) in
+        record.lease.reservations.iter().zip(shown["reservations"].as_array().expect("a list"))
+    {
+        let properties = reservation_properties(&record, own);
+        let fields = properties.as_object().expect("an object");
+        assert!(fields.iter().all(|(name, value)| shown[name] == *value), "{properties}");
+        assert!(fields.contains_key("resource_type") && !fields.contains_key("aggregate_id"), "{properties}");
+    }
+}
+
 #[test]
 fn a_lease_that_was_read_asks_for_the_same_again() {
-    let lease = present();
-    let wording = |body: &Value| read_lease(body).expect("a lease").wording;
-    let words: BTreeMap<_, _> =
-        lease.reservations.iter().map(|own| own.id).zip(wording(&lease_body())).collect();
-    let shown = Lease::from(&LeaseRecord::new(lease.clone(), words, now()));
-    let shown = serde_json::to_value(shown).expect("JSON");
+    let shown = serde_json::to_value(Lease::from(&stored())).expect("JSON");
     let again = read_lease(&shown).expect("well formed");
     let asked = read_lease(&lease_body()).expect("well formed");
     assert_eq!((again.terms, again.wording), (asked.terms, asked.wording));

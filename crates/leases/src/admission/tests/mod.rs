@@ -33,6 +33,7 @@ mod offers;
 mod preempting;
 mod replanning;
 mod saving;
+mod scarce;
 mod still;
 mod suiting;
 mod surviving;
