@@ -54,7 +54,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("lease delete-series", &["allot lease delete-series 91c0"]),
     ("lease waitlist", &["allot lease waitlist"]),
     ("lease leave-waitlist", &["allot lease leave-waitlist 5d17"]),
-    ("user add", &["allot user add ann physics=member", "allot user add bob physics vision=reader --generate"]),
+    (
+        "user add",
+        &["allot user add ann physics=member", "allot user add bob physics vision=reader --generate"],
+    ),
     ("user list", &["allot user list"]),
     ("user disable", &["allot user disable ann"]),
     ("user enable", &["allot user enable ann"]),
