@@ -9,6 +9,10 @@ use super::error::Mistake;
 use super::table::TABLE;
 use crate::nearest::nearest;
 
+/// The key below which `allot import` lists what it could not take over and nothing may be served without. It is no
+/// setting, so no service starts with it.
+pub(crate) const UNRESOLVED: &str = "unresolved";
+
 /// A value of the file.
 #[derive(Debug)]
 pub(super) struct FileValue {
@@ -74,6 +78,9 @@ impl Reader<'_> {
                 Ok(())
             }
             (None, _) if is_section => Err(kind("this is a section, not a value")),
+            (None, _) if key == UNRESOLVED => Err(kind(
+                "`allot import blazar-conf` wrote this: replace what it lists by settings, then delete the line",
+            )),
             (None, _) => Err(Mistake::Unknown {
                 path: self.path.to_owned(),
                 line,

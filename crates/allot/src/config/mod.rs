@@ -31,6 +31,7 @@ use value::Value;
 pub(crate) use choice::{AuthChoice, DatabaseChoice, FenceChoice, FleetChoice, LogFormat, TimingChoice};
 pub(crate) use configuration::{CloudLogin, Configuration, Energy, Tls};
 pub(crate) use error::ConfigError;
+pub(crate) use file::UNRESOLVED;
 pub(crate) use setting::Setting;
 pub(crate) use table::TABLE;
 pub(crate) use values::Values;
@@ -256,9 +257,10 @@ mod tests {
 
     #[test]
     fn errors_name_the_place_where_the_value_was_written() {
-        let cases: [(&str, &str); 6] = [
+        let cases: [(&str, &str); 7] = [
             ("\n[log]\nformat = \"xml\"\n", "allot.toml, line 3, log.format: invalid value \"xml\""),
             ("listn = 1", "allot.toml, line 1: there is no setting listn; did you mean listen?"),
+            ("unresolved = []", "allot.toml, line 1, unresolved: `allot import blazar-conf` wrote this"),
             ("[leases]\n\ngrace_time = 1", "allot.toml, line 3: there is no setting leases.grace_time"),
             ("listen = \n", "allot.toml, line 1: "),
             ("[listen]\nport = 1", "allot.toml, line 1, listen: this is a value, not a section"),

@@ -7,22 +7,12 @@ use std::net::IpAddr;
 use leases::text::{counted, escaped, quoted};
 use server::RateLimit;
 use service::Settings;
-use thiserror::Error;
 use toml::Value;
 
-use super::ini::{self, Given, SyntaxError};
+use super::ini::{self, Given};
 use super::options::{self, Becomes, DURATION, EXTERNAL, Kind, Known, Use};
-use crate::config::TABLE;
+use crate::config::{TABLE, UNRESOLVED};
 use crate::nearest::nearest;
-
-/// Why there are no settings. Nothing that is secret is quoted.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub(super) enum Refused {
-    #[error(transparent)]
-    Syntax(#[from] SyntaxError),
-    #[error("line {line}, {option}: {reason}")]
-    Value { line: usize, option: String, reason: String },
-}
 
 /// A setting of ours.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +22,7 @@ struct Setting {
     origin: String,
 }
 
-/// An option that has become no setting.
+/// An option that has become no setting, or a line that is no option. Nothing that is secret is quoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     line: usize,
@@ -44,30 +34,35 @@ pub(super) struct Note {
 #[derive(Debug, Default)]
 pub(super) struct Translation {
     settings: BTreeMap<&'static str, Setting>,
+    /// Options without a counterpart.
     notes: Vec<Note>,
-    /// Options that Blazar does not know.
-    pub(super) unknown: Vec<Note>,
+    /// Options that Blazar does not know, values that it does not take, and lines that are no options.
+    pub(super) unusual: Vec<Note>,
+    /// Limits of Blazar's that are not taken over. Without them the service would allow more, so it must not start.
+    pub(super) unresolved: Vec<Note>,
 }
 
-/// The settings that a service has which is to do what a Blazar with that file did.
-///
-/// # Errors
-///
-/// If it is no such file, or an option that becomes a setting has a value that it cannot have.
-pub(super) fn translate(text: &str) -> Result<Translation, Refused> {
-    let given = ini::parse(text)?;
+/// The settings that a service has which is to do what a Blazar with that file did. Each option is taken over, has no
+/// counterpart, or is unusual; none of them stops the others.
+pub(super) fn translate(text: &str) -> Translation {
+    let (given, misplaced) = ini::parse(text);
     let file = File::of(&given);
     let mut translation = Translation::default();
+    for line in misplaced {
+        let what = line.reason.to_owned();
+        translation.unusual.push(Note { line: line.line, option: "no option".to_owned(), what });
+    }
     for given in file.0.values() {
         match options::find(&given.section, &given.name) {
-            Some(known) => translation.take(&file, given, known)?,
-            None => translation.unknown.push(unknown(given)),
+            Some(known) => translation.take(&file, given, known),
+            None => translation.unusual.push(unknown(given)),
         }
     }
-    translation.combine(&file)?;
-    translation.notes.sort_by_key(|note| note.line);
-    translation.unknown.sort_by_key(|note| note.line);
-    Ok(translation)
+    translation.combine(&file);
+    for notes in [&mut translation.notes, &mut translation.unusual, &mut translation.unresolved] {
+        notes.sort_by_key(|note| note.line);
+    }
+    translation
 }
 
 /// The options of a file. As Blazar does, it takes the last of several of the same name.
@@ -83,38 +78,42 @@ impl<'a> File<'a> {
         self.0.get(&(section, name)).copied().filter(|given| !given.value.is_empty())
     }
 
-    fn get(&self, section: &str, name: &str) -> Result<Option<String>, Refused> {
-        self.given(section, name).map(plain).transpose()
+    /// None also if it is unusual.
+    fn get(&self, section: &str, name: &str) -> Option<String> {
+        self.given(section, name).and_then(|given| plain(given).ok())
     }
 
     /// Whether notifications are published on a message bus.
-    fn publishes(&self) -> Result<bool, Refused> {
-        let drivers = list(&self.get("oslo_messaging_notifications", "driver")?.unwrap_or_default());
-        Ok(drivers.iter().any(|driver| ["messaging", "messagingv2"].contains(&driver.as_str())))
+    fn publishes(&self) -> bool {
+        let drivers = list(&self.get("oslo_messaging_notifications", "driver").unwrap_or_default());
+        drivers.iter().any(|driver| ["messaging", "messagingv2"].contains(&driver.as_str()))
     }
 
     /// Whether Nova's notifications are heard.
-    fn hears(&self) -> Result<bool, Refused> {
-        Ok(self.get("physical:host", "enable_notification_monitor")?.is_some_and(|text| same(&text, "true")))
+    fn hears(&self) -> bool {
+        self.is_on("physical:host", "enable_notification_monitor")
+    }
+
+    fn is_on(&self, section: &str, name: &str) -> bool {
+        self.get(section, name).is_some_and(|text| same(&text, "true"))
     }
 
     /// Why what is only for that is not taken over.
-    fn not_used_for(&self, used: Use) -> Result<Option<&'static str>, Refused> {
-        let (publishes, hears) = (self.publishes()?, self.hears()?);
-        Ok(match used {
-            Use::Publishes => (!publishes).then_some(NOT_PUBLISHED),
-            Use::Hears => (!hears).then_some(NOT_HEARD),
-            Use::Either => (!publishes && !hears).then_some(NOT_PUBLISHED),
-        })
+    fn not_used_for(&self, used: Use) -> Option<&'static str> {
+        match used {
+            Use::Publishes => (!self.publishes()).then_some(NOT_PUBLISHED),
+            Use::Hears => (!self.hears()).then_some(NOT_HEARD),
+            Use::Either => (!self.publishes() && !self.hears()).then_some(NOT_PUBLISHED),
+        }
     }
 
-    fn filters(&self) -> Result<Vec<String>, Refused> {
-        Ok(list(&self.get("enforcement", "enabled_filters")?.unwrap_or_default()))
+    fn filters(&self) -> Vec<String> {
+        list(&self.get("enforcement", "enabled_filters").unwrap_or_default())
     }
 }
 
 /// The value as it is meant: a doubled dollar sign is one, and a single one refers to another option.
-fn plain(given: &Given) -> Result<String, Refused> {
+fn plain(given: &Given) -> Result<String, Note> {
     let parts: Vec<&str> = given.value.split("$$").collect();
     if parts.iter().any(|part| part.contains('$')) {
         return Err(wrong(given, "it refers to another option with $: write the value itself"));
@@ -122,8 +121,8 @@ fn plain(given: &Given) -> Result<String, Refused> {
     Ok(parts.join("$"))
 }
 
-fn wrong(given: &Given, reason: impl Into<String>) -> Refused {
-    Refused::Value { line: given.line, option: option(&given.section, &given.name), reason: reason.into() }
+fn wrong(given: &Given, reason: impl Into<String>) -> Note {
+    note(given, format!("not taken over: {}", reason.into()))
 }
 
 /// How an option is called: the file may have anything in it, and a comment of TOML may not.
@@ -166,7 +165,7 @@ const NOVA_TOPICS: &str = "message_bus.nova_topics";
 const NOT_HEARD: &str = "not taken over: enable_notification_monitor is off";
 
 /// The value of that setting. None if it is as if the option were not there.
-fn value_of(given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Refused> {
+fn value_of(given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Note> {
     let Some(value) = converted(given, kind)? else { return Ok(None) };
     let text = match &value {
         Value::String(text) => text.clone(),
@@ -178,7 +177,7 @@ fn value_of(given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Refus
     checked.map(|()| Some(value)).map_err(|reason| wrong(given, format!("as {key} it will not do: {reason}")))
 }
 
-fn converted(given: &Given, kind: Kind) -> Result<Option<Value>, Refused> {
+fn converted(given: &Given, kind: Kind) -> Result<Option<Value>, Note> {
     let text = plain(given)?;
     let number =
         || text.parse::<i64>().map_err(|_| wrong(given, format!("{} is no whole number", quoted(&text))));
@@ -204,6 +203,9 @@ fn converted(given: &Given, kind: Kind) -> Result<Option<Value>, Refused> {
             some(name.to_owned())
         }
         Kind::BeforeEnd if text == "snapshot" => some(text),
+        Kind::BeforeEnd if text == "email" => {
+            return Err(wrong(given, "no mail is sent; a program that notifications.exec names can send it"));
+        }
         Kind::BeforeEnd => return Err(wrong(given, "write snapshot, or nothing")),
     })
 }
@@ -231,15 +233,28 @@ impl Translation {
         self.set(key, Value::String(value.into()), origin);
     }
 
-    fn take(&mut self, file: &File<'_>, given: &Given, known: &Known) -> Result<(), Refused> {
+    fn take(&mut self, file: &File<'_>, given: &Given, known: &Known) {
+        if let Err(note) = self.try_taking(file, given, known) {
+            let limits = match known.becomes {
+                // Without exemptions the limits are stricter.
+                Becomes::Filter(key, ..) => key != "leases.exempt_projects",
+                Becomes::Setting(key, _) => key == "policy_file",
+                _ => false,
+            };
+            let list = if limits { &mut self.unresolved } else { &mut self.unusual };
+            list.push(note);
+        }
+    }
+
+    fn try_taking(&mut self, file: &File<'_>, given: &Given, known: &Known) -> Result<(), Note> {
         match known.becomes {
             Becomes::Setting(key, kind) => self.take_unless(None, given, key, kind)?,
             Becomes::Filter(key, kind, filter) => {
-                let enabled = file.filters()?.iter().any(|enabled| enabled == filter);
+                let enabled = file.filters().iter().any(|enabled| enabled == filter);
                 self.take_unless((!enabled).then(|| not_enabled(filter)), given, key, kind)?;
             }
             Becomes::Bus(used, key, kind) => {
-                self.take_unless(file.not_used_for(used)?.map(str::to_owned), given, key, kind)?;
+                self.take_unless(file.not_used_for(used).map(str::to_owned), given, key, kind)?;
             }
             Becomes::Secret(key, path) => {
                 // It is not read: it may refer to other options, and is nobody's business here.
@@ -250,8 +265,24 @@ impl Translation {
             Becomes::Fixed(value) if !same(given.value.trim(), value) => {
                 self.notes.push(note(given, format!("not taken over: {}", options::said(known))));
             }
+            Becomes::Plugins => {
+                let others = list(&plain(given)?);
+                let others: Vec<&str> = others
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|name| !options::PLUGINS.contains(name))
+                    .collect();
+                let what = match others.as_slice() {
+                    [] => known.why.to_owned(),
+                    others => format!("not taken over: {}; {}", others.join(", "), known.why),
+                };
+                self.notes.push(note(given, what));
+            }
             Becomes::Nothing => self.notes.push(note(given, known.why)),
-            Becomes::Fixed(_) | Becomes::Part(_) => {}
+            // The one has a password in it, the other is of the filters.
+            Becomes::Part(_) if ["transport_url", "enabled_filters"].contains(&known.name) => {}
+            Becomes::Part(_) => _ = plain(given)?,
+            Becomes::Fixed(_) => {}
         }
         Ok(())
     }
@@ -263,45 +294,51 @@ impl Translation {
         given: &Given,
         key: &'static str,
         kind: Kind,
-    ) -> Result<(), Refused> {
-        match (value_of(given, key, kind)?, reason) {
-            (Some(_), Some(reason)) => self.notes.push(note(given, reason)),
-            (Some(value), None) => self.set(key, value, origin(given)),
-            (None, _) => {}
+    ) -> Result<(), Note> {
+        match (value_of(given, key, kind), reason) {
+            (Ok(None), _) => {}
+            (_, Some(reason)) => self.notes.push(note(given, reason)),
+            (value, None) => {
+                if let Some(value) = value? {
+                    self.set(key, value, origin(given));
+                }
+            }
         }
         Ok(())
     }
 
     /// What several options are together, and what Blazar does without being told and ours does not.
-    fn combine(&mut self, file: &File<'_>) -> Result<(), Refused> {
+    fn combine(&mut self, file: &File<'_>) {
         self.text("fleet", "openstack", "Blazar leases hosts of Nova");
         self.text("auth", "keystone", "[DEFAULT]auth_strategy");
-        self.listen(file)?;
-        self.identity(file)?;
-        self.filters(file)?;
-        self.message_bus(file)?;
-        let is_on =
-            |name| Ok::<_, Refused>(file.get("DEFAULT", name)?.is_some_and(|text| same(&text, "true")));
-        if is_on("debug")? {
+        self.listen(file);
+        self.identity(file);
+        self.filters(file);
+        self.message_bus(file);
+        if file.is_on("DEFAULT", "debug") {
             self.text("log.level", "debug", "[DEFAULT]debug");
         }
-        if is_on("use_json")? {
+        if file.is_on("DEFAULT", "use_json") {
             self.text("log.format", "json", "[DEFAULT]use_json");
         }
         if self.settings.contains_key("leases.grace") {
             self.set("preemptible.enabled", Value::Boolean(true), "[preemptible]graceful_shutdown_time");
         }
-        Ok(())
     }
 
-    fn listen(&mut self, file: &File<'_>) -> Result<(), Refused> {
-        let port = match file.given("DEFAULT", "port") {
-            None => 1234,
-            Some(given) => plain(given)?.parse::<u16>().map_err(|_| wrong(given, "it is no port"))?,
-        };
+    fn listen(&mut self, file: &File<'_>) {
+        let mut port = 1234;
+        if let Some(text) = file.get("DEFAULT", "port") {
+            match text.parse() {
+                Ok(number) => port = number,
+                Err(_) => self
+                    .unusual
+                    .extend(file.given("DEFAULT", "port").map(|given| wrong(given, "it is no port"))),
+            }
+        }
         let mut address = IpAddr::from([0, 0, 0, 0]);
-        if let Some(given) = file.given("DEFAULT", "host") {
-            match plain(given)?.trim_matches(['[', ']']).parse() {
+        if let (Some(text), Some(given)) = (file.get("DEFAULT", "host"), file.given("DEFAULT", "host")) {
+            match text.trim_matches(['[', ']']).parse() {
                 Ok(ip) => address = ip,
                 Err(_) => {
                     self.notes.push(note(given, "not taken over: a name; `listen` takes an IP address"));
@@ -310,20 +347,18 @@ impl Translation {
         }
         let listen = std::net::SocketAddr::new(address, port).to_string();
         self.text("listen", listen, "[DEFAULT]host and port");
-        Ok(())
     }
 
     /// Keystone's address and the service's users.
-    fn identity(&mut self, file: &File<'_>) -> Result<(), Refused> {
-        let part = |name: &str, otherwise: &str| -> Result<String, Refused> {
-            Ok(file.get("DEFAULT", name)?.unwrap_or_else(|| otherwise.to_owned()))
-        };
-        let host = part("os_auth_host", "127.0.0.1")?;
+    fn identity(&mut self, file: &File<'_>) {
+        let part =
+            |name: &str, otherwise: &str| file.get("DEFAULT", name).unwrap_or_else(|| otherwise.to_owned());
+        let host = part("os_auth_host", "127.0.0.1");
         let host = if host.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{host}]") } else { host };
-        let prefix = part("os_auth_prefix", "")?;
+        let prefix = part("os_auth_prefix", "");
         let prefix = Some(prefix.trim_matches('/')).filter(|prefix| !prefix.is_empty());
         let prefix = prefix.map(|prefix| format!("/{prefix}")).unwrap_or_default();
-        let (scheme, port) = (part("os_auth_protocol", "http")?, part("os_auth_port", "5000")?);
+        let (scheme, port) = (part("os_auth_protocol", "http"), part("os_auth_port", "5000"));
         self.text(
             "openstack.auth_url",
             format!("{scheme}://{host}:{port}{prefix}/v3"),
@@ -371,7 +406,6 @@ impl Translation {
                 format!("[keystone_authtoken]token_cache_time, line {}", given.line),
             );
         }
-        Ok(())
     }
 
     /// Has a setting be as another one, if it is not there.
@@ -383,44 +417,50 @@ impl Translation {
     }
 
     /// Where notifications are published and heard, if they are.
-    fn message_bus(&mut self, file: &File<'_>) -> Result<(), Refused> {
+    fn message_bus(&mut self, file: &File<'_>) {
         let sections = ["oslo_messaging_notifications", "DEFAULT"];
         let mut given = sections.into_iter().filter_map(|section| file.given(section, "transport_url"));
-        if let Some(reason) = file.not_used_for(Use::Either)? {
+        if let Some(reason) = file.not_used_for(Use::Either) {
             self.notes.extend(given.map(|given| note(given, reason)));
         } else if let Some(given) = given.next() {
             // It has a password in it, and is not read.
             let origin = origin(given);
             self.text("message_bus.url_file", options::OF_BUS, format!("put {origin} into this file"));
-            if !file.publishes()? {
+            if !file.publishes() {
                 let none = Value::Array(Vec::new());
                 self.set("message_bus.topics", none, "[oslo_messaging_notifications]driver publishes none");
             }
-            if file.hears()? && !self.settings.contains_key(NOVA_TOPICS) {
+            if file.hears() && !self.settings.contains_key(NOVA_TOPICS) {
                 let topics = Value::Array(vec!["versioned_notifications".into()]);
                 self.set(NOVA_TOPICS, topics, "[physical:host]enable_notification_monitor");
             }
         }
-        Ok(())
     }
 
     /// Filters that Blazar ran, and what is only for those that it did not.
-    fn filters(&mut self, file: &File<'_>) -> Result<(), Refused> {
-        let enabled = file.filters()?;
+    fn filters(&mut self, file: &File<'_>) {
+        let enabled = file.filters();
         if let Some(given) = file.given("enforcement", "external_service_token")
             && !enabled.iter().any(|name| name == EXTERNAL)
             && self.settings.remove("enforcement.token_file").is_some()
         {
             self.notes.push(note(given, not_enabled(EXTERNAL)));
         }
-        let Some(given) = file.given("enforcement", "enabled_filters") else { return Ok(()) };
+        let Some(given) = file.given("enforcement", "enabled_filters") else { return };
+        if let Err(note) = plain(given) {
+            self.unresolved.push(note);
+        }
         let others: Vec<&str> =
             enabled.iter().map(String::as_str).filter(|name| ![DURATION, EXTERNAL].contains(name)).collect();
         if !others.is_empty() {
-            let why = format!("not taken over: {}; an external service can refuse leases", others.join(", "));
-            self.notes.push(note(given, why));
+            self.unresolved
+                .push(wrong(given, format!("{}; an external service can refuse leases", others.join(", "))));
         }
-        Ok(())
+        let asks = enabled.iter().any(|name| name == EXTERNAL);
+        if asks && !self.settings.keys().any(|key| key.starts_with("enforcement.") && key.ends_with("url")) {
+            self.unresolved
+                .push(wrong(given, format!("{EXTERNAL}; no address of the service is taken over")));
+        }
     }
 
     /// As a file of settings, with a comment at each that says where it is from, and at the end what has no counterpart.
@@ -432,6 +472,16 @@ impl Translation {
             RateLimit::USUAL,
             Settings::USUAL_LEASES,
         );
+        if !self.unresolved.is_empty() {
+            let told: Vec<Value> = self.unresolved.iter().map(|note| Value::String(note.told())).collect();
+            let _ = writeln!(
+                text,
+                "\n# Limits of Blazar's that are not taken over. The service does not start while this line is here: replace\n\
+                 # them, for example by an external service (enforcement.url), and then delete it.\n\
+                 {UNRESOLVED} = {}",
+                Value::Array(told)
+            );
+        }
         let mut section = "";
         for setting in TABLE {
             let Some(Setting { value, origin }) = self.settings.get(setting.key) else { continue };
@@ -451,19 +501,25 @@ impl Translation {
             }
         };
         list("Without a counterpart:", &self.notes);
-        list("Unknown:", &self.unknown);
+        list("Unusual:", &self.unusual);
         text
     }
 
-    /// How many settings there are, how many options have no counterpart, and how many are unknown.
+    /// How many settings there are, how many options have no counterpart or are unusual, and how many are left to resolve.
     pub(super) fn summary(&self) -> String {
         let count = |number: usize, one: &str, many: &str| counted(number as u64, one, many);
-        format!(
-            "{}, {} without a counterpart, {} unknown",
+        let summary = format!(
+            "{}, {} without a counterpart, {} unusual",
             count(self.settings.len(), "setting", "settings"),
             count(self.notes.len(), "option", "options"),
-            self.unknown.len()
-        )
+            self.unusual.len()
+        );
+        match self.unresolved.len() {
+            0 => summary,
+            left => {
+                format!("{summary}, {} to replace before the service starts", count(left, "limit", "limits"))
+            }
+        }
     }
 }
 
@@ -475,224 +531,4 @@ impl Note {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::path::Path;
-
-    use super::*;
-    use crate::config::{Configuration, merge};
-    use crate::import::options::OPTIONS;
-
-    fn settings(text: &str) -> BTreeMap<&'static str, String> {
-        let translation = translate(text).expect("a blazar.conf");
-        let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        translation.settings.iter().map(|(key, setting)| (*key, shown(&setting.value))).collect()
-    }
-
-    /// The service starts with what is printed.
-    fn configuration(text: &str) -> Configuration {
-        let printed = translate(text).expect("a blazar.conf").toml();
-        let values = merge(&BTreeMap::new(), &|_| None, Path::new("allot.toml"), &printed);
-        Configuration::of(&values).expect("a configuration")
-    }
-
-    const CONF: &str = "\
-[DEFAULT]
-host = 10.0.0.5
-port = 1235
-cleaning_time = 10
-os_auth_protocol = https
-os_auth_host = keystone.example.org
-os_admin_username = blazar
-os_admin_password = top$ecret
-os_admin_project_name = service
-os_region_name = RegionOne
-transport_url = rabbit://user:hidden@bus
-[manager]
-plugins = physical.host.plugin,
-    virtual.instance.plugin
-minutes_before_end_lease = 0
-[enforcement]
-enabled_filters = MaxLeaseDurationFilter, OurFilter
-max_lease_duration = 86400
-max_lease_duration_exempt_project_ids = a,b
-external_service_base_endpoint = https://quota.example.org/
-external_service_token = quiet
-[nova]
-endpoint_type = internalURL
-aggregate_freepool_name = free
-[physical:host]
-before_end = snapshot
-blazar_az_prefix = lease_
-enable_polling_monitor = True
-healing_intervall = 5
-[preemptible]
-graceful_shutdown_time = 90
-[keystone_authtoken]
-username = blazar-api
-password = more of it
-memcached_servers = 10.0.0.9:11211
-";
-
-    #[test]
-    fn what_a_blazar_is_told_becomes_settings_of_ours() {
-        let settings = settings(CONF);
-        let wanted = [
-            ("listen", "10.0.0.5:1235"),
-            ("fleet", "openstack"),
-            ("auth", "keystone"),
-            ("region", "RegionOne"),
-            ("leases.cleaning_time", "10m"),
-            ("leases.before_end_lead", "0m"),
-            ("leases.before_end_action", "snapshot"),
-            ("leases.max_duration", "86400s"),
-            ("leases.exempt_projects", "[\"a\", \"b\"]"),
-            ("leases.grace", "90s"),
-            ("preemptible.enabled", "true"),
-            ("openstack.auth_url", "https://keystone.example.org:5000/v3"),
-            ("openstack.username", "blazar"),
-            ("openstack.project", "service"),
-            ("openstack.secret_file", "/etc/allot/nova.password"),
-            ("openstack.interface", "internal"),
-            ("openstack.free_pool", "free"),
-            ("keystone.auth_url", "https://keystone.example.org:5000/v3"),
-            ("keystone.username", "blazar-api"),
-            ("keystone.secret_file", "/etc/allot/keystone.password"),
-        ];
-        assert_eq!(settings, wanted.map(|(key, value)| (key, value.to_owned())).into());
-        assert_eq!(configuration(CONF).openstack.driver.free_pool, "free");
-    }
-
-    #[test]
-    fn what_has_no_counterpart_or_is_unknown_is_named_with_its_line_and_no_secret_is_shown() {
-        let translation = translate(CONF).expect("a blazar.conf");
-        let printed = translation.toml();
-        for wanted in [
-            "# line 11, [DEFAULT]transport_url: not taken over: [oslo_messaging_notifications]driver publishes no",
-            "# line 17, [enforcement]enabled_filters: not taken over: OurFilter",
-            "# line 20, [enforcement]external_service_base_endpoint: not taken over: ExternalServiceFilter is not",
-            "# line 21, [enforcement]external_service_token: not taken over: ExternalServiceFilter is not",
-            "# line 27, [physical:host]blazar_az_prefix: not taken over: always as with `blazar_`",
-            "# line 29, [physical:host]healing_intervall: no option of Blazar's; did you mean healing_interval?",
-            "# put [DEFAULT]os_admin_password, line 8 into this file\nsecret_file = ",
-        ] {
-            assert!(printed.contains(wanted), "{wanted}:\n{printed}");
-        }
-        assert!(!printed.contains("enable_polling_monitor"), "it is as it always is");
-        for secret in ["top$ecret", "hidden", "more of it", "quiet"] {
-            assert!(!printed.contains(secret), "{printed}");
-        }
-        assert_eq!(translation.summary(), "20 settings, 7 options without a counterpart, 1 unknown");
-    }
-
-    #[test]
-    fn notifications_go_on_being_published_where_blazar_publishes_them() {
-        let text = "[DEFAULT]\ntransport_url = rabbit://user:hidden@bus\ncontrol_exchange = blazar\n\
-                    [oslo_messaging_notifications]\ndriver = messagingv2\ntopics = notifications,billing\n\
-                    [oslo_messaging_rabbit]\nssl = True\nrabbit_quorum_queue = 1\n";
-        let translation = translate(text).expect("a blazar.conf");
-        let printed = translation.toml();
-        assert!(
-            printed.contains("# put [DEFAULT]transport_url, line 2 into this file\nurl_file = "),
-            "{printed}"
-        );
-        assert!(!printed.contains("hidden"), "{printed}");
-        let read = configuration(text);
-        assert_eq!(read.message_bus_url_file.as_deref(), Some(Path::new("/etc/allot/message-bus.url")));
-        let bus = &read.message_bus;
-        assert_eq!((bus.exchange.as_str(), bus.topics.len()), ("blazar", 2));
-        assert!(bus.tls && bus.quorum_queues && !bus.durable_queues);
-        let silent = text.replace("driver = messagingv2", "driver = noop");
-        let translation = translate(&silent).expect("a blazar.conf");
-        assert!(!translation.toml().contains("url_file"), "{}", translation.toml());
-        assert_eq!(translation.notes.len(), 5, "{}", translation.toml());
-    }
-
-    #[test]
-    fn notifications_of_nova_go_on_being_heard_where_blazar_hears_them() {
-        let text = "[DEFAULT]\ntransport_url = rabbit://user:hidden@bus\n[oslo_messaging_notifications]\ntopics = a\n\
-                    [oslo_messaging_rabbit]\nssl = True\n[physical:host]\nenable_notification_monitor = True\n\
-                    notification_topics = notifications,versioned\n";
-        let read = configuration(text);
-        assert!(read.message_bus_url_file.is_some() && read.message_bus.tls);
-        assert_eq!(read.message_bus.topics, [""; 0], "nothing was published");
-        assert_eq!(read.message_bus.nova_topics, ["notifications", "versioned"]);
-        let read = configuration(text.split_once("notification_topics").expect("it is there").0);
-        assert_eq!(read.message_bus.nova_topics, ["versioned_notifications"]);
-        let translation =
-            translate(&text.replace("monitor = True", "monitor = False")).expect("a blazar.conf");
-        assert!(!translation.toml().contains("message_bus"), "{}", translation.toml());
-        assert!(translation.notes.iter().any(|note| note.what.contains("is off")), "{}", translation.toml());
-    }
-
-    #[test]
-    fn an_empty_file_is_blazars_defaults_where_they_are_not_ours() {
-        let settings = settings("");
-        for (key, value) in [
-            ("listen", "0.0.0.0:1234"),
-            ("openstack.username", "admin"),
-            ("keystone.username", "admin"),
-            ("keystone.project", "admin"),
-            ("keystone.secret_file", "/etc/allot/nova.password"),
-            ("openstack.auth_url", "http://127.0.0.1:5000/v3"),
-        ] {
-            assert_eq!(settings.get(key).map(String::as_str), Some(value), "{key}");
-        }
-        configuration("");
-    }
-
-    #[test]
-    fn limits_that_blazar_lacks_keep_their_defaults_and_are_named() {
-        let text = "[enforcement]\nenabled_filters = MaxLeaseDurationFilter\nmax_lease_duration = 86400\n";
-        let printed = translate(text).expect("a blazar.conf").toml();
-        for named in ["20 requests", "limits.requests_per_second", "1000 leases", "quota.leases"] {
-            assert!(printed.contains(named), "{named}: {printed}");
-        }
-        let configuration = configuration(text);
-        assert_eq!(configuration.server.limits.rate, RateLimit::default());
-        assert_eq!(configuration.service.rules.enforcement.quota, leases::quota::LeaseQuota::default());
-    }
-
-    #[test]
-    fn nothing_in_a_file_gets_out_of_a_comment() {
-        let text = "[enforcement]\nenabled_filters = Ours\n  auth = \"none\"\n[a\tb]\nc\u{7}d = 1\n";
-        assert_eq!(configuration(text).auth.len(), 1);
-        let printed = translate(text).expect("a blazar.conf").toml();
-        assert!(printed.lines().all(|line| line != "auth = \"none\""), "{printed}");
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused_with_its_line() {
-        for (text, wanted) in [
-            ("[DEFAULT]\ncleaning_time = soon", "line 2, [DEFAULT]cleaning_time: soon is no whole number"),
-            ("[DEFAULT]\ncleaning_time = -1", "line 2, [DEFAULT]cleaning_time: it is less than nothing"),
-            ("[DEFAULT]\nport = 99999", "line 2, [DEFAULT]port: it is no port"),
-            ("[DEFAULT]\nos_region_name = ${where}", "line 2, [DEFAULT]os_region_name: it refers to another"),
-            ("[nova]\nendpoint_type = any", "line 2, [nova]endpoint_type: write public, internal or admin"),
-            (
-                "[DEFAULT]\ncleaning_time = 9999999999999",
-                "as leases.cleaning_time it will not do: write a dur",
-            ),
-            ("[DEFAULT]\nhost", "line 2: an option is written as name = value"),
-        ] {
-            let refused = translate(text).expect_err(text).to_string();
-            assert!(refused.contains(wanted), "{text}: {refused}");
-        }
-    }
-
-    #[test]
-    fn options_that_become_settings_become_ones_that_there_are() {
-        for known in OPTIONS {
-            let (Becomes::Setting(key, _)
-            | Becomes::Filter(key, ..)
-            | Becomes::Bus(_, key, _)
-            | Becomes::Secret(key, _)
-            | Becomes::Part(key)) = known.becomes
-            else {
-                assert!(!known.why.is_empty(), "nothing is said of {}", known.name);
-                continue;
-            };
-            assert!(TABLE.iter().any(|setting| setting.key == key), "{key}");
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,5 @@
 //! Files of settings of `OpenStack`'s services: sections, `name = value`, and values that go on in indented lines.
 
-use thiserror::Error;
-
 /// An option that a file has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
@@ -13,50 +11,58 @@ pub(super) struct Given {
 }
 
 /// A line that is no part of such a file.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("line {line}: {reason}")]
-pub(super) struct SyntaxError {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Misplaced {
     pub line: usize,
-    reason: &'static str,
+    pub reason: &'static str,
 }
 
-/// Reads all options, in the order of the file. An option may be there several times.
-pub(super) fn parse(text: &str) -> Result<Vec<Given>, SyntaxError> {
+/// Reads all options, in the order of the file, and passes over lines that are none. An option may be there several times.
+pub(super) fn parse(text: &str) -> (Vec<Given>, Vec<Misplaced>) {
     let mut found: Vec<Given> = Vec::new();
+    let mut misplaced = Vec::new();
     let mut section: Option<String> = None;
     // Whether an indented line would go on with the last option.
     let mut open = false;
     for (number, raw) in text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate() {
         let line = number + 1;
-        let wrong = |reason| SyntaxError { line, reason };
+        let mut pass_over = |reason| misplaced.push(Misplaced { line, reason });
         let content = raw.trim();
         if content.is_empty() {
             open = false;
         } else if raw.starts_with(['#', ';']) {
             // A comment within a value does not end it.
         } else if raw.starts_with(char::is_whitespace) {
-            let last = found.last_mut().filter(|_| open);
-            let last = last.ok_or_else(|| wrong("this indented line goes on with no option"))?;
-            last.value.push('\n');
-            last.value.push_str(content);
-        } else if let Some(name) = content.strip_prefix('[') {
-            let name = name.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
-            section = Some(name.ok_or_else(|| wrong("a section is written as [name]"))?.to_owned());
-            open = false;
-        } else {
-            let (name, value) = content
-                .split_once(['=', ':'])
-                .ok_or_else(|| wrong("an option is written as name = value"))?;
-            let section = section.clone().ok_or_else(|| wrong("an option stands before any [section]"))?;
-            let (name, value) = (name.trim().to_owned(), unquoted(value.trim()).to_owned());
-            if name.is_empty() {
-                return Err(wrong("an option has no name"));
+            match found.last_mut().filter(|_| open) {
+                Some(last) => {
+                    last.value.push('\n');
+                    last.value.push_str(content);
+                }
+                None => pass_over("this indented line goes on with no option"),
             }
-            found.push(Given { section, name, value, line });
-            open = true;
+        } else if let Some(name) = content.strip_prefix('[') {
+            open = false;
+            let name = name.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
+            // What follows is not of the section before it.
+            section = name.map(str::to_owned);
+            if name.is_none() {
+                pass_over("a section is written as [name]");
+            }
+        } else {
+            open = false;
+            match (content.split_once(['=', ':']), &section) {
+                (None, _) => pass_over("an option is written as name = value"),
+                (_, None) => pass_over("an option stands before any [section]"),
+                (Some((name, _)), _) if name.trim().is_empty() => pass_over("an option has no name"),
+                (Some((name, value)), Some(section)) => {
+                    let (name, value) = (name.trim().to_owned(), unquoted(value.trim()).to_owned());
+                    found.push(Given { section: section.clone(), name, value, line });
+                    open = true;
+                }
+            }
         }
     }
-    Ok(found)
+    (found, misplaced)
 }
 
 /// The text between quotation marks, if it stands between two of a kind.
@@ -70,7 +76,9 @@ mod tests {
     use super::*;
 
     fn options(text: &str) -> Vec<(String, String, String, usize)> {
-        let given = parse(text).unwrap().into_iter();
+        let (given, misplaced) = parse(text);
+        assert_eq!(misplaced, []);
+        let given = given.into_iter();
         given.map(|given| (given.section, given.name, given.value, given.line)).collect()
     }
 
@@ -97,11 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_is_refused_with_its_line() {
+    fn lines_that_are_no_options_are_passed_over() {
         for (text, line) in
             [("host = x", 1), ("[a]\n\n  b", 3), ("[a\n", 1), ("[a]\nb", 2), ("[a]\n= b", 2), ("[]", 1)]
         {
-            assert_eq!(parse(text).unwrap_err().line, line, "{text:?}");
+            let (given, misplaced) = parse(&format!("{text}\n[c]\nd = e\n"));
+            assert_eq!((given.len(), misplaced.len(), misplaced[0].line), (1, 1, line), "{text:?}");
         }
+        let (given, misplaced) = parse("[a]\nb = 1\n[c\nd = 2\n");
+        assert_eq!((given.len(), misplaced.len()), (1, 2), "d is not an option of a");
     }
 }

@@ -57,8 +57,6 @@ enum ImportError {
     Unreadable { path: PathBuf, error: std::io::Error },
     #[error("{path} has more than {} MiB", MOST_BYTES >> 20)]
     Long { path: PathBuf },
-    #[error("{path}, {refused}")]
-    Refused { path: PathBuf, refused: blazar_conf::Refused },
 }
 
 /// The command line.
@@ -93,8 +91,8 @@ fn translate(file: &Path, io: &mut Io<'_>) -> u8 {
     match blazar_conf(file) {
         Ok(translation) => {
             let done = io.out.write_all(translation.toml().as_bytes());
-            for unknown in &translation.unknown {
-                let _ = writeln!(io.err, "{}, {}", file.display(), unknown.told());
+            for unusual in translation.unresolved.iter().chain(&translation.unusual) {
+                let _ = writeln!(io.err, "{}, {}", file.display(), unusual.told());
             }
             let _ = writeln!(io.err, "{}", translation.summary());
             if done.is_ok() { SUCCESS } else { FAILURE }
@@ -108,11 +106,12 @@ fn translate(file: &Path, io: &mut Io<'_>) -> u8 {
 
 fn blazar_conf(path: &Path) -> Result<blazar_conf::Translation, ImportError> {
     let unreadable = |error| ImportError::Unreadable { path: path.to_owned(), error };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
-    file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > MOST_BYTES {
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
         return Err(ImportError::Long { path: path.to_owned() });
     }
-    blazar_conf::translate(&text).map_err(|refused| ImportError::Refused { path: path.to_owned(), refused })
+    // Comments may be in any encoding.
+    Ok(blazar_conf::translate(&String::from_utf8_lossy(&bytes)))
 }

@@ -18,6 +18,8 @@ pub(super) enum Becomes {
     Secret(&'static str, &'static str),
     /// It is always so; any other value is told.
     Fixed(&'static str),
+    /// Types of reservations, which are always there; others are told.
+    Plugins,
     /// Nothing.
     Nothing,
 }
@@ -64,7 +66,7 @@ const fn known(section: &'static str, name: &'static str, becomes: Becomes, why:
     Known { section, name, becomes, why }
 }
 
-use Becomes::{Bus, Filter, Fixed, Nothing, Part, Secret, Setting};
+use Becomes::{Bus, Filter, Fixed, Nothing, Part, Plugins, Secret, Setting};
 use Kind::{BeforeEnd, Interface, List, Minutes, Number, Seconds, Switch, Text};
 use Use::{Either, Hears, Publishes};
 
@@ -86,7 +88,14 @@ const IF_USED: &str =
 const BUS_URL: Becomes = Part("message_bus.url_file");
 const HTTP_SERVER: &str = "see `[limits]`";
 const CATALOG: &str = "Keystone is named by its address";
-const CHAMELEON: &str = "there are no such defaults of reservations; the option is Chameleon's";
+
+/// Plugins of Blazar whose reservations there are.
+pub(super) const PLUGINS: [&str; 4] = [
+    "physical.host.plugin",
+    "virtual.instance.plugin",
+    "flavor.instance.plugin",
+    "virtual.floatingip.plugin",
+];
 
 /// All of them.
 pub(super) const OPTIONS: &[Known] = &[
@@ -150,10 +159,20 @@ pub(super) const OPTIONS: &[Known] = &[
     known("DEFAULT", "rpc_ping_enabled", Nothing, BUS),
     known("api", "api_v2_controllers", Nothing, "there is no v2, which no client uses"),
     known("manager", "rpc_topic", Nothing, BUS),
-    known("manager", "plugins", Nothing, "all types of reservations are there"),
+    known(
+        "manager",
+        "plugins",
+        Plugins,
+        "reservations of hosts, instances, flavors and floating IPs are always there, and no others",
+    ),
     known("manager", "minutes_before_end_lease", Setting("leases.before_end_lead", Minutes), ""),
     known("manager", "event_max_retries", Nothing, "what fails is tried again until the lease ends"),
-    known("enforcement", "enabled_filters", Part("leases.max_duration"), "filters of your own are not run"),
+    known(
+        "enforcement",
+        "enabled_filters",
+        Part("leases.max_duration"),
+        "filters of your own are not run: the service does not start until you have replaced them",
+    ),
     known(
         "enforcement",
         "max_lease_duration",
@@ -165,6 +184,12 @@ pub(super) const OPTIONS: &[Known] = &[
         "max_lease_duration_exempt_project_ids",
         Filter("leases.exempt_projects", List, DURATION),
         "they are exempt from quotas of leases as well",
+    ),
+    known(
+        "enforcement",
+        "exempt_projects",
+        Filter("leases.exempt_projects", List, DURATION),
+        "unless `max_lease_duration_exempt_project_ids` is there; the option is not Blazar's",
     ),
     known(
         "enforcement",
@@ -211,7 +236,7 @@ pub(super) const OPTIONS: &[Known] = &[
     known("nova", "project_id_key", Nothing, "the filter of blazar-nova goes by `blazar:owner`"),
     known("nova", "blazar_owner", Fixed("blazar:owner"), "set the same in nova.conf"),
     known("nova", "az_aware", Fixed("true"), "aggregates of leases always have a zone"),
-    known("neutron", "endpoint_type", Nothing, "Neutron is not asked"),
+    known("neutron", "endpoint_type", Nothing, "`openstack.interface` is for all services"),
     known("placement", "endpoint_type", Nothing, "`openstack.interface` is for all services"),
     known("keystone", "endpoint_type", Nothing, CATALOG),
     known("physical:host", "blazar_az_prefix", Fixed("blazar_"), "set the same in nova.conf"),
@@ -242,9 +267,24 @@ pub(super) const OPTIONS: &[Known] = &[
         "of these, versioned notifications are understood",
     ),
     known("physical:host", "randomize_host_selection", Nothing, "hosts are chosen by what they cost others"),
-    known("physical:host", "default_resource_properties", Nothing, CHAMELEON),
-    known("physical:host", "display_default_resource_properties", Nothing, CHAMELEON),
-    known("physical:host", "retry_allocation_without_defaults", Nothing, CHAMELEON),
+    known(
+        "physical:host",
+        "default_resource_properties",
+        Setting("housekeeping.default_properties", Text),
+        "the option is Chameleon's",
+    ),
+    known(
+        "physical:host",
+        "display_default_resource_properties",
+        Nothing,
+        "leases are shown as they were asked for; the option is Chameleon's",
+    ),
+    known(
+        "physical:host",
+        "retry_allocation_without_defaults",
+        Fixed("true"),
+        "a lease that can't be had with the default properties is tried without them; the option is Chameleon's",
+    ),
     known("physical:host", "enable_polling_monitor_dry_run", Nothing, "the option is Chameleon's"),
     known(
         "preemptible",
@@ -349,7 +389,7 @@ pub(super) fn said(known: &Known) -> String {
         Part(key) => format!("part of `{key}`"),
         Secret(key, file) => format!("`{key}`: put it into `{file}`"),
         Fixed(value) => format!("always as with `{value}`"),
-        Nothing => return known.why.to_owned(),
+        Plugins | Nothing => return known.why.to_owned(),
     };
     if known.why.is_empty() { first } else { format!("{first}; {}", known.why) }
 }

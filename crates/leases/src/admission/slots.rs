@@ -249,9 +249,9 @@ impl<'a> Filling<'a> {
         if !budget.spend(PLACING * rooms.len() as u64) {
             return None;
         }
-        // Of equally good hosts the cluster chooses the first.
+        // Of equally good hosts the placement core chooses the last.
         let mut ordered: Vec<&Room<'_>> = rooms.iter().collect();
-        ordered.sort_unstable_by_key(|room| (room.scarcity, room.host.id));
+        ordered.sort_unstable_by_key(|room| (Reverse(room.scarcity), room.host.id));
         let cluster = RoomCluster::new(ordered.into_iter().map(|room| (room.host, &room.used)))?;
         let spare = rooms.iter().map(|room| {
             let tier = match held.contains_key(&room.host.id) {

@@ -1,0 +1,325 @@
+//! What becomes of files of Blazar's.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+use crate::config::{ConfigError, Configuration, merge};
+use crate::import::options::OPTIONS;
+
+fn settings(text: &str) -> BTreeMap<&'static str, String> {
+    let translation = translate(text);
+    let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    translation.settings.iter().map(|(key, setting)| (*key, shown(&setting.value))).collect()
+}
+
+/// The service starts with what is printed.
+fn configuration(text: &str) -> Configuration {
+    started(text).expect("a configuration")
+}
+
+fn started(text: &str) -> Result<Configuration, ConfigError> {
+    let printed = translate(text).toml();
+    let values = merge(&BTreeMap::new(), &|_| None, Path::new("allot.toml"), &printed);
+    Configuration::of(&values)
+}
+
+fn told(notes: &[Note]) -> Vec<String> {
+    notes.iter().map(Note::told).collect()
+}
+
+const CONF: &str = "\
+[DEFAULT]
+host = 10.0.0.5
+port = 1235
+cleaning_time = 10
+os_auth_protocol = https
+os_auth_host = keystone.example.org
+os_admin_username = blazar
+os_admin_password = top$ecret
+os_admin_project_name = service
+os_region_name = RegionOne
+transport_url = rabbit://user:hidden@bus
+[manager]
+plugins = physical.host.plugin,
+    virtual.instance.plugin
+minutes_before_end_lease = 0
+[enforcement]
+enabled_filters = MaxLeaseDurationFilter, OurFilter
+max_lease_duration = 86400
+max_lease_duration_exempt_project_ids = a,b
+external_service_base_endpoint = https://quota.example.org/
+external_service_token = quiet
+[nova]
+endpoint_type = internalURL
+aggregate_freepool_name = free
+[physical:host]
+before_end = snapshot
+blazar_az_prefix = lease_
+enable_polling_monitor = True
+healing_intervall = 5
+[preemptible]
+graceful_shutdown_time = 90
+[keystone_authtoken]
+username = blazar-api
+password = more of it
+memcached_servers = 10.0.0.9:11211
+";
+
+#[test]
+fn what_a_blazar_is_told_becomes_settings_of_ours() {
+    let settings = settings(CONF);
+    let wanted = [
+        ("listen", "10.0.0.5:1235"),
+        ("fleet", "openstack"),
+        ("auth", "keystone"),
+        ("region", "RegionOne"),
+        ("leases.cleaning_time", "10m"),
+        ("leases.before_end_lead", "0m"),
+        ("leases.before_end_action", "snapshot"),
+        ("leases.max_duration", "86400s"),
+        ("leases.exempt_projects", "[\"a\", \"b\"]"),
+        ("leases.grace", "90s"),
+        ("preemptible.enabled", "true"),
+        ("openstack.auth_url", "https://keystone.example.org:5000/v3"),
+        ("openstack.username", "blazar"),
+        ("openstack.project", "service"),
+        ("openstack.secret_file", "/etc/allot/nova.password"),
+        ("openstack.interface", "internal"),
+        ("openstack.free_pool", "free"),
+        ("keystone.auth_url", "https://keystone.example.org:5000/v3"),
+        ("keystone.username", "blazar-api"),
+        ("keystone.secret_file", "/etc/allot/keystone.password"),
+    ];
+    assert_eq!(settings, wanted.map(|(key, value)| (key, value.to_owned())).into());
+    assert_eq!(configuration(&CONF.replace(", OurFilter", "")).openstack.driver.free_pool, "free");
+}
+
+#[test]
+fn what_has_no_counterpart_or_is_unknown_is_named_with_its_line_and_no_secret_is_shown() {
+    let translation = translate(CONF);
+    let printed = translation.toml();
+    for wanted in [
+        "# line 11, [DEFAULT]transport_url: not taken over: [oslo_messaging_notifications]driver publishes no",
+        "\nunresolved = [\"line 17, [enforcement]enabled_filters: not taken over: OurFilter;",
+        "# line 20, [enforcement]external_service_base_endpoint: not taken over: ExternalServiceFilter is not",
+        "# line 21, [enforcement]external_service_token: not taken over: ExternalServiceFilter is not",
+        "# line 27, [physical:host]blazar_az_prefix: not taken over: always as with `blazar_`",
+        "# line 29, [physical:host]healing_intervall: no option of Blazar's; did you mean healing_interval?",
+        "# put [DEFAULT]os_admin_password, line 8 into this file\nsecret_file = ",
+    ] {
+        assert!(printed.contains(wanted), "{wanted}:\n{printed}");
+    }
+    assert!(!printed.contains("enable_polling_monitor"), "it is as it always is");
+    for secret in ["top$ecret", "hidden", "more of it", "quiet"] {
+        assert!(!printed.contains(secret), "{printed}");
+    }
+    assert_eq!(
+        translation.summary(),
+        "20 settings, 6 options without a counterpart, 1 unusual, 1 limit to replace before the service starts"
+    );
+}
+
+#[test]
+fn notifications_go_on_being_published_where_blazar_publishes_them() {
+    let text = "[DEFAULT]\ntransport_url = rabbit://user:hidden@bus\ncontrol_exchange = blazar\n\
+                [oslo_messaging_notifications]\ndriver = messagingv2\ntopics = notifications,billing\n\
+                [oslo_messaging_rabbit]\nssl = True\nrabbit_quorum_queue = 1\n";
+    let translation = translate(text);
+    let printed = translation.toml();
+    assert!(
+        printed.contains("# put [DEFAULT]transport_url, line 2 into this file\nurl_file = "),
+        "{printed}"
+    );
+    assert!(!printed.contains("hidden"), "{printed}");
+    let read = configuration(text);
+    assert_eq!(read.message_bus_url_file.as_deref(), Some(Path::new("/etc/allot/message-bus.url")));
+    let bus = &read.message_bus;
+    assert_eq!((bus.exchange.as_str(), bus.topics.len()), ("blazar", 2));
+    assert!(bus.tls && bus.quorum_queues && !bus.durable_queues);
+    let silent = text.replace("driver = messagingv2", "driver = noop");
+    let translation = translate(&silent);
+    assert!(!translation.toml().contains("url_file"), "{}", translation.toml());
+    assert_eq!(translation.notes.len(), 5, "{}", translation.toml());
+}
+
+#[test]
+fn notifications_of_nova_go_on_being_heard_where_blazar_hears_them() {
+    let text = "[DEFAULT]\ntransport_url = rabbit://user:hidden@bus\n[oslo_messaging_notifications]\ntopics = a\n\
+                [oslo_messaging_rabbit]\nssl = True\n[physical:host]\nenable_notification_monitor = True\n\
+                notification_topics = notifications,versioned\n";
+    let read = configuration(text);
+    assert!(read.message_bus_url_file.is_some() && read.message_bus.tls);
+    assert_eq!(read.message_bus.topics, [""; 0], "nothing was published");
+    assert_eq!(read.message_bus.nova_topics, ["notifications", "versioned"]);
+    let read = configuration(text.split_once("notification_topics").expect("it is there").0);
+    assert_eq!(read.message_bus.nova_topics, ["versioned_notifications"]);
+    let translation = translate(&text.replace("monitor = True", "monitor = False"));
+    assert!(!translation.toml().contains("message_bus"), "{}", translation.toml());
+    assert!(translation.notes.iter().any(|note| note.what.contains("is off")), "{}", translation.toml());
+}
+
+#[test]
+fn an_empty_file_is_blazars_defaults_where_they_are_not_ours() {
+    let settings = settings("");
+    for (key, value) in [
+        ("listen", "0.0.0.0:1234"),
+        ("openstack.username", "admin"),
+        ("keystone.username", "admin"),
+        ("keystone.project", "admin"),
+        ("keystone.secret_file", "/etc/allot/nova.password"),
+        ("openstack.auth_url", "http://127.0.0.1:5000/v3"),
+    ] {
+        assert_eq!(settings.get(key).map(String::as_str), Some(value), "{key}");
+    }
+    configuration("");
+}
+
+#[test]
+fn limits_that_blazar_lacks_keep_their_defaults_and_are_named() {
+    let text = "[enforcement]\nenabled_filters = MaxLeaseDurationFilter\nmax_lease_duration = 86400\n";
+    let printed = translate(text).toml();
+    for named in ["20 requests", "limits.requests_per_second", "1000 leases", "quota.leases"] {
+        assert!(printed.contains(named), "{named}: {printed}");
+    }
+    let configuration = configuration(text);
+    assert_eq!(configuration.server.limits.rate, RateLimit::default());
+    assert_eq!(configuration.service.rules.enforcement.quota, leases::quota::LeaseQuota::default());
+}
+
+#[test]
+fn nothing_in_a_file_gets_out_of_a_comment() {
+    let text = "[manager]\nplugins = Ours\n  auth = \"none\"\n[a\tb]\nc\u{7}d = 1\n";
+    assert_eq!(configuration(text).auth.len(), 1);
+    for text in [text, &text.replace("[manager]\nplugins", "[enforcement]\nenabled_filters")] {
+        let printed = translate(text).toml();
+        assert!(printed.lines().all(|line| line != "auth = \"none\""), "{printed}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_unusual_and_stops_nothing_else() {
+    for (text, wanted) in [
+        (
+            "[DEFAULT]\ncleaning_time = soon",
+            "line 2, [DEFAULT]cleaning_time: not taken over: soon is no whole number",
+        ),
+        (
+            "[DEFAULT]\ncleaning_time = -1",
+            "line 2, [DEFAULT]cleaning_time: not taken over: it is less than nothing",
+        ),
+        ("[DEFAULT]\nport = 99999", "line 2, [DEFAULT]port: not taken over: it is no port"),
+        (
+            "[DEFAULT]\nos_region_name = ${where}",
+            "line 2, [DEFAULT]os_region_name: not taken over: it refers to another",
+        ),
+        (
+            "[DEFAULT]\nos_auth_host = ${where}",
+            "line 2, [DEFAULT]os_auth_host: not taken over: it refers to another",
+        ),
+        (
+            "[nova]\nendpoint_type = any",
+            "line 2, [nova]endpoint_type: not taken over: write public, internal or admin",
+        ),
+        (
+            "[DEFAULT]\ncleaning_time = 9999999999999",
+            "line 2, [DEFAULT]cleaning_time: not taken over: as leases.cleaning_time it will not do: write a dur",
+        ),
+        ("[DEFAULT]\nhost", "line 2, no option: an option is written as name = value"),
+    ] {
+        let text = format!("{text}\n[physical:host]\nbefore_end = snapshot\n");
+        let translation = translate(&text);
+        let unusual = told(&translation.unusual);
+        assert!(matches!(unusual.as_slice(), [one] if one.starts_with(wanted)), "{text}: {unusual:?}");
+        assert!(translation.settings.contains_key("leases.before_end_action"), "{text}");
+        assert!(translation.toml().contains(&format!("\n# Unusual:\n# {wanted}")), "{}", translation.toml());
+        configuration(&text);
+    }
+}
+
+#[test]
+fn limits_that_are_not_taken_over_keep_the_service_from_starting() {
+    for text in [
+        "[enforcement]\nenabled_filters = MaxLeaseDurationFilter, OurFilter\nmax_lease_duration = 60\n",
+        "[enforcement]\nenabled_filters = $filters\nmax_lease_duration = 60\n",
+        "[enforcement]\nenabled_filters = MaxLeaseDurationFilter\nmax_lease_duration = week\n",
+        "[enforcement]\nenabled_filters = ExternalServiceFilter\n",
+        "[oslo_policy]\npolicy_file = ${dir}/policy.yaml\n",
+    ] {
+        let translation = translate(text);
+        assert_eq!(translation.unresolved.len(), 1, "{text}: {:?}", translation.unresolved);
+        assert!(translation.summary().ends_with(", 1 limit to replace before the service starts"), "{text}");
+        let refused = started(text).expect_err(text).to_string();
+        assert!(refused.contains(", unresolved: ") && refused.lines().count() == 1, "{refused}");
+    }
+    let unused = "[enforcement]\nmax_lease_duration = week\nexternal_service_base_endpoint = none\n";
+    assert_eq!(told(&translate(unused).unresolved), [""; 0], "Blazar has no such limits either");
+    configuration(unused);
+}
+
+#[test]
+fn files_in_the_shape_of_known_sites_are_taken_over_as_far_as_can_be() {
+    let chameleon = include_str!("../fixtures/chameleon.conf");
+    let cases: [(&str, &[&str], &[&str]); 4] = [
+        (
+            chameleon,
+            &[
+                "[physical:host]before_end: not taken over: no mail",
+                "[network]network_plugin_option: no option",
+            ],
+            &[],
+        ),
+        (include_str!("../fixtures/kolla-ansible.conf"), &["[DEFAULT]api_paste_config: no option"], &[]),
+        (include_str!("../fixtures/nectar.conf"), &[], &[]),
+        (
+            include_str!("../fixtures/genestack.conf"),
+            &["[DEFAULT]cleaning_time: not taken over: five minutes is no whole"],
+            &[
+                "[enforcement]enabled_filters: not taken over: SiteQuotaFilter;",
+                "[enforcement]max_lease_duration: not taken over: 8 days is no whole",
+            ],
+        ),
+    ];
+    for (text, unusual, unresolved) in cases {
+        let translation = translate(text);
+        for (notes, wanted) in [(&translation.unusual, unusual), (&translation.unresolved, unresolved)] {
+            let told = told(notes);
+            assert_eq!(told.len(), wanted.len(), "{told:?}");
+            assert!(told.iter().zip(wanted).all(|(told, wanted)| told.contains(wanted)), "{told:?}");
+        }
+        assert_eq!(started(text).is_ok(), unresolved.is_empty());
+        let printed = translation.toml();
+        assert!(!printed.contains("secret-"), "{printed}");
+    }
+    let settings = settings(chameleon);
+    for (key, value) in [
+        ("leases.max_duration", "604800s"),
+        ("leases.exempt_projects", "[\"0123456789abcdef0123456789abcdef\"]"),
+        ("leases.extension_window", "172800s"),
+        ("enforcement.url", "https://balance.chi.example.org"),
+        ("housekeeping.default_properties", "[\"==\", \"$node_type\", \"compute_haswell\"]"),
+    ] {
+        assert_eq!(settings.get(key).map(String::as_str), Some(value), "{key}");
+    }
+    let printed = translate(chameleon).toml();
+    assert!(
+        printed.contains("[manager]plugins: not taken over: network.plugin, device.plugin;"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn options_that_become_settings_become_ones_that_there_are() {
+    for known in OPTIONS {
+        let (Becomes::Setting(key, _)
+        | Becomes::Filter(key, ..)
+        | Becomes::Bus(_, key, _)
+        | Becomes::Secret(key, _)
+        | Becomes::Part(key)) = known.becomes
+        else {
+            assert!(!known.why.is_empty(), "nothing is said of {}", known.name);
+            continue;
+        };
+        assert!(TABLE.iter().any(|setting| setting.key == key), "{key}");
+    }
+}
