@@ -78,6 +78,7 @@ pages! {
     questions_does_what_it_says "docs/questions.md";
     serving_does_what_it_says "docs/serving.md";
     usage_does_what_it_says "docs/usage.md";
+    using_preemptible_does_what_it_says "docs/using-preemptible.md";
 }
 
 /// Pages of which every block needs what is not here.
