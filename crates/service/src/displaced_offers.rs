@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use leases::hints::HintRules;
 use leases::host::Host;
-use leases::ids::{HostId, LeaseId, OffersId};
+use leases::ids::{HostId, LeaseId};
 use leases::lease::{Lease, Reservation};
 use leases::offer::displaced_by;
 use store::Write;
@@ -24,10 +24,15 @@ impl State {
         if self.proposals.offered().next().is_none() {
             return Vec::new();
         }
-        let mut displaced = BTreeSet::new();
+        let (mut displaced, mut groups) = (BTreeSet::new(), BTreeSet::new());
         let mut changed = Changed::new();
         for write in writes {
             match write {
+                // Nothing can be changed of a lease that is over.
+                Write::ForgetLease { id, .. } => groups.extend(self.proposals.changing(*id)),
+                Write::Lease { record, .. } if record.lease.over() => {
+                    groups.extend(self.proposals.changing(record.lease.id));
+                }
                 Write::Lease { record, .. } if record.lease.standing.is_firm() => {
                     let lease = &record.lease;
                     displaced.extend(displaced_by(lease, &self.offered, &self.calendar, &self.inventory));
@@ -42,8 +47,8 @@ impl State {
         }
         let offered = self.proposals.offered().map(|record| &record.lease);
         displaced.extend(offered.filter(|lease| relies_on(lease, rules, &changed)).map(|lease| lease.id));
-        let groups: BTreeSet<OffersId> =
-            displaced.iter().filter_map(|id| self.proposals.get(*id)?.lease.standing.group()).collect();
+        let of_displaced = displaced.iter().filter_map(|id| self.proposals.get(*id)?.lease.standing.group());
+        groups.extend(of_displaced);
         let forgotten: BTreeSet<LeaseId> = writes
             .iter()
             .filter_map(|write| match write {

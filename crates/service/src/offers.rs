@@ -38,6 +38,9 @@ use crate::transact::Transaction;
 use crate::types::{Caller, LeaseChanges, NewLease, NotFound, ServiceError};
 use crate::writing::{as_stored, size_of};
 
+/// Cost of a copy of the calendar with the offers that are held, per host and per offer.
+const COPYING: u64 = 10;
+
 /// What could be had.
 #[derive(Clone, Debug, Default)]
 pub struct Offers {
@@ -162,8 +165,9 @@ impl<'a> CounterOffers<'a> {
         let own = of.and_then(|id| state.leases.get(id)).map(|record| &record.lease);
         let leases: Vec<&Lease> = alternatives.found.iter().map(|record| &record.lease).collect();
         let mut reservations = Vec::new();
-        if let Some(standing) = leases.first().map(|lease| lease.standing)
-            && let (Some(group), Some(until)) = (standing.group(), standing.until())
+        let until = leases.iter().filter_map(|lease| lease.standing.until()).max();
+        if let Some(group) = leases.first().and_then(|lease| lease.standing.group())
+            && let Some(until) = until
         {
             let kept = kept_free(&leases, own).into_iter();
             let lease = kept.filter_map(|(window, kept)| self.keeping(owner, window, kept));
@@ -293,19 +297,25 @@ impl<'a> CounterOffers<'a> {
 }
 
 impl Decider {
-    /// Looks for offers beside those that others hold. Older ones of others yield if there would be none.
+    /// Looks for offers beside those that others hold. Older ones of others yield if there would be none and the budget
+    /// suffices.
     fn beside_held<T>(
         state: &State,
         owner: &Owner,
         now: Timestamp,
+        budget: &Budget,
         find: impl Fn(&Calendar) -> Vec<T>,
     ) -> Alternatives<T> {
+        let work = COPYING * (state.inventory.hosts().len() + state.proposals.iter().count()) as u64;
         let others = state.proposals.held().filter(|(_, to)| *to != owner).map(|(held, _)| held);
         find_alternatives(others, now, |disregarded| {
             let counts = |record: &LeaseRecord| {
                 let group = record.lease.standing.group();
                 record.lease.owner != *owner && !group.is_some_and(|group| disregarded.contains(&group))
             };
+            if !budget.spend(work) {
+                return Vec::new();
+            }
             find(&state.calendar_with_offers(counts, now))
         })
     }
@@ -320,7 +330,7 @@ impl Decider {
     ) -> Alternatives<LeaseRecord> {
         let (owner, now) = (caller.owner(), group.now);
         let facts = self.host_facts(state, now);
-        Self::beside_held(state, &owner, now, |calendar| {
+        Self::beside_held(state, &owner, now, budget, |calendar| {
             let admission = self.admission(state, &facts, now, budget).with_calendar(calendar);
             let offers = admission.offers(&owner.project, &new.terms, self.latest_offer(now));
             let record = |Offer { kind, grant }| {
@@ -348,7 +358,7 @@ impl Decider {
         let (owner, now) = (caller.owner(), group.now);
         let facts = self.host_facts(state, now);
         let wording = crate::leasing::update::reworded(&before.wording, &changes.wording);
-        Ok(Self::beside_held(state, &owner, now, |calendar| {
+        Ok(Self::beside_held(state, &owner, now, budget, |calendar| {
             let admission = self.admission(state, &facts, now, budget).with_calendar(calendar);
             let offers = admission.offers_of_change(&before.lease, &changes.changes, self.latest_offer(now));
             let record = |offer: OfferedChange| {
@@ -396,7 +406,7 @@ impl Group {
         kind: OfferKind,
         of: Option<LeaseId>,
     ) -> LeaseRecord {
-        let until = self.now.checked_add(self.hold).unwrap_or(Timestamp::MAX);
+        let until = self.now.checked_add(self.hold).unwrap_or(Timestamp::MAX).min(lease.window.end());
         let standing = Standing::Offered { group: self.id, until, kind, of };
         LeaseRecord::new(lease.standing(standing), wording, self.now)
     }

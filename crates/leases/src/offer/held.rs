@@ -11,6 +11,10 @@ use crate::ids::OffersId;
 /// Age from which a held offer is withdrawn for a refusal that would otherwise have no alternative.
 pub const YIELDS_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
+/// Maximum number of refusals whose offers are withdrawn for one. It keeps one user from withdrawing everybody's, and limits
+/// how often alternatives are searched.
+const MOST_YIELDING: usize = 5;
+
 /// The offers of one refusal, while they are held. Ordered by age, the oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldOffers {
@@ -31,7 +35,7 @@ pub struct Alternatives<T> {
 }
 
 /// Looks for alternatives beside the `held` offers of other users. Only if there are none, disregards offers that are at
-/// least [`YIELDS_AFTER`] old: as few as possible, the oldest first.
+/// least [`YIELDS_AFTER`] old: as few as possible, at most those of five refusals, the oldest first.
 ///
 /// `find` looks for alternatives beside all held offers but the given ones.
 pub fn find_alternatives<T>(
@@ -50,7 +54,7 @@ pub fn find_alternatives<T>(
         return Alternatives { found, disregarded: none };
     }
     let oldest = |count: usize| old.iter().take(count).map(|held| held.group).collect::<BTreeSet<_>>();
-    let (mut too_few, mut enough) = (0, old.len());
+    let (mut too_few, mut enough) = (0, old.len().min(MOST_YIELDING));
     let mut best = find(&oldest(enough));
     if best.is_empty() {
         return Alternatives { found, disregarded: none };
@@ -116,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_oldest_offers_yield_first_and_as_few_as_possible() {
-        for (needed, disregarded) in [(1, vec![1]), (3, vec![1, 2, 3]), (6, vec![1, 2, 3, 4, 5, 6])] {
+        for (needed, disregarded) in [(1, vec![1]), (3, vec![1, 2, 3]), (5, vec![1, 2, 3, 4, 5])] {
             let found = needing(&[6, 5, 4, 3, 2, 1], &[needed]);
             assert_eq!((found.found, found.disregarded), (vec![1], groups(&disregarded)), "{needed}");
         }
@@ -139,6 +143,7 @@ mod tests {
         let found = needing(&[1, 2, 3], &[7]);
         assert_eq!((found.found, found.disregarded), (Vec::new(), groups(&[])));
         assert!(needing(&[], &[1]).found.is_empty());
+        assert!(needing(&[1, 2, 3, 4, 5, 6], &[6]).found.is_empty(), "six are too many");
     }
 
     #[test]

@@ -53,12 +53,17 @@ const ROWS: [Row; 99] = [
         ("series_id", "{series}"),
     ]),
     row("POST", "/v1/leases")
-        .with(&[("Idempotency-Key", "theirs"), ("dry_run", "true"), ("hold_offers", "true")])
+        .with(&[
+            ("Idempotency-Key", "theirs"),
+            ("dry_run", "true"),
+            ("hold_offers", "true"),
+            ("hold_for", "10m"),
+        ])
         .sending(lease_of_the_same),
     row("GET", "/v1/leases/{lease_id}").with(&[("detail", "1")]),
     row("GET", "/v1/leases/{lease_id}/plan"),
     row("PUT", "/v1/leases/{lease_id}")
-        .with(&[("dry_run", "true"), ("hold_offers", "true")])
+        .with(&[("dry_run", "true"), ("hold_offers", "true"), ("hold_for", "10m")])
         .sending(change_of_everything),
     row("DELETE", "/v1/leases/{lease_id}"),
     row("GET", "/v1/offers").with(&[("project_id", "q"), ("tenant_id", "q")]),

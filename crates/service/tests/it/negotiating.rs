@@ -190,6 +190,31 @@ async fn cls_10_e_a_changed_lease_is_not_offered_what_it_was_before() {
 }
 
 #[tokio::test]
+async fn cls_10_e_changes_of_a_deleted_lease_are_not_offered() {
+    let mut world = world(1).await;
+    let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    make_for(&mut world, "q", asking(90, 120, vec![hosts(1)])).await.expect("free");
+    let longer = LeaseChanges { asked_at: world.now(), changes: dates(None, Some(100)), wording: [].into() };
+    let offers =
+        world.service.offers().for_change(&caller("p"), lease.lease.id, &longer, Hold::Default).await;
+    let offer = offers.expect("the store works").offers[0].clone();
+    world.touched();
+    world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("there");
+    world.touched();
+    world.settle().await;
+    is_withdrawn(&mut world, &offer).await;
+}
+
+#[tokio::test]
+async fn cls_10_e_no_offer_is_held_beyond_its_end() {
+    let mut world = world(1).await;
+    make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
+    let offers = held_for(&mut world, "q", asking(0, 60, vec![hosts(1)]), Hold::For(minutes(15))).await;
+    let shorter = of_kind(&offers, OfferKind::ShorterDuration);
+    assert_eq!((shorter.lease.window.end(), shorter.lease.standing.until()), (at(10), Some(at(10))));
+}
+
+#[tokio::test]
 async fn cls_10_e_offers_are_withdrawn_by_one_call() {
     let mut world = world(1).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
