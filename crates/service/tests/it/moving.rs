@@ -46,11 +46,16 @@ fn special_hosts(max: u32) -> ReservationTerms {
 /// Makes leases from minute 100 to 130 so that one that wants the property is on host 1, and one that could be anywhere on
 /// host 2. Returns both.
 async fn crowded(world: &mut World) -> (Arc<LeaseRecord>, Arc<LeaseRecord>) {
+    crowded_with(world, 100, 130).await
+}
+
+/// The same, with these dates of the lease that could be anywhere.
+async fn crowded_with(world: &mut World, start: i64, end: i64) -> (Arc<LeaseRecord>, Arc<LeaseRecord>) {
     let bound = make(world, asking(100, 130, vec![special()])).await.expect("free");
     let third = Requirement::compare(Operator::Equal, "hypervisor_hostname", name_of(world, 3));
     let third = HostsTerms::new(1, 1).expect("a range").requiring(third.expect("well formed"));
-    let block = make(world, asking(100, 130, vec![ReservationTerms::Hosts(third)])).await.expect("free");
-    let free = make(world, asking(100, 130, vec![hosts(1)])).await.expect("free");
+    let block = make(world, asking(start, end, vec![ReservationTerms::Hosts(third)])).await.expect("free");
+    let free = make(world, asking(start, end, vec![hosts(1)])).await.expect("free");
     world.service.leases().delete(&caller("p"), block.lease.id).await.expect("there");
     world.touched();
     world.settle().await;
@@ -149,9 +154,7 @@ async fn cls_10_d_leases_with_a_failed_host_get_another_one_by_moves() {
     // Before its start, and while it runs.
     for minute in [50, 110] {
         let mut world = world().await;
-        let bound = make(&mut world, asking(100, 130, vec![special()])).await.expect("free");
-        let free = make(&mut world, asking(125, 150, vec![hosts(1)])).await.expect("free");
-        assert_eq!((hosts_of(&bound), hosts_of(&free)), (vec![HostId(1)], vec![HostId(2)]));
+        let (bound, free) = crowded_with(&mut world, 125, 150).await;
         world.run_until(at(minute)).await;
         world.fleet.fail(HostId(1));
         world.run_until(at(minute + 3)).await;
