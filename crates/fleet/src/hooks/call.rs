@@ -201,7 +201,7 @@ impl Subject {
             ("ALLOT_GUEST", self.guest.clone()),
             ("ALLOT_GUEST_NAME", chosen(&self.guest_name)),
             ("ALLOT_PROJECT", chosen(&self.project)),
-            ("ALLOT_USER", chosen(&self.user)),
+            ("ALLOT_USER_ID", chosen(&self.user)),
             ("ALLOT_START", self.start.map(|start| start.to_string())),
             ("ALLOT_END", self.end.map(|end| end.to_string())),
             ("ALLOT_HYPERVISOR_PROPERTIES", property("hypervisor_properties")),

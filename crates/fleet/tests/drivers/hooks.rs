@@ -24,7 +24,7 @@ const SCRIPT: &str = r#"#!/bin/sh
 # Fails as long as there is a file of the moment's name.
 cd "$(dirname "$0")" || exit 2
 cat > told.json
-printf '%s\n' "$ALLOT_USER $ALLOT_START $ALLOT_END $ALLOT_RESOURCE_PROPERTIES" > variables
+printf '%s\n' "$ALLOT_USER_ID $ALLOT_START $ALLOT_END $ALLOT_RESOURCE_PROPERTIES" > variables
 if [ "$ALLOT_MOMENT" != check ]; then
     echo "$ALLOT_MOMENT $ALLOT_HOST$ALLOT_FLOATING_IP $ALLOT_RESERVATION" >> log
 fi
