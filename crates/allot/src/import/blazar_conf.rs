@@ -188,7 +188,8 @@ fn converted(given: &Given, kind: Kind) -> Result<Option<Value>, Note> {
         Kind::Number => Some(Value::Integer(number()?)),
         Kind::Minutes if number()? < 0 => return Err(wrong(given, "it is less than nothing")),
         Kind::Minutes => some(format!("{}m", number()?)),
-        Kind::Seconds if number()? < 0 => None,
+        Kind::Seconds if number()? == -1 => None,
+        Kind::Seconds if number()? < 0 => return Err(wrong(given, "it is less than nothing")),
         Kind::Seconds => some(format!("{}s", number()?)),
         Kind::Switch => {
             let switch = truth(&text).ok_or_else(|| wrong(given, "write true or false"))?;

@@ -47,6 +47,9 @@ pub(crate) enum AssemblyError {
     /// The same in PostgreSQL.
     #[error(transparent)]
     Postgres(#[from] store_postgres::OpenError),
+    /// Addresses of the external service without its own.
+    #[error("enforcement.check_create_url, check_update_url and on_end_url need enforcement.url")]
+    NoEnforcementUrl,
     /// What it holds.
     #[error(transparent)]
     Service(#[from] OpenError),

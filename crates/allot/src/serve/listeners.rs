@@ -34,7 +34,13 @@ pub(super) fn message_bus(configuration: &Configuration) -> Result<Option<Messag
 pub(super) fn external_service(
     configuration: &Configuration,
 ) -> Result<Option<ExternalServiceConfig>, AssemblyError> {
-    if configuration.external_service.base_endpoint.is_empty() {
+    let service = &configuration.external_service;
+    if service.base_endpoint.is_empty() {
+        let endpoints =
+            [&service.check_create_endpoint, &service.check_update_endpoint, &service.on_end_endpoint];
+        if endpoints.into_iter().any(Option::is_some) {
+            return Err(AssemblyError::NoEnforcementUrl);
+        }
         return Ok(None);
     }
     let token = configuration.external_service_token_file.as_deref().map(read).transpose()?;

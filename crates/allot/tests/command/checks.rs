@@ -43,6 +43,13 @@ fn serve_check_reports_a_mistake_once() {
 }
 
 #[test]
+fn serve_check_reports_addresses_of_an_enforcer_that_nobody_would_ask() {
+    let arguments = ["--enforcement-check-create-url", "http://127.0.0.1:1/"];
+    let ran = run(command().args(["serve", "--check", "--database", "memory"]).args(arguments));
+    assert!(ran.status == 1 && ran.err.contains("need enforcement.url"), "{}", ran.err);
+}
+
+#[test]
 fn serve_check_reports_all_wrong_settings() {
     let config = file("allot.toml", "listn = 1\n[log]\nformat = \"xml\"\n");
     let ran = run(command().args(["serve", "--check", "--config", &config, "--limits-page", "many"]));

@@ -243,6 +243,7 @@ fn limits_that_are_not_taken_over_keep_the_service_from_starting() {
         "[enforcement]\nenabled_filters = MaxLeaseDurationFilter, OurFilter\nmax_lease_duration = 60\n",
         "[enforcement]\nenabled_filters = $filters\nmax_lease_duration = 60\n",
         "[enforcement]\nenabled_filters = MaxLeaseDurationFilter\nmax_lease_duration = week\n",
+        "[enforcement]\nenabled_filters = MaxLeaseDurationFilter\nmax_lease_duration = -5\n",
         "[enforcement]\nenabled_filters = ExternalServiceFilter\n",
         "[oslo_policy]\npolicy_file = ${dir}/policy.yaml\n",
     ] {
