@@ -169,7 +169,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "allot whatif -t cluster.data --add-nodes 2,2t,256g,64 --rebalance",
         ],
     ),
-    ("fit", &["allot fit -L 4g,40g,2", "allot fit -t cluster.data 4g,40g,2 --count 10"]),
+    ("fit", &["allot fit -L 40g,4g,2", "allot fit -t cluster.data 40g,4g,2 --count 10"]),
     (
         "completions",
         &[

@@ -182,7 +182,7 @@ pub(crate) fn whole(words: &[String]) -> Option<String> {
         command = command.find_subcommand(word)?;
         path = screen::joined(&path, command.get_name());
     }
-    Some(screen::whole(command.clone(), &path).render_long_help().to_string())
+    Some(screen::fitted(&screen::whole(command.clone(), &path).render_long_help().to_string()))
 }
 
 /// Whether a command has commands of its own.
@@ -211,11 +211,15 @@ const MOST_QUOTED: usize = 200;
 /// status. `arguments` begin with the name of the command.
 pub(crate) fn refuse(error: &clap::Error, arguments: &[String], io: &mut Io<'_>) -> u8 {
     if !error.use_stderr() {
-        return if write!(io.out, "{}", error.render()).is_ok() { SUCCESS } else { USAGE };
+        return if io.out.write_all(screen::fitted(&error.render().to_string()).as_bytes()).is_ok() {
+            SUCCESS
+        } else {
+            USAGE
+        };
     }
     // Nothing is wrong: a command was named whose parts one has to know.
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = write!(io.err, "{}", error.render());
+        let _ = write!(io.err, "{}", screen::fitted(&error.render().to_string()));
         return USAGE;
     }
     let tree = tree();

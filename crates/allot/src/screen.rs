@@ -3,7 +3,8 @@
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::{client, examples};
+use crate::client::names::NAMES;
+use crate::examples;
 
 /// Columns of a screen.
 pub(crate) const COLUMNS: usize = 80;
@@ -59,7 +60,7 @@ const OF_INSTANCES: [&str; 7] = [
 const FURTHER_HEADING: &str = "What whole hosts must be like";
 
 /// The options that `allot serve --help` shows: it has several hundred.
-const SERVE: [(&str, &str); 9] = [
+const SERVE: [(&str, &str); 8] = [
     ("config", "Read settings from this file (TOML)"),
     ("check", "Report every mistake in the configuration and exit"),
     ("listen", "Address and port to listen on [default: 127.0.0.1:1234]"),
@@ -68,7 +69,6 @@ const SERVE: [(&str, &str); 9] = [
     ("auth", "How clients log in"),
     ("tls-certificate", "Serve HTTPS with this certificate (PEM)"),
     ("tls-key", "Its private key (PEM)"),
-    ("log-level", "Lowest level of the log: error, warn, info, ..."),
 ];
 
 const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
@@ -122,7 +122,7 @@ pub(crate) fn whole(command: Command, path: &str) -> Command {
 
 /// Adds the examples, and the notes at the end.
 fn with_texts(command: Command, path: &str, further: Option<String>) -> Command {
-    let is_client = path.split(' ').next().is_some_and(|name| client::NAMES.contains(&name));
+    let is_client = path.split(' ').next().is_some_and(|name| NAMES.contains(&name));
     let common =
         is_client.then_some("Options of all commands (-o, --url, --user, ...): `allot help connecting`");
     let own = command.get_after_help().map(ToString::to_string);
@@ -138,6 +138,43 @@ fn with_texts(command: Command, path: &str, further: Option<String>) -> Command 
     let before = before.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
     let command = if before.is_empty() { command } else { command.before_help(before) };
     command.after_help(after).help_template(TEMPLATE)
+}
+
+/// Lines of at most so many columns, broken between words.
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Breaks lines that don't fit the screen between words. What follows stands below the beginning of the description.
+pub(crate) fn fitted(text: &str) -> String {
+    let mut fitted = String::new();
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let described = line[indent..].find("  ").map(|gap| {
+            let rest = &line[indent + gap..];
+            line.len() - rest.trim_start().len()
+        });
+        let start = described.unwrap_or(indent).min(COLUMNS / 2);
+        if line.chars().count() <= COLUMNS || !line.is_char_boundary(start) {
+            fitted.extend([line, "\n"]);
+            continue;
+        }
+        for (number, part) in wrapped(&line[start..], COLUMNS - start).into_iter().enumerate() {
+            let before = if number == 0 { line[..start].to_owned() } else { " ".repeat(start) };
+            fitted.extend([&before, &part, "\n"]);
+        }
+    }
+    fitted
 }
 
 fn is_shown(arg: &Arg) -> bool {
@@ -223,7 +260,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::{help, serve};
+    use crate::{client, help, serve, user};
 
     /// Lines of a screen, and of what commands with many options of their own may take.
     const LINES: usize = 24;
@@ -256,9 +293,22 @@ mod tests {
     }
 
     #[test]
+    fn long_lines_are_broken_between_words_below_their_beginning() {
+        let words = "word ".repeat(20);
+        let text = format!("Usage: short\n  -o, --option <X>  {words}\n      {words}");
+        let fitted = fitted(&text);
+        let lines: Vec<&str> = fitted.lines().collect();
+        assert_eq!(lines.len(), 5, "{fitted}");
+        assert!(lines.iter().all(|line| line.len() <= COLUMNS), "{fitted}");
+        assert!(lines[1].starts_with("  -o, --option <X>  word ") && lines[2].starts_with(&" ".repeat(20)));
+        assert!(lines[4].starts_with("      word"), "{fitted}");
+    }
+
+    #[test]
     fn help_fits_a_screen_begins_with_examples_and_says_where_hidden_options_are() {
         let topic = client::connecting();
-        for (command, path) in [(client::Line::command(), ""), (serve::command(), "serve")] {
+        let all = [(client::Line::command(), ""), (serve::command(), "serve"), (user::command(), "user")];
+        for (command, path) in all {
             let mut command = screen(command, path);
             command.build();
             check(&command, path, &topic);

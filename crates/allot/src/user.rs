@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use ambient::{Clock, Ids, PartialFile, RandomIds, SystemClock};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use htools::io::{FAILURE, Io, SUCCESS};
 use jiff::tz::TimeZone;
 use secrecy::{ExposeSecret, SecretString};
@@ -14,6 +14,7 @@ use server::UsersFile;
 
 use crate::client::Format;
 use crate::client::table::{Style, Table, prose, word};
+use crate::screen::screen;
 use crate::{secret, shown};
 
 /// Characters of generated passwords, which can't be mistaken for each other.
@@ -22,12 +23,21 @@ const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 const GENERATED_LENGTH: u32 = 20;
 
 #[derive(Debug, Parser)]
-#[command(name = "user", about = "Manage users that log in with a password", disable_help_subcommand = true)]
+#[command(
+    name = "user",
+    bin_name = "allot user",
+    about = "Manage users that log in with a password",
+    disable_help_subcommand = true
+)]
 struct Line {
     #[command(subcommand)]
     command: Command,
+}
+
+#[derive(Args, Debug)]
+struct FileArgument {
     /// Users' file (TOML), as in the setting auth = "basic:FILE"
-    #[arg(long, global = true, value_name = "FILE", default_value = "/etc/allot/users.toml")]
+    #[arg(long, value_name = "FILE", default_value = "/etc/allot/users.toml")]
     file: PathBuf,
 }
 
@@ -36,7 +46,7 @@ enum Command {
     /// Add a user; the password is typed, read from a pipe, or generated
     Add(Add),
     /// List users with their roles in projects
-    List,
+    List(FileArgument),
     /// Reject a user's logins and tokens; the entry stays
     Disable(One),
     /// Accept a disabled user's logins again
@@ -56,12 +66,16 @@ struct Add {
     /// Generate a password, and print it
     #[arg(long)]
     generate: bool,
+    #[command(flatten)]
+    file: FileArgument,
 }
 
 #[derive(Args, Debug)]
 struct One {
     /// The user's name
     name: String,
+    #[command(flatten)]
+    file: FileArgument,
 }
 
 #[derive(Args, Debug)]
@@ -71,6 +85,8 @@ struct Passwd {
     /// Generate a password, and print it
     #[arg(long)]
     generate: bool,
+    #[command(flatten)]
+    file: FileArgument,
 }
 
 fn project(text: &str) -> Result<(String, Vec<String>), String> {
@@ -89,19 +105,20 @@ pub(crate) fn command() -> clap::Command {
 
 /// Runs such a command (its name first); returns the exit status, or what is wrong with the words.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
-    let Line { command, file } = Line::try_parse_from(arguments)?;
+    let matches = screen(command(), "user").try_get_matches_from(arguments)?;
+    let Line { command } = Line::from_arg_matches(&matches)?;
     let done = match command {
-        Command::Add(arguments) => add(&arguments, &file, io),
-        Command::List => list(&file, io),
-        Command::Disable(One { name }) => edit(&file, io, |users, _| {
+        Command::Add(arguments) => add(&arguments, io),
+        Command::List(FileArgument { file }) => list(&file, io),
+        Command::Disable(One { name, file }) => edit(&file.file, io, |users, _| {
             let users = users.set_disabled(&name, true)?;
             Ok(Edit { users, done: format!("Disabled user {name}"), generated: None })
         }),
-        Command::Enable(One { name }) => edit(&file, io, |users, _| {
+        Command::Enable(One { name, file }) => edit(&file.file, io, |users, _| {
             let users = users.set_disabled(&name, false)?;
             Ok(Edit { users, done: format!("Enabled user {name}"), generated: None })
         }),
-        Command::Passwd(arguments) => passwd(&arguments, &file, io),
+        Command::Passwd(arguments) => passwd(&arguments, io),
     };
     Ok(match done {
         Ok(()) => SUCCESS,
@@ -123,18 +140,18 @@ struct Edit {
     generated: Option<SecretString>,
 }
 
-fn add(arguments: &Add, file: &Path, io: &mut Io<'_>) -> Result<(), Failure> {
-    let Add { name, projects, generate } = arguments;
-    edit(file, io, |users, io| {
+fn add(arguments: &Add, io: &mut Io<'_>) -> Result<(), Failure> {
+    let Add { name, projects, generate, file } = arguments;
+    edit(&file.file, io, |users, io| {
         users.check_new(name)?;
         let (hash, generated) = new_password(name, *generate, io)?;
         Ok(Edit { users: users.add(name, &hash, projects)?, done: format!("Added user {name}"), generated })
     })
 }
 
-fn passwd(arguments: &Passwd, file: &Path, io: &mut Io<'_>) -> Result<(), Failure> {
-    let Passwd { name, generate } = arguments;
-    edit(file, io, |users, io| {
+fn passwd(arguments: &Passwd, io: &mut Io<'_>) -> Result<(), Failure> {
+    let Passwd { name, generate, file } = arguments;
+    edit(&file.file, io, |users, io| {
         users.check_known(name)?;
         let (hash, generated) = new_password(name, *generate, io)?;
         let done = format!("Changed the password of user {name}");
@@ -180,7 +197,12 @@ fn edit(
         Err(error) => return Err(format!("cannot read {}: {error}", path.display()).into()),
     };
     let is_new = text.is_none();
-    let Edit { users, done, generated } = change(&UsersFile::parse(path, text.unwrap_or_default())?, io)?;
+    let before = UsersFile::parse(path, text.clone().unwrap_or_default())?;
+    let Edit { users, done, generated } = change(&before, io)?;
+    // A password is typed meanwhile, and another command may have changed the file.
+    if fs::read_to_string(path).ok() != text {
+        return Err(format!("{} has changed meanwhile, run the command again", path.display()).into());
+    }
     write(path, users.text()).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     if let Some(password) = generated {
         writeln!(io.out, "{}", password.expose_secret())?;

@@ -1,7 +1,6 @@
 //! Confirmation of commands that destroy something.
 
 use clap::Args;
-use htools::io::Io;
 
 use super::ask::ask;
 use super::{ClientError, Session};
@@ -26,8 +25,7 @@ impl Consent {
             return Ok(());
         }
         let question = format!("{act} {}? [y/N]", names.join(", "));
-        let mut io = Io { stdin: &mut *session.stdin, out: &mut *session.out, err: &mut *session.err };
-        let answer = ask(&shown::message(&question), &mut io)?;
+        let answer = ask(&shown::message(&question), &mut session.io())?;
         if matches!(answer.to_lowercase().as_str(), "y" | "yes") {
             return Ok(());
         }

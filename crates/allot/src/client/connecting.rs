@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Arg, CommandFactory};
 
 use super::Line;
-use crate::screen::{COLUMNS, screen};
+use crate::screen::{COLUMNS, screen, wrapped};
 
 const INTRODUCTION: &str = "\
 Options of all commands that talk to a service. Each can stand anywhere after
@@ -72,21 +72,6 @@ fn explained(arg: &Arg) -> String {
         let _ = write!(text, " [default: {}]", default.display());
     }
     text
-}
-
-/// Lines of at most so many columns, broken between words.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

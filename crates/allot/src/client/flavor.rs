@@ -4,11 +4,12 @@ use api::v1::body::FlavorCreate;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::confirm::Consent;
 use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
 use super::table::{Table, word};
 use super::wire::{plain, read};
-use super::{ClientError, Consent, Session, segment, with_each};
+use super::{ClientError, Session, segment, with_each};
 
 /// What to do with flavors.
 #[derive(Debug, Subcommand)]

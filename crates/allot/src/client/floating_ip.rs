@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use api::v1::body::FloatingIpCreate;
 use clap::{Args, Subcommand};
 
+use super::confirm::Consent;
 use super::identify::Listed;
 use super::table::{Table, id, word};
 use super::wire::{FloatingIp, read};
-use super::{ClientError, Consent, Session, with_each};
+use super::{ClientError, Session, with_each};
 
 /// What to do with addresses.
 #[derive(Debug, Subcommand)]

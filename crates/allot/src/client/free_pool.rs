@@ -5,13 +5,14 @@ use api::v1::body::{FreePoolChange, FreePoolCreate};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::confirm::Consent;
 use super::host::{all, new_host, table_of};
 use super::identify::{Listed, is_prefix};
 use super::lease::EndAction;
 use super::name_value::name_value;
 use super::table::{Table, id, prose, word};
 use super::wire::{Host, read};
-use super::{ClientError, Consent, Session, segment, with_each};
+use super::{ClientError, Session, segment, with_each};
 
 /// What to do with free pools.
 #[derive(Debug, Subcommand)]

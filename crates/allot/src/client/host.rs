@@ -6,11 +6,12 @@ use api::v1::body::{HostChange, HostCreate, PropertyChange};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::confirm::Consent;
 use super::identify::Listed;
 use super::name_value::name_value;
 use super::table::{Table, date, id, prose, word};
 use super::wire::{Allocation, Host, Lease, plain, read};
-use super::{ClientError, Consent, Session, with_each};
+use super::{ClientError, Session, with_each};
 
 /// What to do with hosts.
 #[derive(Debug, Subcommand)]

@@ -1,12 +1,17 @@
 //! The identifier that is meant by a name, by an identifier, or by the beginning of one.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
-use super::wire::{plain, read};
+use super::wire::{is_uuid, plain, read};
 use super::{ClientError, Session};
 
 /// Characters of the beginning of an identifier, at least.
 const LEAST_PREFIX: usize = 4;
+
+/// Matches that an error lists, at most.
+const MOST_LISTED: usize = 5;
 
 /// A list in which names and identifiers are looked up: what the caller may see of it.
 pub(crate) struct Listed {
@@ -51,11 +56,14 @@ impl Listed {
             [(id, _)] => return Ok(id.clone()),
             [] => (format!("there is no {noun} {given:?}"), self.hint.to_owned()),
             several => {
-                let named = several.iter().map(|(id, name)| match self.name {
+                let named = several.iter().take(MOST_LISTED).map(|(id, name)| match self.name {
                     "" => id.clone(),
                     _ => format!("{name} ({id})"),
                 });
-                let named = named.collect::<Vec<_>>().join(", ");
+                let mut named = named.collect::<Vec<_>>().join(", ");
+                if several.len() > MOST_LISTED {
+                    let _ = write!(named, ", and {} more", several.len() - MOST_LISTED);
+                }
                 (format!("{noun} {given:?} is ambiguous"), format!("use more of the identifier: {named}"))
             }
         };
@@ -66,14 +74,6 @@ impl Listed {
 /// Whether it can be the beginning of an identifier.
 pub(crate) fn is_prefix(text: &str) -> bool {
     text.len() >= LEAST_PREFIX && text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-')
-}
-
-pub(crate) fn is_uuid(text: &str) -> bool {
-    text.len() == 36
-        && text.char_indices().all(|(place, letter)| match place {
-            8 | 13 | 18 | 23 => letter == '-',
-            _ => letter.is_ascii_hexdigit(),
-        })
 }
 
 #[cfg(test)]

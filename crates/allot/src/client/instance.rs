@@ -7,13 +7,14 @@ use api::v1::body::{HostsQuestion, InstanceCreate, LeaseHints};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::confirm::Consent;
 use super::identify::Listed;
 use super::lease::identify;
 use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
 use super::table::{Table, date, id, prose, time, word};
 use super::wire::{plain, read};
-use super::{ClientError, Consent, Session, segment, with_each};
+use super::{ClientError, Session, segment, with_each};
 
 /// How often it is looked whether an instance runs.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);

@@ -5,12 +5,13 @@ use api::v1::{LeasePool, LeasePoolHost};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use super::confirm::Consent;
 use super::identify::Listed;
 use super::lease::EndAction;
 use super::name_value::name_value;
 use super::table::{Table, id, prose, word};
 use super::wire::read;
-use super::{ClientError, Consent, Session, with_each};
+use super::{ClientError, Session, with_each};
 
 /// What to do with lease pools.
 #[derive(Debug, Subcommand)]

@@ -31,6 +31,7 @@ mod login;
 mod maintenance;
 mod name_value;
 mod named;
+pub(crate) mod names;
 mod period;
 mod policy;
 mod preemptible;
@@ -46,13 +47,12 @@ use std::io::{self, Read, Write};
 
 use ambient::{Clock, SystemClock};
 use clap::builder::{FalseyValueParser, Resettable};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use htools::io::{Io, SUCCESS};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use confirm::Consent;
 pub(crate) use connecting::topic as connecting;
 use connection::segment;
 pub(crate) use connection::{Connection, Target};
@@ -60,32 +60,12 @@ use dates::zone_name;
 pub(crate) use failure::ClientError;
 pub(crate) use login::{Arguments as LoginArguments, Login};
 pub(crate) use named::{Named, names};
+pub(crate) use names::NAMES;
+pub(crate) use table::Format;
 use table::{Rendered, Style, Table};
 
 use crate::screen::screen;
 use crate::shown;
-
-/// The words that begin such a command.
-pub(crate) const NAMES: [&str; 18] = [
-    "lease",
-    "host",
-    "freepool",
-    "leasepool",
-    "floatingip",
-    "flavor",
-    "instance",
-    "preemptible",
-    "maintenance",
-    "availability",
-    "calendar",
-    "events",
-    "audit",
-    "usage",
-    "energy",
-    "settings",
-    "doctor",
-    "whoami",
-];
 
 /// A command line.
 #[derive(Debug, Parser)]
@@ -143,23 +123,6 @@ struct Output {
     /// Read and show times in UTC instead of local time
     #[arg(long, global = true)]
     utc: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Tables; on a terminal with short identifiers and dates, and only the columns that fit
-    #[default]
-    Table,
-    /// Tables with all columns, full identifiers and dates
-    Wide,
-    /// Tables as values separated by commas, with all columns
-    Csv,
-    /// Identifiers or names of what is listed, a line each
-    Name,
-    /// The service's JSON; errors are JSON as well, one line on standard error
-    Json,
-    /// The same as YAML
-    Yaml,
 }
 
 #[derive(Debug, Subcommand)]

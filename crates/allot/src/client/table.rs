@@ -4,15 +4,32 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use clap::ValueEnum;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table as Drawn};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::Format;
 use super::dates::{of_answer, show, show_brief, show_seconds, zone_name};
 use super::failure::ClientError;
-use super::identify::is_uuid;
+use super::wire::is_uuid;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Tables; on a terminal with short identifiers and dates, and only the columns that fit
+    #[default]
+    Table,
+    /// Tables with all columns, full identifiers and dates
+    Wide,
+    /// Tables as values separated by commas, with all columns
+    Csv,
+    /// Identifiers or names of what is listed, a line each
+    Name,
+    /// The service's JSON; errors are JSON as well, one line on standard error
+    Json,
+    /// The same as YAML
+    Yaml,
+}
 
 /// A column of prose is not made narrower than this, unless it has less.
 const LEAST_PROSE: usize = 12;

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::dates::{of_answer, show_seconds, zone_name};
+use super::lease::identify;
 use super::period::Past;
 use super::table::{Column, Table, id, prose, time, word};
 use super::wire::read;
@@ -46,7 +47,7 @@ struct Period {
     /// Only of this project; of others for administrators only
     #[arg(long, value_name = "PROJECT")]
     of_project: Option<String>,
-    /// Only of this lease, by its identifier
+    /// Only of this lease
     #[arg(long, value_name = "ID")]
     lease: Option<String>,
 }
@@ -111,7 +112,9 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
 async fn query(period: &Period, session: &Session<'_>) -> Result<Query, ClientError> {
     let mut query = period.past.query(session).await?;
     query.extend(period.of_project.clone().map(|project| ("project_id", project)));
-    query.extend(period.lease.clone().map(|lease| ("lease_id", lease)));
+    if let Some(lease) = &period.lease {
+        query.push(("lease_id", identify(lease, session).await?));
+    }
     Ok(query)
 }
 
@@ -271,14 +274,14 @@ async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), Clie
 
 pub(super) fn bill_table(answer: &Value) -> Result<Table, ClientError> {
     let mut table = Table::new([
-        time("FROM").hide(5),
-        word("PROJECT").hide(2),
-        word("USER").hide(1),
+        time("FROM").hide(1),
+        word("PROJECT").hide(5),
+        word("USER").hide(4),
         id("LEASE"),
         word("ITEM"),
         word("QUANTITY"),
-        word("UNIT").hide(4),
-        word("PRICE").hide(3),
+        word("UNIT").hide(3),
+        word("PRICE").hide(2),
         word("AMOUNT"),
     ])
     .or("Nothing is charged.");

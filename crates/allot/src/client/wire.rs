@@ -172,3 +172,11 @@ pub(crate) fn plain(value: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+pub(crate) fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.char_indices().all(|(place, letter)| match place {
+            8 | 13 | 18 | 23 => letter == '-',
+            _ => letter.is_ascii_hexdigit(),
+        })
+}

@@ -10,7 +10,9 @@ use crate::shell::{allot, command, file, run};
 fn commands_of(help: &str) -> Vec<String> {
     let listed =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    listed.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
+    // Long descriptions go on in lines that stand further to the right.
+    let commands = listed.filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    commands.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
 }
 
 #[test]

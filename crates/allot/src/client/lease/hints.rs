@@ -9,6 +9,9 @@ use crate::client::table::{Table, prose, word};
 use crate::client::wire::{plain, read};
 use crate::client::{ClientError, Session};
 
+/// Values of a hint that the table lists, at most. `-o json` has all of them.
+const MOST_VALUES: usize = 5;
+
 /// Hints as requests have them.
 pub(super) fn body(given: &[(String, String)]) -> Result<SchedulerHints, ClientError> {
     let mut hints = SchedulerHints::default();
@@ -57,8 +60,13 @@ pub(super) async fn run(session: &mut Session<'_>) -> Result<(), ClientError> {
 
 pub(crate) fn table(answer: &Value) -> Result<Table, ClientError> {
     let words = |value: &Value| {
-        let words = value.as_array().into_iter().flatten().map(plain);
-        words.collect::<Vec<_>>().join(" ")
+        let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        let shown = if values.len() > MOST_VALUES { &values[..MOST_VALUES - 1] } else { values };
+        let mut words: Vec<String> = shown.iter().map(plain).collect();
+        if shown.len() < values.len() {
+            words.push(format!("and {} more", values.len() - shown.len()));
+        }
+        words.join(" ")
     };
     let mut table =
         Table::new([word("HINT").key(), prose("VALUES"), prose("NOT WITH").hide(1), prose("MEANING")])

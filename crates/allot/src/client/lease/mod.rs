@@ -18,10 +18,11 @@ use clap::{Args, Subcommand};
 use leases::status::LeaseStatus;
 use serde_json::Value;
 
+use super::confirm::Consent;
 use super::dates::of_answer;
-use super::identify::{Listed, is_prefix, is_uuid};
-use super::wire::{Lease, read};
-use super::{ClientError, Consent, Session, with_each};
+use super::identify::{Listed, is_prefix};
+use super::wire::{Lease, is_uuid, read};
+use super::{ClientError, Session, with_each};
 
 pub(super) use end_action::EndAction;
 #[cfg(test)]

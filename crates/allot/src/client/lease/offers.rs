@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 use super::show::summary;
 use crate::client::ask::{ask, is_interactive};
+use crate::client::confirm::Consent;
 use crate::client::dates::{shown, zone_name};
 use crate::client::identify::{Listed, is_prefix};
 use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Lease, read};
-use crate::client::{ClientError, Consent, Format, Session};
+use crate::client::{ClientError, Format, Session};
 
 /// An offer.
 #[derive(Clone, Debug, Deserialize)]
