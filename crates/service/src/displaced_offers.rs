@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use leases::hints::HintRules;
 use leases::host::Host;
-use leases::ids::{HostId, LeaseId};
+use leases::ids::HostId;
 use leases::lease::{Lease, Reservation};
 use leases::offer::displaced_by;
 use store::Write;
@@ -24,15 +24,13 @@ impl State {
         if self.proposals.offered().next().is_none() {
             return Vec::new();
         }
-        let (mut displaced, mut groups) = (BTreeSet::new(), BTreeSet::new());
+        let (mut forgotten, mut over) = (BTreeSet::new(), BTreeSet::new());
+        let mut displaced = BTreeSet::new();
         let mut changed = Changed::new();
         for write in writes {
             match write {
-                // Nothing can be changed of a lease that is over.
-                Write::ForgetLease { id, .. } => groups.extend(self.proposals.changing(*id)),
-                Write::Lease { record, .. } if record.lease.over() => {
-                    groups.extend(self.proposals.changing(record.lease.id));
-                }
+                Write::ForgetLease { id, .. } => _ = forgotten.insert(*id),
+                Write::Lease { record, .. } if record.lease.over() => _ = over.insert(record.lease.id),
                 Write::Lease { record, .. } if record.lease.standing.is_firm() => {
                     let lease = &record.lease;
                     displaced.extend(displaced_by(lease, &self.offered, &self.calendar, &self.inventory));
@@ -47,19 +45,12 @@ impl State {
         }
         let offered = self.proposals.offered().map(|record| &record.lease);
         displaced.extend(offered.filter(|lease| relies_on(lease, rules, &changed)).map(|lease| lease.id));
+        // Nothing can be changed of a lease that is over.
+        over.extend(&forgotten);
+        let mut groups = self.proposals.changing(&over);
         let of_displaced = displaced.iter().filter_map(|id| self.proposals.get(*id)?.lease.standing.group());
         groups.extend(of_displaced);
-        let forgotten: BTreeSet<LeaseId> = writes
-            .iter()
-            .filter_map(|write| match write {
-                Write::ForgetLease { id, .. } => Some(*id),
-                _ => None,
-            })
-            .collect();
-        let of_groups = self
-            .proposals
-            .iter()
-            .filter(|record| record.lease.standing.group().is_some_and(|group| groups.contains(&group)));
+        let of_groups = self.proposals.of_groups(&groups);
         of_groups
             .filter(|record| !forgotten.contains(&record.lease.id))
             .map(|record| forget(record))

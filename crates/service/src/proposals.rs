@@ -114,10 +114,10 @@ impl Proposals {
         })
     }
 
-    /// The groups of offers to change that lease.
-    pub fn changing(&self, lease: LeaseId) -> BTreeSet<OffersId> {
+    /// The groups of offers to change one of these leases.
+    pub fn changing(&self, leases: &BTreeSet<LeaseId>) -> BTreeSet<OffersId> {
         let changes = |record: &&Arc<LeaseRecord>| match record.lease.standing {
-            Standing::Offered { of, .. } => of == Some(lease),
+            Standing::Offered { of: Some(lease), .. } => leases.contains(&lease),
             _ => false,
         };
         self.offered().filter(changes).filter_map(|record| record.lease.standing.group()).collect()

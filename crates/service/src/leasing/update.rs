@@ -1,6 +1,6 @@
 //! Changing a lease.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -224,7 +224,7 @@ impl Leases<'_> {
     ) -> Result<Change, ServiceError> {
         let state = self.service.snapshot();
         let before = state.leases.get(id).cloned().ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
-        let mut groups = state.proposals.changing(id);
+        let mut groups = state.proposals.changing(&BTreeSet::from([id]));
         groups.extend(accepted);
         let first = state.withdrawing_offers(&groups);
         let Decided { lease, wording, before_end_rearmed, moved } =
