@@ -72,7 +72,7 @@ impl<'a> CounterOffers<'a> {
         Self { service }
     }
 
-    /// What could be had instead of a new lease that was refused.
+    /// Finds alternatives to a new lease that was refused.
     pub async fn for_lease(
         self,
         caller: &Caller,
@@ -84,10 +84,10 @@ impl<'a> CounterOffers<'a> {
         let find = |state: &State, budget: &Budget| {
             Ok(self.service.decider.find_offers(state, caller, new, group, budget))
         };
-        self.make(caller, now, hold, None, find).await
+        self.make(caller, group, hold, None, find).await
     }
 
-    /// What a lease could become instead of what was refused.
+    /// Finds alternatives to a change that was refused.
     pub async fn for_change(
         self,
         caller: &Caller,
@@ -100,7 +100,7 @@ impl<'a> CounterOffers<'a> {
         let find = |state: &State, budget: &Budget| {
             self.service.decider.find_changes(state, caller, id, changes, group, budget)
         };
-        self.make(caller, now, hold, Some(id), find).await
+        self.make(caller, group, hold, Some(id), find).await
     }
 
     fn new_group(self, hold: Hold, now: Timestamp) -> Group {
@@ -114,7 +114,7 @@ impl<'a> CounterOffers<'a> {
     async fn make(
         self,
         caller: &Caller,
-        now: Timestamp,
+        group: Group,
         hold: Hold,
         of: Option<LeaseId>,
         find: impl Fn(&State, &Budget) -> Result<Alternatives<LeaseRecord>, ServiceError>,
@@ -129,8 +129,8 @@ impl<'a> CounterOffers<'a> {
             return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: false });
         }
         let hold_them = |alternatives: Alternatives<LeaseRecord>| {
-            let held = !alternatives.found.is_empty() && self.may_hold(&caller.project, now);
-            let commit = held.then(|| self.held(&caller.owner(), &alternatives, of, now));
+            let held = !alternatives.found.is_empty() && self.may_hold(&caller.project, group.now);
+            let commit = held.then(|| self.held(&caller.owner(), &alternatives, of, group));
             // What is too much for one transaction is offered, and not held.
             let limits = &self.service.decider.settings.writes;
             let commit = commit.filter(|commit| limits.check(size_of(commit, &self.service.state())).is_ok());
@@ -139,7 +139,7 @@ impl<'a> CounterOffers<'a> {
             let Some(commit) = commit else { return Ok(Transaction::none(offers)) };
             let project = caller.project.clone();
             Ok(Transaction::of(commit, offers).then(move |service| {
-                service.progress().offers_held.note(&project, now);
+                service.progress().offers_held.note(&project, group.now);
                 service.wake.notify_one();
             }))
         };
@@ -159,31 +159,29 @@ impl<'a> CounterOffers<'a> {
         owner: &Owner,
         alternatives: &Alternatives<LeaseRecord>,
         of: Option<LeaseId>,
-        now: Timestamp,
+        group: Group,
     ) -> Commit {
         let state = self.service.snapshot();
         let own = of.and_then(|id| state.leases.get(id)).map(|record| &record.lease);
         let leases: Vec<&Lease> = alternatives.found.iter().map(|record| &record.lease).collect();
-        let mut reservations = Vec::new();
-        let until = leases.iter().filter_map(|lease| lease.standing.until()).max();
-        if let Some(group) = leases.first().and_then(|lease| lease.standing.group())
-            && let Some(until) = until
-        {
+        let mut reservations: Vec<Lease> = Vec::new();
+        if let Some(until) = leases.iter().filter_map(|lease| lease.standing.until()).max() {
             let kept = kept_free(&leases, own).into_iter();
             let lease = kept.filter_map(|(window, kept)| self.keeping(owner, window, kept));
-            reservations.extend(lease.map(|lease| lease.standing(Standing::Kept { group, until })));
+            let standing = Standing::Kept { group: group.id, until };
+            reservations.extend(lease.map(|lease| lease.standing(standing)));
         }
         let withdrawn = self.withdrawn_for(&state, owner, &reservations, &alternatives.disregarded);
-        let mut commit = Commit::new(now);
+        let mut commit = Commit::new(group.now);
         commit.writes = state.withdrawing_offers(&withdrawn);
-        commit.writes.extend(reservations.into_iter().map(|lease| entered(lease, now)));
+        commit.writes.extend(reservations.into_iter().map(|lease| entered(lease, group.now)));
         let offers = alternatives.found.iter();
         let offers = offers.map(|record| Write::Lease { record: Box::new(record.clone()), expected: None });
         commit.writes.extend(offers);
         commit
     }
 
-    /// The groups of offers that make room for these reservations: those of the user, and those that are disregarded.
+    /// Groups to withdraw for these reservations: groups of the user, and ignored ones that need the same resources.
     fn withdrawn_for(
         self,
         state: &State,
@@ -297,8 +295,8 @@ impl<'a> CounterOffers<'a> {
 }
 
 impl Decider {
-    /// Looks for offers beside those that others hold. Older ones of others yield if there would be none and the budget
-    /// suffices.
+    /// Looks for offers that leave the held offers of other users alone. If there are none and the budget allows it, looks
+    /// again without the oldest of those.
     fn beside_held<T>(
         state: &State,
         owner: &Owner,

@@ -38,7 +38,6 @@ pub(crate) async fn list(
     let project = project_to_list(&app, &session, &options, Rule::LeasesGet)?;
     let mut offers = app.service().offers().all(project.as_ref());
     let owner = session.caller().owner();
-    // Their numbers come first.
     offers.sort_by_key(|record| record.lease.owner != owner);
     Ok(Json(OffersBody { offers: said(&app, &session, &Offers { offers, held: true }) }))
 }
@@ -120,13 +119,15 @@ impl Find for Offered {
     }
 }
 
-/// Offers as answers have them. Those to the caller must come first: they are numbered if they are held.
+/// Offers as answers have them. Those to the caller are numbered if they are held.
 pub(super) fn said(app: &App, session: &Session, offers: &Offers) -> Vec<Offer> {
     let shows_hosts = shows_hosts(app, session);
     let owner = session.caller().owner();
-    let numbered = offers.offers.iter().zip(1..).filter_map(|(record, number)| {
+    let mut numbers = 1..;
+    let numbered = offers.offers.iter().filter_map(|record| {
         let own = offers.held && record.lease.owner == owner;
-        Some(Offer { number: own.then_some(number), ..Offer::new(record, offers.held, shows_hosts)? })
+        let number = if own { numbers.next() } else { None };
+        Some(Offer { number, ..Offer::new(record, offers.held, shows_hosts)? })
     });
     numbered.collect()
 }

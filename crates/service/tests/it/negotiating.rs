@@ -175,22 +175,8 @@ async fn cls_10_e_an_offer_older_than_a_minute_yields_to_a_refusal_without_alter
     accept(&mut world, "r", &held.offers[0]).await.expect("it holds");
 }
 
-#[tokio::test]
-async fn cls_10_e_a_changed_lease_is_not_offered_what_it_was_before() {
-    let mut world = world(1).await;
-    let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
-    make_for(&mut world, "q", asking(90, 120, vec![hosts(1)])).await.expect("free");
-    let longer = LeaseChanges { asked_at: world.now(), changes: dates(None, Some(100)), wording: [].into() };
-    let offers =
-        world.service.offers().for_change(&caller("p"), lease.lease.id, &longer, Hold::Default).await;
-    let offer = offers.expect("the store works").offers[0].clone();
-    world.touched();
-    change(&mut world, lease.lease.id, dates(None, Some(70))).await.expect("free");
-    is_withdrawn(&mut world, &offer).await;
-}
-
-#[tokio::test]
-async fn cls_10_e_changes_of_a_deleted_lease_are_not_offered() {
+/// A lease of the only host with an offer of a later end, which is held.
+async fn extension_offered() -> (World, Arc<LeaseRecord>, Arc<LeaseRecord>) {
     let mut world = world(1).await;
     let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
     make_for(&mut world, "q", asking(90, 120, vec![hosts(1)])).await.expect("free");
@@ -199,6 +185,19 @@ async fn cls_10_e_changes_of_a_deleted_lease_are_not_offered() {
         world.service.offers().for_change(&caller("p"), lease.lease.id, &longer, Hold::Default).await;
     let offer = offers.expect("the store works").offers[0].clone();
     world.touched();
+    (world, lease, offer)
+}
+
+#[tokio::test]
+async fn cls_10_e_a_changed_lease_is_not_offered_what_it_was_before() {
+    let (mut world, lease, offer) = extension_offered().await;
+    change(&mut world, lease.lease.id, dates(None, Some(70))).await.expect("free");
+    is_withdrawn(&mut world, &offer).await;
+}
+
+#[tokio::test]
+async fn cls_10_e_changes_of_a_deleted_lease_are_not_offered() {
+    let (mut world, lease, offer) = extension_offered().await;
     world.service.leases().delete(&caller("p"), lease.lease.id).await.expect("there");
     world.touched();
     world.settle().await;
