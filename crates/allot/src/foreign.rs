@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-/// Words for actions, and the subcommands that may be meant: the first one that the command has.
+/// Verbs that people try, and our subcommands in order of preference. The first that the command has is suggested.
 const ACTIONS: [(&[&str], &[&str]); 10] = [
     (&["ls", "ps", "index", "all"], &["list"]),
     (&["get", "describe", "info", "status", "view"], &["show", "list"]),
@@ -33,7 +33,7 @@ const THINGS: [(&[&str], &str); 13] = [
     (&["login", "logout", "auth", "me", "id"], "whoami"),
 ];
 
-/// Options, and those that may be meant: the first one that the command has.
+/// Options that people try, and ours in order of preference. The first that the command has is suggested.
 const OPTIONS: [(&str, &[&str]); 9] = [
     ("--port", &["--listen"]),
     ("--count", &["--hosts", "--amount", "--instances"]),

@@ -9,8 +9,9 @@ use clap::{Arg, Command};
 use clap_mangen::Man;
 use htools::options::Program;
 
+use crate::client::names::is_client;
 use crate::screen::joined;
-use crate::{client, examples, questions};
+use crate::{examples, questions};
 
 /// Writes a page for each command.
 pub(crate) fn write(tree: Command, directory: &Path) -> io::Result<()> {
@@ -100,10 +101,6 @@ fn variable(arg: &Arg) -> Option<String> {
     let help = arg.get_help()?.to_string();
     let (_, variable) = help.rsplit_once("[env: ")?;
     Some(variable.split([']', '=']).next()?.to_owned())
-}
-
-fn is_client(path: &str) -> bool {
-    path.split(' ').next().is_some_and(|name| client::NAMES.contains(&name))
 }
 
 const OF_A_QUESTION: [(u8, &str); 3] = [

@@ -3,8 +3,9 @@
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::client::names::NAMES;
+use crate::client::names::is_client;
 use crate::examples;
+use crate::shown::broken;
 
 /// Columns of a screen.
 pub(crate) const COLUMNS: usize = 80;
@@ -122,9 +123,8 @@ pub(crate) fn whole(command: Command, path: &str) -> Command {
 
 /// Adds the examples, and the notes at the end.
 fn with_texts(command: Command, path: &str, further: Option<String>) -> Command {
-    let is_client = path.split(' ').next().is_some_and(|name| NAMES.contains(&name));
-    let common =
-        is_client.then_some("Options of all commands (-o, --url, --user, ...): `allot help connecting`");
+    let common = is_client(path)
+        .then_some("Options of all commands (-o, --url, --user, ...): `allot help connecting`");
     let own = command.get_after_help().map(ToString::to_string);
     let notes = [own, further, common.map(str::to_owned)];
     let notes = notes.into_iter().flatten().collect::<Vec<_>>().join("\n");
@@ -142,17 +142,8 @@ fn with_texts(command: Command, path: &str, further: Option<String>) -> Command 
 
 /// Lines of at most so many columns, broken between words.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
+    let words: Vec<&str> = text.split_whitespace().collect();
+    broken(&words.join(" "), columns).lines().map(str::to_owned).collect()
 }
 
 /// Breaks lines that don't fit the screen between words. What follows stands below the beginning of the description.
@@ -262,7 +253,7 @@ mod tests {
     use super::*;
     use crate::{client, help, serve, user};
 
-    /// Lines of a screen, and of what commands with many options of their own may take.
+    /// Lines of a screen, and the maximum for commands with many options.
     const LINES: usize = 24;
     const MOST_LINES: usize = 44;
     /// More options than these don't fit a screen.

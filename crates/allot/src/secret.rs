@@ -27,15 +27,19 @@ pub(crate) fn read(name: &str, twice: bool, io: &mut Io<'_>) -> Result<SecretStr
 fn ask(name: &str, io: &mut Io<'_>) -> io::Result<SecretString> {
     write!(io.err, "{name}: ")?;
     io.err.flush()?;
-    let mut line = Vec::new();
-    // A line, and nothing of the next one.
-    let mut byte = [0];
-    while io.stdin.read(&mut byte)? == 1 && byte != *b"\n" {
-        line.push(byte[0]);
-    }
+    let line = read_line(io)?;
     // The end of the line was not shown either.
     writeln!(io.err)?;
     String::from_utf8(line).map(|line| without_end(&line)).map_err(io::Error::other)
+}
+
+/// Reads a line without its end. Byte by byte, so that nothing of the next line is read.
+pub(crate) fn read_line(io: &mut Io<'_>) -> io::Result<Vec<u8>> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while io.stdin.read(&mut byte)? == 1 && byte != *b"\n" {
+        line.push(byte[0]);
+    }
+    Ok(line)
 }
 
 fn without_end(text: &str) -> SecretString {

@@ -74,6 +74,26 @@ impl io::Write for Escaping<'_> {
     }
 }
 
+/// Columns that a text takes on a terminal.
+pub(crate) fn width(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+/// The text in lines that are at most so wide, broken between words.
+pub(crate) fn broken(text: &str, most: usize) -> String {
+    let (mut broken, mut taken) = (String::new(), 0);
+    for word in text.split(' ') {
+        if taken > 0 {
+            let fits = taken + 1 + width(word) <= most;
+            broken.push(if fits { ' ' } else { '\n' });
+            taken = if fits { taken + 1 } else { 0 };
+        }
+        broken.push_str(word);
+        taken += width(word);
+    }
+    broken
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json as value;

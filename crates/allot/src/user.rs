@@ -199,7 +199,7 @@ fn edit(
     let is_new = text.is_none();
     let before = UsersFile::parse(path, text.clone().unwrap_or_default())?;
     let Edit { users, done, generated } = change(&before, io)?;
-    // A password is typed meanwhile, and another command may have changed the file.
+    // Another command can change the file while a password is typed.
     if fs::read_to_string(path).ok() != text {
         return Err(format!("{} has changed meanwhile, run the command again", path.display()).into());
     }

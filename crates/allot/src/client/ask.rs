@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal};
 
 use htools::io::Io;
 
+use crate::secret;
+
 /// Whether a person can type an answer: standard input and error are terminals. Results may go elsewhere.
 pub(crate) fn may_type() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
@@ -24,13 +26,7 @@ pub(crate) fn ask(question: &str, io: &mut Io<'_>) -> io::Result<String> {
     io.out.flush()?;
     write!(io.err, "{question} ")?;
     io.err.flush()?;
-    let mut line = Vec::new();
-    // Byte by byte, so that nothing of the next line is read.
-    let mut byte = [0];
-    while io.stdin.read(&mut byte)? == 1 && byte != *b"\n" {
-        line.push(byte[0]);
-    }
-    Ok(String::from_utf8_lossy(&line).trim().to_owned())
+    Ok(String::from_utf8_lossy(&secret::read_line(io)?).trim().to_owned())
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ struct Span {
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let query = query(arguments, session).await?;
     let answer: Value = session.connection.get("/v1/availability", &query).await?;
-    if session.json {
+    if session.wants_document() {
         return session.print_json(&answer);
     }
     let found: Found = read(&answer, "availability")?;

@@ -317,6 +317,11 @@ pub(crate) fn shown(text: &str, zone: &TimeZone) -> String {
     of_answer(text).map_or_else(|| text.to_owned(), |instant| show(instant, zone))
 }
 
+/// The same to the second.
+pub(crate) fn shown_seconds(text: &str, zone: &TimeZone) -> String {
+    of_answer(text).map_or_else(|| text.to_owned(), |instant| show_seconds(instant, zone))
+}
+
 /// An instant as it is shown, to the minute; with its offset where clocks show that time twice.
 pub(crate) fn show(instant: Timestamp, zone: &TimeZone) -> String {
     shown_as(instant, zone, "%Y-%m-%d %H:%M")

@@ -65,7 +65,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         None => session.connection.get("/v1/drift", &[]).await?,
     };
     let left: Vec<Entry> = read(&answer, "drift")?;
-    if session.json {
+    if session.wants_document() {
         session.print_json(&answer)?;
     } else if left.is_empty() {
         session.print("What is stored and what the fleet shows agree.")?;

@@ -4,8 +4,7 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dates::{of_answer, show_seconds, zone_name};
-use super::period::Past;
+use super::period::{self, Past};
 use super::table::{Table, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
@@ -99,15 +98,11 @@ async fn ask(
     session: &mut Session<'_>,
 ) -> Result<Option<Value>, ClientError> {
     let answer = session.connection.get(path, query).await?;
-    if session.json {
+    if session.wants_document() {
         session.print_json(&answer)?;
         return Ok(None);
     }
     Ok(Some(answer))
-}
-
-fn shown(time: &str, session: &Session<'_>) -> String {
-    of_answer(time).map_or(time.to_owned(), |at| show_seconds(at, &session.zone))
 }
 
 async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -157,9 +152,7 @@ async fn report(wanted: &Report, session: &mut Session<'_>) -> Result<(), Client
     let query = wanted.past.query(session).await?;
     let Some(answer) = ask("/v1/energy/report", &query, session).await? else { return Ok(()) };
     let pools: Vec<Line> = read(&answer, "pools")?;
-    let time = |name: &str| shown(answer[name].as_str().unwrap_or_default(), session);
-    let line = format!("From {} to {} ({}).", time("start"), time("end"), zone_name(&session.zone));
-    session.note_to_people(&line);
+    period::note(&answer, session);
     let unknown: u64 = pools.iter().map(|pool| pool.hosts_without_watts).sum();
     let table = report_table(pools);
     session.print_table(&table)?;

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dates::show_seconds;
+use super::dates::shown_seconds;
 use super::wire::{plain, read};
 use super::{ClientError, Format, Session};
 use crate::shown;
@@ -45,7 +45,7 @@ struct Notification {
 }
 
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
-    if !session.json {
+    if !session.wants_document() {
         session.note_zone();
     }
     let mut after = arguments.after;
@@ -92,7 +92,7 @@ fn number(notification: &Value) -> u64 {
 
 fn print(page: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
     for notification in page {
-        let line = if session.json {
+        let line = if session.wants_document() {
             // One line each, so that a program can read them as they come.
             let line = shown::json(&notification.to_string());
             // YAML has JSON among the items of its lists.
@@ -110,7 +110,7 @@ fn line(notification: &Value, zone: &jiff::tz::TimeZone) -> Result<String, Clien
         url: "the service".to_owned(),
         reason: format!("a notification: {error}"),
     })?;
-    let at = read.timestamp.parse().map_or(read.timestamp, |instant| show_seconds(instant, zone));
+    let at = shown_seconds(&read.timestamp, zone);
     // Of a lease its name, of a host its own.
     let names = ["name", "hypervisor_hostname"].map(|field| plain(&read.payload[field]));
     let name = names.into_iter().find(|name| !name.is_empty()).or(read.lease_id).unwrap_or_default();

@@ -80,7 +80,7 @@ async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), Cli
         let network = arguments.network.clone();
         let body = FloatingIpCreate { floating_network_id: network, floating_ip_address: address.to_owned() };
         let answer = session.connection.post("/v1/floatingips", &body).await?;
-        if session.json {
+        if session.wants_document() {
             return session.print_json(&answer);
         }
         session.done(&format!("Address {address} can be leased."))

@@ -176,7 +176,7 @@ async fn add_hosts(arguments: &AddHost, session: &mut Session<'_>) -> Result<(),
         } else {
             session.connection.post(&address, &new_host(host, &arguments.set)).await?
         };
-        if session.json {
+        if session.wants_document() {
             return session.print_json(&answer);
         }
         session.done(&format!("Host {host} is in free pool {}.", arguments.pool))
@@ -188,7 +188,7 @@ async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> 
     let path = path(pool, session).await?;
     let mut answer = session.connection.get(&path, &[]).await?;
     let hosts = session.connection.get(&format!("{path}/hosts"), &[]).await?;
-    if session.json {
+    if session.wants_document() {
         answer["hosts"] = hosts["hosts"].clone();
         return session.print_json(&answer);
     }

@@ -136,7 +136,7 @@ async fn show(host: &str, session: &mut Session<'_>) -> Result<(), ClientError> 
 }
 
 fn print_host(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
+    if session.wants_document() {
         return session.print_json(answer);
     }
     let host: Host = read(answer, "host")?;
@@ -173,7 +173,7 @@ async fn set_reservable(
         let id = identify(host, session).await?;
         let body = HostChange { reservable: Some(reservable), ..HostChange::default() };
         let answer = session.connection.put(&format!("/v1/os-hosts/{id}"), &body).await?;
-        if session.json {
+        if session.wants_document() {
             return session.print_json(&answer);
         }
         let now = if reservable { "open" } else { "closed" };
@@ -205,7 +205,7 @@ async fn properties(arguments: &Properties, session: &mut Session<'_>) -> Result
     if let Some((name, private)) = hide.or_else(|| arguments.unhide.as_ref().map(|name| (name, false))) {
         let path = format!("/v1/os-hosts/properties/{}", super::segment(name));
         let answer = session.connection.patch(&path, &PropertyChange { private }).await?;
-        if session.json {
+        if session.wants_document() {
             return session.print_json(&answer);
         }
         let now = if private { "hidden" } else { "shown" };
@@ -235,7 +235,7 @@ async fn allocations(arguments: &Allocations, session: &mut Session<'_>) -> Resu
         None => ("/v1/os-hosts/allocations".to_owned(), "allocations"),
     };
     let answer = session.connection.get(&path, &[]).await?;
-    if session.json {
+    if session.wants_document() {
         return session.print_json(&answer);
     }
     let entries: Vec<Allocation> =

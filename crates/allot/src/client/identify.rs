@@ -1,4 +1,4 @@
-//! The identifier that is meant by a name, by an identifier, or by the beginning of one.
+//! Looks up identifiers by name, identifier, or prefix.
 
 use std::fmt::Write as _;
 
@@ -11,9 +11,9 @@ use super::{ClientError, Session};
 const LEAST_PREFIX: usize = 4;
 
 /// Matches that an error lists, at most.
-const MOST_LISTED: usize = 5;
+const MOST_LEASES: usize = 5;
 
-/// A list in which names and identifiers are looked up: what the caller may see of it.
+/// A list to look up names and identifiers in. The service shows the entries that the caller may see.
 pub(crate) struct Listed {
     pub noun: &'static str,
     pub path: &'static str,
@@ -23,12 +23,12 @@ pub(crate) struct Listed {
     pub id: &'static str,
     /// JSON pointer to an entry's name. Empty: it has none.
     pub name: &'static str,
-    /// Said if nothing is found.
+    /// Hint if no entry matches.
     pub hint: &'static str,
 }
 
 impl Listed {
-    /// The identifier of the entry that is meant. An identifier in full is taken as it is.
+    /// Finds the identifier of an entry by its name, identifier or prefix. A full identifier isn't looked up.
     pub(crate) async fn find(&self, given: &str, session: &Session<'_>) -> Result<String, ClientError> {
         if is_uuid(given) {
             return Ok(given.to_owned());
@@ -56,13 +56,13 @@ impl Listed {
             [(id, _)] => return Ok(id.clone()),
             [] => (format!("there is no {noun} {given:?}"), self.hint.to_owned()),
             several => {
-                let named = several.iter().take(MOST_LISTED).map(|(id, name)| match self.name {
+                let named = several.iter().take(MOST_LEASES).map(|(id, name)| match self.name {
                     "" => id.clone(),
                     _ => format!("{name} ({id})"),
                 });
                 let mut named = named.collect::<Vec<_>>().join(", ");
-                if several.len() > MOST_LISTED {
-                    let _ = write!(named, ", and {} more", several.len() - MOST_LISTED);
+                if several.len() > MOST_LEASES {
+                    let _ = write!(named, ", and {} more", several.len() - MOST_LEASES);
                 }
                 (format!("{noun} {given:?} is ambiguous"), format!("use more of the identifier: {named}"))
             }
@@ -81,15 +81,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    const LISTED: Listed = Listed {
-        noun: "lease",
-        path: "/v1/leases",
-        key: "leases",
-        id: "/id",
-        name: "/name",
-        hint: "`allot lease list` shows all",
-    };
+    use crate::client::lease::LEASES;
 
     #[test]
     fn names_come_before_beginnings_of_identifiers() {
@@ -100,7 +92,7 @@ mod tests {
             lease("cafe1111-d38d-4032-a9e3-3a8dbcc06753", "twice"),
             lease("0c7be2d4-d38d-4032-a9e3-3a8dbcc06753", "cafe"),
         ];
-        let find = |given: &str| LISTED.one_of(&leases, given);
+        let find = |given: &str| LEASES.one_of(&leases, given);
         let id = |at: usize| leases[at]["id"].as_str().expect("a text").to_owned();
         for (given, at) in [("web", 0), ("ecdcc", 0), ("ECDC1111-", 1), ("cafe", 3), ("cafe1", 2)] {
             assert_eq!(find(given).ok(), Some(id(at)), "{given}");
@@ -120,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_series_is_found_by_the_name_of_its_leases() {
-        let listed = Listed { noun: "series", id: "/series_id", ..LISTED };
+        let listed = Listed { noun: "series", id: "/series_id", ..LEASES };
         let lease = |series: Option<&str>| json!({"id": "x", "name": "course", "series_id": series});
         let leases = [lease(Some("0c7be2d4")), lease(None), lease(Some("0c7be2d4"))];
         assert_eq!(listed.one_of(&leases, "course").ok().as_deref(), Some("0c7be2d4"));

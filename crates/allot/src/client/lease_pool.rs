@@ -229,7 +229,7 @@ async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> 
     let path = path(pool, session).await?;
     let mut answer = session.connection.get(&path, &[]).await?;
     let hosts = session.connection.get(&format!("{path}/hosts"), &[]).await?;
-    if session.json {
+    if session.wants_document() {
         answer["hosts"] = hosts["hosts"].clone();
         return session.print_json(&answer);
     }

@@ -125,6 +125,12 @@ struct Output {
     utc: bool,
 }
 
+impl Output {
+    fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// List, make, change and delete leases
@@ -180,8 +186,6 @@ enum Command {
 /// What every command needs.
 pub(crate) struct Session<'a> {
     connection: Connection,
-    /// Results are documents, not tables: JSON or YAML.
-    json: bool,
     /// What times are read and shown in.
     zone: TimeZone,
     style: Style,
@@ -204,7 +208,7 @@ impl Session<'_> {
         answer: &Value,
         table: impl FnOnce() -> Result<Table, ClientError>,
     ) -> Result<(), ClientError> {
-        if self.json { self.print_json(answer) } else { self.print_table(&table()?) }
+        if self.wants_document() { self.print_json(answer) } else { self.print_table(&table()?) }
     }
 
     fn print_table(&mut self, table: &Table) -> Result<(), ClientError> {
@@ -235,6 +239,11 @@ impl Session<'_> {
     /// Says that something was done. Programs know it by the exit status.
     fn done(&mut self, text: &str) -> Result<(), ClientError> {
         if self.is_for_people() { self.print(text) } else { Ok(()) }
+    }
+
+    /// Whether results are documents, not tables.
+    fn wants_document(&self) -> bool {
+        matches!(self.style.format, Format::Json | Format::Yaml)
     }
 
     fn is_for_people(&self) -> bool {
@@ -303,7 +312,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
     let matches = without_empty_variables(screen(Line::command(), "")).try_get_matches_from(words);
     let line = matches.and_then(|matches| Line::from_arg_matches(&matches))?;
-    let as_json = line.common.output.json || line.common.output.format == Format::Json;
+    let as_json = line.common.output.format() == Format::Json;
     let outcome = perform(line, io);
     Ok(match outcome {
         Ok(()) => SUCCESS,
@@ -363,9 +372,8 @@ fn zone(utc: bool, err: &mut dyn Write) -> TimeZone {
 
 fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
     let Common { target, mut login, output, no_input } = line.common;
-    let Output { json, format, columns, no_header, utc } = output;
-    let format = if json { Format::Json } else { format };
-    let json = matches!(format, Format::Json | Format::Yaml);
+    let format = output.format();
+    let Output { columns, no_header, utc, .. } = output;
     let draws = match &line.command {
         Command::Calendar(_) | Command::Events(_) | Command::Doctor(_) => true,
         Command::Energy(command) => matches!(command, energy::Command::Plan(_)),
@@ -386,7 +394,7 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
         let connection = Connection::open(target, Login::new(login)?, format == Format::Json).await?;
         let may_ask = ask::may_ask(no_input);
         let (stdin, out, err) = (&mut *io.stdin, &mut *io.out, &mut *io.err);
-        let mut session = Session { connection, json, zone, style, may_ask, stdin, out, err };
+        let mut session = Session { connection, zone, style, may_ask, stdin, out, err };
         match line.command {
             Command::Lease(command) => lease::run(command, &mut session).await,
             Command::Host(command) => host::run(command, &mut session).await,

@@ -1,8 +1,9 @@
 //! Periods that are past, as reports ask for them.
 
 use clap::Args;
+use serde_json::Value;
 
-use super::dates::When;
+use super::dates::{When, shown_seconds, zone_name};
 use super::{ClientError, Session};
 
 /// The period of a report.
@@ -33,4 +34,11 @@ impl Past {
         query.extend(session.zone.iana_name().map(|name| ("time_zone", name.to_owned())));
         Ok(query)
     }
+}
+
+/// Notes the period of an answer.
+pub(super) fn note(answer: &Value, session: &mut Session<'_>) {
+    let shown = |name: &str| shown_seconds(answer[name].as_str().unwrap_or_default(), &session.zone);
+    let line = format!("From {} to {} ({}).", shown("start"), shown("end"), zone_name(&session.zone));
+    session.note_to_people(&line);
 }

@@ -1,6 +1,6 @@
 //! Refusals by policy in words, with the command that shows or does something similar.
 
-/// A rule, the action it allows, and what others can use instead, if there is anything.
+/// A rule, the action it allows, and an alternative for callers without it; empty without an alternative.
 type Refused = (&'static str, &'static str, &'static str);
 
 /// Rules that only administrators satisfy by default.

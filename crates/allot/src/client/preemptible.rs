@@ -63,7 +63,7 @@ async fn projects(command: ProjectCommand, session: &mut Session<'_>) -> Result<
     match command {
         ProjectCommand::Add(wanted) => {
             let answer = session.connection.put(&path(&wanted), &Value::Null).await?;
-            if session.json {
+            if session.wants_document() {
                 return session.print_json(&answer);
             }
             session.done(&format!("Instances of projects {} are preemptible from now on.", wanted.pattern))

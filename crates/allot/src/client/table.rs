@@ -13,6 +13,7 @@ use jiff::tz::TimeZone;
 use super::dates::{of_answer, show, show_brief, show_seconds, zone_name};
 use super::failure::ClientError;
 use super::wire::is_uuid;
+use crate::shown::{broken, width};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -138,7 +139,7 @@ pub(crate) struct Table {
     none: Option<&'static str>,
 }
 
-/// A table as text, and what is said beside it.
+/// A table as text, with its notes.
 #[derive(Debug, Default)]
 pub(crate) struct Rendered {
     pub text: String,
@@ -343,26 +344,6 @@ fn csv(shown: &[Shown<'_>], rows: usize, no_header: bool) -> String {
     let header = (!no_header).then(|| line(&mut shown.iter().map(|shown| &shown.column.heading)));
     let rows = (0..rows).map(|row| line(&mut shown.iter().map(|shown| &shown.cells[row])));
     header.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
-}
-
-/// Columns that a text takes on a terminal.
-fn width(text: &str) -> usize {
-    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
-}
-
-/// The text in lines that are at most so wide, broken between words.
-fn broken(text: &str, most: usize) -> String {
-    let (mut broken, mut taken) = (String::new(), 0);
-    for word in text.split(' ') {
-        if taken > 0 {
-            let fits = taken + 1 + width(word) <= most;
-            broken.push(if fits { ' ' } else { '\n' });
-            taken = if fits { taken + 1 } else { 0 };
-        }
-        broken.push_str(word);
-        taken += width(word);
-    }
-    broken
 }
 
 #[cfg(test)]

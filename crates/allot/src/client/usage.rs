@@ -4,9 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::dates::{of_answer, show_seconds, zone_name};
 use super::lease::identify;
-use super::period::Past;
+use super::period::{self, Past};
 use super::table::{Column, Table, id, prose, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
@@ -125,7 +124,8 @@ async fn ask(
     format: Format,
     session: &mut Session<'_>,
 ) -> Result<Option<Value>, ClientError> {
-    let csv = !session.json && (format == Format::Csv || session.style.format == super::Format::Csv);
+    let csv =
+        !session.wants_document() && (format == Format::Csv || session.style.format == super::Format::Csv);
     if csv {
         query.push(("format", "csv".to_owned()));
     }
@@ -134,7 +134,7 @@ async fn ask(
         write!(session.out, "{table}")?;
         return Ok(None);
     }
-    if session.json || format == Format::Json {
+    if session.wants_document() || format == Format::Json {
         session.print_json(&answer)?;
         return Ok(None);
     }
@@ -180,7 +180,7 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
     query.extend(arguments.of_user.clone().map(|user| ("user_id", user)));
     query.extend(arguments.pool.clone().map(|pool| ("pool", pool)));
     let Some(answer) = ask("/v1/usage", query, arguments.format, session).await? else { return Ok(()) };
-    note_period(&answer, session);
+    period::note(&answer, session);
     session.print_table(&sums_table(&arguments.by, &answer)?)
 }
 
@@ -233,15 +233,6 @@ fn hours(hours: f64) -> String {
     format!("{hours:.2}")
 }
 
-fn note_period(answer: &Value, session: &mut Session<'_>) {
-    let shown = |name: &str| {
-        let text = answer[name].as_str().unwrap_or_default();
-        of_answer(text).map_or(text.to_owned(), |at| show_seconds(at, &session.zone))
-    };
-    let line = format!("From {} to {} ({}).", shown("start"), shown("end"), zone_name(&session.zone));
-    session.note_to_people(&line);
-}
-
 #[derive(Debug, Deserialize)]
 struct Line {
     start: String,
@@ -261,7 +252,7 @@ async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), Clie
     let Some(answer) = ask("/v1/usage/billing", query, arguments.format, session).await? else {
         return Ok(());
     };
-    note_period(&answer, session);
+    period::note(&answer, session);
     let table = bill_table(&answer)?;
     session.print_table(&table)?;
     if table.is_empty() {

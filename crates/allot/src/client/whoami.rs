@@ -7,7 +7,7 @@ use super::{ClientError, Session};
 
 pub(crate) async fn run(session: &mut Session<'_>) -> Result<(), ClientError> {
     let answer = session.connection.get("/v1/session", &[]).await?;
-    if session.json {
+    if session.wants_document() {
         return session.print_json(&answer);
     }
     let own: SessionOf = read(&answer, "session")?;

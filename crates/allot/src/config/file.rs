@@ -9,8 +9,8 @@ use super::error::Mistake;
 use super::table::TABLE;
 use crate::nearest::nearest;
 
-/// The key below which `allot import` lists what it could not take over and nothing may be served without. It is no
-/// setting, so no service starts with it.
+/// Key of the list of limits that `allot import` could not take over. It isn't a setting, so the service refuses to start
+/// with it.
 pub(crate) const UNRESOLVED: &str = "unresolved";
 
 /// A value of the file.

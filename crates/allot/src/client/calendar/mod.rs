@@ -53,7 +53,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     }
     let calendar = calendar(from, to, arguments.by.as_deref(), session).await?;
     let offers = session.connection.get("/v1/offers", &[]).await?["offers"].take();
-    if session.json {
+    if session.wants_document() {
         return session.print_json(&json!({ "calendar": calendar, "offers": offers }));
     }
     let offers: Vec<Offer> = read(&json!({ "offers": offers }), "offers")?;

@@ -170,7 +170,7 @@ async fn end(leases: &[String], session: &mut Session<'_>) -> Result<(), ClientE
         }
         let change = LeaseChange { end_date: Some("now".to_owned()), ..LeaseChange::default() };
         session.connection.put(&format!("/v1/leases/{id}"), &change).await?;
-        if session.json { Ok(()) } else { session.print(&format!("Lease {lease} ends now.")) }
+        session.done(&format!("Lease {lease} ends now."))
     })
     .await
 }
@@ -190,7 +190,7 @@ async fn get(id: &str, session: &Session<'_>) -> Result<Value, ClientError> {
 
 /// Prints one lease.
 fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
+    if session.wants_document() {
         return session.print_json(answer);
     }
     let lease: Lease = read(answer, "lease")?;

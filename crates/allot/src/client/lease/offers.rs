@@ -109,7 +109,7 @@ pub(super) async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
     print(&answer, session)
 }
 
-/// Options of requests whose refusal is to hold offers. A person takes longer to decide than a program.
+/// Query parameters that hold the offers of a refusal. A person takes longer to decide than a program.
 pub(super) fn hold() -> &'static str {
     if is_interactive() { "hold_offers=true&hold_for=10m" } else { "hold_offers=true" }
 }
@@ -188,7 +188,7 @@ pub(super) async fn waitlist(session: &mut Session<'_>) -> Result<(), ClientErro
 
 /// Prints a request that waits.
 pub(super) fn print_waiting(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    if session.json {
+    if session.wants_document() {
         return session.print_json(answer);
     }
     let waiting: Waiting = read(answer, "waitlist_entry")?;
@@ -237,7 +237,7 @@ fn print_leases_of_series(
     last_line: impl FnOnce(&str) -> String,
     session: &mut Session<'_>,
 ) -> Result<(), ClientError> {
-    if session.json {
+    if session.wants_document() {
         return session.print_json(answer);
     }
     let Series { id, leases, skipped } = read(answer, "series")?;

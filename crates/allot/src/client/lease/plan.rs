@@ -42,7 +42,7 @@ impl Move {
 pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
     let id = identify(lease, session).await?;
     let answer: Value = session.connection.get(&format!("/v1/leases/{id}/plan"), &[]).await?;
-    if session.json {
+    if session.wants_document() {
         return session.print_json(&answer);
     }
     let plan: Plan = read(&answer, "plan")?;
