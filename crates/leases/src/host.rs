@@ -148,8 +148,8 @@ impl Host {
 }
 
 impl Host {
-    /// What it has that other hosts may lack: traits, resources, and capabilities but for those that say whose it is or how
-    /// much power it draws.
+    /// Properties that other hosts may lack: traits, resources and capabilities. Capabilities for administration and power
+    /// aren't included.
     fn distinctions(&self) -> impl Iterator<Item = Property<'_>> {
         let of_host = |(name, _): &(&String, &String)| {
             ![TENANTS, POOL_PROPERTY].contains(&name.as_str()) && !name.starts_with(POWER_PREFIX)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::ids::HostId;
 
-/// What a host has that another may lack.
+/// A property that not all hosts have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Property<'a> {
     /// A capability, by name and value.

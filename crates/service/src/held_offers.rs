@@ -10,9 +10,9 @@ const HOUR: SignedDuration = SignedDuration::from_hours(1);
 /// Limits on held offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfferLimits {
-    /// Number of refusals whose offers are held for one user at once; 0 holds none.
+    /// Maximum number of groups held for one user at a time. 0 disables holding.
     pub at_once: usize,
-    /// Number of refusals of one project in an hour whose offers are held.
+    /// Maximum number of groups that a project can have held in an hour.
     pub hourly: usize,
 }
 

@@ -384,7 +384,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
     }
 }
 
-/// The fields of a reservation that say what is asked for, as a JSON object: without what a cloud has made for it.
+/// The requested properties of a reservation as a JSON object, without identifiers that a cloud assigned.
 pub fn reservation_properties(record: &LeaseRecord, reservation: &domain::Reservation) -> Value {
     // Not reached: the names of all fields are text.
     let mut properties = serde_json::to_value(resource(record, reservation)).unwrap_or_default();

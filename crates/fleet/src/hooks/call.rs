@@ -244,7 +244,7 @@ impl Hooks {
         Ok(Self { by_moment, pass_environment: pass_environment.to_vec() })
     }
 
-    /// Variables of the service's own environment that programs get beside those that all programs get.
+    /// Further variables of the service's environment that the configuration passes on to programs.
     fn passed_on(&self) -> impl Iterator<Item = (&str, OsString)> {
         let names = self.pass_environment.iter().map(String::as_str);
         names.filter_map(|name| Some((name, std::env::var_os(name)?)))

@@ -11,8 +11,8 @@ use crate::ids::OffersId;
 /// Age from which a held offer is withdrawn for a refusal that would otherwise have no alternative.
 pub const YIELDS_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
-/// Maximum number of refusals whose offers are withdrawn for one. It keeps one user from withdrawing everybody's, and limits
-/// how often alternatives are searched.
+/// Maximum number of groups withdrawn for one refusal. It prevents one user from withdrawing all offers, and limits the
+/// number of searches.
 const MOST_YIELDING: usize = 5;
 
 /// The offers of one refusal, while they are held. Ordered by age, the oldest first.
@@ -29,15 +29,14 @@ pub struct HeldOffers {
 pub struct Alternatives<T> {
     /// The alternatives.
     pub found: Vec<T>,
-    /// Held offers that they disregard. An alternative that needs what is reserved for one of them can only be held once
-    /// that one is withdrawn.
+    /// Groups that the search ignored. They must be withdrawn before an alternative that needs their resources is held.
     pub disregarded: BTreeSet<OffersId>,
 }
 
-/// Looks for alternatives beside the `held` offers of other users. Only if there are none, disregards offers that are at
-/// least [`YIELDS_AFTER`] old: as few as possible, at most those of five refusals, the oldest first.
+/// Searches alternatives that leave the `held` offers of other users alone. If there is no alternative, ignores offers that
+/// are at least [`YIELDS_AFTER`] old: as few as possible, at most five groups, the oldest first.
 ///
-/// `find` looks for alternatives beside all held offers but the given ones.
+/// `find` searches alternatives and ignores the given groups.
 pub fn find_alternatives<T>(
     held: impl IntoIterator<Item = HeldOffers>,
     now: Timestamp,
