@@ -1,6 +1,9 @@
-//! Reading objects of requests: every field is asked for by name, and what nobody asked for is refused.
+//! Reading objects of requests: every field is asked for by name. Fields that nobody asked for are refused, except those of
+//! reservations, which are ignored.
 
-use leases::text::is_control;
+use std::collections::BTreeSet;
+
+use leases::text::{escaped, is_control, quoted_list};
 use serde_json::{Map, Value};
 
 use super::error::RequestError;
@@ -74,25 +77,59 @@ impl<'a> Fields<'a> {
         self.ignored = names;
     }
 
-    fn unread(&self) -> Option<&'a String> {
-        let read = |name: &str| self.known.contains(&name) || self.ignored.contains(&name);
-        self.object.keys().find(|name| !read(name))
+    fn unread(&self) -> impl Iterator<Item = &'a String> {
+        let read = move |name: &str| self.known.contains(&name) || self.ignored.contains(&name);
+        self.object.keys().filter(move |name| !read(name))
     }
 
     /// Whether there are fields besides those that were asked for.
     pub fn has_more(&self) -> bool {
-        self.unread().is_some()
+        self.unread().next().is_some()
+    }
+
+    /// Whether there is a field that was asked for, besides these.
+    pub fn has_any_but(&self, names: &[&str]) -> bool {
+        self.known.iter().any(|name| !names.contains(name) && self.object.contains_key(*name))
     }
 
     /// Refuses fields that nobody asked for.
     pub fn finish(self) -> Result<(), RequestError> {
-        match self.unread() {
+        let unread = self.unread().next();
+        match unread {
             Some(name) => {
                 Err(RequestError::Unknown { parameter: format!("{}{name}", self.path), known: self.known })
             }
             None => Ok(()),
         }
     }
+
+    /// Fields that nobody asked for. `read_only` ones among them are refused.
+    pub fn unknown(self, read_only: &[&str]) -> Result<Option<UnknownFields>, RequestError> {
+        let names: Vec<String> = self.unread().cloned().collect();
+        if let Some(name) = names.iter().find(|name| read_only.contains(&name.as_str())) {
+            return Err(RequestError::ReadOnly(format!("{}{name}", self.path)));
+        }
+        Ok((!names.is_empty()).then_some(UnknownFields { names, known: self.known }))
+    }
+}
+
+/// Fields of a reservation that nobody asked for. They are ignored, as in Blazar, whose clients send fields that only their
+/// own version of it knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownFields {
+    /// Their names; at least one.
+    pub names: Vec<String>,
+    /// The fields that such a reservation can have.
+    pub known: Vec<&'static str>,
+}
+
+/// The names of ignored fields for a log line: each of them once, shortened if there are many, and without control
+/// characters. `None` if there are none.
+pub fn ignored_names(ignored: &[UnknownFields]) -> Option<String> {
+    let names: BTreeSet<&str> =
+        ignored.iter().flat_map(|unknown| unknown.names.iter().map(String::as_str)).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    (!names.is_empty()).then(|| escaped(&quoted_list(&names, ", ")))
 }
 
 /// A whole number; as text too, as some clients send it (API-create).
@@ -173,5 +210,28 @@ pub(crate) fn list<'a>(name: &'static str, value: Option<&'a Value>) -> Result<&
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(items)) => Ok(items),
         Some(_) => Err(RequestError::malformed(name, "a list")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leases::text::MOST_QUOTED;
+
+    use super::*;
+
+    #[test]
+    fn ignored_fields_are_named_once_in_a_line_of_bounded_length() {
+        let unknown = |names: &[&str]| UnknownFields {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            known: Vec::new(),
+        };
+        assert_eq!(ignored_names(&[]), None);
+        let twice = [unknown(&["swap_mb", "a"]), unknown(&["swap_mb"])];
+        assert_eq!(ignored_names(&twice).as_deref(), Some("a, swap_mb"));
+        assert_eq!(ignored_names(&[unknown(&["a\u{1b}[2J\n"])]).as_deref(), Some("a\\u{1b}[2J\\u{a}"));
+        let many: Vec<String> = (0..500).map(|number| format!("{number}{}", "x".repeat(250))).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let line = ignored_names(&[unknown(&many)]).expect("a line");
+        assert!(line.ends_with("(500 in all)") && line.len() < 2 * MOST_QUOTED, "{line}");
     }
 }

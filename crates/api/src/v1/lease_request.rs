@@ -14,7 +14,7 @@ use store::Wording;
 use super::date::{Dates, read_date, read_date_beside};
 use super::end_action::end_action;
 use super::error::RequestError;
-use super::fields::{Fields, boolean, list, read_name, text};
+use super::fields::{Fields, UnknownFields, boolean, list, read_name, text};
 use super::hints::read_hints;
 use super::id::parse_uuid;
 use super::lease;
@@ -33,6 +33,8 @@ pub struct LeaseRequest {
     pub terms: Terms,
     /// The words, one per reservation.
     pub wording: Vec<Wording>,
+    /// Unknown fields of its reservations.
+    pub ignored: Vec<UnknownFields>,
     /// What becomes of guests at the end.
     pub end_action: Option<EndAction>,
     /// Whether it waits for its turn if it cannot be had.
@@ -70,17 +72,20 @@ impl LeaseRequest {
         let waits = fields.filled("waitlist").map(|value| boolean("waitlist", value)).transpose()?;
         let backfill = backfill(&mut fields)?.unwrap_or(false);
         let hints = fields.filled("scheduler_hints").map(read_hints).transpose()?.unwrap_or_default();
-        let (mut reservations, mut wording) = (Vec::<ReservationTerms>::new(), Vec::<Wording>::new());
+        let mut reservations = Vec::<ReservationTerms>::new();
+        let mut wording = Vec::<Wording>::new();
+        let mut ignored = Vec::new();
         let entries = list("reservations", fields.get("reservations"))?;
         if entries.len() > limits.reservations {
             let (parameter, size, most) = ("reservations".to_owned(), entries.len(), limits.reservations);
             return Err(RequestError::TooMany { parameter, size, most, setting: "limits.reservations" });
         }
         for (position, value) in entries.iter().enumerate() {
-            let (terms, words) = read_reservation(position, value, flavors)?;
+            let (terms, words, unknown) = read_reservation(position, value, flavors)?;
             // Equal terms and equal wordings share their text in memory.
             reservations.push(reservations.iter().find(|known| **known == terms).cloned().unwrap_or(terms));
             wording.push(wording.iter().find(|known| **known == words).cloned().unwrap_or(words));
+            ignored.extend(unknown);
         }
         fields.finish()?;
         check_whole_hosts(end_action, &reservations)?;
@@ -96,7 +101,7 @@ impl LeaseRequest {
             let expected = "absent unless the lease is a SCHEDULE lease with dates, and does not wait";
             return Err(RequestError::malformed("repeat", expected));
         }
-        Ok(Self { name, terms, wording, end_action, waits, repeat })
+        Ok(Self { name, terms, wording, ignored, end_action, waits, repeat })
     }
 }
 
@@ -107,6 +112,8 @@ pub struct LeaseUpdate {
     pub changes: Changes,
     /// New words of reservations.
     pub wording: BTreeMap<ReservationId, Wording>,
+    /// Unknown fields of its reservations.
+    pub ignored: Vec<UnknownFields>,
 }
 
 impl LeaseUpdate {
@@ -164,7 +171,7 @@ impl LeaseUpdate {
                 unknown.push(id);
                 continue;
             };
-            let (change, words) = read_change(fields, reservation)?;
+            let (change, words, ignored) = read_change(fields, reservation)?;
             if self.wording.insert(reservation.id, words).is_some() {
                 return Err(RequestError::malformed(
                     format!("reservations[{position}].id"),
@@ -172,6 +179,7 @@ impl LeaseUpdate {
                 ));
             }
             self.changes.reservations.push((reservation.id, change));
+            self.ignored.extend(ignored);
         }
         if unknown.is_empty() { Ok(()) } else { Err(RequestError::ReservationIds(unknown)) }
     }

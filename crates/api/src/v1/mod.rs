@@ -49,6 +49,7 @@ pub use end_action::end_action_from_name;
 pub use energy::{EnergyHost, EnergyNeed, EnergyPool, EnergyPoolReport, EnergyRest, horizon};
 pub use error::RequestError;
 pub use error_body::ErrorBody;
+pub use fields::{UnknownFields, ignored_names};
 pub use flavor::{Flavor, FlavorRequest};
 pub use floating_ip::{FloatingIp, FloatingIpRequest};
 pub use free_pool::{FreePool, FreePoolRequest};

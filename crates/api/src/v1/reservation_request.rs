@@ -17,7 +17,7 @@ use serde_json::Value;
 use store::{FlavorRecord, Wording};
 
 use super::error::RequestError;
-use super::fields::{Fields, amount, count, integer, list, text, word};
+use super::fields::{Fields, UnknownFields, amount, count, integer, list, text, word};
 use super::flavor;
 use super::host_properties::{failure_domain, read_properties};
 use super::lease_pool::pool_name;
@@ -27,24 +27,23 @@ use super::sent_back;
 /// Finds a flavor that the caller may use.
 pub type FindFlavor<'a> = &'a dyn Fn(&str) -> Option<FlavorRecord>;
 
-/// Reads a reservation of a new lease.
+/// Reads a reservation of a new lease, and names its unknown fields.
 pub(crate) fn read_reservation(
     position: usize,
     value: &Value,
     flavors: FindFlavor<'_>,
-) -> Result<(ReservationTerms, Wording), RequestError> {
+) -> Result<(ReservationTerms, Wording, Option<UnknownFields>), RequestError> {
     let mut fields = Fields::entry("reservations", position, value)?;
     let resource_type = text("resource_type", fields.required("resource_type")?)?;
     fields.ignore(sent_back::read_only(&resource_type));
-    let read = match resource_type.as_str() {
+    let (terms, wording) = match resource_type.as_str() {
         "physical:host" => hosts(&mut fields)?,
         "virtual:instance" => instances(&mut fields)?,
         "flavor:instance" => flavor_instances(&mut fields, value, flavors)?,
         "virtual:floatingip" => floating_ips(&mut fields)?,
         _ => return Err(RequestError::ResourceType(resource_type)),
     };
-    fields.finish()?;
-    Ok(read)
+    Ok((terms, wording, fields.unknown(&[])?))
 }
 
 /// Reads what is asked about without being reserved: a reservation of a new lease, written as there.
@@ -52,7 +51,7 @@ pub(crate) fn read_reservation(
 /// # Errors
 /// As for a reservation of a new lease.
 pub fn read_asked(value: &Value, flavors: FindFlavor<'_>) -> Result<ReservationTerms, RequestError> {
-    read_reservation(0, value, flavors).map(|(terms, _)| terms)
+    read_reservation(0, value, flavors).map(|(terms, ..)| terms)
 }
 
 /// Reads what was reserved elsewhere, as a request for the same would be written, with its words.
@@ -63,7 +62,7 @@ pub fn read_reserved(
     value: &Value,
     flavors: FindFlavor<'_>,
 ) -> Result<(ReservationTerms, Wording), RequestError> {
-    read_reservation(0, value, flavors)
+    read_reservation(0, value, flavors).map(|(terms, wording, _)| (terms, wording))
 }
 
 fn hosts(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), RequestError> {
@@ -185,20 +184,20 @@ pub(crate) fn address(value: &Value) -> Result<IpAddr, RequestError> {
     value.as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)
 }
 
-/// Reads a change of a reservation, `id` having been read already. Numbers that are not named stay, so the
-/// reservation as it is has to be known.
+/// Reads a change of a reservation, `id` having been read already, and names its unknown fields. Numbers that are not named
+/// stay, so the reservation as it is has to be known.
 pub(crate) fn read_change(
     mut fields: Fields<'_>,
     reservation: &Reservation,
-) -> Result<(TermsChange, Wording), RequestError> {
+) -> Result<(TermsChange, Wording, Option<UnknownFields>), RequestError> {
     let same_type = |value: &Value| value.as_str() == Some(reservation.terms.resource_type());
     if fields.filled("resource_type").is_some_and(|value| !same_type(value)) {
         return Err(RequestError::ResourceTypeChanged);
     }
     if !fields.has_more() {
-        return Ok((TermsChange::None, Wording::default()));
+        return Ok((TermsChange::None, Wording::default(), None));
     }
-    let change = match &reservation.terms {
+    let (mut change, wording) = match &reservation.terms {
         ReservationTerms::Hosts(_) => change_hosts(&mut fields)?,
         ReservationTerms::Instances(terms) => change_instances(&mut fields, &terms.size)?,
         ReservationTerms::Flavor(_) => {
@@ -209,9 +208,11 @@ pub(crate) fn read_change(
         }
         ReservationTerms::FloatingIps(_) => change_floating_ips(&mut fields)?,
     };
-    let read_only = sent_back::read_only(reservation.terms.resource_type());
-    fields.finish().map_err(|error| error.or_read_only(read_only))?;
-    Ok(change)
+    if !fields.has_any_but(&["id", "resource_type"]) {
+        change = TermsChange::None;
+    }
+    let unknown = fields.unknown(sent_back::read_only(reservation.terms.resource_type()))?;
+    Ok((change, wording, unknown))
 }
 
 fn change_hosts(fields: &mut Fields<'_>) -> Result<(TermsChange, Wording), RequestError> {

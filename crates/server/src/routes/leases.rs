@@ -6,8 +6,8 @@ use api::v1::body::{
     LeaseBody, LeaseChange, LeaseCreate, LeaseMadeBody, LeasesBody, PlanBody, WaitlistEntryBody,
 };
 use api::v1::{
-    LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, Repeat, asked_flavor, lease_id, read_hold,
-    series_id,
+    LeaseRequest, LeaseUpdate, Plan, PlanSummary, PlannedMove, Repeat, UnknownFields, asked_flavor,
+    ignored_names, lease_id, read_hold, series_id,
 };
 use axum::Json;
 use axum::extract::State;
@@ -271,12 +271,20 @@ async fn read(
     let usable = usable_flavors(app, session, asked.iter().map(AsRef::as_ref)).await?;
     let flavors = |id: &str| usable.get(id).cloned();
     let request = LeaseRequest::read(body, asked_at, &app.service().leases().deadlines(), &flavors, limits)?;
-    let LeaseRequest { name, terms, wording, end_action, waits, repeat } = request;
+    let LeaseRequest { name, terms, wording, ignored, end_action, waits, repeat } = request;
+    log_ignored(&ignored);
     let hints = app.service().leases().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
     let mut terms = terms.hinting(hints);
     mark_unseen(app, session, |unseen| unseen.mark_terms(&mut terms));
     check_types(app, session, Asked::of_terms(&terms)).await?;
     Ok((NewLease { asked_at, name, terms, wording, end_action, waits }, repeat))
+}
+
+/// Logs the names of ignored fields, which Blazar ignores as well.
+fn log_ignored(ignored: &[UnknownFields]) {
+    if let Some(fields) = ignored_names(ignored) {
+        tracing::info!(fields, "unknown fields ignored");
+    }
 }
 
 /// The lease, or the request if it waits; of one that starts at once, when it has.
@@ -406,6 +414,7 @@ pub(crate) async fn update(
     let (asked_at, id) = (app.service().now(), record.lease.id);
     let (shown, limits) = (viewed(&app, &session, &record), &app.inner.config.limits.parts);
     let update = LeaseUpdate::read(&body.json()?, asked_at, &record.lease, &shown, limits)?;
+    log_ignored(&update.ignored);
     let mut changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     mark_unseen(&app, &session, |unseen| unseen.mark_changes(&mut changes.changes));
     check_types(&app, &session, Asked::of_changes(&changes.changes)).await?;

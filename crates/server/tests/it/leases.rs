@@ -204,6 +204,29 @@ async fn w8_a_request_cannot_set_what_belongs_to_the_service() {
     assert_eq!(site.get(&path_of(&lease)).await.ok(200)["lease"], lease);
 }
 
+/// Fields of a fork of Blazar don't keep its clients from making and changing leases.
+#[tokio::test]
+async fn unknown_fields_of_reservations_are_ignored() {
+    let site = Site::open().await;
+    site.add_hosts(2).await;
+    let mut body = hosts_lease(1, 1, START, END);
+    body["reservations"][0]["on_start"] = json!({"script": ["x"]});
+    let preview = site.post("/v1/leases?dry_run=true", &body).await.ok(200)["lease"].clone();
+    assert!(preview["reservations"][0].get("on_start").is_none(), "{preview}");
+    let lease = site.lease(&body).await;
+    assert!(lease["reservations"][0].get("on_start").is_none(), "{lease}");
+    let id = lease["reservations"][0]["id"].clone();
+    let only = json!({"reservations": [{"id": id, "on_start": null}]});
+    let changed = site.put(&path_of(&lease), &only).await.ok(200)["lease"].clone();
+    assert_eq!(changed["reservations"][0]["hosts"], lease["reservations"][0]["hosts"]);
+    let more = json!({"reservations": [{"id": id, "on_start": null, "max": 2, "min": 2}]});
+    let changed = site.put(&path_of(&lease), &more).await.ok(200)["lease"].clone();
+    assert_eq!(changed["reservations"][0]["hosts"].as_array().map(Vec::len), Some(2));
+    let wrong = json!({"reservations": [{"id": id, "on_start": null, "lease_id": "x"}]});
+    let text = "Unknown parameter reservations[0].lease_id".to_owned();
+    assert_eq!(site.put(&path_of(&lease), &wrong).await.error(), (400, text));
+}
+
 #[tokio::test]
 async fn w9_a_refused_update_changes_nothing() {
     let site = Site::open().await;

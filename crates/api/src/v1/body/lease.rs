@@ -87,9 +87,9 @@ pub struct RepeatCreate {
     pub skip_unavailable: bool,
 }
 
-/// What is to be reserved.
+/// What is to be reserved. Fields that are not listed are ignored.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "resource_type", deny_unknown_fields)]
+#[serde(tag = "resource_type")]
 pub enum ReservationCreate {
     /// Whole hosts.
     #[serde(rename = "physical:host")]
@@ -221,9 +221,8 @@ pub struct LeaseChange {
 }
 
 /// New terms of a reservation: which one it is, and those fields that change. What is absent or empty stays; null takes
-/// back what was said of hosts beside expressions. Only fields of its own type may be there.
+/// back what was said of hosts beside expressions. Fields of other types, and fields that are not listed, are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct ReservationChange {
     /// The reservation's identifier.
     pub id: String,
