@@ -1,8 +1,8 @@
 //! Changing leases.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use fleet::simulated::SimulatedFleet;
+use fleet::simulated::{Between, SimulatedFleet, Timing};
 use jiff::SignedDuration;
 use leases::admission::{Changes, HostsChange, InstancesChange, Refusal, TermsChange};
 use leases::ids::HostId;
@@ -13,7 +13,7 @@ use service::{LeaseChanges, LeasePoolChange, ServiceError};
 use simulation::caller;
 
 use crate::terms::{
-    asking, at, change, dates, hosts, hosts_of, make, of_first, settings, slots, status, window, world,
+    NOON, asking, at, change, dates, hosts, hosts_of, make, of_first, settings, slots, status, window, world,
     world_with,
 };
 
@@ -45,6 +45,27 @@ async fn w9_a_refused_update_changes_nothing() {
     assert_eq!(world.service.leases().get(id).expect("there"), before);
     world.run_until(at(121)).await;
     assert_eq!(status(&world, id), "TERMINATED");
+}
+
+#[tokio::test]
+async fn w4_a_lease_can_be_extended_while_it_starts() {
+    let slow = Timing { call: Between::secs(5, 5), ..Timing::IMMEDIATE };
+    let mut seen = BTreeSet::new();
+    for second in 0..20 {
+        let mut world = world_with(2, settings(), None, |fleet| fleet.with_timing(slow)).await;
+        let minute = (world.now().as_second() - NOON) / 60 + 1;
+        let reserved = vec![hosts(1), slots(2, 4)];
+        let lease = make(&mut world, asking(minute, minute + 10, reserved)).await.expect("free");
+        let id = lease.lease.id;
+        world.run_until(at(minute) + SignedDuration::from_secs(second * 3)).await;
+        seen.insert(status(&world, id));
+        change(&mut world, id, dates(None, Some(minute + 20))).await.expect("allowed in any state");
+        world.run_until(at(minute + 15)).await;
+        assert_eq!(status(&world, id), "ACTIVE", "extended {second} * 3 s after its start");
+        world.run_until(at(minute + 25)).await;
+        assert_eq!(status(&world, id), "TERMINATED", "extended {second} * 3 s after its start");
+    }
+    assert!(seen.contains("STARTING"), "{seen:?}");
 }
 
 #[tokio::test]
