@@ -1113,6 +1113,15 @@ export interface components {
              * @description Disk of each, GiB.
              */
             disk_gb: number;
+            /**
+             * Format: int32
+             * @description Second disk of each, GiB, where it was asked for beside a size. Not in Blazar, as `extra_specs`.
+             */
+            ephemeral_gb?: number | null;
+            /** @description Extra specs of their flavor, where they were asked for beside a size. */
+            extra_specs?: {
+                [key: string]: string;
+            };
             /** @description The flavor to start instances with: the identifier of the reservation. */
             flavor_id: string;
             /**
@@ -1779,7 +1788,7 @@ export interface components {
         };
         /**
          * @description New terms of a reservation: which one it is, and those fields that change. What is absent or empty stays; null takes
-         *     back what was said of hosts beside expressions. Only fields of its own type may be there.
+         *     back what was said of hosts beside expressions. Fields of other types, and fields that are not listed, are ignored.
          */
         ReservationChange: {
             /** @description Instances: true on one host, false on distinct hosts, null anywhere. */
@@ -1803,7 +1812,12 @@ export interface components {
              * @description Disk of each host, at least, GiB. Not in Blazar.
              */
             disk_gib?: number | null;
-            /** @description What hosts must be like in Nova's words: all of it. Not in Blazar. */
+            /**
+             * Format: int32
+             * @description Second disk of each instance, GiB, which stays as it is. Not in Blazar.
+             */
+            ephemeral_gb?: number | null;
+            /** @description What hosts must be like in Nova's words: all of it; of instances, they stay as they are. Not in Blazar. */
             extra_specs?: {
                 [key: string]: string;
             } | null;
@@ -1857,7 +1871,7 @@ export interface components {
              */
             vcpus?: number | null;
         };
-        /** @description What is to be reserved. */
+        /** @description What is to be reserved. Fields that are not listed are ignored. */
         ReservationCreate: {
             /** @description The availability zone that they are to be in. */
             availability_zone?: string | null;
@@ -1926,6 +1940,18 @@ export interface components {
              * @description Disk of each, GiB.
              */
             disk_gb: number;
+            /**
+             * Format: int32
+             * @description Second disk of each, GiB. Not in Blazar, as `extra_specs`.
+             */
+            ephemeral_gb?: number | null;
+            /**
+             * @description Extra specs of their flavor, in Nova's words: `hw:cpu_policy` and `dedicated`. Resources and traits in them are
+             *     asked of hosts. The rule `blazar:leases:extra_specs` says who may send any.
+             */
+            extra_specs?: {
+                [key: string]: string;
+            };
             /**
              * Format: int32
              * @description Memory of each, MiB.

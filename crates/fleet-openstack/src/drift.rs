@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fleet::{Difference, Wanted, WantedReservation};
 use leases::ids::{HostId, ReservationId};
-use leases::plan::{GuestSize, Recipe};
+use leases::plan::Recipe;
+use leases::preemption::PROPERTY;
 use leases::terms::{Affinity, ReservationTerms};
 
 use crate::fence::{Fence, Whole, required, trait_of};
@@ -154,7 +155,7 @@ impl OfReservation<'_, '_> {
             };
             let specs = match self.whole() {
                 Whole::Hosts => BTreeMap::from([required(&trait_of(self.aggregate))]),
-                Whole::Slots => specs_of(self.reservation, self.seen.fence),
+                Whole::Slots => self.specs(),
             };
             for (key, value) in specs {
                 match flavor.extra_specs.get(&key) {
@@ -169,9 +170,8 @@ impl OfReservation<'_, '_> {
                     ),
                 }
             }
-            if let Some(GuestSize { vcpus, memory_mib, disk_gib }) = self.size()
-                && (flavor.vcpus, flavor.ram, flavor.disk) != (vcpus, memory_mib, disk_gib)
-            {
+            let size = (flavor.vcpus, flavor.ram, flavor.disk, flavor.ephemeral);
+            if self.size().is_some_and(|wanted| wanted != size) {
                 self.unprepared(format!("flavor {id} has another size"), CHANGED);
             }
             if flavor.public {
@@ -191,10 +191,22 @@ impl OfReservation<'_, '_> {
         }
     }
 
-    /// The size of the flavor, where that does not depend on a flavor of the cloud.
-    fn size(&self) -> Option<GuestSize> {
-        let instances = matches!(self.want.terms, ReservationTerms::Instances(_));
-        instances.then(|| Recipe::of(&self.want.terms)).flatten().map(|recipe| recipe.size)
+    /// The CPUs, memory and two disks of the flavor, where they do not depend on a flavor of the cloud.
+    fn size(&self) -> Option<(u32, u32, u32, u32)> {
+        let ReservationTerms::Instances(asked) = &self.want.terms else { return None };
+        let size = asked.size;
+        Some((size.vcpus(), size.memory_mib(), size.disk_gib(), asked.ephemeral_gib()))
+    }
+
+    /// The extra specs of the flavor of a reservation of instances, as far as they do not depend on a flavor of the cloud.
+    fn specs(&self) -> BTreeMap<String, String> {
+        let mut specs = match &self.want.terms {
+            ReservationTerms::Instances(asked) => asked.extra_specs(),
+            _ => BTreeMap::new(),
+        };
+        specs.remove(PROPERTY);
+        specs.extend(specs_of(self.reservation, self.seen.fence));
+        specs
     }
 
     fn compare_group(&mut self) {

@@ -169,12 +169,18 @@ impl OpenStackFleet {
             ephemeral_gib: 0,
             swap_mib: 0,
         };
-        let (flavor, mut specs) = match leased_flavor(facts) {
-            Some(leased) => match self.cloud.flavor(&leased.id).await?.filter(|now| asks_for(now, leased)) {
-                Some(now) => (copied(&now, of_size), now.extra_specs),
-                None => rebuilt(leased, of_size),
-            },
-            None => (of_size, BTreeMap::new()),
+        let (flavor, mut specs) = match facts.reservation.as_ref().map(|(_, terms)| terms) {
+            Some(ReservationTerms::Flavor(asked)) => {
+                let leased = &asked.flavor;
+                match self.cloud.flavor(&leased.id).await?.filter(|now| asks_for(now, leased)) {
+                    Some(now) => (copied(&now, of_size), now.extra_specs),
+                    None => rebuilt(leased, of_size),
+                }
+            }
+            Some(ReservationTerms::Instances(asked)) => {
+                (NewFlavor { ephemeral_gib: asked.ephemeral_gib(), ..of_size }, asked.extra_specs())
+            }
+            _ => (of_size, BTreeMap::new()),
         };
         // Servers with it are part of the lease.
         specs.remove(PROPERTY);
@@ -243,14 +249,6 @@ impl OpenStackFleet {
         }
         self.cloud.delete_aggregate(pool.id).await?;
         Ok(Outcome::Done)
-    }
-}
-
-/// The flavor that is leased, if one is.
-fn leased_flavor(facts: &LeaseFacts) -> Option<&LeasedFlavor> {
-    match &facts.reservation {
-        Some((_, ReservationTerms::Flavor(asked))) => Some(&asked.flavor),
-        _ => None,
     }
 }
 

@@ -154,7 +154,14 @@ impl<'a, S: Subject> Steps<'a, S> {
 /// Never: two are some.
 pub fn facts(action: Action, project: ProjectId, size: InstanceSize, affinity: Affinity) -> LeaseFacts {
     let amount = 2.try_into().expect("some");
-    let asked = InstancesTerms { size, amount, affinity, requirement: Requirement::NONE, survives: None };
+    let asked = InstancesTerms {
+        size,
+        amount,
+        affinity,
+        requirement: Requirement::NONE,
+        survives: None,
+        extras: None,
+    };
     let reservation = action.reservation().map(|id| (id, ReservationTerms::Instances(asked)));
     let name = "of a test".to_owned();
     let user = UserId("mary".to_owned());

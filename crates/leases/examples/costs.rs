@@ -51,6 +51,7 @@ fn instances(amount: u32, affinity: Affinity) -> ReservationTerms {
         affinity,
         requirement: Requirement::NONE,
         survives: None,
+        extras: None,
     })
 }
 

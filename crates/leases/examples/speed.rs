@@ -66,6 +66,7 @@ fn terms(numbers: &mut Numbers) -> Terms {
             affinity: Affinity::Any,
             requirement,
             survives: None,
+            extras: None,
         })
     } else {
         let count = 1 + numbers.below(30) as u32;

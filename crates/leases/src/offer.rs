@@ -215,6 +215,7 @@ mod tests {
             affinity: Affinity::Any,
             requirement: crate::requirement::Requirement::NONE,
             survives: None,
+            extras: None,
         };
         let terms = Terms::new(window, None, vec![ReservationTerms::Instances(asked)]).expect("terms");
         let new: NewLease = new_lease(1, 1);

@@ -2,10 +2,11 @@
 //! is [`crate::admission`]'s question.
 
 mod error;
+mod extras;
 mod flavor;
 mod size;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 pub use self::error::TermsError;
+pub use self::extras::InstanceExtras;
 pub use self::flavor::{Flavor, FlavorSize, FlavorTraits};
 pub use self::size::InstanceSize;
 use crate::failure_domain::FailureDomain;
@@ -338,6 +340,8 @@ impl From<Option<bool>> for Affinity {
 pub struct InstancesTerms {
     /// The size of each.
     pub size: InstanceSize,
+    /// The second disk and the extra specs of each, if there are any.
+    pub extras: Option<Arc<InstanceExtras>>,
     /// How many.
     pub amount: NonZeroU32,
     /// How they relate to each other.
@@ -349,14 +353,27 @@ pub struct InstancesTerms {
 }
 
 impl InstancesTerms {
+    /// The second disk of each, GiB.
+    pub fn ephemeral_gib(&self) -> u32 {
+        self.extras.as_deref().map_or(0, InstanceExtras::ephemeral_gib)
+    }
+
+    /// The extra specs of each.
+    pub fn extra_specs(&self) -> BTreeMap<String, String> {
+        self.extras.as_deref().map(|extras| extras.extra_specs().clone()).unwrap_or_default()
+    }
+
     /// The slots that are asked for.
     pub fn slots(&self) -> SlotsTerms<'_> {
         SlotsTerms {
-            size: self.size.resources(),
+            size: match &self.extras {
+                Some(extras) => extras.resources(&self.size),
+                None => self.size.resources(),
+            },
             amount: self.amount.get(),
             affinity: self.affinity,
             requirement: Some(&self.requirement),
-            traits: None,
+            traits: self.extras.as_deref().map(InstanceExtras::traits),
             survives: self.survives.as_ref(),
         }
     }

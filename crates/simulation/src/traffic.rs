@@ -112,6 +112,7 @@ impl Traffic<'_> {
                     .choose(self.rng)?,
                 requirement: Requirement::NONE,
                 survives: self.survived(),
+                extras: None,
             }),
             7 => {
                 let size = FlavorSize { instance: self.size()?, ephemeral_gib: 1 };

@@ -122,6 +122,7 @@ impl Fleet {
                 affinity: Affinity::Any,
                 requirement: Requirement::NONE,
                 survives: None,
+                extras: None,
             });
             return Terms::new(window, None, vec![instances]).expect("terms");
         }

@@ -4,7 +4,8 @@
 type Refused = (&'static str, &'static str, &'static str);
 
 /// Rules that only administrators satisfy by default.
-const ADMINISTRATORS: [Refused; 30] = [
+const ADMINISTRATORS: [Refused; 31] = [
+    ("blazar:leases:extra_specs", "give instances extra specs", ""),
     ("blazar:oshosts:get", "list hosts", "`allot availability` shows what is free"),
     ("blazar:oshosts:post", "add hosts", ""),
     ("blazar:oshosts:put", "change hosts", ""),

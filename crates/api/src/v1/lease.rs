@@ -193,12 +193,18 @@ pub struct Instances {
     pub memory_mb: u64,
     /// Disk of each, GiB.
     pub disk_gb: u64,
+    /// Second disk of each, GiB, where it was asked for beside a size. Not in Blazar, as `extra_specs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ephemeral_gb: Option<u32>,
     /// How many.
     pub amount: u32,
     /// true: on one host; false: on distinct hosts; null: anywhere.
     pub affinity: Option<bool>,
     /// What hosts must be like; of a flavor reservation, the flavor as JSON.
     pub resource_properties: Option<String>,
+    /// Extra specs of their flavor, where they were asked for beside a size.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra_specs: BTreeMap<String, String>,
     /// What may fail without there being room for fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives: Option<String>,
@@ -338,6 +344,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
         vcpus: slots.size.vcpus,
         memory_mb: slots.size.memory_mib,
         disk_gb: slots.size.disk_gib,
+        ephemeral_gb: None,
         amount: slots.amount,
         affinity: match slots.affinity {
             Affinity::Any => None,
@@ -345,6 +352,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             Affinity::DistinctHosts => Some(false),
         },
         resource_properties: owned_text(wording.resource_properties.as_ref()),
+        extra_specs: BTreeMap::new(),
         survives: slots.survives.map(ToString::to_string),
         flavor_id: reservation.id.to_string(),
         aggregate_id: None,
@@ -374,7 +382,15 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             extra_specs: owned(terms.properties.extra_specs.iter()),
             image_properties: owned(terms.properties.image.iter()),
         },
-        ReservationTerms::Instances(terms) => Resource::Instances(instances(terms.slots())),
+        // As it was asked for, whatever that uses of hosts.
+        ReservationTerms::Instances(terms) => Resource::Instances(Instances {
+            vcpus: terms.size.vcpus().into(),
+            memory_mb: terms.size.memory_mib().into(),
+            disk_gb: terms.size.disk_gib().into(),
+            ephemeral_gb: Some(terms.ephemeral_gib()).filter(|size| *size > 0),
+            extra_specs: terms.extra_specs(),
+            ..instances(terms.slots())
+        }),
         ReservationTerms::Flavor(terms) => Resource::Flavor(instances(terms.slots())),
         ReservationTerms::FloatingIps(terms) => Resource::FloatingIps {
             network_id: terms.network.0.clone(),

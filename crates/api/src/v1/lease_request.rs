@@ -242,9 +242,11 @@ mod tests {
             vcpus: 1,
             memory_mb: 512,
             disk_gb: 0,
+            ephemeral_gb: Some(4),
             amount: 2,
             affinity: Some(false),
             resource_properties: None,
+            extra_specs: [("hw:cpu_policy".to_owned(), "dedicated".to_owned())].into(),
             survives: Some("host".to_owned()),
         };
         let hosts = ReservationCreate::Hosts {

@@ -1,7 +1,7 @@
 //! Reservations in requests (API-create, API-update).
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use leases::admission::{FloatingIpsChange, HostsChange, InstancesChange, TermsCh
 use leases::host::NetworkId;
 use leases::lease::Reservation;
 use leases::terms::{
-    Affinity, BeforeEndAction, Flavor, FlavorTerms, FloatingIpsTerms, HostsTerms, InstanceSize,
-    InstancesTerms, ReservationTerms,
+    Affinity, BeforeEndAction, Flavor, FlavorTerms, FloatingIpsTerms, HostsTerms, InstanceExtras,
+    InstanceSize, InstancesTerms, ReservationTerms,
 };
 use serde_json::Value;
 use store::{FlavorRecord, Wording};
@@ -19,8 +19,9 @@ use store::{FlavorRecord, Wording};
 use super::error::RequestError;
 use super::fields::{Fields, UnknownFields, amount, count, integer, list, text, word};
 use super::flavor;
-use super::host_properties::{failure_domain, read_properties};
+use super::host_properties::{failure_domain, read_properties, texts};
 use super::lease_pool::pool_name;
+use super::limits::NAME;
 use super::requirement::read_expression;
 use super::sent_back;
 
@@ -107,9 +108,30 @@ fn instances(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), Req
     let resource = read_expression(fields.required("resource_properties")?)?;
     let size = InstanceSize::new(vcpus, memory_mib, disk_gib)?;
     let survives = fields.get("survives").map_or(Ok(None), failure_domain)?;
-    let terms = InstancesTerms { size, amount, affinity, requirement: resource.requirement, survives };
+    let ephemeral_gib = ephemeral_gb(fields)?.unwrap_or(0);
+    let extra_specs = extra_specs(fields)?.unwrap_or_default();
+    let extras = InstanceExtras::new(&size, ephemeral_gib, extra_specs)?;
+    let terms =
+        InstancesTerms { size, extras, amount, affinity, requirement: resource.requirement, survives };
     let wording = Wording { hypervisor_properties: None, resource_properties: resource.wording };
     Ok((ReservationTerms::Instances(terms), wording))
+}
+
+/// The second disk of instances, GiB, if a request names it.
+fn ephemeral_gb(fields: &mut Fields<'_>) -> Result<Option<u32>, RequestError> {
+    fields.filled("ephemeral_gb").map(|value| count("ephemeral_gb", value, 0)).transpose()
+}
+
+/// The extra specs of instances, if a request names them; their keys are as Nova has them.
+fn extra_specs(fields: &mut Fields<'_>) -> Result<Option<BTreeMap<String, String>>, RequestError> {
+    let Some(value) = fields.filled("extra_specs") else { return Ok(None) };
+    let specs: BTreeMap<String, String> = texts("extra_specs", value)?.into_iter().collect();
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.' | ' ');
+    if specs.keys().all(|key| (1..=NAME).contains(&key.len()) && key.chars().all(letter)) {
+        return Ok(Some(specs));
+    }
+    let expected = "an object whose keys are 1 to 255 letters, digits, '-', '_', ':', '.' or blanks";
+    Err(RequestError::malformed("extra_specs", expected))
 }
 
 fn positive_amount(value: &Value) -> Result<NonZeroU32, RequestError> {
@@ -199,7 +221,7 @@ pub(crate) fn read_change(
     }
     let (mut change, wording) = match &reservation.terms {
         ReservationTerms::Hosts(_) => change_hosts(&mut fields)?,
-        ReservationTerms::Instances(terms) => change_instances(&mut fields, &terms.size)?,
+        ReservationTerms::Instances(terms) => change_instances(&mut fields, terms)?,
         ReservationTerms::Flavor(_) => {
             for name in ["flavor_id", "amount", "affinity", "resource_properties"] {
                 fields.get(name);
@@ -239,8 +261,15 @@ fn change_hosts(fields: &mut Fields<'_>) -> Result<(TermsChange, Wording), Reque
 
 fn change_instances(
     fields: &mut Fields<'_>,
-    size: &InstanceSize,
+    terms: &InstancesTerms,
 ) -> Result<(TermsChange, Wording), RequestError> {
+    let size = &terms.size;
+    if ephemeral_gb(fields)?.is_some_and(|asked| asked != terms.ephemeral_gib()) {
+        return Err(RequestError::malformed("ephemeral_gb", "what it is: it can't be changed"));
+    }
+    if extra_specs(fields)?.is_some_and(|asked| asked != terms.extra_specs()) {
+        return Err(RequestError::malformed("extra_specs", "what they are: they can't be changed"));
+    }
     let vcpus = fields.filled("vcpus").map(|value| count("vcpus", value, 1)).transpose()?;
     let memory_mib = fields.filled("memory_mb").map(|value| count("memory_mb", value, 1)).transpose()?;
     let disk_gib = fields.filled("disk_gb").map(|value| count("disk_gb", value, 0)).transpose()?;

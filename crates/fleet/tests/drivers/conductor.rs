@@ -52,6 +52,7 @@ pub(crate) fn slots(host: u64, count: u32) -> (ReservationTerms, Allocation) {
         affinity: Affinity::Any,
         requirement: Requirement::NONE,
         survives: None,
+        extras: None,
     };
     (ReservationTerms::Instances(terms), Allocation::Slots([(HostId(host), count)].into()))
 }

@@ -176,6 +176,7 @@ async fn hooks_are_told_of_the_lease_and_what_is_asked_for() {
         affinity: Affinity::DistinctHosts,
         requirement: Requirement::NONE,
         survives: None,
+        extras: None,
     };
     let facts = LeaseFacts {
         name: "shop \0\"front\"".to_owned(),

@@ -493,7 +493,14 @@ mod tests {
     fn slots(amount: u32, affinity: Affinity, on: &[(u64, u32)]) -> Lease {
         let size = InstanceSize::new(8, 1024, 1).expect("a size");
         let amount = amount.try_into().expect("some");
-        let asked = InstancesTerms { size, amount, affinity, requirement: Requirement::NONE, survives: None };
+        let asked = InstancesTerms {
+            size,
+            amount,
+            affinity,
+            requirement: Requirement::NONE,
+            survives: None,
+            extras: None,
+        };
         let asked = vec![ReservationTerms::Instances(asked)];
         let terms = Terms::new(window(0, 60), None, asked).expect("terms");
         let new: NewLease = new_lease(1, 1);

@@ -372,6 +372,9 @@ fn change_instances(
 ) -> Result<(), Refusal> {
     let before = terms.clone();
     terms.size = change.size.unwrap_or(terms.size);
+    if let Some(extras) = &terms.extras {
+        extras.check_size(&terms.size)?;
+    }
     terms.affinity = change.affinity.unwrap_or(terms.affinity);
     terms.requirement = change.requirement.clone().unwrap_or_else(|| terms.requirement.clone());
     if started && *terms != before {

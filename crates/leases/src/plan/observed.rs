@@ -57,8 +57,17 @@ impl Recipe {
         match terms {
             ReservationTerms::Hosts(_) => Some(Self::default()),
             ReservationTerms::FloatingIps(_) => None,
-            ReservationTerms::Instances(_) | ReservationTerms::Flavor(_) => {
-                let slots = terms.slots()?;
+            // Extra specs may have an instance use other resources than its size says.
+            ReservationTerms::Instances(terms) => {
+                let size = GuestSize {
+                    vcpus: terms.size.vcpus(),
+                    memory_mib: terms.size.memory_mib(),
+                    disk_gib: terms.size.disk_gib(),
+                };
+                Some(Self { size, affinity: terms.affinity })
+            }
+            ReservationTerms::Flavor(terms) => {
+                let slots = terms.slots();
                 let narrow = |amount: u64| u32::try_from(amount).unwrap_or(u32::MAX);
                 let size = GuestSize {
                     vcpus: narrow(slots.size.vcpus),

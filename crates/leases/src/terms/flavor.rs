@@ -51,18 +51,11 @@ impl Flavor {
         size: FlavorSize,
         extra_specs: &BTreeMap<String, String>,
     ) -> Result<Self, TermsError> {
-        let mut flavor =
-            Self { id: id.into(), resources: size.instance.resources(), traits: FlavorTraits::default() };
-        flavor.resources.disk_gib += u64::from(size.ephemeral_gib);
-        // The policy first: an explicit `resources:VCPU` overrides what follows from it.
-        if extra_specs.get("hw:cpu_policy").is_some_and(|policy| policy == "dedicated") {
-            let vcpus = std::mem::take(&mut flavor.resources.vcpus);
-            flavor.resources.other.insert(ResourceClass("PCPU".to_owned()), vcpus);
-        }
-        for (key, value) in extra_specs {
-            flavor.read_extra_spec(key, value)?;
-        }
-        Self::from_parts(flavor.id, flavor.resources, flavor.traits)
+        let id: String = id.into();
+        let demand = SpecsDemand::new(&id, extra_specs)?;
+        let mut resources = size.instance.resources();
+        resources.disk_gib += u64::from(size.ephemeral_gib);
+        Self::from_parts(id, demand.applied_to(resources), demand.traits)
     }
 
     /// The snapshot of a flavor that asked for this, as it was written down.
@@ -77,9 +70,59 @@ impl Flavor {
         Ok(Self { id: id.into(), resources, traits })
     }
 
-    fn read_extra_spec(&mut self, key: &str, value: &str) -> Result<(), TermsError> {
+    /// What one instance uses of its host.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Traits that it wants or does not want.
+    pub fn traits(&self) -> &FlavorTraits {
+        &self.traits
+    }
+}
+
+/// What extra specs ask of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(super) struct SpecsDemand {
+    /// Whether each virtual CPU is a CPU of the host.
+    dedicated: bool,
+    /// By resource class; each replaces what follows from the size.
+    amounts: BTreeMap<String, u64>,
+    traits: FlavorTraits,
+}
+
+impl SpecsDemand {
+    /// Reads extra specs; errors name the flavor. [`Flavor::new`] says which are refused.
+    pub(super) fn new(flavor: &str, extra_specs: &BTreeMap<String, String>) -> Result<Self, TermsError> {
+        let dedicated = extra_specs.get("hw:cpu_policy").is_some_and(|policy| policy == "dedicated");
+        let mut demand = Self { dedicated, ..Self::default() };
+        for (key, value) in extra_specs {
+            demand.read_extra_spec(flavor, key, value)?;
+        }
+        Ok(demand)
+    }
+
+    /// What an instance uses of its host that by its size would use this.
+    pub(super) fn applied_to(&self, mut resources: Resources) -> Resources {
+        // The policy first: an explicit `resources:VCPU` overrides what follows from it.
+        if self.dedicated {
+            let vcpus = std::mem::take(&mut resources.vcpus);
+            resources.other.insert(ResourceClass("PCPU".to_owned()), vcpus);
+        }
+        for (class, amount) in &self.amounts {
+            resources.set(class, *amount);
+        }
+        resources
+    }
+
+    /// Traits that hosts must have, or must not have.
+    pub(super) fn traits(&self) -> &FlavorTraits {
+        &self.traits
+    }
+
+    fn read_extra_spec(&mut self, flavor: &str, key: &str, value: &str) -> Result<(), TermsError> {
         let unsupported = || TermsError::UnsupportedExtraSpec {
-            flavor: self.id.clone(),
+            flavor: flavor.to_owned(),
             key: key.to_owned(),
             value: value.to_owned(),
         };
@@ -88,7 +131,7 @@ impl Flavor {
                 return Err(unsupported());
             }
             let amount: u64 = value.parse().map_err(|_| unsupported())?;
-            self.resources.set(class, amount);
+            self.amounts.insert(class.to_owned(), amount);
         } else if let Some(name) = key.strip_prefix("trait:") {
             let list = match value {
                 "required" => &mut self.traits.required,
@@ -101,16 +144,6 @@ impl Flavor {
             return Err(unsupported());
         }
         Ok(())
-    }
-
-    /// What one instance uses of its host.
-    pub fn resources(&self) -> &Resources {
-        &self.resources
-    }
-
-    /// Traits that it wants or does not want.
-    pub fn traits(&self) -> &FlavorTraits {
-        &self.traits
     }
 }
 

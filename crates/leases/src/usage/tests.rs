@@ -456,6 +456,7 @@ fn usage_b_room_and_addresses_are_counted_by_slots_and_by_addresses() {
         affinity: Affinity::Any,
         requirement: crate::requirement::Requirement::NONE,
         survives: None,
+        extras: None,
     });
     lease.reservations[0].allocation = Allocation::Slots([(HostId(1), 2), (HostId(2), 3)].into());
     let mut ips = lease.reservations[0].clone();

@@ -82,6 +82,7 @@ pub fn instances(vcpus: u32, memory_mib: u32, amount: u32, affinity: Affinity) -
         affinity,
         requirement: Requirement::NONE,
         survives: None,
+        extras: None,
     }
 }
 

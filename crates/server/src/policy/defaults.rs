@@ -44,6 +44,8 @@ rules! {
     LeasesPut "blazar:leases:put" MEMBER;
     /// Deleting leases.
     LeasesDelete "blazar:leases:delete" MEMBER;
+    /// Giving instances of a lease extra specs: Nova leaves those of flavors to its operators as well.
+    LeasesExtraSpecs "blazar:leases:extra_specs" ADMIN;
     /// Seeing hosts.
     HostsGet "blazar:oshosts:get" ADMIN;
     /// Entering hosts.

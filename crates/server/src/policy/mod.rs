@@ -199,6 +199,7 @@ mod tests {
             ("blazar:leases:post", member),
             ("blazar:leases:put", member),
             ("blazar:leases:delete", member),
+            ("blazar:leases:extra_specs", admin),
             ("blazar:oshosts:get", admin),
             ("blazar:oshosts:post", admin),
             ("blazar:oshosts:put", admin),

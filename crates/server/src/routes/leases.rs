@@ -20,6 +20,7 @@ use leases::lease_type::LeaseType;
 use leases::project::ProjectId;
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
+use leases::terms::ReservationTerms;
 use serde_json::Value;
 use service::{
     Asked, Created, Hold, IdempotencyKey, LeaseChanges, LeaseFilter, NewLease, Offers, Position, ServiceError,
@@ -273,11 +274,18 @@ async fn read(
     let request = LeaseRequest::read(body, asked_at, &app.service().leases().deadlines(), &flavors, limits)?;
     let LeaseRequest { name, terms, wording, ignored, end_action, waits, repeat } = request;
     log_ignored(&ignored);
+    if terms.reservations.iter().any(has_extra_specs) {
+        session.allow(app, Rule::LeasesExtraSpecs)?;
+    }
     let hints = app.service().leases().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
     let mut terms = terms.hinting(hints);
     mark_unseen(app, session, |unseen| unseen.mark_terms(&mut terms));
     check_types(app, session, Asked::of_terms(&terms)).await?;
     Ok((NewLease { asked_at, name, terms, wording, end_action, waits }, repeat))
+}
+
+fn has_extra_specs(terms: &ReservationTerms) -> bool {
+    matches!(terms, ReservationTerms::Instances(asked) if !asked.extra_specs().is_empty())
 }
 
 /// Logs the names of ignored fields, which Blazar ignores as well.

@@ -12,6 +12,7 @@ mod dates;
 mod energy;
 mod enforcement;
 mod expressions;
+mod forks;
 mod free_pools;
 mod fuzz;
 mod held;

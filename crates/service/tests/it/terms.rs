@@ -46,6 +46,7 @@ pub fn slots(amount: u32, vcpus: u32) -> ReservationTerms {
         affinity: Affinity::Any,
         requirement: leases::requirement::Requirement::NONE,
         survives: None,
+        extras: None,
     })
 }
 

@@ -313,6 +313,7 @@ pub fn instances(vcpus: u32, amount: u32) -> ReservationTerms {
         affinity: Affinity::Any,
         requirement: Requirement::NONE,
         survives: None,
+        extras: None,
     })
 }
 

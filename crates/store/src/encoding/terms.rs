@@ -12,8 +12,8 @@ use leases::lease_pool::{LeasePool, Ratio, Ratios};
 use leases::properties::{HostProperties, ImageProperties};
 use leases::requirement::Requirement;
 use leases::terms::{
-    Affinity, BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms, InstanceSize,
-    InstancesTerms, ReservationTerms, TermsError,
+    Affinity, BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms,
+    InstanceExtras, InstanceSize, InstancesTerms, ReservationTerms, TermsError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -46,6 +46,10 @@ enum Document {
         requirement: Value,
         #[serde(default, skip_serializing_if = "is_default")]
         survives: Option<String>,
+        #[serde(default, skip_serializing_if = "is_default")]
+        ephemeral_gib: u32,
+        #[serde(default, skip_serializing_if = "is_default")]
+        extra_specs: BTreeMap<String, String>,
     },
     #[serde(rename = "flavor:instance")]
     Flavor {
@@ -180,6 +184,8 @@ pub(super) fn terms_document(
             },
             requirement: write(Field::ResourceProperties, &terms.requirement),
             survives: named(terms.survives.as_ref()),
+            ephemeral_gib: terms.ephemeral_gib(),
+            extra_specs: terms.extra_specs(),
         },
         ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives }) => Document::Flavor {
             flavor: flavor.id.clone(),
@@ -251,9 +257,21 @@ pub(super) fn read_terms(
             terms.pool = pool.read()?;
             ReservationTerms::Hosts(terms)
         }
-        Document::Instances { vcpus, memory_mib, disk_gib, amount, affinity, requirement, survives } => {
+        Document::Instances {
+            vcpus,
+            memory_mib,
+            disk_gib,
+            amount,
+            affinity,
+            requirement,
+            survives,
+            ephemeral_gib,
+            extra_specs,
+        } => {
+            let size = InstanceSize::new(vcpus, memory_mib, disk_gib).map_err(refused)?;
             ReservationTerms::Instances(InstancesTerms {
-                size: InstanceSize::new(vcpus, memory_mib, disk_gib).map_err(refused)?,
+                size,
+                extras: InstanceExtras::new(&size, ephemeral_gib, extra_specs).map_err(refused)?,
                 amount,
                 affinity: affinity.into(),
                 requirement: read(&requirement)?,

@@ -12,8 +12,8 @@ use leases::properties::{HostProperties, ImageProperties};
 use leases::requirement::{Operator, Requirement};
 use leases::resources::{ResourceClass, Resources};
 use leases::terms::{
-    BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms, InstanceSize,
-    InstancesTerms, ReservationTerms,
+    BeforeEndAction, Flavor, FlavorTerms, FlavorTraits, FloatingIpsTerms, HostsTerms, InstanceExtras,
+    InstanceSize, InstancesTerms, ReservationTerms,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -108,11 +108,20 @@ fn hosts_terms() -> impl Strategy<Value = ReservationTerms> {
 
 fn instances_terms() -> impl Strategy<Value = ReservationTerms> {
     let size = (1..u32::MAX, 1..u32::MAX, any::<u32>());
-    (size, any::<NonZeroU32>(), any::<Option<bool>>(), some_requirement(), some_domain()).prop_map(
-        |((vcpus, memory_mib, disk_gib), amount, affinity, requirement, survives)| {
+    let extras = (any::<u32>(), btree_map("(hw|quota):.{1,8}", some_text(), 0..3));
+    (size, any::<NonZeroU32>(), any::<Option<bool>>(), some_requirement(), some_domain(), extras).prop_map(
+        |((vcpus, memory_mib, disk_gib), amount, affinity, requirement, survives, (ephemeral_gib, specs))| {
             let size = InstanceSize::new(vcpus, memory_mib, disk_gib).expect("a size");
+            let extras = InstanceExtras::new(&size, ephemeral_gib, specs).expect("it uses something");
             let affinity = affinity.into();
-            ReservationTerms::Instances(InstancesTerms { size, amount, affinity, requirement, survives })
+            ReservationTerms::Instances(InstancesTerms {
+                size,
+                amount,
+                affinity,
+                requirement,
+                survives,
+                extras,
+            })
         },
     )
 }
@@ -209,6 +218,17 @@ fn cls_05_terms_that_say_nothing_of_properties_are_those_of_before() {
         r#""before_end":"default"}"#
     );
     let terms = ReservationTerms::Hosts(HostsTerms::new(1, 2).expect("a range"));
+    assert_eq!(terms_from_json(before), Ok(terms.clone()));
+    assert_eq!(terms_json(&terms), before, "services of before read what they can");
+}
+
+#[test]
+fn instances_without_extras_are_written_as_before() {
+    let before = concat!(
+        r#"{"type":"virtual:instance","vcpus":4,"memory_mib":1024,"disk_gib":0,"amount":2,"#,
+        r#""affinity":null,"requirement":null}"#
+    );
+    let terms = crate::conformance::sample::instances(4, 2);
     assert_eq!(terms_from_json(before), Ok(terms.clone()));
     assert_eq!(terms_json(&terms), before, "services of before read what they can");
 }

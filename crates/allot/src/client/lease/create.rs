@@ -1,5 +1,7 @@
 //! `allot lease create`.
 
+use std::collections::BTreeMap;
+
 use api::v1::body::{LeaseCreate, ReservationCreate};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
@@ -424,9 +426,11 @@ fn instances(
         vcpus,
         memory_mb,
         disk_gb,
+        ephemeral_gb: None,
         amount,
         affinity,
         resource_properties,
+        extra_specs: BTreeMap::new(),
         survives,
     })
 }

@@ -447,7 +447,17 @@ fn read_terms(value: &Map<String, Value>) -> Result<(ReservationTerms, Wording),
     let resource_type = value.get("resource_type").and_then(Value::as_str).unwrap_or_default();
     let fields: &[&str] = match resource_type {
         "physical:host" => &["min", "max", "hypervisor_properties", "resource_properties", "before_end"],
-        "virtual:instance" => &["vcpus", "memory_mb", "disk_gb", "amount", "affinity", "resource_properties"],
+        // The last two are of forks.
+        "virtual:instance" => &[
+            "vcpus",
+            "memory_mb",
+            "disk_gb",
+            "amount",
+            "affinity",
+            "resource_properties",
+            "ephemeral_gb",
+            "extra_specs",
+        ],
         "flavor:instance" => &["amount", "affinity"],
         "virtual:floatingip" => &["network_id", "amount", "required_floatingips"],
         other => return Err(format!("there is no resource type {}", Quoted(other))),

@@ -151,6 +151,9 @@ pub enum ReservationCreate {
         memory_mb: u32,
         /// Disk of each, GiB.
         disk_gb: u32,
+        /// Second disk of each, GiB. Not in Blazar, as `extra_specs`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ephemeral_gb: Option<u32>,
         /// How many.
         #[schema(minimum = 1)]
         amount: u32,
@@ -158,6 +161,10 @@ pub enum ReservationCreate {
         affinity: Option<bool>,
         /// What hosts must be like.
         resource_properties: Option<String>,
+        /// Extra specs of their flavor, in Nova's words: `hw:cpu_policy` and `dedicated`. Resources and traits in them are
+        /// asked of hosts. The rule `blazar:leases:extra_specs` says who may send any.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        extra_specs: BTreeMap<String, String>,
         /// What may fail without there being room for fewer: `host`, or a property that says where hosts are, as `rack`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         survives: Option<String>,
@@ -267,7 +274,7 @@ pub struct ReservationChange {
     /// What may fail without the lease having fewer hosts than it asks for. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives: Option<String>,
-    /// What hosts must be like in Nova's words: all of it. Not in Blazar.
+    /// What hosts must be like in Nova's words: all of it; of instances, they stay as they are. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_specs: Option<BTreeMap<String, String>>,
     /// Properties of the image that guests are to run: all of them. Not in Blazar.
@@ -280,6 +287,9 @@ pub struct ReservationChange {
     /// Disk of each instance, GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_gb: Option<u32>,
+    /// Second disk of each instance, GiB, which stays as it is. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ephemeral_gb: Option<u32>,
     /// Instances or addresses: so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amount: Option<u32>,

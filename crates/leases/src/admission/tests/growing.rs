@@ -11,6 +11,7 @@ fn on_either(amount: u32, names: [&str; 2]) -> ReservationTerms {
         affinity: Affinity::Any,
         requirement,
         survives: None,
+        extras: None,
     })
 }
 

@@ -109,6 +109,7 @@ fn instances(vcpus: u32, amount: u32, affinity: Affinity) -> ReservationTerms {
         affinity,
         requirement: Requirement::NONE,
         survives: None,
+        extras: None,
     })
 }
 
@@ -508,6 +509,7 @@ fn a_host_can_be_used_up_to_the_last_mebibyte() {
             affinity: Affinity::Any,
             requirement: Requirement::NONE,
             survives: None,
+            extras: None,
         })
     };
     assert!(cloud.decide(window(0, 60), vec![whole(1, 1000, 1, 3)]).is_ok());

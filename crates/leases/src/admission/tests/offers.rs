@@ -62,6 +62,7 @@ fn cls_10_b_room_for_instances_is_offered_as_hosts_are() {
             affinity: Affinity::Any,
             requirement,
             survives: None,
+            extras: None,
         })
     };
     cloud.lease(1, window(60, 120), vec![room(1)]);

@@ -57,6 +57,7 @@ fn slots(amount: u32) -> ReservationTerms {
         affinity: Affinity::Any,
         requirement: Requirement::NONE,
         survives: None,
+        extras: None,
     })
 }
 

@@ -83,6 +83,7 @@ fn shared() -> Stage {
         affinity: Affinity::Any,
         requirement: Requirement::NONE,
         survives: None,
+        extras: None,
     };
     let terms = Terms::new(window(10, 60), None, vec![ReservationTerms::Instances(asked)]).expect("terms");
     let lease = Lease::new(new_lease(1, 1), terms, vec![Allocation::Slots([(ONE, 4)].into())], None);

@@ -200,6 +200,7 @@ fn slots(number: u128, window: Window, on: &[(u64, u32)]) -> Lease {
         affinity: Affinity::Any,
         requirement: Requirement::NONE,
         survives: None,
+        extras: None,
     };
     let terms = Terms::new(window, None, vec![ReservationTerms::Instances(asked)]).expect("terms");
     let on = on.iter().map(|(host, count)| (HostId(*host), *count)).collect();
