@@ -1946,8 +1946,8 @@ export interface components {
              */
             ephemeral_gb?: number | null;
             /**
-             * @description Extra specs of their flavor, in Nova's words: `hw:cpu_policy` and `dedicated`. Resources and traits in them are
-             *     asked of hosts. The rule `blazar:leases:extra_specs` says who may send any.
+             * @description Extra specs of their flavor, in Nova's words: `hw:cpu_policy` and `dedicated`. Hosts must have the resources and
+             *     traits that they name. Requires the policy rule `blazar:leases:extra_specs`.
              */
             extra_specs?: {
                 [key: string]: string;

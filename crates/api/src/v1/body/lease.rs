@@ -161,8 +161,8 @@ pub enum ReservationCreate {
         affinity: Option<bool>,
         /// What hosts must be like.
         resource_properties: Option<String>,
-        /// Extra specs of their flavor, in Nova's words: `hw:cpu_policy` and `dedicated`. Resources and traits in them are
-        /// asked of hosts. The rule `blazar:leases:extra_specs` says who may send any.
+        /// Extra specs of their flavor, in Nova's words: `hw:cpu_policy` and `dedicated`. Hosts must have the resources and
+        /// traits that they name. Requires the policy rule `blazar:leases:extra_specs`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         extra_specs: BTreeMap<String, String>,
         /// What may fail without there being room for fewer: `host`, or a property that says where hosts are, as `rack`.
