@@ -1,5 +1,5 @@
-//! The second disk and the extra specs of instances (API-lease): what the flavor of a reservation has besides its size. Not
-//! in Blazar, but in forks of it.
+//! Second disk and extra specs of instances (API-lease), as the flavor of their reservation has them. Only forks of Blazar
+//! have them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

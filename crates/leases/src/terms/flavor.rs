@@ -102,7 +102,7 @@ impl SpecsDemand {
         Ok(demand)
     }
 
-    /// What an instance uses of its host that by its size would use this.
+    /// Resources of an instance whose size alone needs `resources`.
     pub(super) fn applied_to(&self, mut resources: Resources) -> Resources {
         // The policy first: an explicit `resources:VCPU` overrides what follows from it.
         if self.dedicated {
