@@ -75,7 +75,7 @@ describe("a request for a lease", () => {
     });
   });
   it("has the timeout that is offered, and what it had of everything else", () => {
-    const lease = { timeout_date: new Date(now + 90_000).toISOString().replace("Z", "000") };
+    const lease = { timeout_date: new Date(now + 90_000).toISOString() };
     const draft: Draft = { ...emptyDraft(now), type: "BEST-EFFORT", timeout: "1m" };
     const offer = { lease, kind: "longer_timeout" } as unknown as Offer;
     expect(withOffer(draft, offer, now)).toEqual({ ...draft, timeout: "2m" });

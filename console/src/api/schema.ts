@@ -55,7 +55,10 @@ export interface components {
             project_id: string;
             /** @description In which request: what the answer had in `X-OpenStack-Request-ID`. */
             request_id: string;
-            /** @description When it was made: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When it was made: UTC, RFC 3339.
+             */
             timestamp: string;
             /** @description Who made it. */
             user_id: string;
@@ -86,11 +89,17 @@ export interface components {
              *     overlaps another; absent unless a length was given.
              */
             best?: components["schemas"]["Span"][] | null;
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end: string;
             /** @description The type of what was asked about: `physical:host`, `virtual:instance`, `flavor:instance` or `virtual:floatingip`. */
             resource_type: string;
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             start: string;
             /** @description How much of that is free, in order and without gaps. */
             steps: components["schemas"]["FreeStep"][];
@@ -154,9 +163,15 @@ export interface components {
             billing: components["schemas"]["BillingLine"][];
             /** @description What amounts are in, as the operator calls it; empty if it has no name. */
             currency: string;
-            /** @description Until when; not later than now. */
+            /**
+             * Format: date-time
+             * @description Until when; not later than now.
+             */
             end: string;
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             start: string;
             /** @description The sum of their amounts: a decimal number. */
             total: string;
@@ -165,7 +180,10 @@ export interface components {
         BillingLine: {
             /** @description What the line amounts to: a decimal number, rounded to six decimals once. */
             amount: string;
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end: string;
             /** @description For what: lease, host, room-core, room-memory, address or instance. */
             item: string;
@@ -175,7 +193,10 @@ export interface components {
             project_id: string;
             /** @description How much of it: a decimal number, rounded to six decimals. */
             quantity: string;
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             start: string;
             /** @description What that is measured in: `host-hour`. */
             unit: string;
@@ -191,7 +212,10 @@ export interface components {
              * @description How long the spans of `buckets` are, in minutes; null where bars are shown.
              */
             bucket_minutes?: number | null;
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end: string;
             /** @description Hosts, by group if they are grouped, and by identifier. */
             hosts: components["schemas"]["CalendarHost"][];
@@ -199,16 +223,25 @@ export interface components {
             leases: components["schemas"]["CalendarLease"][];
             /** @description The `marker` that the rest is asked for with; null if this is the last part. */
             next?: string | null;
-            /** @description The service's time. */
+            /**
+             * Format: date-time
+             * @description The service's time.
+             */
             now: string;
             /** @description As of which state of the service: another text after every change. */
             revision: string;
-            /** @description From when: UTC, RFC 3339, as all times here. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339, as all times here.
+             */
             start: string;
         };
         /** @description A time during which something is on a host. There are many of them, so that times become text only as they are sent. */
         CalendarBar: {
-            /** @description Until when; null if there is no end. Of a preemptible instance, when it is asked to leave. */
+            /**
+             * Format: date-time
+             * @description Until when; null if there is no end. Of a preemptible instance, when it is asked to leave.
+             */
             end?: string | null;
             /**
              * Format: int64
@@ -219,7 +252,10 @@ export interface components {
             kind: string;
             /** @description The position of the lease in `leases`; null if the caller may not know it, or there is none. */
             lease?: number | null;
-            /** @description From when, also if that is before the start of the calendar. */
+            /**
+             * Format: date-time
+             * @description From when, also if that is before the start of the calendar.
+             */
             start: string;
             /** @description Whether it is about the whole host. */
             whole: boolean;
@@ -262,7 +298,10 @@ export interface components {
         };
         /** @description A lease in the calendar. */
         CalendarLease: {
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end_date: string;
             /** @description Its identifier. */
             id: string;
@@ -272,7 +311,10 @@ export interface components {
             name: string;
             /** @description The project it belongs to. */
             project_id: string;
-            /** @description From when. */
+            /**
+             * Format: date-time
+             * @description From when.
+             */
             start_date: string;
             /** @description Its status, as of a lease. */
             status: string;
@@ -291,9 +333,15 @@ export interface components {
         };
         /** @description When a preemptible instance is preempted for a lease. */
         Departure: {
-            /** @description When it is asked to shut down: UTC to the second. */
+            /**
+             * Format: date-time
+             * @description When it is asked to shut down: UTC to the second.
+             */
             asked_at: string;
-            /** @description When it is deleted if it is still there. */
+            /**
+             * Format: date-time
+             * @description When it is deleted if it is still there.
+             */
             gone_by: string;
             /** @description Whether it is to be moved to another host before that, so that it need not leave. */
             moves: boolean;
@@ -387,7 +435,10 @@ export interface components {
             pool: string;
             /** @description `on`, `shutting_down`, `off`, `booting` or `failed`. */
             power: string;
-            /** @description Since when, unless it is on. */
+            /**
+             * Format: date-time
+             * @description Since when, unless it is on.
+             */
             since?: string | null;
             /** @description How often it was switched off within the last day. */
             switched_off_lately: number;
@@ -401,18 +452,27 @@ export interface components {
         EnergyNeed: {
             /** @description How many. */
             hosts: number;
-            /** @description From when, until the next: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when, until the next: UTC, RFC 3339.
+             */
             start: string;
         };
         /** @description What may be off when. */
         EnergyPlanBody: {
-            /** @description How far ahead it is planned. */
+            /**
+             * Format: date-time
+             * @description How far ahead it is planned.
+             */
             end: string;
             /** @description Whether power is saved: `off`, `dry_run` or `on`. */
             mode: string;
             /** @description Pool by pool. */
             pools: components["schemas"]["EnergyPool"][];
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             start: string;
         };
         /** @description What is planned for a free pool. */
@@ -509,7 +569,10 @@ export interface components {
         };
         /** @description What was saved. */
         EnergyReportBody: {
-            /** @description Until when; not later than now. */
+            /**
+             * Format: date-time
+             * @description Until when; not later than now.
+             */
             end: string;
             /** @description Pool by pool; none of those where there were no hosts. */
             pools: components["schemas"]["EnergyPoolReport"][];
@@ -518,7 +581,10 @@ export interface components {
              * @description What all pools saved.
              */
             saved_kwh: number;
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             start: string;
             /**
              * Format: double
@@ -537,9 +603,15 @@ export interface components {
             host_id: string;
             /** @description Its name. */
             hypervisor_hostname: string;
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             off_from: string;
-            /** @description When it is to be switched on again; nothing if that is beyond the horizon. */
+            /**
+             * Format: date-time
+             * @description When it is to be switched on again; nothing if that is beyond the horizon.
+             */
             on_by?: string | null;
         };
         /** @description The answer to a request that has no effect. */
@@ -789,7 +861,10 @@ export interface components {
         };
         /** @description A free pool. */
         FreePool: {
-            /** @description When it was made: UTC to the second; null for the one that is always there. */
+            /**
+             * Format: date-time
+             * @description When it was made: UTC to the second; null for the one that is always there.
+             */
             created_at?: string | null;
             /** @description What becomes of guests at the end of leases that do not say; null if it is what the service does by default. */
             end_action?: string | null;
@@ -803,7 +878,10 @@ export interface components {
             id: string;
             /** @description Its name. */
             name: string;
-            /** @description When it was last changed. */
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             */
             updated_at?: string | null;
         };
         /** @description A free pool. */
@@ -840,14 +918,20 @@ export interface components {
         };
         /** @description A time during which the same number is free. There are many of them, so that times become text only as they are sent. */
         FreeStep: {
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end: string;
             /**
              * Format: int64
              * @description How many are free.
              */
             free: number;
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             start: string;
         };
         /** @description A host. Extra capabilities stand beside these fields, with text as their values. */
@@ -905,7 +989,10 @@ export interface components {
             host: string;
             /** @description Why not. */
             reason?: string | null;
-            /** @description Until when, if a lease is known that bounds that: UTC to the second. */
+            /**
+             * Format: date-time
+             * @description Until when, if a lease is known that bounds that: UTC to the second.
+             */
             until?: string | null;
         };
         /** @description A host. */
@@ -990,7 +1077,10 @@ export interface components {
         Instance: {
             /** @description Whether it is on a host of a lease that does not use it, and leaves as soon as that does. */
             backfills: boolean;
-            /** @description When it was asked for: UTC to the second. */
+            /**
+             * Format: date-time
+             * @description When it was asked for: UTC to the second.
+             */
             created_at: string;
             departure?: components["schemas"]["Departure"] | null;
             /**
@@ -1006,7 +1096,10 @@ export interface components {
             id: string;
             /** @description `reserved` in a lease, `regular`, or `preemptible`: it is preempted for the next lease of its host. */
             kind: string;
-            /** @description Since when it runs: UTC to the second. Null as long as it does not. */
+            /**
+             * Format: date-time
+             * @description Since when it runs: UTC to the second. Null as long as it does not.
+             */
             launched_at?: string | null;
             /** @description The lease that it is part of; null if of none, or of none any more. */
             lease_id?: string | null;
@@ -1033,6 +1126,7 @@ export interface components {
             /** @description The instance that was kept and that this one goes on with, until it runs. */
             resumes?: string | null;
             /**
+             * Format: date-time
              * @description Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts
              *     sooner: UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
              */
@@ -1044,7 +1138,10 @@ export interface components {
             status: string;
             /** @description Why it could not be started. */
             status_reason?: string | null;
-            /** @description When it last changed. */
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
             updated_at?: string | null;
             /** @description The user who asked for it. */
             user_id: string;
@@ -1188,7 +1285,10 @@ export interface components {
             status: string;
             /** @description Why it does not get on, if it does not; who may see hosts reads of them as well. Not in Blazar. */
             status_reason?: string | null;
-            /** @description Until when it must have started, if it must. Not in Blazar. */
+            /**
+             * Format: date-time
+             * @description Latest start, if it must start in time: RFC 3339, UTC. Not in Blazar.
+             */
             timeout_date?: string | null;
             /** @description Always null: there are no trusts. */
             trust_id?: string | null;
@@ -1438,7 +1538,10 @@ export interface components {
         };
         /** @description Maintenance of a host. */
         Maintenance: {
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end_date?: string | null;
             /** @description Its name. */
             host: string;
@@ -1446,7 +1549,10 @@ export interface components {
             host_id: string;
             /** @description The lease that keeps others away; null if nothing was booked. */
             lease_id?: string | null;
-            /** @description From when, UTC; null if there is no time for it. */
+            /**
+             * Format: date-time
+             * @description From when, UTC; null if there is no time for it.
+             */
             start_date?: string | null;
         };
         /** @description Maintenance, host by host. */
@@ -1495,7 +1601,10 @@ export interface components {
             payload: unknown;
             /** @description The project of its owner; nothing of what is about a host. */
             project_id?: string | null;
-            /** @description When it was made: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When it was made: UTC, RFC 3339.
+             */
             timestamp: string;
         };
         /** @description Notifications. */
@@ -1510,7 +1619,10 @@ export interface components {
         };
         /** @description What could be had instead of what was refused. */
         Offer: {
-            /** @description Until when it can be accepted; null if it is only said. */
+            /**
+             * Format: date-time
+             * @description Until when it can be accepted; null if it is only said.
+             */
             expires_at?: string | null;
             /** @description The hosts that are reserved until then; only for those who may see allocations of hosts. */
             host_ids?: string[] | null;
@@ -1660,7 +1772,10 @@ export interface components {
         };
         /** @description Projects whose instances are preemptible unless a request says otherwise. */
         PreemptibleProject: {
-            /** @description Since when they are listed; null if by the settings. */
+            /**
+             * Format: date-time
+             * @description Since when they are listed; null if by the settings.
+             */
             created_at?: string | null;
             /** @description Their identifiers, with `*` for anything and `?` for any character. */
             pattern: string;
@@ -1687,7 +1802,10 @@ export interface components {
              * @description CPUs times the hours that they were used.
              */
             core_hours: number;
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end: string;
             /**
              * Format: double
@@ -1704,7 +1822,10 @@ export interface components {
              * @description Instances that were preempted for leases.
              */
             preempted: number;
-            /** @description From when: UTC. */
+            /**
+             * Format: date-time
+             * @description From when: UTC.
+             */
             start: string;
             /**
              * Format: double
@@ -2160,7 +2281,10 @@ export interface components {
         Session: {
             /** @description How the user was identified: `token`, `password`, or `none` where everybody is the administrator. */
             authentication: string;
-            /** @description When the session ends: UTC, RFC 3339; null where there is none. */
+            /**
+             * Format: date-time
+             * @description When the session ends: UTC, RFC 3339; null where there is none.
+             */
             expires_at?: string | null;
             /** @description With what one can log in here: `token`, `password`, or `none`. */
             may_log_in_with: string[];
@@ -2225,23 +2349,38 @@ export interface components {
         };
         /** @description A date that was left out. */
         Skipped: {
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end_date: string;
             /** @description Why. */
             reason: string;
-            /** @description From when. */
+            /**
+             * Format: date-time
+             * @description From when.
+             */
             start_date: string;
         };
         /** @description A time. */
         Span: {
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end: string;
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             start: string;
         };
         /** @description Usage of one period, and of whom or what it was asked by. */
         Usage: {
-            /** @description Until when. */
+            /**
+             * Format: date-time
+             * @description Until when.
+             */
             end: string;
             /** @description The lease; absent for instances that are in none. */
             lease_id?: string | null;
@@ -2258,7 +2397,10 @@ export interface components {
             project_id?: string | null;
             /** @description What leases reserved. */
             reserved: components["schemas"]["Reserved"];
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             start: string;
             /** @description What instances beside all leases used. */
             unleased: components["schemas"]["Used"];
@@ -2269,16 +2411,25 @@ export interface components {
         };
         /** @description Usage, by period and by what it was asked. */
         UsageBody: {
-            /** @description Until when; not later than now. */
+            /**
+             * Format: date-time
+             * @description Until when; not later than now.
+             */
             end: string;
-            /** @description From when: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when: UTC, RFC 3339.
+             */
             start: string;
             /** @description Sums; none of what there is nothing of. */
             usage: components["schemas"]["Usage"][];
         };
         /** @description Something that happened to a lease or an instance. */
         UsageEvent: {
-            /** @description Until when it is then. */
+            /**
+             * Format: date-time
+             * @description Until when it is then.
+             */
             end_date?: string | null;
             /** @description What: `lease.started`, `instance.moved`. */
             event: string;
@@ -2299,11 +2450,17 @@ export interface components {
             project_id: string;
             /** @description Why, where that is known. */
             reason?: string | null;
-            /** @description From when the lease is then: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description From when the lease is then: UTC, RFC 3339.
+             */
             start_date?: string | null;
             /** @description The status after it. */
             status: string;
-            /** @description When: UTC, RFC 3339. */
+            /**
+             * Format: date-time
+             * @description When: UTC, RFC 3339.
+             */
             timestamp: string;
             /** @description The user. */
             user_id: string;
@@ -2351,19 +2508,28 @@ export interface components {
          *     on no host of the service.
          */
         Vendordata: {
-            /** @description When it is gone at the latest. */
+            /**
+             * Format: date-time
+             * @description When it is gone at the latest.
+             */
             gone_date?: string | null;
             lease?: components["schemas"]["VendordataLease"] | null;
             /** @description Whether leases preempt it. */
             preemptible?: boolean | null;
-            /** @description When it is asked to shut down, if a lease that needs its place is known. */
+            /**
+             * Format: date-time
+             * @description When it is asked to shut down, if a lease that needs its place is known.
+             */
             shutdown_date?: string | null;
         };
         /** @description The lease of a server. */
         VendordataLease: {
             /** @description `delete`, `keep`, `snapshot` or `migrate`. */
             end_action: string;
-            /** @description When it ends: what becomes of the server then, its end action says. */
+            /**
+             * Format: date-time
+             * @description When it ends: what becomes of the server then, its end action says.
+             */
             end_date: string;
             /** @description Its identifier. */
             id: string;
@@ -2371,7 +2537,10 @@ export interface components {
             name: string;
             /** @description The reservation whose place the server takes; absent if that may be one of several. */
             reservation_id?: string | null;
-            /** @description When it starts. */
+            /**
+             * Format: date-time
+             * @description When it starts.
+             */
             start_date: string;
             /** @description PENDING, ACTIVE and so on. */
             status: string;
@@ -2406,13 +2575,22 @@ export interface components {
         };
         /** @description A request that waits for its turn. */
         WaitlistEntry: {
-            /** @description Between which dates it may lie, if it has none of its own: the earliest start. */
+            /**
+             * Format: date-time
+             * @description Between which dates it may lie, if it has none of its own: the earliest start.
+             */
             earliest_start_date?: string | null;
-            /** @description When it has to start, or it is not wanted any more. */
+            /**
+             * Format: date-time
+             * @description When it has to start, or it is not wanted any more.
+             */
             expires_at: string;
             /** @description Its identifier, and that of the lease once it is served. */
             id: string;
-            /** @description The latest end. */
+            /**
+             * Format: date-time
+             * @description The latest end.
+             */
             latest_end_date?: string | null;
             /** @description What is asked for, as a lease. */
             lease: components["schemas"]["Lease"];

@@ -164,7 +164,7 @@ fn of_guest(event_type: &str, span: &Span, (when, at): (&str, Timestamp)) -> Opt
         "vcpus": span.size.cores,
         "memory_mb": span.size.memory_mib,
         "disk_gb": span.size.disk_gib,
-        when: api::v1::date(at),
+        when: api::v1::rfc_3339(at),
     });
     Some(NewNotification {
         // Its payload is not the lease.

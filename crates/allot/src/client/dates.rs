@@ -609,6 +609,9 @@ mod tests {
     fn answers_are_shown_in_the_zone_asked_for() {
         assert_eq!(shown("2030-01-02T10:00:00.000000", &zone()), "2030-01-02 12:00");
         assert_eq!(shown("2030-01-02T10:00:00.000000", &TimeZone::UTC), "2030-01-02 10:00");
+        for own in ["2030-01-02T10:00:00Z", "2030-01-02T10:00:00.25Z"] {
+            assert_eq!(shown(own, &zone()), "2030-01-02 12:00", "{own}");
+        }
         assert_eq!(shown("whenever", &zone()), "whenever");
         assert_eq!(zone_name(&TimeZone::UTC), "UTC");
     }

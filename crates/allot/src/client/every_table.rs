@@ -79,7 +79,7 @@ fn hosts() -> Value {
 }
 
 fn instances() -> Value {
-    let departure = json!({"asked_at": TODAY, "gone_by": "2026-11-20T18:05:30.000000"});
+    let departure = json!({"asked_at": "2026-11-20T18:00:00Z", "gone_by": "2026-11-20T18:05:30Z"});
     json!([
         {"id": IDS[0], "name": NAME, "project_id": PROJECT, "status": "ACTIVE", "kind": "leased", "lease_id": IDS[1],
          "safe_until": LATER, "host": HOST, "vcpus": 16, "memory_mb": 65536, "disk_gb": 100, "launched_at": PAST},

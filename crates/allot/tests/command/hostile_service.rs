@@ -60,6 +60,7 @@ fn sample(name: &str, schema: &Value, depth: usize) -> Value {
         "integer" => json!(1),
         "number" => json!(0.5),
         "boolean" => json!(true),
+        "string" if schema["format"] == "date-time" => json!("2030-01-02T10:00:00Z"),
         "string" if date.iter().any(|end| name.ends_with(end)) => json!("2030-01-02T10:00:00.000000"),
         "string" => json!(HOSTILE),
         _ if object.is_empty() => json!({"name": HOSTILE, "status": HOSTILE}),

@@ -10,6 +10,7 @@ pub struct AuditEntry {
     /// Its number: later ones have higher numbers.
     pub number: u64,
     /// When it was made: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub timestamp: String,
     /// Who made it.
     pub user_id: String,

@@ -14,8 +14,10 @@ pub struct Availability {
     /// The type of what was asked about: `physical:host`, `virtual:instance`, `flavor:instance` or `virtual:floatingip`.
     pub resource_type: String,
     /// From when: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start: String,
     /// Until when.
+    #[schema(format = "date-time")]
     pub end: String,
     /// How much there would be if nothing were reserved: hosts, instances of the size, or addresses.
     pub total: u64,
@@ -31,10 +33,10 @@ pub struct Availability {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FreeStep {
     /// From when: UTC, RFC 3339.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = "date-time")]
     pub start: Timestamp,
     /// Until when.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = "date-time")]
     pub end: Timestamp,
     /// How many are free.
     pub free: u64,
@@ -44,8 +46,10 @@ pub struct FreeStep {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Span {
     /// From when: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start: String,
     /// Until when.
+    #[schema(format = "date-time")]
     pub end: String,
 }
 

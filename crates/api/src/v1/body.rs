@@ -201,8 +201,10 @@ pub struct SessionBegin {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct UsageBody {
     /// From when: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start: String,
     /// Until when; not later than now.
+    #[schema(format = "date-time")]
     pub end: String,
     /// Sums; none of what there is nothing of.
     pub usage: Vec<Usage>,
@@ -214,8 +216,10 @@ pub struct EnergyPlanBody {
     /// Whether power is saved: `off`, `dry_run` or `on`.
     pub mode: String,
     /// From when: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start: String,
     /// How far ahead it is planned.
+    #[schema(format = "date-time")]
     pub end: String,
     /// Pool by pool.
     pub pools: Vec<EnergyPool>,
@@ -225,8 +229,10 @@ pub struct EnergyPlanBody {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EnergyReportBody {
     /// From when: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start: String,
     /// Until when; not later than now.
+    #[schema(format = "date-time")]
     pub end: String,
     /// Pool by pool; none of those where there were no hosts.
     pub pools: Vec<EnergyPoolReport>,
@@ -249,8 +255,10 @@ pub struct EnergyHostsBody {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BillingBody {
     /// From when: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start: String,
     /// Until when; not later than now.
+    #[schema(format = "date-time")]
     pub end: String,
     /// What amounts are in, as the operator calls it; empty if it has no name.
     pub currency: String,

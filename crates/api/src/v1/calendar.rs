@@ -23,10 +23,13 @@ pub struct CalendarChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Calendar {
     /// From when: UTC, RFC 3339, as all times here.
+    #[schema(format = "date-time")]
     pub start: String,
     /// Until when.
+    #[schema(format = "date-time")]
     pub end: String,
     /// The service's time.
+    #[schema(format = "date-time")]
     pub now: String,
     /// As of which state of the service: another text after every change.
     pub revision: String,
@@ -73,10 +76,10 @@ pub struct CalendarBar {
     #[schema(value_type = String)]
     pub kind: Cow<'static, str>,
     /// From when, also if that is before the start of the calendar.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = "date-time")]
     pub start: Timestamp,
     /// Until when; null if there is no end. Of a preemptible instance, when it is asked to leave.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = "date-time")]
     pub end: Option<Timestamp>,
     /// The position of the lease in `leases`; null if the caller may not know it, or there is none.
     pub lease: Option<usize>,
@@ -98,10 +101,10 @@ pub struct CalendarLease {
     /// Its status, as of a lease.
     pub status: String,
     /// From when.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = "date-time")]
     pub start_date: Timestamp,
     /// Until when.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = "date-time")]
     pub end_date: Timestamp,
     /// Whether it is one of the caller's project.
     pub mine: bool,

@@ -1,4 +1,4 @@
-//! Dates, of which there are three forms: of a lease, of a record, and of a request.
+//! Dates, of which there are four forms: of a lease, of a record, of a request, and of fields that Blazar doesn't have.
 
 use jiff::civil::{DateTime, Time};
 use jiff::fmt::temporal::{DateTimePrinter, Pieces};
@@ -13,6 +13,9 @@ use super::python;
 /// Writes dates with microseconds. Lists are full of dates, and `strftime` reads its format each time.
 const MICROSECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
+/// Leaves out fractions of seconds.
+const SECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
+
 /// The instant as leases and events show it: always microseconds, no zone, UTC (API-lease).
 pub fn date(instant: Timestamp) -> String {
     MICROSECONDS.datetime_to_string(&TimeZone::UTC.to_datetime(instant))
@@ -21,6 +24,17 @@ pub fn date(instant: Timestamp) -> String {
 /// The instant as records show when they were made: to the second (API-lease, API-clients).
 pub fn created_at(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// The instant in fields that Blazar doesn't have: RFC 3339 in UTC, `2030-01-02T10:00:00Z`, with a fraction of a second if
+/// the instant has one.
+pub fn rfc_3339(instant: Timestamp) -> String {
+    instant.to_string()
+}
+
+/// Like [`rfc_3339`], but to the second, for records and instances.
+pub(crate) fn rfc_3339_seconds(instant: Timestamp) -> String {
+    SECONDS.timestamp_to_string(&instant)
 }
 
 /// The beginning of the minute: dates of requests have no seconds, so `now` has none either.
@@ -151,7 +165,7 @@ mod tests {
             assert_eq!(read_date(&json!(text)), Ok(at(wanted)), "{text}");
         }
         for instant in [at("2030-02-28T10:11:12.5Z"), at("2030-02-28T10:11:12Z")] {
-            for text in [date(instant), created_at(instant), instant.to_string()] {
+            for text in [date(instant), created_at(instant), rfc_3339(instant), rfc_3339_seconds(instant)] {
                 assert!(read_date(&json!(text)).is_ok(), "{text}");
             }
         }
@@ -197,6 +211,9 @@ mod tests {
         let instant = at("2030-01-02T10:11:12.5Z");
         assert_eq!(date(instant), "2030-01-02T10:11:12.500000");
         assert_eq!(created_at(instant), "2030-01-02 10:11:12");
+        assert_eq!(rfc_3339(instant), "2030-01-02T10:11:12.5Z");
+        assert_eq!(rfc_3339(minute(instant)), "2030-01-02T10:11:00Z");
+        assert_eq!(rfc_3339_seconds(instant), "2030-01-02T10:11:12Z");
     }
 
     #[test]

@@ -32,6 +32,7 @@ fn watts(milliwatts: u32) -> f64 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EnergyNeed {
     /// From when, until the next: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start: String,
     /// How many.
     pub hosts: usize,
@@ -45,8 +46,10 @@ pub struct EnergyRest {
     /// Its name.
     pub hypervisor_hostname: String,
     /// From when: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub off_from: String,
     /// When it is to be switched on again; nothing if that is beyond the horizon.
+    #[schema(format = "date-time")]
     pub on_by: Option<String>,
 }
 
@@ -116,6 +119,7 @@ pub struct EnergyHost {
     /// `on`, `shutting_down`, `off`, `booting` or `failed`.
     pub power: String,
     /// Since when, unless it is on.
+    #[schema(format = "date-time")]
     pub since: Option<String>,
     /// How long it is expected to boot.
     pub boot_seconds: i64,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use store::FreePoolRecord;
 use utoipa::ToSchema;
 
-use super::date::created_at;
+use super::date::rfc_3339_seconds;
 use super::end_action::{end_action, end_action_name};
 use super::error::RequestError;
 use super::fields::{Fields, read_name, strict_text};
@@ -29,8 +29,10 @@ pub struct FreePool {
     /// How many hosts are in it, leased or not.
     pub hosts: usize,
     /// When it was made: UTC to the second; null for the one that is always there.
+    #[schema(format = "date-time")]
     pub created_at: Option<String>,
     /// When it was last changed.
+    #[schema(format = "date-time")]
     pub updated_at: Option<String>,
 }
 
@@ -45,8 +47,8 @@ impl FreePool {
             extra_specs: pool.extra_specs.clone(),
             end_action: pool.end_action.map(|action| end_action_name(action).to_owned()),
             hosts,
-            created_at: made.then(|| created_at(record.created_at)),
-            updated_at: record.updated_at.map(created_at),
+            created_at: made.then(|| rfc_3339_seconds(record.created_at)),
+            updated_at: record.updated_at.map(rfc_3339_seconds),
         }
     }
 }

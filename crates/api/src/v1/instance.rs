@@ -14,7 +14,7 @@ use serde_json::Value;
 use store::InstanceRecord;
 use utoipa::ToSchema;
 
-use super::date::created_at;
+use super::date::rfc_3339_seconds;
 use super::error::RequestError;
 use super::fields::{Fields, boolean, count, list, read_name, strict_text, text, word};
 use super::hints::read_instances;
@@ -41,6 +41,7 @@ pub struct Instance {
     pub kind: String,
     /// Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts
     /// sooner: UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
+    #[schema(format = "date-time")]
     pub safe_until: Option<String>,
     /// Whether it is on a host of a lease that does not use it, and leaves as soon as that does.
     pub backfills: bool,
@@ -55,6 +56,7 @@ pub struct Instance {
     /// The instance that was kept and that this one goes on with, until it runs.
     pub resumes: Option<String>,
     /// Since when it runs: UTC to the second. Null as long as it does not.
+    #[schema(format = "date-time")]
     pub launched_at: Option<String>,
     /// Whether another one is started in its place once it was preempted.
     pub requeue: bool,
@@ -71,8 +73,10 @@ pub struct Instance {
     /// Disk, GiB.
     pub disk_gb: u32,
     /// When it was asked for: UTC to the second.
+    #[schema(format = "date-time")]
     pub created_at: String,
     /// When it last changed.
+    #[schema(format = "date-time")]
     pub updated_at: Option<String>,
 }
 
@@ -80,8 +84,10 @@ pub struct Instance {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Departure {
     /// When it is asked to shut down: UTC to the second.
+    #[schema(format = "date-time")]
     pub asked_at: String,
     /// When it is deleted if it is still there.
+    #[schema(format = "date-time")]
     pub gone_by: String,
     /// Whether it is to be moved to another host before that, so that it need not leave.
     pub moves: bool,
@@ -118,12 +124,12 @@ impl Instance {
             status: instance.status.name().to_owned(),
             status_reason: instance.reason.as_deref().map(|reason| for_owner(reason).to_owned()),
             kind: instance.kind.name().to_owned(),
-            safe_until: safe_until.map(created_at),
+            safe_until: safe_until.map(rfc_3339_seconds),
             backfills: instance.backfills.is_some(),
             departure: instance.departure.map(|departure| departure.for_owner(notice)).map(|departure| {
                 Departure {
-                    asked_at: created_at(departure.asked_at),
-                    gone_by: created_at(departure.gone_by),
+                    asked_at: rfc_3339_seconds(departure.asked_at),
+                    gone_by: rfc_3339_seconds(departure.gone_by),
                     moves: instance.moves_to().is_some(),
                 }
             }),
@@ -131,7 +137,7 @@ impl Instance {
             notice_seconds: instance.class.as_ref().map(|class| class.notice().as_secs()),
             end_state: instance.class.as_ref().map(|class| class.end_state().name().to_owned()),
             resumes: instance.resumes.map(|id| id.to_string()),
-            launched_at: instance.launched_at.map(created_at),
+            launched_at: instance.launched_at.map(rfc_3339_seconds),
             requeue: instance.requeue,
             lease_id,
             reservation_id,
@@ -139,8 +145,8 @@ impl Instance {
             vcpus: instance.size.vcpus,
             memory_mb: instance.size.memory_mib,
             disk_gb: instance.size.disk_gib,
-            created_at: created_at(record.created_at),
-            updated_at: record.updated_at.map(created_at),
+            created_at: rfc_3339_seconds(record.created_at),
+            updated_at: record.updated_at.map(rfc_3339_seconds),
         }
     }
 }
@@ -162,6 +168,7 @@ pub struct HostAnswer {
     /// Whether it may.
     pub allowed: bool,
     /// Until when, if a lease is known that bounds that: UTC to the second.
+    #[schema(format = "date-time")]
     pub until: Option<String>,
     /// Why not.
     pub reason: Option<String>,
@@ -171,7 +178,7 @@ impl HostAnswer {
     /// The answer for the host of that name.
     pub fn new<E: ToString>(host: String, verdict: Result<Option<Timestamp>, E>) -> Self {
         match verdict {
-            Ok(until) => Self { host, allowed: true, until: until.map(created_at), reason: None },
+            Ok(until) => Self { host, allowed: true, until: until.map(rfc_3339_seconds), reason: None },
             Err(why) => Self { host, allowed: false, until: None, reason: Some(why.to_string()) },
         }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use store::LeaseRecord;
 use utoipa::ToSchema;
 
-use super::date::{created_at, date};
+use super::date::{created_at, date, rfc_3339};
 use super::end_action::end_action_name;
 use super::hints::SchedulerHints;
 use super::plan::PlanSummary;
@@ -41,7 +41,8 @@ pub struct Lease {
     /// The status in the words of the types: INACTIVE, IN-PROGRESS, ACTIVE, TIMEDOUT, TERMINATED or FAILURE. Not in
     /// Blazar.
     pub lease_state: String,
-    /// Until when it must have started, if it must. Not in Blazar.
+    /// Latest start, if it must start in time: RFC 3339, UTC. Not in Blazar.
+    #[schema(format = "date-time")]
     pub timeout_date: Option<String>,
     /// Whose instances are moved out of its way; absent if nobody's are. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -247,7 +248,7 @@ impl From<&LeaseRecord> for Lease {
             end_date: date(lease.window.end()),
             lease_type: lease.lease_type.name().to_owned(),
             lease_state: lease.state().name().to_owned(),
-            timeout_date: lease.lease_type.deadline().map(date),
+            timeout_date: lease.lease_type.deadline().map(rfc_3339),
             plan: lease.hunt.as_ref().map(PlanSummary::from),
             trust_id: None,
             status: lease.status.name().to_owned(),

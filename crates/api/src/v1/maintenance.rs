@@ -25,8 +25,10 @@ pub struct Maintenance {
     /// Its name.
     pub host: String,
     /// From when, UTC; null if there is no time for it.
+    #[schema(format = "date-time")]
     pub start_date: Option<String>,
     /// Until when.
+    #[schema(format = "date-time")]
     pub end_date: Option<String>,
     /// The lease that keeps others away; null if nothing was booked.
     pub lease_id: Option<String>,

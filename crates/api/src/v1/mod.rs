@@ -43,7 +43,7 @@ mod vendordata;
 pub use audit::AuditEntry;
 pub use availability::{Availability, FlavorAvailability, FlavorStep, FreeStep, Span};
 pub use calendar::{Calendar, CalendarBar, CalendarChange, CalendarHost, CalendarLease};
-pub use date::{Written, created_at, date, minute, read_written};
+pub use date::{Written, created_at, date, minute, read_written, rfc_3339};
 pub use drift::DriftEntry;
 pub use end_action::end_action_from_name;
 pub use energy::{EnergyHost, EnergyNeed, EnergyPool, EnergyPoolReport, EnergyRest, horizon};

@@ -11,6 +11,7 @@ pub struct Notification {
     /// Its number: later ones have higher numbers.
     pub number: u64,
     /// When it was made: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub timestamp: String,
     /// What happened: `lease.create`, `lease.event.start_lease`, `host.boot_failed`.
     pub event_type: String,

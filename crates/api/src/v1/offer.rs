@@ -10,7 +10,7 @@ use serde_json::Value;
 use store::LeaseRecord;
 use utoipa::ToSchema;
 
-use super::date::date;
+use super::date::rfc_3339;
 use super::error::RequestError;
 use super::lease::Lease;
 use super::lease_dates::read_duration;
@@ -29,6 +29,7 @@ pub struct Offer {
     /// What is different: `later_start`, `shorter_duration`, `fewer_hosts`, `other_pool` or `longer_timeout`.
     pub kind: String,
     /// Until when it can be accepted; null if it is only said.
+    #[schema(format = "date-time")]
     pub expires_at: Option<String>,
     /// The lease that would change; null if it would be a new one.
     pub lease_id: Option<String>,
@@ -48,7 +49,7 @@ impl Offer {
             id: held.then(|| record.lease.id.to_string()),
             number: None,
             kind: kind.name().to_owned(),
-            expires_at: held.then(|| date(until)),
+            expires_at: held.then(|| rfc_3339(until)),
             lease_id: of.map(|lease| lease.to_string()),
             lease: Lease::from(&LeaseRecord { lease, ..record.clone() }),
             host_ids: (held && shows_hosts).then(|| hosts_of(record)),
@@ -76,10 +77,13 @@ pub struct WaitlistEntry {
     /// Its place in the line, from 1. Those before it may be of other projects.
     pub place: u64,
     /// When it has to start, or it is not wanted any more.
+    #[schema(format = "date-time")]
     pub expires_at: String,
     /// Between which dates it may lie, if it has none of its own: the earliest start.
+    #[schema(format = "date-time")]
     pub earliest_start_date: Option<String>,
     /// The latest end.
+    #[schema(format = "date-time")]
     pub latest_end_date: Option<String>,
     /// What is asked for, as a lease.
     pub lease: Lease,
@@ -92,9 +96,9 @@ impl WaitlistEntry {
         Some(Self {
             id: record.lease.id.to_string(),
             place: place as u64,
-            expires_at: date(until),
-            earliest_start_date: within.map(|window| date(window.start())),
-            latest_end_date: within.map(|window| date(window.end())),
+            expires_at: rfc_3339(until),
+            earliest_start_date: within.map(|window| rfc_3339(window.start())),
+            latest_end_date: within.map(|window| rfc_3339(window.end())),
             lease: Lease::from(record),
         })
     }

@@ -5,7 +5,7 @@ use leases::preemption::ProjectPattern;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::date::created_at;
+use super::date::rfc_3339_seconds;
 
 const US_PER_HOUR: f64 = 3.6e9;
 
@@ -13,8 +13,10 @@ const US_PER_HOUR: f64 = 3.6e9;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PreemptibleUsage {
     /// From when: UTC.
+    #[schema(format = "date-time")]
     pub start: String,
     /// Until when.
+    #[schema(format = "date-time")]
     pub end: String,
     /// Instances that began to run.
     pub begun: u64,
@@ -36,13 +38,14 @@ pub struct PreemptibleProject {
     /// Their identifiers, with `*` for anything and `?` for any character.
     pub pattern: String,
     /// Since when they are listed; null if by the settings.
+    #[schema(format = "date-time")]
     pub created_at: Option<String>,
 }
 
 impl PreemptibleProject {
     /// A pattern of the list: entered at that time, or, without one, given by the settings.
     pub fn of(pattern: &ProjectPattern, since: Option<Timestamp>) -> Self {
-        Self { pattern: pattern.to_string(), created_at: since.map(created_at) }
+        Self { pattern: pattern.to_string(), created_at: since.map(rfc_3339_seconds) }
     }
 }
 

@@ -205,8 +205,10 @@ pub struct Series {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Skipped {
     /// From when.
+    #[schema(format = "date-time")]
     pub start_date: String,
     /// Until when.
+    #[schema(format = "date-time")]
     pub end_date: String,
     /// Why.
     pub reason: String,

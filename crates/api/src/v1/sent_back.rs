@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::date::read_written;
 use super::lease::Lease;
 
 /// Fields of leases in answers that no request sets.
@@ -79,12 +80,19 @@ pub(crate) fn changed_fields(body: &Value, shown: &Lease) -> Value {
 /// Null stands for read-only fields that the answer leaves out.
 fn without_unchanged(sent: &Map<String, Value>, shown: &Value, read_only: &[&str]) -> Map<String, Value> {
     let unchanged = |name: &str, value: &Value| match shown.get(name) {
-        Some(own) => same(value, own),
+        Some(own) => same(value, own) || (name == "timeout_date" && is_same_date(value, own)),
         None => value.is_null() && read_only.contains(&name),
     };
     let kept =
         sent.iter().filter(|(name, value)| !VOLATILE.contains(&name.as_str()) && !unchanged(name, value));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Whether two dates are the same instant. A client may have read one from an earlier version, which wrote it as Blazar
+/// does.
+fn is_same_date(sent: &Value, shown: &Value) -> bool {
+    let read = |value: &Value| value.as_str().and_then(read_written);
+    read(sent).is_some_and(|sent| read(shown) == Some(sent))
 }
 
 /// Whether two values are equal but for volatile fields.

@@ -22,6 +22,7 @@ pub struct SessionOf {
     /// How the user was identified: `token`, `password`, or `none` where everybody is the administrator.
     pub authentication: String,
     /// When the session ends: UTC, RFC 3339; null where there is none.
+    #[schema(format = "date-time")]
     pub expires_at: Option<String>,
     /// With what one can log in here: `token`, `password`, or `none`.
     pub may_log_in_with: Vec<String>,

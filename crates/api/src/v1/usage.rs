@@ -97,8 +97,10 @@ impl LeaseUsage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// From when: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start: String,
     /// Until when.
+    #[schema(format = "date-time")]
     pub end: String,
     /// The project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,8 +218,10 @@ pub struct Cost {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BillingLine {
     /// From when: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start: String,
     /// Until when.
+    #[schema(format = "date-time")]
     pub end: String,
     /// The project.
     pub project_id: String,
@@ -285,6 +289,7 @@ pub struct UsageEvent {
     /// Its number: later ones have higher numbers.
     pub number: u64,
     /// When: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub timestamp: String,
     /// What: `lease.started`, `instance.moved`.
     pub event: String,
@@ -301,8 +306,10 @@ pub struct UsageEvent {
     /// The status after it.
     pub status: String,
     /// From when the lease is then: UTC, RFC 3339.
+    #[schema(format = "date-time")]
     pub start_date: Option<String>,
     /// Until when it is then.
+    #[schema(format = "date-time")]
     pub end_date: Option<String>,
     /// The hosts that it has then, by their identifiers; that of the instance.
     pub hosts: Vec<String>,

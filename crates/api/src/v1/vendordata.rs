@@ -6,7 +6,7 @@ use serde_json::Value;
 use store::LeaseRecord;
 use utoipa::ToSchema;
 
-use super::date::date;
+use super::date::rfc_3339;
 use super::end_action::end_action_name;
 use super::error::RequestError;
 use super::id::instance_id;
@@ -23,9 +23,11 @@ pub struct Vendordata {
     pub preemptible: Option<bool>,
     /// When it is asked to shut down, if a lease that needs its place is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = "date-time")]
     pub shutdown_date: Option<String>,
     /// When it is gone at the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = "date-time")]
     pub gone_date: Option<String>,
 }
 
@@ -39,8 +41,10 @@ pub struct VendordataLease {
     /// PENDING, ACTIVE and so on.
     pub status: String,
     /// When it starts.
+    #[schema(format = "date-time")]
     pub start_date: String,
     /// When it ends: what becomes of the server then, its end action says.
+    #[schema(format = "date-time")]
     pub end_date: String,
     /// `delete`, `keep`, `snapshot` or `migrate`.
     pub end_action: String,
@@ -57,8 +61,8 @@ impl VendordataLease {
             id: lease.id.to_string(),
             name: lease.name.clone(),
             status: lease.status.name().to_owned(),
-            start_date: date(lease.window.start()),
-            end_date: date(lease.window.end()),
+            start_date: rfc_3339(lease.window.start()),
+            end_date: rfc_3339(lease.window.end()),
             end_action: end_action_name(lease.end_action).to_owned(),
             reservation_id: reservation.map(|id| id.to_string()),
         }

@@ -26,9 +26,10 @@ impl Minute {
         Self::now().plus(if Self::seconds_left() < seconds { 2 } else { 1 })
     }
 
-    /// The one of an answer: `2030-01-02T10:00:00.000000`.
+    /// The one of an answer: `2030-01-02T10:00:00.000000`, or `2030-01-02T10:00:00Z` in fields that Blazar doesn't have.
     pub fn read(text: &str) -> Result<Self> {
-        let date: DateTime = text.parse().with_context(|| format!("'{text}' is no date"))?;
+        let civil = text.strip_suffix('Z').unwrap_or(text);
+        let date: DateTime = civil.parse().with_context(|| format!("'{text}' is no date"))?;
         Ok(Self(date.to_zoned(TimeZone::UTC).with_context(|| format!("'{text}' is no date"))?.timestamp()))
     }
 
@@ -43,7 +44,7 @@ impl Minute {
         self.0.strftime("%Y-%m-%d %H:%M").to_string()
     }
 
-    /// As answers have it.
+    /// As answers have it in Blazar's fields.
     pub fn shown(self) -> String {
         self.0.strftime("%Y-%m-%dT%H:%M:00.000000").to_string()
     }
@@ -66,6 +67,7 @@ mod tests {
     fn what_is_shown_is_read_back() {
         let minute = Minute::read("2030-01-02T10:00:00.000000").unwrap();
         assert_eq!(minute.plus(61).sent(), "2030-01-02 11:01");
+        assert_eq!(Minute::read("2030-01-02T10:00:00Z").unwrap(), minute);
         assert_eq!(Minute::read(&minute.shown()).unwrap(), minute);
         assert_eq!(Minute::read(&Minute::now().shown()).unwrap(), Minute::now());
     }

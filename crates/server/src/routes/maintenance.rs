@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::v1::body::{MaintenanceBody, MaintenanceCreate};
-use api::v1::{Maintenance, MaintenanceRequest, date};
+use api::v1::{Maintenance, MaintenanceRequest, rfc_3339};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -55,8 +55,8 @@ fn shown(planned: &[PlannedMaintenance]) -> MaintenanceBody {
     let maintenance = planned.iter().map(|one| Maintenance {
         host_id: one.host.host.id.to_string(),
         host: one.host.host.name.clone(),
-        start_date: one.window.map(|window| date(window.start())),
-        end_date: one.window.map(|window| date(window.end())),
+        start_date: one.window.map(|window| rfc_3339(window.start())),
+        end_date: one.window.map(|window| rfc_3339(window.end())),
         lease_id: one.lease.map(|lease| lease.to_string()),
     });
     MaintenanceBody { maintenance: maintenance.collect() }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::v1::body::{LeaseMadeBody, SeriesBody};
-use api::v1::{Lease, Repeat, Skipped, date, series_id};
+use api::v1::{Lease, Repeat, Skipped, date, rfc_3339, series_id};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -101,8 +101,8 @@ fn series_of(lease: NewLease, repeat: &Repeat) -> Result<NewSeries, ApiError> {
 
 fn said(series: &service::Series) -> api::v1::Series {
     let skipped = series.skipped.iter().map(|(window, refusal)| Skipped {
-        start_date: date(window.start()),
-        end_date: date(window.end()),
+        start_date: rfc_3339(window.start()),
+        end_date: rfc_3339(window.end()),
         reason: refusal.to_string(),
     });
     api::v1::Series {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::v1::body::VendordataRequest;
-use api::v1::{Vendordata, VendordataLease, date, read_vendordata_request};
+use api::v1::{Vendordata, VendordataLease, read_vendordata_request, rfc_3339};
 use axum::Json;
 use axum::extract::State;
 
@@ -35,7 +35,7 @@ pub(crate) async fn show(
     Ok(Json(Vendordata {
         lease: lease.map(|lease| VendordataLease::new(lease, facts.reservation)),
         preemptible: Some(facts.preemptible),
-        shutdown_date: facts.departure.map(|departure| date(departure.asked_at)),
-        gone_date: facts.departure.map(|departure| date(departure.gone_by)),
+        shutdown_date: facts.departure.map(|departure| rfc_3339(departure.asked_at)),
+        gone_date: facts.departure.map(|departure| rfc_3339(departure.gone_by)),
     }))
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use axum::http::HeaderMap;
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 /// The document.
@@ -90,7 +91,7 @@ fn a_project_can_be_named_by_either_of_its_names_wherever_it_can_be_named() {
     assert!(seen >= 10, "{seen} operations");
 }
 
-/// Whether the value is as the schema says, as far as types, fields and alternatives go.
+/// Whether the value is as the schema says, as far as types, dates, fields and alternatives go.
 fn validate(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let Some(schema) = schema.as_object() else { return Ok(()) };
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
@@ -115,6 +116,12 @@ fn validate(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     {
         return Err(format!("{at} is none of {values:?}"));
     }
+    if schema.get("format").is_some_and(|format| format == "date-time")
+        && let Some(text) = value.as_str()
+        && !is_rfc_3339(text)
+    {
+        return Err(format!("{at} is {text:?}, which is not RFC 3339 in UTC"));
+    }
     match value {
         Value::Object(fields) => check_fields(schema, fields, at),
         Value::Array(items) => {
@@ -123,6 +130,10 @@ fn validate(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+fn is_rfc_3339(text: &str) -> bool {
+    text.parse::<Timestamp>().is_ok() && text.as_bytes().get(10) == Some(&b'T') && text.ends_with('Z')
 }
 
 fn check_type(schema: &Map<String, Value>, value: &Value, at: &str) -> Result<(), String> {
@@ -179,6 +190,35 @@ fn every_reference_of_the_document_leads_somewhere() {
         }
     }
     walk(document());
+}
+
+#[test]
+fn dates_of_answers_are_rfc_3339_in_all_fields_that_blazar_does_not_have() {
+    // `FlavorStep` is as Chameleon's clients read it.
+    let of_blazar =
+        ["AllocatedReservation", "Event", "FlavorStep", "FloatingIp", "Host", "Lease", "ResourceProperty"];
+    let endings =
+        ["_at", "_by", "_date", "_from", "end", "now", "since", "start", "time", "timestamp", "until"];
+    let schemas = document()["components"]["schemas"].as_object().expect("schemas");
+    let mut own = 0;
+    // Bodies of requests are closed.
+    for (name, schema) in schemas.iter().filter(|(_, schema)| schema["additionalProperties"] != false) {
+        for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+            let kind = &property["type"];
+            let is_text = kind == "string" || kind.get(0).is_some_and(|kind| kind == "string");
+            if !is_text || !endings.iter().any(|ending| field.ends_with(ending)) {
+                continue;
+            }
+            let is_own = !of_blazar.contains(&name.as_str()) || field == "timeout_date";
+            assert_eq!(property["format"] == "date-time", is_own, "{name}.{field}");
+            own += usize::from(is_own);
+        }
+    }
+    assert!(own >= 40, "{own} fields");
+    assert!(is_rfc_3339("2030-01-02T10:00:00Z") && is_rfc_3339("2030-01-02T10:00:00.25Z"));
+    for of_blazar in ["2030-01-02T10:00:00.000000", "2030-01-02 10:00:00", "2030-01-02 10:00:00Z"] {
+        assert!(!is_rfc_3339(of_blazar), "{of_blazar}");
+    }
 }
 
 #[test]

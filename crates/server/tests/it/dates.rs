@@ -136,6 +136,13 @@ async fn a_lease_that_started_between_two_minutes_is_sent_back_as_well() {
     let same = json!({"start_date": active["start_date"], "end_date": active["end_date"]});
     let answer = site.put(&path, &same).await.ok(200)["lease"].clone();
     assert_eq!(FIELDS.map(|field| &answer[field]), FIELDS.map(|field| &active[field]));
+    let deadline = active["timeout_date"].as_str().and_then(|text| text.strip_suffix('Z')).expect("RFC 3339");
+    for read_before_an_upgrade in [format!("{deadline}.000000"), deadline.replace('T', " ")] {
+        let mut sent = active.clone();
+        sent["timeout_date"] = json!(read_before_an_upgrade);
+        let answer = site.put(&path, &sent).await.ok(200)["lease"].clone();
+        assert_eq!(answer["timeout_date"], active["timeout_date"], "{read_before_an_upgrade}");
+    }
     let moved = json!({"start_date": "2030-01-01T09:00:00Z"});
     assert_eq!(site.put(&path, &moved).await.status, 400, "that is another start");
 }

@@ -73,8 +73,8 @@ async fn hk_c_maintenance_is_planned_and_booked_by_administrators() {
     let body = json!({"hosts": ["r1-h01", "3"], "duration": "2h", "not_before": "2030-01-01 10:30"});
     let plan = site.post("/v1/maintenance?dry_run=true", &body).await.ok(200)["maintenance"].clone();
     let expected = |lease: &Value| {
-        json!({"host_id": "1", "host": "r1-h01", "start_date": "2030-01-01T12:10:00.000000",
-            "end_date": "2030-01-01T14:10:00.000000", "lease_id": lease})
+        json!({"host_id": "1", "host": "r1-h01", "start_date": "2030-01-01T12:10:00Z",
+            "end_date": "2030-01-01T14:10:00Z", "lease_id": lease})
     };
     assert_eq!((plan.as_array().map(Vec::len), &plan[0]), (Some(2), &expected(&Value::Null)));
     let booked = site.post("/v1/maintenance", &body).await.ok(201)["maintenance"].clone();

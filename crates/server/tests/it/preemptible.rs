@@ -22,7 +22,7 @@ async fn pre_03_b_a_hint_makes_an_instance_preemptible_and_its_owner_is_told_unt
     let post = async |hints: Value| site.post("/v1/instances", &instance(&hints)).await;
     let made = post(json!({"preemptible": true})).await.ok(201)["instance"].clone();
     assert_eq!((&made["kind"], &made["lease_id"]), (&json!("preemptible"), &Value::Null));
-    assert_eq!(made["safe_until"], "2030-01-01 11:58:00", "{made}");
+    assert_eq!(made["safe_until"], "2030-01-01T11:58:00Z", "{made}");
     let listed = site.get("/v1/instances").await.ok(200);
     assert_eq!(listed["instances"][0]["kind"], "preemptible");
     // Nobody else gets onto a host that is leased later.
@@ -133,7 +133,7 @@ async fn pre_04_a_scheduler_asks_for_many_hosts_at_once() {
     assert_eq!(answer["kind"], "preemptible");
     let untils: Vec<&Value> =
         answer["hosts"].as_array().expect("a list").iter().map(|host| &host["until"]).collect();
-    assert!(untils.contains(&&json!("2030-01-01 11:58:00")) && untils.contains(&&Value::Null), "{answer}");
+    assert!(untils.contains(&&json!("2030-01-01T11:58:00Z")) && untils.contains(&&Value::Null), "{answer}");
     let names = json!(["elsewhere", answer["hosts"][0]["host"]]);
     let answer = ask(json!({"hosts": names, "vcpus": 99, "memory_mb": 1})).await.ok(200);
     let hosts = answer["hosts"].clone();

@@ -44,8 +44,8 @@ async fn a_server_in_a_lease_sees_its_lease_and_its_reservation() {
     let guest = site.fleet.start_guest(HOST, owner, None).expect("its own host");
     let told = said(&site, guest).await;
     let expected = json!({
-        "id": lease["id"], "name": lease["name"], "status": "ACTIVE", "start_date": lease["start_date"],
-        "end_date": "2030-01-01T13:00:00.000000", "end_action": lease["end_action"],
+        "id": lease["id"], "name": lease["name"], "status": "ACTIVE", "start_date": "2030-01-01T10:00:00Z",
+        "end_date": "2030-01-01T13:00:00Z", "end_action": lease["end_action"],
         "reservation_id": lease["reservations"][0]["id"],
     });
     assert_eq!(told, json!({"lease": expected, "preemptible": false}));
@@ -58,7 +58,7 @@ async fn a_preemptible_server_sees_when_it_is_preempted_as_soon_as_that_is_known
     assert_eq!(said(&site, guest).await, json!({"preemptible": true}));
     site.lease(&hosts_lease(1, 1, "2030-01-01 12:00", "2030-01-01 13:00")).await;
     let expected = json!({
-        "preemptible": true, "shutdown_date": "2030-01-01T11:58:00.000000", "gone_date": "2030-01-01T11:59:00.000000",
+        "preemptible": true, "shutdown_date": "2030-01-01T11:58:00Z", "gone_date": "2030-01-01T11:59:00Z",
     });
     assert_eq!(said(&site, guest).await, expected);
     // One that was started afterwards, too.
@@ -72,7 +72,7 @@ async fn a_preemptible_server_that_is_asked_when_the_lease_starts_has_its_grace_
     let guest = site.fleet.start_guest(HOST, GuestOwner::Preemptible, None).expect("the free pool");
     site.lease(&hosts_lease(1, 1, "2030-01-01 12:00", "2030-01-01 13:00")).await;
     let expected = json!({
-        "preemptible": true, "shutdown_date": "2030-01-01T12:00:00.000000", "gone_date": "2030-01-01T12:01:00.000000",
+        "preemptible": true, "shutdown_date": "2030-01-01T12:00:00Z", "gone_date": "2030-01-01T12:01:00Z",
     });
     assert_eq!(said(&site, guest).await, expected);
 }

@@ -451,7 +451,7 @@ async fn pre_notice_owners_are_told_when_their_instances_are_preempted_and_when_
     make(&mut world, asking(10, 90, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(11)).await;
     assert_eq!(state(&world, instance.id), "gone");
-    let minute = |minute: i64| at(minute).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let minute = |minute: i64| at(minute).to_string();
     let planned = |at| ("instance.departure.planned".to_owned(), Some(minute(at)));
     let expected = [
         planned(58),

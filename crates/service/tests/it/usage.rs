@@ -342,6 +342,10 @@ async fn a_commit_without_leases_or_instances_means_nothing_for_usage() {
     assert!(world.service.usage().sums(&query).await.expect("works").is_empty());
 }
 
+fn is_rfc_3339(date: &serde_json::Value) -> bool {
+    date.as_str().is_some_and(|date| date.ends_with('Z') && date.parse::<jiff::Timestamp>().is_ok())
+}
+
 /// What listeners were told of guests of leases.
 async fn told_of_guests(world: &World) -> Vec<(String, serde_json::Value)> {
     let all = world
@@ -376,6 +380,7 @@ async fn usage_b_guests_that_a_cloud_starts_in_a_lease_count_as_they_are_seen() 
         assert_eq!(payload["lease_id"], lease.id.to_string());
         assert_eq!(payload["reservation_id"], lease.reservations[0].id.to_string());
         assert_eq!(payload["project_id"], "p");
+        assert!(is_rfc_3339(&payload["started_at"]), "{payload}");
     }
     // A service that is restarted goes on with what was counted.
     world.restart().await.expect("it starts");
@@ -383,6 +388,7 @@ async fn usage_b_guests_that_a_cloud_starts_in_a_lease_count_as_they_are_seen() 
     let ended = told_of_guests(&world).await.split_off(2);
     assert_eq!(ended.len(), 1, "{ended:?}");
     assert_eq!(ended[0].0, "lease.instance.ended");
+    assert!(is_rfc_3339(&ended[0].1["ended_at"]), "{ended:?}");
     // The lease is over ten minutes earlier, and what is left of it is gone soon after.
     change(&mut world, lease.id, dates(None, Some(50))).await.expect("shorter");
     world.run_until(at(90)).await;

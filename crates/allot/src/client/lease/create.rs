@@ -459,7 +459,7 @@ mod tests {
     fn a_lease_is_copied_with_its_length_and_other_dates() {
         let words = ["create", "again", "--like", "web", "--start", "2030-01-09T10:00Z"];
         let line = Line::try_parse_from(words).expect("arguments");
-        let model = json!({"id": "l", "name": "web", "lease_type": "IMMEDIATE", "timeout_date": "2030-01-02T10:02:00",
+        let model = json!({"id": "l", "name": "web", "lease_type": "IMMEDIATE", "timeout_date": "2030-01-02T10:02:00Z",
             "start_date": "2030-01-02T10:00:00.000000", "end_date": "2030-01-02T14:00:00.000000", "end_action": "keep",
             "reservations": [{"resource_type": "physical:host", "min": 1, "max": 1}]});
         let now = "2030-01-02T10:20:30Z".parse().expect("a timestamp");

@@ -257,7 +257,7 @@ mod tests {
         let early = at("2030-01-02T09:59:00Z");
         assert_eq!(overdue(&lease, "ACTIVE", early).hint(), None, "it doesn't start yet");
         assert_eq!(not_ready(&lease, "STARTING"), "");
-        lease.timeout_date = Some("2030-01-03T10:00:00.000000".to_owned());
+        lease.timeout_date = Some("2030-01-03T10:00:00Z".to_owned());
         assert_eq!(overdue(&lease, "ACTIVE", late).hint(), None, "a best-effort lease may wait");
     }
 }
