@@ -1,10 +1,14 @@
-//! Confirmation of commands that destroy something.
+//! Confirmation of commands that destroy something. All that a command names is found before it asks.
 
 use clap::Args;
 
 use super::ask::ask;
-use super::{ClientError, Session};
+use super::failure::REFUSED;
+use super::{ClientError, Session, outcome};
 use crate::shown;
+
+/// Things that a question lists, at most.
+const MOST_LISTED: usize = 5;
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Consent {
@@ -13,22 +17,102 @@ pub(crate) struct Consent {
     yes: bool,
 }
 
+/// An act as questions name it: "Delete", and what is deleted as "lease" and "leases".
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Act {
+    pub verb: &'static str,
+    pub one: &'static str,
+    pub several: &'static str,
+}
+
+impl Act {
+    fn question(&self, described: &[&str]) -> String {
+        let Self { verb, one, several } = self;
+        if let [only] = described {
+            return format!("{verb} {one} {only}? [y/N]");
+        }
+        let mut listed = described.iter().take(MOST_LISTED).copied().collect::<Vec<_>>().join(", ");
+        if described.len() > MOST_LISTED {
+            listed = format!("{listed}, and {} more", described.len() - MOST_LISTED);
+        }
+        format!("{verb} {} {several}: {listed}? [y/N]", described.len())
+    }
+}
+
+/// One of the things that a command destroys.
+pub(crate) struct Found {
+    /// As the user wrote it.
+    pub name: String,
+    /// Its identifier in requests.
+    pub id: String,
+    /// As a question names it.
+    described: String,
+}
+
 impl Consent {
-    /// Asks whether to `act`, as "Delete lease web", with each of `names`. Scripts and pipes aren't asked.
-    pub(crate) fn require(
+    /// Finds each of `names`, asks once whether to destroy those that were found, and does it. `find` returns the
+    /// identifier, and the text for the question. Scripts and pipes aren't asked. One that isn't found, or can't be
+    /// destroyed, doesn't keep the command from the others.
+    pub(crate) async fn carry_out(
         self,
-        act: &str,
+        act: Act,
         names: &[String],
         session: &mut Session<'_>,
+        mut find: impl AsyncFnMut(&str, &mut Session<'_>) -> Result<(String, String), ClientError>,
+        mut destroy: impl AsyncFnMut(&Found, &mut Session<'_>) -> Result<(), ClientError>,
     ) -> Result<(), ClientError> {
-        if self.yes || !session.may_ask {
-            return Ok(());
+        let mut found = Vec::new();
+        let mut failed = Vec::new();
+        for name in names {
+            match find(name, session).await {
+                Ok((id, described)) => found.push(Found { name: name.clone(), id, described }),
+                Err(error) if error.status() == REFUSED => failed.push((name.clone(), error)),
+                Err(error) => return Err(error),
+            }
         }
-        let question = format!("{act} {}? [y/N]", names.join(", "));
-        let answer = ask(&shown::message(&question), &mut session.io())?;
-        if matches!(answer.to_lowercase().as_str(), "y" | "yes") {
-            return Ok(());
+        let mut missing = 0;
+        if !self.yes && session.may_ask && !found.is_empty() {
+            missing = failed.len();
+            for (_, error) in failed.drain(..) {
+                session.report(error);
+            }
+            let described: Vec<&str> = found.iter().map(|found| found.described.as_str()).collect();
+            let answer = ask(&shown::message(&act.question(&described)), &mut session.io())?;
+            if !matches!(answer.to_lowercase().as_str(), "y" | "yes") {
+                return Err(ClientError::WithoutResult("not confirmed; no changes were made".to_owned()));
+            }
         }
-        Err(ClientError::WithoutResult("not confirmed; no changes were made".to_owned()))
+        for found in found {
+            match destroy(&found, session).await {
+                Ok(()) => {}
+                Err(error @ ClientError::Output(_)) => return Err(error),
+                Err(error) => {
+                    let goes_on = error.status() == REFUSED;
+                    failed.push((found.name, error));
+                    if !goes_on {
+                        break;
+                    }
+                }
+            }
+        }
+        if missing > 0 && failed.is_empty() {
+            let message = format!("{missing} of {} could not be done", names.len());
+            return Err(ClientError::WithoutResult(message));
+        }
+        outcome(names.len() - missing, failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_lists_what_would_be_destroyed() {
+        let act = Act { verb: "Delete", one: "lease", several: "leases" };
+        assert_eq!(act.question(&["web (4c3e1396)"]), "Delete lease web (4c3e1396)? [y/N]");
+        assert_eq!(act.question(&["a", "b"]), "Delete 2 leases: a, b? [y/N]");
+        let eight = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        assert_eq!(act.question(&eight), "Delete 8 leases: a, b, c, d, e, and 3 more? [y/N]");
     }
 }

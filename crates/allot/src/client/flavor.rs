@@ -4,12 +4,12 @@ use api::v1::body::FlavorCreate;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::confirm::Consent;
+use super::confirm::{Act, Consent, Found};
 use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
 use super::table::{Table, word};
 use super::wire::{plain, read};
-use super::{ClientError, Session, segment, with_each};
+use super::{ClientError, Session, segment};
 
 /// What to do with flavors.
 #[derive(Debug, Subcommand)]
@@ -63,14 +63,37 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             session.print_answer(&answer, || Ok(table(&[read(&answer, "flavor")?])))
         }
         Command::Delete(arguments) => {
-            arguments.consent.require("Delete flavor", &arguments.flavors, session)?;
-            with_each(&arguments.flavors, session, async |flavor, session: &mut Session<'_>| {
-                session.connection.delete(&format!("/v1/flavors/{}", segment(flavor))).await?;
-                session.done(&format!("Flavor {flavor} is offered no more."))
-            })
-            .await
+            let act = Act { verb: "Delete", one: "flavor", several: "flavors" };
+            arguments
+                .consent
+                .carry_out(
+                    act,
+                    &arguments.flavors,
+                    session,
+                    async |flavor, session: &mut Session<'_>| find(flavor, session).await,
+                    async |flavor: &Found, session: &mut Session<'_>| {
+                        session.connection.delete(&format!("/v1/flavors/{}", segment(&flavor.id))).await?;
+                        session.done(&format!("Flavor {} is offered no more.", flavor.name))
+                    },
+                )
+                .await
         }
     }
+}
+
+/// The flavor of that identifier, for the request and for the question. Where nobody is asked, the service looks for it.
+async fn find(flavor: &str, session: &Session<'_>) -> Result<(String, String), ClientError> {
+    if session.may_ask {
+        let known: Vec<Value> = read(&session.connection.get("/v1/flavors", &[]).await?, "flavors")?;
+        if known.iter().all(|known| known["id"] != flavor) {
+            return Err(ClientError::Refused {
+                status: 404,
+                message: format!("there is no flavor {flavor:?}"),
+                hint: Some("`allot flavor list` shows all".to_owned()),
+            });
+        }
+    }
+    Ok((flavor.to_owned(), flavor.to_owned()))
 }
 
 fn body(arguments: &Create) -> FlavorCreate {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use api::v1::body::FloatingIpCreate;
 use clap::{Args, Subcommand};
 
-use super::confirm::Consent;
+use super::confirm::{Act, Consent, Found};
 use super::identify::Listed;
 use super::table::{Table, id, word};
 use super::wire::{FloatingIp, read};
@@ -63,13 +63,22 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Create(arguments) => create(&arguments, session).await,
         Command::Delete(arguments) => {
-            arguments.consent.require("Remove floating IP", &arguments.addresses, session)?;
-            with_each(&arguments.addresses, session, async |address, session: &mut Session<'_>| {
-                let id = ADDRESSES.find(address, session).await?;
-                session.connection.delete(&format!("/v1/floatingips/{id}")).await?;
-                session.done(&format!("Address {address} is taken away."))
-            })
-            .await
+            let act = Act { verb: "Remove", one: "floating IP", several: "floating IPs" };
+            arguments
+                .consent
+                .carry_out(
+                    act,
+                    &arguments.addresses,
+                    session,
+                    async |address, session: &mut Session<'_>| {
+                        ADDRESSES.find_described(address, session).await
+                    },
+                    async |address: &Found, session: &mut Session<'_>| {
+                        session.connection.delete(&format!("/v1/floatingips/{}", address.id)).await?;
+                        session.done(&format!("Address {} is taken away.", address.name))
+                    },
+                )
+                .await
         }
     }
 }
@@ -105,5 +114,6 @@ const ADDRESSES: Listed = Listed {
     key: "floatingips",
     id: "/id",
     name: "/floating_ip_address",
+    details: &[],
     hint: "`allot floatingip list` shows all",
 };

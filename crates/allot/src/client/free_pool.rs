@@ -5,9 +5,9 @@ use api::v1::body::{FreePoolChange, FreePoolCreate};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::confirm::Consent;
-use super::host::{all, new_host, table_of};
-use super::identify::{Listed, is_prefix};
+use super::confirm::{Act, Consent, Found};
+use super::host::{all, find_described, new_host, table_of};
+use super::identify::Listed;
 use super::lease::EndAction;
 use super::name_value::name_value;
 use super::table::{Table, id, prose, word};
@@ -145,23 +145,38 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Update(arguments) => update(arguments, session).await,
         Command::Delete(arguments) => {
-            arguments.consent.require("Delete free pool", &arguments.pools, session)?;
-            with_each(&arguments.pools, session, async |pool, session: &mut Session<'_>| {
-                session.connection.delete(&path(pool, session).await?).await?;
-                session.done(&format!("Free pool {pool} is removed."))
-            })
-            .await
+            let act = Act { verb: "Delete", one: "free pool", several: "free pools" };
+            arguments
+                .consent
+                .carry_out(
+                    act,
+                    &arguments.pools,
+                    session,
+                    async |pool, session: &mut Session<'_>| POOLS.find_described(pool, session).await,
+                    async |pool: &Found, session: &mut Session<'_>| {
+                        session.connection.delete(&format!("{}/{}", POOLS.path, segment(&pool.id))).await?;
+                        session.done(&format!("Free pool {} is removed.", pool.name))
+                    },
+                )
+                .await
         }
         Command::AddHost(arguments) => add_hosts(&arguments, session).await,
         Command::RemoveHost(arguments) => {
-            arguments.consent.require("Give back host", &arguments.hosts, session)?;
             let pool = path(&arguments.pool, session).await?;
-            with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
-                let address = format!("{pool}/hosts/{}", segment(host));
-                session.connection.delete(&address).await?;
-                session.done(&format!("Host {host} is given back."))
-            })
-            .await
+            let act = Act { verb: "Remove", one: "host", several: "hosts" };
+            arguments
+                .consent
+                .carry_out(
+                    act,
+                    &arguments.hosts,
+                    session,
+                    async |host, session: &mut Session<'_>| find_described(host, session).await,
+                    async |host: &Found, session: &mut Session<'_>| {
+                        session.connection.delete(&format!("{pool}/hosts/{}", segment(&host.id))).await?;
+                        session.done(&format!("Host {} is given back.", host.name))
+                    },
+                )
+                .await
         }
     }
 }
@@ -226,13 +241,13 @@ const POOLS: Listed = Listed {
     key: "freepools",
     id: "/id",
     name: "/name",
+    details: &[],
     hint: "`allot freepool list` shows all",
 };
 
-/// The address of the pool that is meant. The service knows names itself.
+/// The address of the pool that is meant.
 async fn path(pool: &str, session: &Session<'_>) -> Result<String, ClientError> {
-    let id = if is_prefix(pool) { POOLS.find(pool, session).await? } else { pool.to_owned() };
-    Ok(format!("{}/{}", POOLS.path, segment(&id)))
+    Ok(format!("{}/{}", POOLS.path, segment(&POOLS.find(pool, session).await?)))
 }
 
 fn print_one(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {

@@ -6,7 +6,7 @@ use api::v1::body::{HostChange, HostCreate, PropertyChange};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::confirm::Consent;
+use super::confirm::{Act, Consent, Found};
 use super::identify::Listed;
 use super::name_value::name_value;
 use super::table::{Table, date, id, prose, word};
@@ -109,11 +109,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Update(arguments) => update(&arguments, session).await,
         Command::Close(arguments) => set_reservable(&arguments.hosts, false, session).await,
         Command::Open(arguments) => set_reservable(&arguments.hosts, true, session).await,
-        Command::Delete(arguments) => {
-            let hosts = &arguments.several.hosts;
-            arguments.consent.require("Give back host", hosts, session)?;
-            delete(hosts, session).await
-        }
+        Command::Delete(arguments) => delete(&arguments.several.hosts, arguments.consent, session).await,
         Command::Properties(arguments) => properties(&arguments, session).await,
         Command::Allocations(arguments) => allocations(&arguments, session).await,
     }
@@ -191,13 +187,20 @@ async fn update(arguments: &Update, session: &mut Session<'_>) -> Result<(), Cli
     print_host(&answer, session)
 }
 
-async fn delete(hosts: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
-    with_each(hosts, session, async |host, session: &mut Session<'_>| {
-        let id = identify(host, session).await?;
-        session.connection.delete(&format!("/v1/os-hosts/{id}")).await?;
-        session.done(&format!("Host {host} is given back."))
-    })
-    .await
+async fn delete(hosts: &[String], consent: Consent, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let act = Act { verb: "Remove", one: "host", several: "hosts" };
+    consent
+        .carry_out(
+            act,
+            hosts,
+            session,
+            async |host, session: &mut Session<'_>| find_described(host, session).await,
+            async |host: &Found, session: &mut Session<'_>| {
+                session.connection.delete(&format!("/v1/os-hosts/{}", host.id)).await?;
+                session.done(&format!("Host {} is given back.", host.name))
+            },
+        )
+        .await
 }
 
 async fn properties(arguments: &Properties, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -252,6 +255,18 @@ async fn lease_names(session: &Session<'_>) -> BTreeMap<String, Lease> {
     leases.into_iter().map(|lease| (lease.id.clone(), lease)).collect()
 }
 
+/// The number of the host that is meant, and its name for a question.
+pub(super) async fn find_described(
+    host: &str,
+    session: &Session<'_>,
+) -> Result<(String, String), ClientError> {
+    if session.may_ask {
+        HOSTS.find_described(host, session).await
+    } else {
+        Ok((identify(host, session).await?, host.to_owned()))
+    }
+}
+
 /// The number of the host that is meant.
 async fn identify(host: &str, session: &Session<'_>) -> Result<String, ClientError> {
     if !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -266,6 +281,7 @@ pub(super) const HOSTS: Listed = Listed {
     key: "hosts",
     id: "/id",
     name: "/hypervisor_hostname",
+    details: &[],
     hint: "`allot host list` shows all, `allot host create` adds one",
 };
 

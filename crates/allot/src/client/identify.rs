@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::table::{is_identifier, short_length};
 use super::wire::{is_uuid, plain, read};
 use super::{ClientError, Session};
 
@@ -11,7 +12,7 @@ use super::{ClientError, Session};
 const LEAST_PREFIX: usize = 4;
 
 /// Matches that an error lists, at most.
-const MOST_LEASES: usize = 5;
+const MOST_LISTED: usize = 5;
 
 /// A list to look up names and identifiers in. The service shows the entries that the caller may see.
 pub(crate) struct Listed {
@@ -23,8 +24,17 @@ pub(crate) struct Listed {
     pub id: &'static str,
     /// JSON pointer to an entry's name. Empty: it has none.
     pub name: &'static str,
+    /// JSON pointers to fields that tell entries of the same name apart.
+    pub details: &'static [&'static str],
     /// Hint if no entry matches.
     pub hint: &'static str,
+}
+
+/// An entry of a list, as errors and questions show it.
+struct Entry {
+    id: String,
+    name: String,
+    details: Vec<String>,
 }
 
 impl Listed {
@@ -34,46 +44,112 @@ impl Listed {
             return Ok(given.to_owned());
         }
         let entries: Vec<Value> = read(&session.connection.get(self.path, &[]).await?, self.key)?;
-        self.one_of(&entries, given)
+        self.one_of(&entries, given, &|date| session.brief(date))
     }
 
-    /// Exact names and identifiers come before beginnings of identifiers.
-    pub(crate) fn one_of(&self, entries: &[Value], given: &str) -> Result<String, ClientError> {
-        let text = |entry: &Value, pointer: &str| entry.pointer(pointer).map(plain).unwrap_or_default();
-        let entries = entries.iter().map(|entry| (text(entry, self.id), text(entry, self.name)));
-        let mut entries: Vec<(String, String)> = entries.filter(|(id, _)| !id.is_empty()).collect();
+    /// Like [`Self::find`], and describes the entry for a question. Without a question, the description is what the
+    /// user gave.
+    pub(crate) async fn find_described(
+        &self,
+        given: &str,
+        session: &Session<'_>,
+    ) -> Result<(String, String), ClientError> {
+        if !session.may_ask {
+            return Ok((self.find(given, session).await?, given.to_owned()));
+        }
+        let entries: Vec<Value> = read(&session.connection.get(self.path, &[]).await?, self.key)?;
+        let is_listed = || entries.iter().any(|entry| text(entry, self.id) == given);
+        if is_uuid(given) && !is_listed() {
+            return Ok((given.to_owned(), given.to_owned()));
+        }
+        let id = self.one_of(&entries, given, &|date| session.brief(date))?;
+        let entry = entries.iter().find(|entry| text(entry, self.id) == id);
+        let name = entry.map(|entry| text(entry, self.name)).unwrap_or_default();
+        let described = if is_identifier(&id) && !name.is_empty() {
+            format!("{name} ({})", &id[..short_length([id.as_str()].into_iter())])
+        } else if name.is_empty() {
+            id.clone()
+        } else {
+            name
+        };
+        Ok((id, described))
+    }
+
+    /// Exact names and identifiers come before beginnings of identifiers. `brief` shows dates.
+    pub(crate) fn one_of(
+        &self,
+        entries: &[Value],
+        given: &str,
+        brief: &dyn Fn(&str) -> String,
+    ) -> Result<String, ClientError> {
+        let entries = entries.iter().map(|entry| Entry {
+            id: text(entry, self.id),
+            name: if self.name.is_empty() { String::new() } else { text(entry, self.name) },
+            details: self.details.iter().map(|pointer| text(entry, pointer)).collect(),
+        });
+        let mut entries: Vec<Entry> = entries.filter(|entry| !entry.id.is_empty()).collect();
         // Leases of a series have the same one.
-        entries.sort();
-        entries.dedup_by(|a, b| a.0 == b.0);
-        let exact = |(id, name): &&(String, String)| id == given || (!self.name.is_empty() && name == given);
-        let mut found: Vec<_> = entries.iter().filter(exact).collect();
-        if found.is_empty() && is_prefix(given) {
+        entries.sort_by(|a, b| (&a.id, &a.name).cmp(&(&b.id, &b.name)));
+        entries.dedup_by(|a, b| a.id == b.id);
+        let is_exact = |entry: &&Entry| entry.id == given || (!self.name.is_empty() && entry.name == given);
+        let mut found: Vec<&Entry> = entries.iter().filter(is_exact).collect();
+        let by_name = !found.is_empty();
+        if !by_name && is_prefix(given) {
             let prefix = given.to_ascii_lowercase();
-            found = entries.iter().filter(|(id, _)| id.starts_with(&prefix)).collect();
+            found = entries.iter().filter(|entry| entry.id.starts_with(&prefix)).collect();
         }
         let noun = self.noun;
         let (message, hint) = match found.as_slice() {
-            [(id, _)] => return Ok(id.clone()),
-            [] => (format!("there is no {noun} {given:?}"), self.hint.to_owned()),
+            [only] => return Ok(only.id.clone()),
+            [] => {
+                // Hosts have numbers, which have no beginnings.
+                let have_beginnings = entries.iter().all(|entry| is_identifier(&entry.id));
+                let hint = if have_beginnings && is_short_prefix(given) {
+                    format!("write at least four characters of an identifier; {}", self.hint)
+                } else {
+                    self.hint.to_owned()
+                };
+                (format!("there is no {noun} {given:?}"), hint)
+            }
             several => {
-                let named = several.iter().take(MOST_LEASES).map(|(id, name)| match self.name {
-                    "" => id.clone(),
-                    _ => format!("{name} ({id})"),
-                });
-                let mut named = named.collect::<Vec<_>>().join(", ");
-                if several.len() > MOST_LEASES {
-                    let _ = write!(named, ", and {} more", several.len() - MOST_LEASES);
+                let length = short_length(several.iter().map(|entry| entry.id.as_str()));
+                let listed =
+                    several.iter().take(MOST_LISTED).map(|entry| entry.listed(length, by_name, brief));
+                let mut listed = listed.collect::<Vec<_>>().join(", ");
+                if several.len() > MOST_LISTED {
+                    let _ = write!(listed, ", and {} more", several.len() - MOST_LISTED);
                 }
-                (format!("{noun} {given:?} is ambiguous"), format!("use more of the identifier: {named}"))
+                let advice = if by_name { "use an identifier" } else { "use more of the identifier" };
+                (format!("{noun} {given:?} is ambiguous"), format!("{advice}: {listed}"))
             }
         };
         Err(ClientError::Refused { status: 404, message, hint: Some(hint) })
     }
 }
 
+impl Entry {
+    /// Shows `length` characters of the identifier and the details, and the name unless the user gave it.
+    fn listed(&self, length: usize, by_name: bool, brief: &dyn Fn(&str) -> String) -> String {
+        let id = if is_identifier(&self.id) { &self.id[..length] } else { self.id.as_str() };
+        let details = self.details.iter().map(|detail| brief(detail)).filter(|detail| !detail.is_empty());
+        let told = [id.to_owned()].into_iter().chain(details).collect::<Vec<_>>().join(" ");
+        if by_name || self.name.is_empty() { told } else { format!("{} ({told})", self.name) }
+    }
+}
+
+/// The text at a JSON pointer. An entry without it has an empty one.
+fn text(entry: &Value, pointer: &str) -> String {
+    entry.pointer(pointer).map(plain).unwrap_or_default()
+}
+
 /// Whether it can be the beginning of an identifier.
 pub(crate) fn is_prefix(text: &str) -> bool {
     text.len() >= LEAST_PREFIX && text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-')
+}
+
+/// Whether it would be the beginning of an identifier if it were longer.
+fn is_short_prefix(text: &str) -> bool {
+    (1..LEAST_PREFIX).contains(&text.len()) && text.bytes().all(|letter| letter.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -83,39 +159,67 @@ mod tests {
     use super::*;
     use crate::client::lease::LEASES;
 
+    fn one_of(listed: &Listed, entries: &[Value], given: &str) -> Result<String, ClientError> {
+        listed.one_of(entries, given, &|date| date.replace("2030-01-02T09:00:00.000000", "Wed 09:00"))
+    }
+
     #[test]
     fn names_come_before_beginnings_of_identifiers() {
-        let lease = |id: &str, name: &str| json!({"id": id, "name": name});
+        let lease = |id: &str, name: &str| json!({"id": id, "name": name, "status": "PENDING", "start_date": "2030-01-02T09:00:00.000000"});
         let leases = [
             lease("ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753", "web"),
             lease("ecdc1111-d38d-4032-a9e3-3a8dbcc06753", "twice"),
             lease("cafe1111-d38d-4032-a9e3-3a8dbcc06753", "twice"),
             lease("0c7be2d4-d38d-4032-a9e3-3a8dbcc06753", "cafe"),
         ];
-        let find = |given: &str| LEASES.one_of(&leases, given);
+        let find = |given: &str| one_of(&LEASES, &leases, given);
         let id = |at: usize| leases[at]["id"].as_str().expect("a text").to_owned();
         for (given, at) in [("web", 0), ("ecdcc", 0), ("ECDC1111-", 1), ("cafe", 3), ("cafe1", 2)] {
             assert_eq!(find(given).ok(), Some(id(at)), "{given}");
         }
-        for (given, said) in [
-            ("ecdc", "lease \"ecdc\" is ambiguous"),
-            ("twice", "lease \"twice\" is ambiguous"),
-            ("ecd", "there is no lease \"ecd\""),
-            ("0c7be2d5", "there is no lease \"0c7be2d5\""),
+        let more = "write at least four characters of an identifier; `allot lease list` shows all";
+        for (given, said, hint) in [
+            (
+                "ecdc",
+                "lease \"ecdc\" is ambiguous",
+                "use more of the identifier: twice (ecdc1111 PENDING Wed 09:00), web (ecdcc9ea PENDING Wed 09:00)",
+            ),
+            (
+                "twice",
+                "lease \"twice\" is ambiguous",
+                "use an identifier: cafe1111 PENDING Wed 09:00, ecdc1111 PENDING Wed 09:00",
+            ),
+            ("ecd", "there is no lease \"ecd\"", more),
+            ("xyz", "there is no lease \"xyz\"", LISTED.hint),
+            ("0c7be2d5", "there is no lease \"0c7be2d5\"", LISTED.hint),
         ] {
             let error = find(given).expect_err(given);
-            assert_eq!(error.to_string(), said);
-            let several = error.hint().is_some_and(|hint| hint.contains(&id(1)) && hint.contains("twice ("));
-            assert_eq!(several, said.ends_with("ambiguous"), "{given}");
+            assert_eq!((error.to_string().as_str(), error.hint()), (said, Some(hint)));
         }
+        let hosts = [json!({"id": "7", "name": "r1-h01"})];
+        let none = one_of(&LISTED, &hosts, "ab").expect_err("no such host");
+        assert_eq!(none.hint(), Some(LISTED.hint), "a number has no beginning");
+    }
+
+    #[test]
+    fn identifiers_in_an_error_are_long_enough_to_use() {
+        let lease =
+            |end: char| json!({"id": format!("ecdcc9ea-d38d-4032-a9e3-3a8dbcc0675{end}"), "name": "web"});
+        let leases: Vec<Value> = "0123456".chars().map(lease).collect();
+        let error = one_of(&LISTED, &leases, "web").expect_err("ambiguous");
+        let hint = error.hint().expect("a hint");
+        assert!(
+            hint.contains("ecdcc9ea-d38d-4032-a9e3-3a8dbcc06754") && hint.ends_with(", and 2 more"),
+            "{hint}"
+        );
     }
 
     #[test]
     fn a_series_is_found_by_the_name_of_its_leases() {
-        let listed = Listed { noun: "series", id: "/series_id", ..LEASES };
+        let listed = Listed { noun: "series", id: "/series_id", details: &[], ..LEASES };
         let lease = |series: Option<&str>| json!({"id": "x", "name": "course", "series_id": series});
         let leases = [lease(Some("0c7be2d4")), lease(None), lease(Some("0c7be2d4"))];
-        assert_eq!(listed.one_of(&leases, "course").ok().as_deref(), Some("0c7be2d4"));
-        assert_eq!(listed.one_of(&leases, "0c7b").ok().as_deref(), Some("0c7be2d4"));
+        assert_eq!(one_of(&listed, &leases, "course").ok().as_deref(), Some("0c7be2d4"));
+        assert_eq!(one_of(&listed, &leases, "0c7b").ok().as_deref(), Some("0c7be2d4"));
     }
 }

@@ -7,14 +7,14 @@ use api::v1::body::{HostsQuestion, InstanceCreate, LeaseHints};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::confirm::Consent;
+use super::confirm::{Act, Consent, Found};
 use super::identify::Listed;
 use super::lease::identify;
 use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes};
 use super::table::{Table, date, id, prose, time, word};
 use super::wire::{plain, read};
-use super::{ClientError, Session, segment, with_each};
+use super::{ClientError, Session, segment};
 
 /// How often it is looked whether an instance runs.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
@@ -171,13 +171,22 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print(&answer, &[read(&answer, "instance")?], session)
         }
         Command::Delete(arguments) => {
-            arguments.consent.require("Destroy instance", &arguments.instances, session)?;
-            with_each(&arguments.instances, session, async |instance, session: &mut Session<'_>| {
-                let id = INSTANCES.find(instance, session).await?;
-                session.connection.delete(&format!("/v1/instances/{id}")).await?;
-                session.done(&format!("Instance {instance} is being destroyed."))
-            })
-            .await
+            let act = Act { verb: "Destroy", one: "instance", several: "instances" };
+            arguments
+                .consent
+                .carry_out(
+                    act,
+                    &arguments.instances,
+                    session,
+                    async |instance, session: &mut Session<'_>| {
+                        INSTANCES.find_described(instance, session).await
+                    },
+                    async |instance: &Found, session: &mut Session<'_>| {
+                        session.connection.delete(&format!("/v1/instances/{}", instance.id)).await?;
+                        session.done(&format!("Instance {} is being destroyed.", instance.name))
+                    },
+                )
+                .await
         }
         Command::Filter(arguments) => {
             let Asked { hints, flavor, image, volumes } = Asked::of(&arguments.placing, session).await?;
@@ -258,6 +267,7 @@ pub(super) const INSTANCES: Listed = Listed {
     key: "instances",
     id: "/id",
     name: "/name",
+    details: &["/status"],
     hint: "`allot instance list` shows all",
 };
 

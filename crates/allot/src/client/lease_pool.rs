@@ -5,13 +5,13 @@ use api::v1::{LeasePool, LeasePoolHost};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::confirm::Consent;
+use super::confirm::{Act, Consent, Found};
 use super::identify::Listed;
 use super::lease::EndAction;
 use super::name_value::name_value;
 use super::table::{Table, id, prose, word};
 use super::wire::read;
-use super::{ClientError, Session, with_each};
+use super::{ClientError, Session};
 
 /// What to do with lease pools.
 #[derive(Debug, Subcommand)]
@@ -210,12 +210,20 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print_one(&answer, session)
         }
         Command::Delete(arguments) => {
-            arguments.consent.require("End the lease of pool", &arguments.pools, session)?;
-            with_each(&arguments.pools, session, async |pool, session: &mut Session<'_>| {
-                session.connection.delete(&path(pool, session).await?).await?;
-                session.done(&format!("The lease of pool {pool} is ended."))
-            })
-            .await
+            let act = Act { verb: "End", one: "lease pool", several: "lease pools" };
+            arguments
+                .consent
+                .carry_out(
+                    act,
+                    &arguments.pools,
+                    session,
+                    async |pool, session: &mut Session<'_>| POOLS.find_described(pool, session).await,
+                    async |pool: &Found, session: &mut Session<'_>| {
+                        session.connection.delete(&format!("{}/{}", POOLS.path, pool.id)).await?;
+                        session.done(&format!("The lease of pool {} is ended.", pool.name))
+                    },
+                )
+                .await
         }
     }
 }
@@ -253,6 +261,7 @@ const POOLS: Listed = Listed {
     key: "leasepools",
     id: "/id",
     name: "/name",
+    details: &[],
     hint: "`allot leasepool list` shows all",
 };
 

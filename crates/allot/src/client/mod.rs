@@ -56,7 +56,7 @@ use serde_json::{Value, json};
 pub(crate) use connecting::topic as connecting;
 use connection::segment;
 pub(crate) use connection::{Connection, Target};
-use dates::zone_name;
+use dates::{of_answer, show, show_brief, zone_name};
 pub(crate) use failure::ClientError;
 pub(crate) use login::{Arguments as LoginArguments, Login};
 pub(crate) use named::{Named, names};
@@ -256,6 +256,14 @@ impl Session<'_> {
         }
     }
 
+    /// A date of an answer as tables show it.
+    fn brief(&self, date: &str) -> String {
+        let now = self.connection.answered().unwrap_or_else(|| SystemClock.now());
+        let is_brief = self.style.is_brief();
+        let shown = |at| if is_brief { show_brief(at, now, &self.zone, false) } else { show(at, &self.zone) };
+        of_answer(date).map_or_else(|| date.to_owned(), shown)
+    }
+
     fn note_zone(&mut self) {
         self.note_to_people(&format!("Times are {}.", zone_name(&self.zone)));
     }
@@ -300,10 +308,15 @@ async fn with_each(
             }
         }
     }
+    outcome(names.len(), failed)
+}
+
+/// The result of `of` acts, of which some failed.
+fn outcome(of: usize, mut failed: Vec<(String, ClientError)>) -> Result<(), ClientError> {
     match failed.len() {
         0 => Ok(()),
-        1 if names.len() == 1 => failed.pop().map_or(Ok(()), |(_, error)| Err(error)),
-        _ => Err(ClientError::Several { of: names.len(), failed }),
+        1 if of == 1 => failed.pop().map_or(Ok(()), |(_, error)| Err(error)),
+        _ => Err(ClientError::Several { of, failed }),
     }
 }
 

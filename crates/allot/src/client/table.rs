@@ -60,7 +60,7 @@ impl Style {
     }
 
     /// Whether identifiers and dates are shortened.
-    fn is_brief(&self) -> bool {
+    pub(crate) fn is_brief(&self) -> bool {
         self.terminal() && self.format == Format::Table
     }
 }
@@ -257,12 +257,12 @@ impl Table {
 }
 
 /// Whether it is an identifier of the service, or one of Keystone, which have no dashes.
-fn is_identifier(cell: &str) -> bool {
+pub(crate) fn is_identifier(cell: &str) -> bool {
     is_uuid(cell) || cell.len() == 32 && cell.bytes().all(|letter| letter.is_ascii_hexdigit())
 }
 
 /// Characters by which the identifiers differ, [`SHORT_ID`] at least.
-fn short_length<'a>(cells: impl Iterator<Item = &'a str>) -> usize {
+pub(crate) fn short_length<'a>(cells: impl Iterator<Item = &'a str>) -> usize {
     let ids: BTreeSet<&str> = cells.filter(|cell| is_identifier(cell)).collect();
     let pairs = ids.iter().zip(ids.iter().skip(1));
     let same = |(a, b): (&&str, &&str)| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count() + 1;

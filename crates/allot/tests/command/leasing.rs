@@ -154,6 +154,12 @@ fn fp_lp_pools_are_dealt_with_from_a_command_line() {
     service.says("host create r1-h01");
     let made = service.says("freepool create fast --spec ssd=yes --end-action migrate");
     assert!(made.contains("ssd=yes") && made.contains("migrate"), "{made}");
+    let unknown = service.allot("freepool show slow");
+    assert!(
+        unknown.err.contains("there is no free pool \"slow\"\nHint: `allot freepool list`"),
+        "{}",
+        unknown.err
+    );
     service.says("freepool add-host fast r1-h02 r1-h03");
     service.says("freepool rename fast quick");
     service.says("freepool update quick --spec rack=r9 --unset ssd");

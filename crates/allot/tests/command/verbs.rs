@@ -49,7 +49,11 @@ fn a_lease_of_the_same_name_is_noted() {
     assert!(service.says("lease copy web --start +3d").contains(note));
     let json = service.allot("lease create web --hosts 1 --start +4d --for 1h -o json");
     assert_eq!((json.status, json.err.as_str()), (0, ""), "notes are for people");
-    assert!(service.allot("lease show web").err.contains("ambiguous"));
+    let ambiguous = service.allot("lease show web").err;
+    assert!(ambiguous.contains("ambiguous\nHint: use an identifier: "), "{ambiguous}");
+    assert!(ambiguous.contains(" PENDING ") && !ambiguous.contains("use more of"), "{ambiguous}");
+    let short = service.allot("lease show abc").err;
+    assert!(short.contains("Hint: write at least four characters of an identifier"), "{short}");
     assert_eq!(service.stop(), 0);
 }
 
@@ -61,9 +65,18 @@ fn a_command_that_destroys_something_asks_on_a_terminal_only() {
         service.says(&format!("lease create {name} --hosts 1 --start +2d --for 1h"));
     }
     let url = format!("--url {}", service.url);
-    let no = typed(&format!("lease delete kept {url}"), &[("Delete lease kept? [y/N] ", "\n")]);
+    let no = typed(&format!("lease delete kept {url}"), &[("? [y/N] ", "\n")]);
+    let id = service.json("lease show kept")["lease"]["id"].as_str().expect("an identifier")[..8].to_owned();
+    assert!(no.contains(&format!("Delete lease kept ({id}, PENDING, starts ")), "{no}");
     assert!(no.contains("Error: not confirmed; no changes were made"), "{no}");
-    let yes = typed(&format!("lease delete given-up {url}"), &[("Delete lease given-up? [y/N] ", "y\n")]);
+    let unknown = typed(&format!("lease delete 0000 {url}"), &[]);
+    assert!(unknown.contains("there is no lease \"0000\"") && !unknown.contains("[y/N]"), "{unknown}");
+    let some = typed(&format!("lease delete kept 0000 sure {url}"), &[("? [y/N] ", "n\n")]);
+    assert!(some.contains("Delete 2 leases: kept (") && some.contains(", sure ("), "{some}");
+    assert!(some.find("there is no lease") < some.find("Delete 2 leases"), "{some}");
+    let host = typed(&format!("host delete 4 {url}"), &[("Remove host r1-h04? [y/N] ", "n\n")]);
+    assert!(host.contains("not confirmed"), "{host}");
+    let yes = typed(&format!("lease delete given-up {url}"), &[("? [y/N] ", "y\n")]);
     assert!(yes.contains("Lease given-up is deleted."), "{yes}");
     for (name, option) in [("sure", "--yes"), ("silent", "--no-input")] {
         let unasked = typed(&format!("lease delete {name} {option} {url}"), &[]);

@@ -18,11 +18,12 @@ use clap::{Args, Subcommand};
 use leases::status::LeaseStatus;
 use serde_json::Value;
 
-use super::confirm::Consent;
+use super::confirm::{Act, Consent, Found};
 use super::dates::of_answer;
 use super::identify::{Listed, is_prefix};
+use super::table::short_length;
 use super::wire::{Lease, is_uuid, read};
-use super::{ClientError, Session, with_each};
+use super::{ClientError, Session};
 
 pub(super) use end_action::EndAction;
 #[cfg(test)]
@@ -120,14 +121,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Extend(arguments) => update::extend(arguments, session).await,
         Command::Copy(arguments) => create::copy(arguments, session).await,
         Command::Move(arguments) => update::move_lease(arguments, session).await,
-        Command::End(arguments) => {
-            arguments.consent.require("End lease", &arguments.leases, session)?;
-            end(&arguments.leases, session).await
-        }
-        Command::Delete(arguments) => {
-            arguments.consent.require("Delete lease", &arguments.leases, session)?;
-            delete(&arguments.leases, session).await
-        }
+        Command::End(arguments) => end(arguments, session).await,
+        Command::Delete(arguments) => delete(arguments, session).await,
         Command::Hints => hints::run(session).await,
         Command::Wait(arguments) => wait::run(&arguments, session).await,
         Command::Offers => offers::list(session).await,
@@ -157,31 +152,74 @@ async fn show(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError>
     print_lease(&answer, session)
 }
 
-async fn end(leases: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
-    with_each(leases, session, async |lease, session: &mut Session<'_>| {
-        let id = identify(lease, session).await?;
-        let present: Lease = read(&get(&id, session).await?, "lease")?;
-        if present.status == LeaseStatus::Pending.name() {
-            return Err(ClientError::Refused {
-                status: 409,
-                message: format!("lease {lease:?} has not started"),
-                hint: Some("`allot lease delete` gives up a lease before its start".to_owned()),
-            });
-        }
-        let change = LeaseChange { end_date: Some("now".to_owned()), ..LeaseChange::default() };
-        session.connection.put(&format!("/v1/leases/{id}"), &change).await?;
-        session.done(&format!("Lease {lease} ends now."))
-    })
-    .await
+async fn end(arguments: Several, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let Several { leases, consent } = arguments;
+    let act = Act { verb: "End", one: "lease", several: "leases" };
+    consent
+        .carry_out(act, &leases, session, find_running, async |lease: &Found, session: &mut Session<'_>| {
+            let change = LeaseChange { end_date: Some("now".to_owned()), ..LeaseChange::default() };
+            session.connection.put(&format!("/v1/leases/{}", lease.id), &change).await?;
+            session.done(&format!("Lease {} ends now.", lease.name))
+        })
+        .await
 }
 
-async fn delete(leases: &[String], session: &mut Session<'_>) -> Result<(), ClientError> {
-    with_each(leases, session, async |lease, session: &mut Session<'_>| {
-        let id = identify(lease, session).await?;
-        session.connection.delete(&format!("/v1/leases/{id}")).await?;
-        session.done(&format!("Lease {lease} is deleted."))
-    })
-    .await
+/// Finds a lease that has started, and describes it for the question.
+async fn find_running(lease: &str, session: &mut Session<'_>) -> Result<(String, String), ClientError> {
+    let id = identify(lease, session).await?;
+    let present: Lease = read(&get(&id, session).await?, "lease")?;
+    if present.status == LeaseStatus::Pending.name() {
+        return Err(ClientError::Refused {
+            status: 409,
+            message: format!("lease {lease:?} has not started"),
+            hint: Some("`allot lease delete` gives up a lease before its start".to_owned()),
+        });
+    }
+    Ok((id, described(&present, &|date| session.brief(date))))
+}
+
+async fn delete(arguments: Several, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let Several { leases, consent } = arguments;
+    let act = Act { verb: "Delete", one: "lease", several: "leases" };
+    consent
+        .carry_out(act, &leases, session, find_described, async |lease: &Found, session: &mut Session<'_>| {
+            session.connection.delete(&format!("/v1/leases/{}", lease.id)).await?;
+            if !session.is_for_people() {
+                return Ok(());
+            }
+            // The service releases hosts in its own time.
+            let is_left = get(&lease.id, session).await.is_ok();
+            session.print(&deleted(&lease.name, is_left))
+        })
+        .await
+}
+
+fn deleted(lease: &str, is_left: bool) -> String {
+    format!("Lease {lease} is {}.", if is_left { "being deleted" } else { "deleted" })
+}
+
+/// Finds a lease and describes it for the question. Without a question, the description is what the user gave.
+async fn find_described(lease: &str, session: &mut Session<'_>) -> Result<(String, String), ClientError> {
+    let id = identify(lease, session).await?;
+    if !session.may_ask {
+        return Ok((id, lease.to_owned()));
+    }
+    let present: Lease = read(&get(&id, session).await?, "lease")?;
+    Ok((id, described(&present, &|date| session.brief(date))))
+}
+
+/// Describes a lease for a question: name, identifier prefix and state. `brief` formats dates.
+fn described(lease: &Lease, brief: &dyn Fn(&str) -> String) -> String {
+    let length = short_length([lease.id.as_str()].into_iter());
+    let id = lease.id.get(..length).unwrap_or(&lease.id);
+    let state = match lease.status.as_str() {
+        status if status == LeaseStatus::Terminated.name() => status.to_owned(),
+        status if status == LeaseStatus::Pending.name() => {
+            format!("{status}, starts {}", brief(&lease.start_date))
+        }
+        status => format!("{status} until {}", brief(&lease.end_date)),
+    };
+    format!("{} ({id}, {state})", lease.name)
 }
 
 async fn get(id: &str, session: &Session<'_>) -> Result<Value, ClientError> {
@@ -257,6 +295,7 @@ pub(super) const LEASES: Listed = Listed {
     key: "leases",
     id: "/id",
     name: "/name",
+    details: &["/status", "/start_date"],
     hint: "`allot lease list` shows all",
 };
 
@@ -276,5 +315,31 @@ pub(crate) async fn identify(lease: &str, session: &Session<'_>) -> Result<Strin
     if named.is_empty() && is_prefix(lease) {
         return LEASES.find(lease, session).await;
     }
-    LEASES.one_of(&named, lease)
+    LEASES.one_of(&named, lease, &|date| session.brief(date))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_question_says_which_lease_and_how_long_it_lasts() {
+        let lease = |status: &str| {
+            let lease = json!({"id": "4c3e1396-d38d-4032-a9e3-3a8dbcc06753", "name": "train", "status": status,
+                "start_date": "START", "end_date": "END"});
+            let lease: Lease = serde_json::from_value(lease).expect("a lease");
+            described(&lease, &|date| date.replace("START", "Tue 08:18").replace("END", "Wed 08:18"))
+        };
+        assert_eq!(lease("ACTIVE"), "train (4c3e1396, ACTIVE until Wed 08:18)");
+        assert_eq!(lease("PENDING"), "train (4c3e1396, PENDING, starts Tue 08:18)");
+        assert_eq!(lease("TERMINATED"), "train (4c3e1396, TERMINATED)");
+    }
+
+    #[test]
+    fn a_lease_that_is_still_there_is_being_deleted() {
+        assert_eq!(deleted("web", true), "Lease web is being deleted.");
+        assert_eq!(deleted("web", false), "Lease web is deleted.");
+    }
 }

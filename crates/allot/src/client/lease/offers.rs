@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::show::summary;
 use crate::client::ask::{ask, is_interactive};
-use crate::client::confirm::Consent;
+use crate::client::confirm::{Act, Consent, Found};
 use crate::client::dates::{shown, zone_name};
 use crate::client::identify::{Listed, is_prefix};
 use crate::client::table::{Table, date, id, prose, word};
@@ -80,7 +80,8 @@ const OFFERS: Listed = Listed {
     key: "offers",
     id: "/id",
     name: "",
-    hint: "it may have expired; `allot lease offers` lists those that are open",
+    details: &[],
+    hint: "it may have expired; `allot lease offers` lists yours",
 };
 
 const WAITLIST: Listed = Listed {
@@ -89,10 +90,11 @@ const WAITLIST: Listed = Listed {
     key: "waitlist",
     id: "/id",
     name: "/lease/name",
+    details: &[],
     hint: "`allot lease waitlist` shows all",
 };
 
-const SERIES: Listed = Listed { noun: "series", id: "/series_id", ..super::LEASES };
+const SERIES: Listed = Listed { noun: "series", id: "/series_id", details: &[], ..super::LEASES };
 
 /// What could be had is shown, and why it was refused is passed on.
 pub(super) fn refused(error: ClientError, session: &mut Session<'_>) -> ClientError {
@@ -254,10 +256,19 @@ pub(super) async fn delete_series(
     session: &mut Session<'_>,
 ) -> Result<(), ClientError> {
     let DeletedSeries { which, consent } = arguments;
-    let id = SERIES.find(&which.id, session).await?;
-    consent.require("Delete the leases that have not started of series", &[which.id], session)?;
-    session.connection.delete(&format!("/v1/series/{id}")).await?;
-    session.done("Those leases that have not started are deleted.")
+    let act = Act { verb: "Delete the leases that have not started of", one: "series", several: "series" };
+    consent
+        .carry_out(
+            act,
+            &[which.id],
+            session,
+            async |series, session: &mut Session<'_>| SERIES.find_described(series, session).await,
+            async |series: &Found, session: &mut Session<'_>| {
+                session.connection.delete(&format!("/v1/series/{}", series.id)).await?;
+                session.done("Those leases that have not started are deleted.")
+            },
+        )
+        .await
 }
 
 pub(super) async fn leave(which: &Which, session: &mut Session<'_>) -> Result<(), ClientError> {
