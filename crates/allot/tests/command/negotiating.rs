@@ -53,5 +53,14 @@ fn offers_are_accepted_by_number_and_asked_about_on_a_terminal_only() {
     service.allot(&create("last"));
     service.says("lease decline 1");
     assert_eq!(service.json("lease offers")["offers"], json!([]));
+    for format in ["name", "csv"] {
+        let refused = service.allot(&format!("{} -o {format}", create("last")));
+        assert_eq!((refused.status, refused.out.as_str()), (1, ""), "an offer is no lease");
+    }
+    let held = service.allot(&format!("{} -o json", create("last")));
+    assert!(held.status == 1 && held.out.contains("\"offers\""), "{}", held.out);
+    let expired = service.allot("lease accept 0c7be2d4-7a6f-4d44-8d2f-7a0b5d0c2c11").err;
+    assert!(expired.starts_with("Error: there is no offer 0c7be2d4-"), "{expired}");
+    assert!(expired.contains("Hint: it may have expired; `allot lease offers` lists yours"), "{expired}");
     assert_eq!(service.stop(), 0);
 }

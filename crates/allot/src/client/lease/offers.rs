@@ -1,5 +1,6 @@
 //! Offers: what could be had instead of what was refused; and requests that wait for their turn.
 
+use std::fmt::Display;
 use std::io;
 
 use clap::Args;
@@ -96,9 +97,13 @@ const WAITLIST: Listed = Listed {
 
 const SERIES: Listed = Listed { noun: "series", id: "/series_id", details: &[], ..super::LEASES };
 
-/// What could be had is shown, and why it was refused is passed on.
+/// What could be had is shown, and why it was refused is passed on. A program that reads names or rows of leases gets no
+/// offers: it would take them for leases.
 pub(super) fn refused(error: ClientError, session: &mut Session<'_>) -> ClientError {
     let ClientError::Offered { offers, .. } = &error else { return error };
+    if !session.json && !session.is_for_people() {
+        return error;
+    }
     let document = json!({"offers": offers});
     match print(&document, session) {
         Ok(()) => error,
@@ -132,7 +137,22 @@ pub(super) async fn negotiate(error: ClientError, session: &mut Session<'_>) -> 
         session.note_to_people(&how_to_accept(numbered.first().map(|(number, _)| *number)));
         return Err(ClientError::Declined);
     };
-    session.connection.post(&format!("/v1/offers/{id}/accept"), &json!({})).await
+    let number = numbered.iter().find(|(_, own)| *own == id).map_or(0, |(number, _)| *number);
+    accept_offer(&id, number, session).await
+}
+
+/// Accepts an offer, which the user has named so.
+async fn accept_offer(id: &str, named: impl Display, session: &Session<'_>) -> Result<Value, ClientError> {
+    let answer = session.connection.post(&format!("/v1/offers/{id}/accept"), &json!({})).await;
+    answer.map_err(|error| match error {
+        ClientError::Refused { status: 404, .. } => no_offer(named),
+        error => error,
+    })
+}
+
+fn no_offer(named: impl Display) -> ClientError {
+    let message = format!("there is no offer {named}");
+    ClientError::Refused { status: 404, message, hint: Some(OFFERS.hint.to_owned()) }
 }
 
 /// Numbers and identifiers of those offers that the user can name by number.
@@ -141,7 +161,8 @@ fn numbered(document: &Value) -> Result<Vec<(u64, String)>, ClientError> {
     Ok(offers.into_iter().filter_map(|offer| offer.number.zip(offer.id)).collect())
 }
 
-/// Asks which offer to accept until the answer makes sense. An empty answer, and the end of input, mean none.
+/// Asks which offer to accept until the answer makes sense. An empty answer, and the end of input, mean none; `y` means the
+/// only offer.
 fn choose(offers: &[(u64, String)], io: &mut Io<'_>) -> io::Result<Option<String>> {
     let numbers: Vec<String> = offers.iter().map(|(number, _)| number.to_string()).collect();
     let question = format!("Accept? [{}/n]", numbers.join("/"));
@@ -150,9 +171,13 @@ fn choose(offers: &[(u64, String)], io: &mut Io<'_>) -> io::Result<Option<String
         if matches!(answer.as_str(), "" | "n" | "no") {
             return Ok(None);
         }
-        if let Some((_, id)) = offers.iter().find(|(number, _)| number.to_string() == answer) {
+        let is_meant = |number: &u64| {
+            number.to_string() == answer || (offers.len() == 1 && matches!(answer.as_str(), "y" | "yes"))
+        };
+        if let Some((_, id)) = offers.iter().find(|(number, _)| is_meant(number)) {
             return Ok(Some(id.clone()));
         }
+        writeln!(io.err, "Answer {} or n.", numbers.join(", "))?;
     }
 }
 
@@ -161,9 +186,7 @@ async fn find(given: &str, session: &Session<'_>) -> Result<String, ClientError>
     let Some(number) = number(given) else { return OFFERS.find(given, session).await };
     let answer = session.connection.get(OFFERS.path, &[]).await?;
     let found = numbered(&answer)?.into_iter().find(|(own, _)| *own == number);
-    let message = format!("there is no offer {number}");
-    let none = || ClientError::Refused { status: 404, message, hint: Some(OFFERS.hint.to_owned()) };
-    Ok(found.ok_or_else(none)?.1)
+    Ok(found.ok_or_else(|| no_offer(number))?.1)
 }
 
 /// The number that a text is. A number is shorter than the beginning of an identifier.
@@ -172,8 +195,8 @@ fn number(text: &str) -> Option<u64> {
 }
 
 pub(super) async fn accept(offer: &OneOffer, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let path = format!("/v1/offers/{}/accept", find(&offer.offer, session).await?);
-    let answer = session.connection.post(&path, &json!({})).await?;
+    let id = find(&offer.offer, session).await?;
+    let answer = accept_offer(&id, &offer.offer, session).await?;
     super::print_lease(&answer, session)
 }
 
@@ -349,13 +372,31 @@ pub(crate) fn waiting_table(answer: &Value) -> Result<Table, ClientError> {
 mod tests {
     use super::*;
 
-    /// The identifier that is chosen by these lines, and the number of questions.
-    fn chosen(mut typed: &[u8]) -> (Option<String>, usize) {
-        let offers: Vec<_> = (1..=3).map(|number| (number, format!("offer-{number}"))).collect();
+    /// The identifier of so many that is chosen by these lines, and what is shown.
+    fn chosen_of(many: u64, mut typed: &[u8]) -> (Option<String>, String) {
+        let offers: Vec<_> = (1..=many).map(|number| (number, format!("offer-{number}"))).collect();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut io = Io { stdin: &mut typed, out: &mut out, err: &mut err };
         let chosen = choose(&offers, &mut io).expect("an answer");
-        (chosen, String::from_utf8(err).expect("text").matches("Accept? [1/2/3/n] ").count())
+        (chosen, String::from_utf8(err).expect("text"))
+    }
+
+    /// The identifier of three that is chosen, and the number of questions.
+    fn chosen(typed: &[u8]) -> (Option<String>, usize) {
+        let (chosen, shown) = chosen_of(3, typed);
+        (chosen, shown.matches("Accept? [1/2/3/n] ").count())
+    }
+
+    #[test]
+    fn yes_means_the_only_offer_and_an_unknown_answer_is_explained() {
+        let only = Some("offer-1".to_owned());
+        assert_eq!(chosen_of(1, b"y\n"), (only.clone(), "Accept? [1/n] ".to_owned()));
+        assert_eq!(
+            chosen_of(1, b"2\nYes\n"),
+            (only, "Accept? [1/n] Answer 1 or n.\nAccept? [1/n] ".to_owned())
+        );
+        let (none, shown) = chosen_of(3, b"y\n");
+        assert!(none.is_none() && shown.contains("] Answer 1, 2, 3 or n.\n"), "{shown}");
     }
 
     #[test]
