@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::confirm::{Act, Consent, Found};
-use super::host::{all, find_described, new_host, table_of};
+use super::host::{all, find_described, new_host, not_removed, table_of};
 use super::identify::Listed;
 use super::lease::EndAction;
 use super::name_value::name_value;
@@ -172,7 +172,10 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
                     session,
                     async |host, session: &mut Session<'_>| find_described(host, session).await,
                     async |host: &Found, session: &mut Session<'_>| {
-                        session.connection.delete(&format!("{pool}/hosts/{}", segment(&host.id))).await?;
+                        let address = format!("{pool}/hosts/{}", segment(&host.id));
+                        if let Err(error) = session.connection.delete(&address).await {
+                            return Err(not_removed(host, error, session).await);
+                        }
                         session.done(&format!("Host {} is given back.", host.name))
                     },
                 )

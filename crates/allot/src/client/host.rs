@@ -196,11 +196,35 @@ async fn delete(hosts: &[String], consent: Consent, session: &mut Session<'_>) -
             session,
             async |host, session: &mut Session<'_>| find_described(host, session).await,
             async |host: &Found, session: &mut Session<'_>| {
-                session.connection.delete(&format!("/v1/os-hosts/{}", host.id)).await?;
+                let removed = session.connection.delete(&format!("/v1/os-hosts/{}", host.id)).await;
+                if let Err(error) = removed {
+                    return Err(not_removed(host, error, session).await);
+                }
                 session.done(&format!("Host {} is given back.", host.name))
             },
         )
         .await
+}
+
+/// The refusal to remove a host, by the name that the user gave and with the leases that have it.
+pub(super) async fn not_removed(host: &Found, error: ClientError, session: &Session<'_>) -> ClientError {
+    let ClientError::Refused { status: 409, message, hint } = error else { return error };
+    let message = message.replace(&format!("host {}.", host.id), &format!("host {}.", host.name));
+    let path = format!("/v1/os-hosts/{}/allocation", host.id);
+    let answer = session.connection.get(&path, &[]).await.unwrap_or_default();
+    let Ok(allocation) = read::<Allocation>(&answer, "allocation") else {
+        return ClientError::Refused { status: 409, message, hint };
+    };
+    let names = lease_names(session).await;
+    let mut having: Vec<&str> = allocation
+        .reservations
+        .iter()
+        .map(|one| names.get(&one.lease_id).map_or(one.lease_id.as_str(), |lease| &lease.name))
+        .collect();
+    having.dedup();
+    let hint =
+        if having.is_empty() { hint } else { Some(format!("leases that have it: {}", having.join(", "))) };
+    ClientError::Refused { status: 409, message, hint }
 }
 
 async fn properties(arguments: &Properties, session: &mut Session<'_>) -> Result<(), ClientError> {

@@ -75,6 +75,11 @@ impl Listed {
         Ok((id, described))
     }
 
+    /// The error for a name or identifier that no entry has.
+    pub(crate) fn unknown(&self, given: &str) -> String {
+        format!("there is no {} {given:?}", self.noun)
+    }
+
     /// Exact names and identifiers come before beginnings of identifiers. `brief` shows dates.
     pub(crate) fn one_of(
         &self,
@@ -109,7 +114,7 @@ impl Listed {
                 } else {
                     self.hint.to_owned()
                 };
-                (format!("there is no {noun} {given:?}"), hint)
+                (self.unknown(given), hint)
             }
             several => {
                 let length = short_length(several.iter().map(|entry| entry.id.as_str()));

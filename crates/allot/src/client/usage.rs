@@ -31,6 +31,23 @@ enum Command {
     Events(Events),
 }
 
+/// Periods that sums can be split by.
+const STEPS: [&str; 3] = ["hour", "day", "month"];
+/// Groups of sums.
+const GROUPS: [&str; 5] = ["project", "user", "pool", "lease", "lease_type"];
+
+/// Groups, and one step at most, separated by commas.
+fn grouping(text: &str) -> Result<String, String> {
+    let words = || text.split(',').map(str::trim);
+    if let Some(word) = words().find(|word| !GROUPS.contains(word) && !STEPS.contains(word)) {
+        return Err(format!("{word:?} is none of {}, {}", GROUPS.join(", "), STEPS.join(", ")));
+    }
+    if words().filter(|word| STEPS.contains(word)).count() > 1 {
+        return Err(format!("name one of {}", STEPS.join(", ")));
+    }
+    Ok(text.to_owned())
+}
+
 /// How answers are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -59,6 +76,7 @@ struct Sums {
         long,
         value_name = "LIST",
         default_value = "project",
+        value_parser = grouping,
         help = "By what, separated by commas: project, user, pool, lease, lease_type, and one of hour, day, month"
     )]
     by: String,
@@ -186,10 +204,9 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
 
 pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError> {
     let asked: Vec<&str> = by.split(',').map(str::trim).collect();
-    let stepwise = asked.iter().any(|word| ["hour", "day", "month"].contains(word));
+    let stepwise = asked.iter().any(|word| STEPS.contains(word));
     // In the order in which they are asked for, after the period.
-    let columns: Vec<&str> =
-        asked.iter().copied().filter(|word| !["hour", "day", "month"].contains(word)).collect();
+    let columns: Vec<&str> = asked.iter().copied().filter(|word| !STEPS.contains(word)).collect();
     let figures = [
         word("LEASES").hide(6),
         word("HOST HOURS"),
@@ -351,4 +368,17 @@ pub(super) fn events_table(answer: &Value) -> Result<Table, ClientError> {
         ]);
     }
     Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_group_is_refused_with_those_there_are() {
+        assert_eq!(grouping("project, lease_type,day"), Ok("project, lease_type,day".to_owned()));
+        let unknown = "\"foo\" is none of project, user, pool, lease, lease_type, hour, day, month";
+        assert_eq!(grouping("user,foo"), Err(unknown.to_owned()));
+        assert_eq!(grouping("hour,day"), Err("name one of hour, day, month".to_owned()));
+    }
 }

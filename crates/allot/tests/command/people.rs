@@ -71,6 +71,14 @@ fn users_are_told_who_they_are_and_choose_a_project() {
     assert!(said("ann", "whoami --project vision", &service).contains("project   vision"));
     said("ada", "host create r1-h01", &service);
     said("ann", "lease create seen --hosts 1 --for 1h --project vision", &service);
+    for (user, error) in [
+        ("ann", "Error: there is no lease \"seen\" in project physics\n"),
+        ("ada", "Error: there is no lease \"sen\"\n"),
+    ] {
+        let words = if user == "ann" { "lease show seen" } else { "lease show sen" };
+        let ran = by(user, words, &service);
+        assert!(ran.status == 1 && ran.err.starts_with(error), "{user}: {}", ran.err);
+    }
     assert!(said("ada", "lease list --of-project vision", &service).contains("seen"));
     assert_eq!(said("ann", "lease list", &service), "There are no leases.\n");
     // A token in the environment is used instead of the user.

@@ -64,6 +64,9 @@ fn a_command_that_destroys_something_asks_on_a_terminal_only() {
     for name in ["kept", "given-up", "sure", "silent"] {
         service.says(&format!("lease create {name} --hosts 1 --start +2d --for 1h"));
     }
+    let reserved = service.allot("host delete r1-h01").err;
+    assert!(reserved.starts_with("Error: Can't delete host r1-h01. The host is reserved."), "{reserved}");
+    assert!(reserved.contains("Hint: leases that have it: "), "{reserved}");
     let url = format!("--url {}", service.url);
     let no = typed(&format!("lease delete kept {url}"), &[("? [y/N] ", "\n")]);
     let id = service.json("lease show kept")["lease"]["id"].as_str().expect("an identifier")[..8].to_owned();

@@ -600,6 +600,8 @@ mod tests {
             ("web --instances 1 --for 1h", "needs --vcpus"),
             ("web --floating-ips 1 --for 1h", "--network"),
             ("web --hosts 1 --for 1x", "no duration"),
+            ("web --hosts 1 --for 1h --every day --times 2", "--every day: write a time as 1d, 1w or 1mo"),
+            ("web --hosts 1 --for 1h --every 0d --times 2", "--every 0d: write a time"),
             ("web --instances 1 --flavor f --where rack=r1 --for 1h", "--where needs"),
             ("web --hosts 1 --start never --for 1h", "no time"),
             ("web --instances 1 --vcpus 1 --memory 4X --disk 1 --for 1h", "write MiB"),

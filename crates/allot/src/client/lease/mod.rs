@@ -12,6 +12,7 @@ mod suiting;
 mod update;
 mod wait;
 
+use api::v1::SessionOf;
 use api::v1::body::LeaseChange;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -304,6 +305,26 @@ pub(crate) async fn identify(lease: &str, session: &Session<'_>) -> Result<Strin
     if is_uuid(lease) {
         return Ok(lease.to_owned());
     }
+    match find(lease, session).await {
+        Err(ClientError::Refused { status, message, hint }) if message == LEASES.unknown(lease) => {
+            let message = format!("{message}{}", in_project(session).await);
+            Err(ClientError::Refused { status, message, hint })
+        }
+        found => found,
+    }
+}
+
+/// The project, for an error of a user that sees the leases of no other. Empty for administrators.
+async fn in_project(session: &Session<'_>) -> String {
+    let answer = session.connection.get("/v1/session", &[]).await.unwrap_or_default();
+    let Ok(own) = read::<SessionOf>(&answer, "session") else { return String::new() };
+    if own.authentication == "none" || own.roles.iter().any(|role| role == "admin") {
+        return String::new();
+    }
+    format!(" in project {}", own.project_name.unwrap_or(own.project_id))
+}
+
+async fn find(lease: &str, session: &Session<'_>) -> Result<String, ClientError> {
     // All leases may be many.
     let answer = session.connection.get(LEASES.path, &[("name", lease.to_owned())]).await?;
     let found: Vec<Value> = read(&answer, LEASES.key)?;

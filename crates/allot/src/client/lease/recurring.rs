@@ -2,8 +2,8 @@
 
 use api::v1::body::RepeatCreate;
 use clap::Args;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
 
 use crate::client::ClientError;
 use crate::client::dates::When;
@@ -35,6 +35,9 @@ impl Recurring {
         zone: &TimeZone,
     ) -> Result<Option<RepeatCreate>, ClientError> {
         let Some(every) = &self.every else { return Ok(None) };
+        if !every.parse::<Span>().is_ok_and(|span| span.is_positive()) {
+            return Err(ClientError::Usage(format!("--every {every}: write a time as 1d, 1w or 1mo")));
+        }
         let until = self.until.as_ref().map(|until| When::parse_last(until, now, start, zone)).transpose()?;
         Ok(Some(RepeatCreate {
             every: every.clone(),
