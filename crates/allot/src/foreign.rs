@@ -46,6 +46,13 @@ const OPTIONS: [(&str, &[&str]); 9] = [
     ("--ram", &["--memory"]),
 ];
 
+/// Options that a command does without, and what to write instead.
+const INSTEAD: [(&str, &[&str], &str); 3] = [
+    ("extend", &["--by", "--for", "--extend-by", "--duration"], "allot lease extend LEASE 12h"),
+    ("extend", &["--end", "--to", "--until"], "allot lease update LEASE --end WHEN"),
+    ("move", &["--by", "--move-by"], "allot lease update LEASE --move-by 1d"),
+];
+
 fn action<'a>(word: &str, of: &'a Command) -> Option<&'a str> {
     let (_, own) = ACTIONS.iter().find(|(words, _)| words.contains(&word))?;
     own.iter().find_map(|name| of.find_subcommand(name)).map(Command::get_name)
@@ -65,6 +72,11 @@ pub(crate) fn command(word: &str, tree: &Command) -> Option<String> {
 pub(crate) fn part<'a>(word: &str, of: &'a Command) -> Option<&'a str> {
     if let Some(own) = action(word, of) {
         return Some(own);
+    }
+    let is_meant =
+        |(command, options, _): &&(&str, &[&str], &str)| *command == of.get_name() && options.contains(&word);
+    if let Some((_, _, line)) = INSTEAD.iter().find(is_meant) {
+        return Some(line);
     }
     let (_, own) = OPTIONS.iter().find(|(option, _)| *option == word)?;
     let has = |option: &&&str| of.get_arguments().any(|arg| arg.get_long() == option.strip_prefix("--"));

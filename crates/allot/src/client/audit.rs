@@ -4,8 +4,9 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::lease::identify;
 use super::table::{Table, id, time, word};
-use super::wire::read;
+use super::wire::{is_uuid, read};
 use super::{ClientError, Session};
 
 /// Asked for at once.
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
     /// Only those of this kind: lease.create, host.update
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
-    /// Only those of what has this identifier
+    /// Only those of what has this identifier, or of this lease by its name
     #[arg(long, value_name = "ID")]
     object: Option<String>,
     /// Only those of this request
@@ -52,12 +53,39 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         ("object_id", &arguments.object),
         ("request_id", &arguments.request),
     ];
-    let filters: Vec<(&str, String)> =
+    let mut filters: Vec<(&str, String)> =
         filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
+    let mut found = last(arguments.last, &filters, session).await?;
+    let mut is_unknown = false;
+    if let Some(object) = arguments.object.as_deref().filter(|object| found.is_empty() && !is_uuid(object)) {
+        // The service compares identifiers in full.
+        if let Ok(lease) = identify(object, session).await {
+            filters.retain(|(name, _)| *name != "object_id");
+            filters.push(("object_id", lease));
+            found = last(arguments.last, &filters, session).await?;
+        }
+        is_unknown = found.is_empty();
+    }
+    // As one reads: what was done first comes first.
+    found.reverse();
+    let answer = json!({"audit": found});
+    session.print_answer(&answer, || table(&answer))?;
+    if is_unknown {
+        session.note_to_people("Write the identifier in full, as `allot audit -o wide` shows it.");
+    }
+    Ok(())
+}
+
+/// The last changes that pass the filters, the latest one first.
+async fn last(
+    number: usize,
+    filters: &[(&str, String)],
+    session: &Session<'_>,
+) -> Result<Vec<Value>, ClientError> {
     let mut found: Vec<Value> = Vec::new();
-    while found.len() < arguments.last {
-        let wanted = (arguments.last - found.len()).min(PAGE);
-        let mut query = filters.clone();
+    while found.len() < number {
+        let wanted = (number - found.len()).min(PAGE);
+        let mut query = filters.to_vec();
         query.push(("limit", wanted.to_string()));
         query.extend(found.last().map(|last| ("marker", last["number"].to_string())));
         let page: Vec<Value> = read(&session.connection.get("/v1/audit", &query).await?, "audit")?;
@@ -66,10 +94,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         }
         found.extend(page);
     }
-    // As one reads: what was done first comes first.
-    found.reverse();
-    let answer = json!({"audit": found});
-    session.print_answer(&answer, || table(&answer))
+    Ok(found)
 }
 
 pub(super) fn table(answer: &Value) -> Result<Table, ClientError> {

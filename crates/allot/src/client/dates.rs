@@ -224,6 +224,15 @@ pub(crate) fn is_day(text: &str) -> bool {
         || (dated && text.parse::<Date>().is_ok())
 }
 
+/// Describes an end on the weekday of the start, which is the one in the week after it.
+pub(crate) fn week_later(start: &str, end: &str, lasts: SignedDuration) -> Option<String> {
+    let day = |text: &str| weekday(text.trim().to_lowercase().split(' ').next()?);
+    let is_later = day(start)? == day(end)? && lasts > SignedDuration::from_hours(6 * 24);
+    is_later.then(|| {
+        format!("the lease lasts {}: --end {end} is in the week after --start {start}", length(lasts))
+    })
+}
+
 fn weekday(text: &str) -> Option<Weekday> {
     const NAMES: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
     let place = NAMES.iter().position(|name| *name == text || name[..3] == *text)?;
@@ -412,6 +421,17 @@ mod tests {
 
     fn wire(text: &str) -> Option<String> {
         When::parse(text, at("2030-01-02T10:20:30Z"), &zone()).ok().map(When::wire)
+    }
+
+    #[test]
+    fn an_end_on_the_weekday_of_the_start_is_noted() {
+        let note =
+            |start: &str, end: &str, days: i64| week_later(start, end, SignedDuration::from_hours(24 * days));
+        let wanted = "the lease lasts 7d: --end tue is in the week after --start Tuesday";
+        assert_eq!(note("Tuesday", "tue", 7).as_deref(), Some(wanted));
+        assert!(note("tue 09:00", "tue 08:00", 7).is_some());
+        assert!(note("tue 09:00", "tue 12:00", 0).is_none());
+        assert!(note("tue", "wed", 8).is_none() && note("2030-01-01", "2030-01-08", 7).is_none());
     }
 
     #[test]

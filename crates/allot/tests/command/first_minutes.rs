@@ -93,6 +93,12 @@ fn mistakes_take_two_lines_and_name_what_was_meant() {
         ("reserve", "`reserve`", "did you mean `lease create`?"),
         ("list", "`list`", "did you mean `lease list`?"),
         ("extend web 2h", "`extend`", "did you mean `lease extend`?"),
+        ("lease extend web --by 12h", "'--by'", "did you mean `allot lease extend LEASE 12h`?"),
+        (
+            "lease move web --move-by 1d",
+            "'--move-by'",
+            "did you mean `allot lease update LEASE --move-by 1d`?",
+        ),
         ("node list", "`node`", "did you mean `host`?"),
         ("login", "`login`", "did you mean `whoami`?"),
         ("useradd ann", "`useradd`", "did you mean `user`?"),

@@ -30,6 +30,16 @@ fn a_lease_is_copied_and_moved_with_its_length() {
     let (later, same) = period("next", &service);
     assert!(later > start && same == length, "{later} {same}");
 
+    let time = service.allot("lease extend next 2031-12-05");
+    assert!(time.err.contains("`allot lease update next --end 2031-12-05`"), "{}", time.err);
+    assert_eq!(time.status, 2);
+    assert!(service.says("lease extend next +30m --dry-run").contains("lasts 2h"));
+    let week = service.allot("lease create wk --hosts 1 --start tuesday --end tue --dry-run").err;
+    assert!(
+        week.contains("Note: the lease lasts 7d") && week.contains(": --end tue is in the week after"),
+        "{week}"
+    );
+
     service.says("lease move next --start +16d --dry-run");
     assert_eq!(period("next", &service), (later, length));
     for (to, is_later) in [("+16d", true), ("+5d", false)] {

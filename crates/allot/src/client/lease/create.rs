@@ -15,7 +15,7 @@ use super::hints;
 use super::offers;
 use super::recurring::Recurring;
 use super::suiting::Suiting;
-use crate::client::dates::{When, duration, end_of_same_length, is_day, of_answer};
+use crate::client::dates::{When, duration, end_of_same_length, is_day, of_answer, week_later};
 use crate::client::name_value::name_value;
 use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::wire::{Lease, read};
@@ -204,6 +204,14 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         (until, sent.repeat.as_ref().and_then(|repeat| repeat.until.as_ref())),
     ];
     super::note_oddities(times, now, session);
+    if let (Some(end), None) = (&arguments.end, &arguments.length) {
+        let date = |sent: &Option<String>| sent.as_deref().and_then(of_answer);
+        let lasts =
+            date(&sent.end_date).zip(date(&sent.start_date)).map(|(end, start)| end.duration_since(start));
+        if let Some(note) = lasts.and_then(|lasts| week_later(&arguments.start, end, lasts)) {
+            session.note(&format!("Note: {note}"));
+        }
+    }
     let body = model.map_or_else(|| json!(body), |model| copied(model, &body));
     if arguments.dry_run {
         let answer = session.connection.post("/v1/leases?dry_run=true", &body).await;

@@ -28,7 +28,23 @@ pub(crate) struct Extend {
 
 pub(super) async fn extend(arguments: Extend, session: &mut Session<'_>) -> Result<(), ClientError> {
     let Extend { lease, by, dry_run } = arguments;
+    let by = by.strip_prefix('+').unwrap_or(&by).to_owned();
+    if duration(&by).is_err() {
+        let now = session.now().await;
+        if When::parse(&by, now, &session.zone).is_ok() {
+            return Err(ClientError::Usage(time_for_duration(&lease, &by)));
+        }
+    }
     run(&Arguments { lease, extend_by: Some(by), dry_run, ..Arguments::default() }, session).await
+}
+
+/// The error for a new end in place of a duration.
+fn time_for_duration(lease: &str, end: &str) -> String {
+    let quoted = |text: &str| if text.contains(' ') { format!("'{text}'") } else { text.to_owned() };
+    let (lease, quoted_end) = (quoted(lease), quoted(end));
+    format!(
+        "{end:?} is a time and no duration: `allot lease update {lease} --end {quoted_end}` sets a new end"
+    )
 }
 
 #[derive(Args, Debug)]
