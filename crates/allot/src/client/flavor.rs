@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::confirm::{Act, Consent, Found};
 use super::name_value::name_value;
-use super::sizes::{gibibytes, mebibytes};
+use super::sizes::{gibibytes, mebibytes, memory};
 use super::table::{Table, word};
 use super::wire::{plain, read};
 use super::{ClientError, Session, segment};
@@ -117,7 +117,7 @@ pub(super) fn table(found: &[Value]) -> Table {
             plain(&flavor["id"]),
             plain(&flavor["name"]),
             plain(&flavor["vcpus"]),
-            format!("{} MiB", plain(&flavor["ram"])),
+            memory(&flavor["ram"]),
             format!("{} GiB", plain(&flavor["disk"])),
         ]);
     }

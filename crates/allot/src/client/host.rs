@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use api::v1::body::{HostChange, HostCreate, PropertyChange};
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::confirm::{Act, Consent, Found};
 use super::identify::Listed;
 use super::name_value::name_value;
+use super::sizes::memory;
 use super::table::{Table, date, id, prose, word};
 use super::wire::{Allocation, Host, Lease, plain, read};
 use super::{ClientError, Session, with_each};
@@ -345,7 +346,7 @@ pub(super) fn table_of(hosts: &[Host]) -> Table {
             host.id.clone(),
             host.hypervisor_hostname.clone(),
             host.vcpus.to_string(),
-            format!("{} MiB", host.memory_mb),
+            memory(&json!(host.memory_mb)),
             format!("{} GiB", host.local_gb),
             (if host.reservable { "yes" } else { "no" }).to_owned(),
             capabilities(host),
@@ -355,7 +356,8 @@ pub(super) fn table_of(hosts: &[Host]) -> Table {
 }
 
 fn one(host: &Host) -> String {
-    let size = format!("{} vCPU, {} MiB memory, {} GiB disk", host.vcpus, host.memory_mb, host.local_gb);
+    let memory = memory(&json!(host.memory_mb));
+    let size = format!("{} vCPU, {memory} memory, {} GiB disk", host.vcpus, host.local_gb);
     let reservable = (if host.reservable { "yes" } else { "no" }).to_owned();
     let mut lines = vec![("size", size), ("reservable", reservable)];
     let others = host.fields.iter().map(|(name, value)| (name.as_str(), plain(value)));
@@ -397,8 +399,6 @@ pub(super) fn allocated(entries: &[Allocation], hosts: &[Host], leases: &BTreeMa
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn hosts() -> Vec<Host> {
@@ -414,9 +414,9 @@ mod tests {
     #[test]
     fn hosts_are_listed_with_their_capabilities() {
         let wanted = [
-            " ID  NAME   VCPUS  MEMORY     DISK      RESERVABLE  CAPABILITIES",
-            " 1   node1  16     65536 MiB  1000 GiB  yes         gpu=True rack=r1",
-            " 2   node2  8      1024 MiB   10 GiB    no",
+            " ID  NAME   VCPUS  MEMORY  DISK      RESERVABLE  CAPABILITIES",
+            " 1   node1  16     64 GiB  1000 GiB  yes         gpu=True rack=r1",
+            " 2   node2  8      1 GiB   10 GiB    no",
         ];
         assert_eq!(table_of(&hosts()).in_pipe().lines().collect::<Vec<_>>(), wanted);
     }

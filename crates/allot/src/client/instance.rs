@@ -11,7 +11,7 @@ use super::confirm::{Act, Consent, Found};
 use super::identify::Listed;
 use super::lease::identify;
 use super::name_value::name_value;
-use super::sizes::{gibibytes, mebibytes};
+use super::sizes::{gibibytes, mebibytes, memory};
 use super::table::{Table, date, id, prose, time, word};
 use super::wire::{plain, read};
 use super::{ClientError, Session, segment};
@@ -327,7 +327,7 @@ pub(super) fn table(found: &[Value]) -> Table {
             plain(&instance["safe_until"]),
             plain(&instance["host"]),
             plain(&instance["vcpus"]),
-            format!("{} MiB", plain(&instance["memory_mb"])),
+            memory(&instance["memory_mb"]),
             format!("{} GiB", plain(&instance["disk_gb"])),
         ]);
     }

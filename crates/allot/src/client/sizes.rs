@@ -1,4 +1,16 @@
-//! Sizes of memory and disk as people write them.
+//! Sizes of memory and disk as people write and read them.
+
+use serde_json::Value;
+
+use super::wire::plain;
+
+/// Memory of an answer, MiB, as tables show it: in GiB where those are whole.
+pub(crate) fn memory(mib: &Value) -> String {
+    match mib.as_u64() {
+        Some(mib) if mib > 0 && mib % 1024 == 0 => format!("{} GiB", mib / 1024),
+        _ => format!("{} MiB", plain(mib)),
+    }
+}
 
 /// Memory, MiB: `4096`, `512M`, `4G`.
 pub(crate) fn mebibytes(text: &str) -> Result<u32, String> {
@@ -22,4 +34,21 @@ fn scaled(text: &str, units: &[(char, u32)], wrong: &str) -> Result<u32, String>
     let number: u64 = number.parse().map_err(|_| wrong.to_owned())?;
     let size = number.checked_mul(u64::from(factor)).and_then(|size| u32::try_from(size).ok());
     size.ok_or_else(|| format!("that is more than there can be: {} at most", u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn memory_is_in_gibibytes_where_they_are_whole() {
+        for (mib, shown) in
+            [(0, "0 MiB"), (512, "512 MiB"), (1536, "1536 MiB"), (1024, "1 GiB"), (16384, "16 GiB")]
+        {
+            assert_eq!(memory(&json!(mib)), shown);
+        }
+        assert_eq!(memory(&json!("lots")), "lots MiB");
+    }
 }

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::show::summary;
+use super::show::brief_summary;
 use crate::client::ask::{ask, is_interactive};
 use crate::client::confirm::{Act, Consent, Found};
 use crate::client::dates::{shown, zone_name};
@@ -328,7 +328,7 @@ pub(crate) fn table(document: &Value, zone: &TimeZone) -> Result<Table, ClientEr
     ])
     .or("No open offers.");
     for offer in read::<Vec<Offer>>(document, "offers")? {
-        let reserved = offer.lease.reservations.iter().map(summary);
+        let reserved = offer.lease.reservations.iter().map(brief_summary);
         table.add_row([
             offer.number.map(|number| number.to_string()).unwrap_or_default(),
             offer.what(zone),
@@ -354,7 +354,7 @@ pub(crate) fn waiting_table(answer: &Value) -> Result<Table, ClientError> {
     ])
     .or("The waitlist is empty.");
     for entry in read::<Vec<Waiting>>(answer, "waitlist")? {
-        let reserved = entry.lease.reservations.iter().map(summary);
+        let reserved = entry.lease.reservations.iter().map(brief_summary);
         table.add_row([
             entry.place.to_string(),
             entry.lease.name.clone(),

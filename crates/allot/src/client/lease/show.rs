@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 
 use crate::client::dates::{length, of_answer, shown};
+use crate::client::sizes::memory;
 use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Lease, PlanSummary, Reservation, plain};
 
@@ -88,7 +89,7 @@ fn reserved(lease: &Lease) -> String {
     let summaries = lease.reservations.iter().map(|reservation| {
         let addresses = reservation.texts("floating_ips");
         match addresses.len() {
-            0 => summary(reservation),
+            0 => brief_summary(reservation),
             1..=MOST_ADDRESSES => format!("{} ({})", summary(reservation), addresses.join(", ")),
             _ => format!("{} ({}, ...)", summary(reservation), addresses[..MOST_ADDRESSES].join(", ")),
         }
@@ -103,6 +104,11 @@ fn lasts(lease: &Lease) -> String {
     }
 }
 
+/// What is reserved, in a table: instances as `8 x 2 vCPU, 4 GiB, 20 GiB`.
+pub(super) fn brief_summary(reservation: &Reservation) -> String {
+    summary(reservation).replace(" instances of ", " x ").replace(" instance of ", " x ")
+}
+
 /// What is reserved, in a few words.
 pub(crate) fn summary(reservation: &Reservation) -> String {
     let number = |key: &str| reservation.fields.get(key).and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -115,8 +121,8 @@ pub(crate) fn summary(reservation: &Reservation) -> String {
         },
         "virtual:instance" | "flavor:instance" => {
             let noun = if amount == 1 { "instance" } else { "instances" };
-            let (vcpus, memory, disk) = (number("vcpus"), number("memory_mb"), number("disk_gb"));
-            format!("{amount} {noun} of {vcpus} vCPU, {memory} MiB, {disk} GiB")
+            let memory = memory(&number("memory_mb").into());
+            format!("{amount} {noun} of {} vCPU, {memory}, {} GiB", number("vcpus"), number("disk_gb"))
         }
         "virtual:floatingip" if amount == 1 => "1 address".to_owned(),
         "virtual:floatingip" => format!("{amount} addresses"),
@@ -182,6 +188,20 @@ Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
         leased.reservations = vec![serde_json::from_value(addresses).expect("a reservation")];
         assert!(one(&leased, &TimeZone::UTC).contains("  addresses    10.0.0.7, 10.0.0.9"));
         assert_eq!(reserved(&leased), "2 addresses (10.0.0.7, 10.0.0.9)");
+    }
+
+    #[test]
+    fn instances_are_brief_in_tables_and_memory_is_in_whole_gibibytes() {
+        let instances = |amount: u64, memory: u64| -> Reservation {
+            let reservation = json!({"id": "r", "resource_type": "virtual:instance", "amount": amount, "vcpus": 8,
+                "memory_mb": memory, "disk_gb": 20});
+            serde_json::from_value(reservation).expect("a reservation")
+        };
+        assert_eq!(summary(&instances(24, 16384)), "24 instances of 8 vCPU, 16 GiB, 20 GiB");
+        assert_eq!(brief_summary(&instances(24, 16384)), "24 x 8 vCPU, 16 GiB, 20 GiB");
+        assert_eq!(brief_summary(&instances(1, 512)), "1 x 8 vCPU, 512 MiB, 20 GiB");
+        let leased = Lease { reservations: vec![instances(2, 4096)], ..lease() };
+        assert_eq!(reserved(&leased), "2 x 8 vCPU, 4 GiB, 20 GiB");
     }
 
     #[test]
