@@ -150,11 +150,18 @@ pub(super) fn refusal(status: StatusCode, body: &[u8], raw: bool) -> ClientError
         _ => {
             let (message, hint) = match policy::refusal(&message) {
                 Some((message, hint)) => (message, Some(hint)),
-                None => (message, hint),
+                None => (not_found(&message).unwrap_or(message), hint),
             };
             ClientError::Refused { status: status.as_u16(), message, hint }
         }
     }
+}
+
+/// The message for Blazar's `Object with {'lease_id': 'ID'} not found`.
+fn not_found(message: &str) -> Option<String> {
+    let (kind, id) =
+        message.strip_prefix("Object with {'")?.strip_suffix("'} not found")?.split_once("': '")?;
+    Some(format!("there is no {} {id:?}", kind.strip_suffix("_id")?.replace('_', " ")))
 }
 
 /// The cause that the others only wrap.
@@ -185,6 +192,8 @@ mod tests {
         assert_eq!(refused(409, body), (409, "Not enough hosts available".to_owned(), hint));
         let body = r#"{"error":{"code":401,"title":"Unauthorized","message":"Who?"}}"#;
         assert_eq!(refused(401, body), (401, "Who?".to_owned(), None));
+        let body = r#"{"error_message":"Object with {'lease_id': '4c3e1396'} not found"}"#;
+        assert_eq!(refused(404, body), (404, "there is no lease \"4c3e1396\"".to_owned(), None));
         let body = r#"{"error":404,"error_message":"No such route"}"#;
         assert_eq!(refused(404, body), (404, "No such route".to_owned(), None));
     }
