@@ -100,3 +100,12 @@ fn a_command_that_destroys_something_asks_on_a_terminal_only() {
     assert_eq!(service.says("lease delete kept"), "Lease kept is deleted.\n", "a pipe isn't asked");
     assert_eq!(service.stop(), 0);
 }
+
+#[test]
+fn a_lease_whose_hosts_are_still_released_is_being_deleted() {
+    let service = Running::start(&database(), &["--limits-delete-wait", "0s"]);
+    service.says("host create r1-h01");
+    service.says("lease create web --hosts 1 --for 2h --wait");
+    assert_eq!(service.says("lease delete web"), "Lease web is being deleted.\n");
+    assert_eq!(service.stop(), 0);
+}
