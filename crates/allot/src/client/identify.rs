@@ -63,7 +63,7 @@ impl Listed {
             return Ok((given.to_owned(), given.to_owned()));
         }
         let id = self.one_of(&entries, given, &|date| session.brief(date))?;
-        let entry = entries.iter().find(|entry| text(entry, self.id) == id);
+        let entry = entries.iter().find(|entry| text(entry, self.id) == id && !self.name.is_empty());
         let name = entry.map(|entry| text(entry, self.name)).unwrap_or_default();
         let described = if is_identifier(&id) && !name.is_empty() {
             format!("{name} ({})", &id[..short_length([id.as_str()].into_iter())])
@@ -170,7 +170,9 @@ mod tests {
 
     #[test]
     fn names_come_before_beginnings_of_identifiers() {
-        let lease = |id: &str, name: &str| json!({"id": id, "name": name, "status": "PENDING", "start_date": "2030-01-02T09:00:00.000000"});
+        let start = "2030-01-02T09:00:00.000000";
+        let lease =
+            |id: &str, name: &str| json!({"id": id, "name": name, "status": "PENDING", "start_date": start});
         let leases = [
             lease("ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753", "web"),
             lease("ecdc1111-d38d-4032-a9e3-3a8dbcc06753", "twice"),
