@@ -35,7 +35,7 @@ impl Recurring {
         zone: &TimeZone,
     ) -> Result<Option<RepeatCreate>, ClientError> {
         let Some(every) = &self.every else { return Ok(None) };
-        if !every.parse::<Span>().is_ok_and(|span| span.is_positive()) {
+        if !every.parse::<Span>().is_ok_and(Span::is_positive) {
             return Err(ClientError::Usage(format!("--every {every}: write a time as 1d, 1w or 1mo")));
         }
         let until = self.until.as_ref().map(|until| When::parse_last(until, now, start, zone)).transpose()?;
