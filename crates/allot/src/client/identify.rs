@@ -197,15 +197,15 @@ mod tests {
                 "use an identifier: cafe1111 PENDING Wed 09:00, ecdc1111 PENDING Wed 09:00",
             ),
             ("ecd", "there is no lease \"ecd\"", more),
-            ("xyz", "there is no lease \"xyz\"", LISTED.hint),
-            ("0c7be2d5", "there is no lease \"0c7be2d5\"", LISTED.hint),
+            ("xyz", "there is no lease \"xyz\"", LEASES.hint),
+            ("0c7be2d5", "there is no lease \"0c7be2d5\"", LEASES.hint),
         ] {
             let error = find(given).expect_err(given);
             assert_eq!((error.to_string().as_str(), error.hint()), (said, Some(hint)));
         }
         let hosts = [json!({"id": "7", "name": "r1-h01"})];
-        let none = one_of(&LISTED, &hosts, "ab").expect_err("no such host");
-        assert_eq!(none.hint(), Some(LISTED.hint), "a number has no beginning");
+        let none = one_of(&LEASES, &hosts, "ab").expect_err("no such host");
+        assert_eq!(none.hint(), Some(LEASES.hint), "a number has no beginning");
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
         let lease =
             |end: char| json!({"id": format!("ecdcc9ea-d38d-4032-a9e3-3a8dbcc0675{end}"), "name": "web"});
         let leases: Vec<Value> = "0123456".chars().map(lease).collect();
-        let error = one_of(&LISTED, &leases, "web").expect_err("ambiguous");
+        let error = one_of(&LEASES, &leases, "web").expect_err("ambiguous");
         let hint = error.hint().expect("a hint");
         assert!(
             hint.contains("ecdcc9ea-d38d-4032-a9e3-3a8dbcc06754") && hint.ends_with(", and 2 more"),

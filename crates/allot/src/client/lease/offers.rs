@@ -101,7 +101,7 @@ const SERIES: Listed = Listed { noun: "series", id: "/series_id", details: &[], 
 /// offers: it would take them for leases.
 pub(super) fn refused(error: ClientError, session: &mut Session<'_>) -> ClientError {
     let ClientError::Offered { offers, .. } = &error else { return error };
-    if !session.json && !session.is_for_people() {
+    if !session.wants_document() && !session.is_for_people() {
         return error;
     }
     let document = json!({"offers": offers});
