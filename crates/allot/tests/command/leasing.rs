@@ -464,7 +464,7 @@ fn usage_e_is_shown_as_a_table_and_handed_on_as_csv_and_json() {
     assert!(events.contains("lease.started") && events.contains("ACTIVE"), "{events}");
     assert!(service.says("usage events --after 1000").contains("There are no such events."));
     let wrong = service.allot("usage --by colour");
-    assert_eq!(wrong.status, 1, "{}", wrong.out);
+    assert_eq!(wrong.status, 2, "{}", wrong.out);
 }
 
 #[test]
