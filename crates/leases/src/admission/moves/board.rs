@@ -113,7 +113,7 @@ impl<'a> Board<'a> {
             }
             let Some(blockers) = self.blockers(host, &cleaned, search.own, own) else { continue };
             let fit = || self.admission.calendar.fit(host, &search.window, &future, search.own);
-            match fit().filter(|_| blockers.is_empty()) {
+            match blockers.is_empty().then(fit).flatten() {
                 Some(fit) => free.push(fit),
                 None => taken.push(Choice { host, blockers }),
             }

@@ -54,47 +54,50 @@ impl Instant {
 
     /// Gives the request one more host, if there is a way. True as well if the effort ends.
     fn augment(&mut self, board: &mut Board<'_>, way: &Way, effort: &mut Effort<'_>) -> bool {
-        // Who would take each host, and which host it would leave for it.
-        let mut takers: BTreeMap<HostId, (ClaimId, Option<HostId>)> = BTreeMap::new();
-        let mut queue = VecDeque::from([(REQUEST, None)]);
-        while let Some((claim, left)) = queue.pop_front() {
+        // The claim that would take each host, and the host that each claim would lose.
+        let mut takers: BTreeMap<HostId, ClaimId> = BTreeMap::new();
+        let mut lost: BTreeMap<ClaimId, HostId> = BTreeMap::new();
+        let mut queue = VecDeque::from([REQUEST]);
+        while let Some(claim) = queue.pop_front() {
             let choices = board.choices(claim);
             if !effort.spend(CHOICE * choices.len() as u64) {
                 return true;
             }
-            let is_there = |id: &ClaimId| board.occupied(*id).contains(self.at);
-            let mut reached: Vec<(HostId, Option<ClaimId>)> = Vec::new();
-            for choice in choices.iter() {
-                let owner = self.taken.get(&choice.host).copied();
-                reached.push((choice.host, owner.or_else(|| choice.blockers.iter().copied().find(is_there))));
-            }
-            // It may return to a host that another one has taken over.
-            let held = board.held(claim).into_iter().flatten();
-            reached.extend(held.filter_map(|host| Some((*host, Some(*self.taken.get(host)?)))));
-            for (host, owner) in reached {
-                let wanted = claim != REQUEST || way.hosts.contains_key(&host);
-                if !wanted || owner == Some(claim) || takers.contains_key(&host) {
+            let is_there = |id: &&ClaimId| board.occupied(**id).contains(self.at);
+            // A claim can also return to a host that another claim has taken over.
+            let held = board.held(claim).into_iter().flatten().filter(|host| self.taken.contains_key(host));
+            let choices = choices.iter().map(|choice| (choice.host, choice.blockers.as_slice()));
+            for (host, blockers) in choices.chain(held.map(|host| (*host, [].as_slice()))) {
+                let is_wanted = claim != REQUEST || way.hosts.contains_key(&host);
+                if !is_wanted || takers.contains_key(&host) {
                     continue;
                 }
-                takers.insert(host, (claim, left));
+                let owner = self.taken.get(&host).or_else(|| blockers.iter().find(is_there));
+                if owner == Some(&claim) {
+                    continue;
+                }
+                takers.insert(host, claim);
                 let Some(owner) = owner else {
-                    self.shift(host, &takers);
+                    self.shift(host, &takers, &lost);
                     return true;
                 };
-                queue.push_back((owner, Some(host)));
+                if *owner != REQUEST && !lost.contains_key(owner) {
+                    lost.insert(*owner, host);
+                    queue.push_back(*owner);
+                }
             }
         }
         false
     }
 
     /// Has each taker take its host, from the free one back to the one that the request takes.
-    fn shift(&mut self, free: HostId, takers: &BTreeMap<HostId, (ClaimId, Option<HostId>)>) {
+    fn shift(&mut self, free: HostId, takers: &BTreeMap<HostId, ClaimId>, lost: &BTreeMap<ClaimId, HostId>) {
         let mut next = Some(free);
         while let Some(host) = next
-            && let Some((taker, left)) = takers.get(&host)
+            && let Some(taker) = takers.get(&host)
         {
             self.taken.insert(host, *taker);
-            next = *left;
+            next = lost.get(taker).copied();
         }
     }
 }

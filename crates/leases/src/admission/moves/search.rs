@@ -140,17 +140,17 @@ impl<'b, 'a> Mover<'b, 'a> {
                 return None;
             }
             for (index, choice) in choices.iter().enumerate() {
-                if !self.is_open(state, *id, choice.host) {
+                let stays = |blocker: &&ClaimId| !state.left.contains(&(**blocker, choice.host));
+                let moves = choice.blockers.iter().filter(stays).count();
+                if moves == 0 || moves > left || !self.is_open(state, *id, choice.host) {
                     continue;
                 }
                 let takeover = |moves, together| Takeover { by: *id, index, moves, together };
-                let moves = self.leaving(state, choice, false).len();
-                if moves == 0 || moves > left {
-                    continue;
-                }
-                let all = self.leaving(state, choice, true).len();
-                if all > moves && all <= left {
-                    next.push(takeover(all, true));
+                if choice.blockers.iter().any(|blocker| self.board.together(*blocker).is_some()) {
+                    let all = self.leaving(state, choice, true).len();
+                    if all > moves && all <= left {
+                        next.push(takeover(all, true));
+                    }
                 }
                 next.push(takeover(moves, false));
             }
@@ -182,11 +182,18 @@ impl<'b, 'a> Mover<'b, 'a> {
         if !self.effort.spend(CHOICE * choices.len() as u64) {
             return None;
         }
-        let gone = |host: HostId, blockers: &[ClaimId]| {
-            blockers.iter().all(|blocker| state.left.contains(&(*blocker, host)))
+        // Few hosts changed so far. A search in these is much faster than one in the sets of the state.
+        let taken: Vec<HostId> = state.taken.iter().map(|(host, _)| *host).collect();
+        let mut left: Vec<HostId> = state.left.iter().map(|(_, host)| *host).collect();
+        left.sort_unstable();
+        let is_free = |choice: &&Choice| {
+            let is_gone = |blocker: &ClaimId| state.left.contains(&(*blocker, choice.host));
+            let are_gone = || left.binary_search(&choice.host).is_ok() && choice.blockers.iter().all(is_gone);
+            let is_open =
+                || taken.binary_search(&choice.host).is_err() || self.is_open(state, id, choice.host);
+            (choice.blockers.is_empty() || are_gone()) && is_open()
         };
-        let free = choices.iter().filter(|choice| gone(choice.host, &choice.blockers));
-        Some(free.map(|choice| choice.host).filter(|host| self.is_open(state, id, *host)).collect())
+        Some(choices.iter().filter(is_free).map(|choice| choice.host).collect())
     }
 
     /// How many hosts a claim lacks beside the free ones.
