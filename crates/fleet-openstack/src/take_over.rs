@@ -1,22 +1,24 @@
 //! Reservations that Blazar has made, for this driver to go on with. Its aggregates, flavors, server groups and what it
 //! has entered in Placement are the same as the driver's own, but for keys in the aggregates' metadata by which the driver
-//! knows them. So these keys are all that is changed, no server notices, and without them it is Blazar's again.
+//! knows them. So these keys are all that is changed, no server notices, and without them it is Blazar's again. Aggregates of
+//! an older version get the keys that it did not write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fleet::FleetError;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::lease_pool::LEASE_KEY;
 use leases::plan::Recipe;
 use leases::project::ProjectId;
 
 use crate::OpenStackFleet;
 use crate::ids::{parse_uuid, resource_class, slots_provider};
-use crate::pools;
+use crate::pools::{self, Pool};
 use crate::sight::Names;
 use crate::wire::Aggregate;
 
-/// How many providers are asked about at once.
+/// How many providers are asked about, or aggregates changed, at once.
 const AT_ONCE: usize = 8;
 
 /// A reservation of a lease that Blazar has made and that is not over.
@@ -140,6 +142,23 @@ impl OpenStackFleet {
         }
     }
 
+    /// Gives aggregates of leases the key of lease pools if an older version has made them without it. As a difference to the
+    /// store, each of these leases would be reported as degraded.
+    pub(crate) async fn add_lease_keys(&self, aggregates: &[Aggregate]) -> Result<(), FleetError> {
+        let mut missing = Vec::new();
+        for pool in aggregates.iter().filter_map(Pool::of) {
+            if let Some(lease) = pool.lease
+                && !pool.aggregate.metadata.contains_key(LEASE_KEY)
+            {
+                let key = BTreeMap::from([(LEASE_KEY.to_owned(), Some(lease.to_string()))]);
+                missing.push((pool.aggregate.id, key));
+            }
+        }
+        let set = missing.into_iter();
+        let set = set.map(async |(aggregate, key)| self.cloud.set_metadata(aggregate, &key).await);
+        stream::iter(set).buffer_unordered(AT_ONCE).try_collect().await
+    }
+
     async fn set_keys(
         &self,
         traces: &BlazarTraces,
@@ -222,7 +241,9 @@ impl BlazarTraces {
             let mut keys = pools::completion(reservation.recipe, pools::server_group(aggregate));
             // It is Blazar's own key.
             keys.remove(pools::GROUP);
-            keys.insert(pools::LEASE.to_owned(), Some(reservation.lease.to_string()));
+            for key in [pools::LEASE, LEASE_KEY] {
+                keys.insert(key.to_owned(), Some(reservation.lease.to_string()));
+            }
             keys.extend(slots.map(|(host, slots)| (pools::slots_key(host), Some(slots.to_string()))));
             self.marks.insert(aggregate.id, keys);
         }
@@ -333,13 +354,21 @@ mod tests {
             |of: u64| traces.marks[&of].iter().map(|(k, v)| (k.as_str(), v.as_deref())).collect::<Vec<_>>();
         let lease = LeaseId(0xa1).to_string();
         assert_eq!(traces.marks.keys().collect::<Vec<_>>(), [&2, &3]);
-        assert_eq!(keys(2), [("allot:lease", Some(lease.as_str())), ("allot:prepared", Some("0 0 0 any"))]);
+        assert_eq!(
+            keys(2),
+            [
+                ("allot:lease", Some(lease.as_str())),
+                ("allot:prepared", Some("0 0 0 any")),
+                ("filter_lease_id", Some(lease.as_str()))
+            ]
+        );
         assert_eq!(
             keys(3),
             [
                 ("allot:lease", Some(lease.as_str())),
                 ("allot:prepared", Some("1 512 1 any")),
-                ("allot:slots:host2", Some("3"))
+                ("allot:slots:host2", Some("3")),
+                ("filter_lease_id", Some(lease.as_str()))
             ]
         );
     }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::Method;
 use fleet::conformance::facts;
-use fleet::{Difference, Fleet, Inventory as _, LeaseFacts, Outcome, Wanted, WantedReservation};
+use fleet::{
+    Difference, Fleet, Inventory as _, Isolation as _, LeaseFacts, Outcome, Wanted, WantedReservation,
+};
 use fleet_openstack::{Fence, OpenStackFleet};
 use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::{Action, GuestOwner, Observed, Place};
@@ -16,6 +18,9 @@ use crate::promises::guest;
 use crate::standin::{Aggregate, FREE_POOL, Provider, Standin, State};
 
 const STORE: &str = "store of the tests";
+
+/// A reservation of nobody's.
+const OTHER: ReservationId = ReservationId(0xb2);
 
 /// What the store has of a reservation of which that step is the last.
 fn stored(action: Action, lease: LeaseId) -> (ReservationId, WantedReservation) {
@@ -149,7 +154,7 @@ async fn each_is_reported_and_undone(fence: fn() -> Fence, last: Action, changes
 
 #[tokio::test]
 async fn what_a_lease_of_instances_has_is_compared_and_restored() {
-    let changes: [(Change, &str); 15] = [
+    let changes: [(Change, &str); 16] = [
         (
             |state| _ = pool(state).metadata.insert("blazar:owner".to_owned(), "bob".to_owned()),
             "blazar:owner",
@@ -157,6 +162,7 @@ async fn what_a_lease_of_instances_has_is_compared_and_restored() {
         (|state| _ = pool(state).metadata.remove("filter_tenant_id"), "filter_tenant_id"),
         (|state| _ = pool(state).metadata.remove("reservation"), "key reservation"),
         (|state| _ = pool(state).metadata.insert("allot:lease".to_owned(), "x".to_owned()), "allot:lease"),
+        (|state| _ = pool(state).metadata.remove("filter_lease_id"), "filter_lease_id"),
         (|state| _ = state.flavors.remove(&MINE.to_string()), "was deleted"),
         (
             |state| state.specs.values_mut().for_each(|specs| specs.retain(|key, _| key.contains("CUSTOM"))),
@@ -189,13 +195,17 @@ async fn what_a_lease_of_instances_has_is_compared_and_restored() {
 
 #[tokio::test]
 async fn what_a_lease_of_hosts_has_is_compared_and_restored() {
-    let hosts: [(Change, &str); 4] = [
+    let hosts: [(Change, &str); 5] = [
         (
             |state| _ = pool(state).metadata.insert("blazar:owner".to_owned(), "bob".to_owned()),
             "blazar:owner",
         ),
         (|state| _ = pool(state).metadata.remove("blazar:owner"), "is missing, expected mine"),
         (|state| _ = pool(state).metadata.remove("allot:lease"), "allot:lease"),
+        (
+            |state| _ = pool(state).metadata.insert("filter_lease_id".to_owned(), "x".to_owned()),
+            "filter_lease_id",
+        ),
         (|state| pool(state).zone = Some("nova2".to_owned()), "is nova2, expected blazar_"),
     ];
     let hold = Action::Hold(ONE, MINE);
@@ -215,6 +225,36 @@ async fn what_a_lease_of_hosts_has_is_compared_and_restored() {
         ),
     ];
     each_is_reported_and_undone(|| Fence::Traits { flavors: Vec::new() }, hold, &traits).await;
+}
+
+#[tokio::test]
+async fn aggregates_of_an_older_version_get_the_key_of_lease_pools_at_the_start_and_those_of_others_stay() {
+    for last in [Action::Hold(ONE, MINE), Action::Grant(ONE, MINE, 2)] {
+        let (cloud, fleet) = running(Fence::BlazarFilter, last).await;
+        let before = shown(&mut cloud.state());
+        pool(&mut cloud.state()).metadata.remove("filter_lease_id");
+        let (theirs, named) = {
+            let mut state = cloud.state();
+            let theirs = state.add_aggregate("theirs", None);
+            let named = state.add_aggregate(&OTHER.to_string(), None);
+            for id in [theirs, named] {
+                let other = state.aggregates.get_mut(&id).expect("it");
+                other.metadata.insert("filter_lease_id".to_owned(), "somebody's".to_owned());
+            }
+            (theirs, named)
+        };
+        fleet.set_up().await.expect("it is set up");
+        assert_eq!(shown(&mut cloud.state()), before);
+        let (observed, found) = look(&fleet).await;
+        assert_eq!(found, [], "the lease is not reported as degraded");
+        assert!(!observed.reservations[&OTHER].marked, "the key alone does not make it a lease's");
+        for id in [theirs, named] {
+            assert_eq!(cloud.state().aggregates[&id].metadata["filter_lease_id"], "somebody's");
+        }
+        cloud.exchanges();
+        fleet.set_up().await.expect("it is set up");
+        assert!(cloud.exchanges().iter().all(|asked| asked.method == "GET"), "nothing is left to do");
+    }
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn leased() -> Standin {
 /// Takes our keys away, as if Blazar had made it all.
 fn as_of_blazar(state: &mut State) {
     for aggregate in state.aggregates.values_mut() {
-        aggregate.metadata.retain(|key, _| !key.starts_with("allot:"));
+        aggregate.metadata.retain(|key, _| !key.starts_with("allot:") && key != "filter_lease_id");
     }
 }
 

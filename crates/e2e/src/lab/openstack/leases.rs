@@ -177,6 +177,7 @@ fn with_blazar_filter(
         let pool = site.aggregate(&reservation)?.context("no aggregate")?;
         ensure!(pool["availability_zone"] == format!("blazar_{reservation}"), "{pool}");
         ensure!(pool["metadata"]["blazar:owner"] == people.physics.as_str(), "{pool}");
+        ensure!(pool["metadata"]["filter_lease_id"] == site.alices("mine")?["id"], "{pool}");
         ensure!(site.members(&reservation)?.len() == 3 && site.members(FREE_POOL)?.is_empty(), "{pool}");
         ensure!(!site.servers("bob", "chemistry")?.contains("spot"), "the preemptible server is still there");
         Ok(reservation)

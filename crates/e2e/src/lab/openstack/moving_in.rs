@@ -136,7 +136,7 @@ impl Sight {
         let mut same = self.aggregates.clone();
         for (_, metadata) in same.values_mut() {
             if let Value::Object(keys) = metadata {
-                keys.retain(|key, _| !key.starts_with("allot:"));
+                keys.retain(|key, _| !key.starts_with("allot:") && key != "filter_lease_id");
             }
         }
         same
