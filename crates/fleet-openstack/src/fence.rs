@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leases::ids::ReservationId;
-use leases::preemption::Mark;
+use leases::preemption::{Mark, ProjectPattern};
+use leases::project::ProjectId;
 
 use crate::ids::FLAVOR;
 use crate::wire::{Aggregate, Server};
@@ -65,6 +66,9 @@ pub enum Fence {
     AllotFilter {
         /// Whether anybody's servers may run in the free pool, and hosts are taken on with servers.
         open_pool: bool,
+        /// Projects whose servers are preemptible unless a request says otherwise. None in an open pool, where servers that are
+        /// there already would become preemptible.
+        projects: Vec<ProjectPattern>,
     },
     /// Nova's own isolation of tenants, which goes by the projects that the metadata of aggregates names.
     Tenant {
@@ -90,7 +94,7 @@ impl Fence {
     }
 
     pub(crate) fn opens_pool(&self) -> bool {
-        *self == Self::AllotFilter { open_pool: true }
+        matches!(self, Self::AllotFilter { open_pool: true, .. })
     }
 
     /// Whether servers that are not preemptible can be moved to hosts of the free pool.
@@ -119,9 +123,11 @@ impl Fence {
     /// Whether a server that is in no lease is preemptible.
     pub(crate) fn is_preemptible(&self, server: &Server) -> bool {
         match self {
-            Self::BlazarFilter | Self::AllotFilter { .. } | Self::Traits { .. } => {
-                server.is_marked_preemptible()
-            }
+            Self::BlazarFilter | Self::Traits { .. } => server.marked_preemptible() == Some(true),
+            Self::AllotFilter { projects, .. } => server.marked_preemptible().unwrap_or_else(|| {
+                let project = ProjectId(server.tenant_id.clone());
+                projects.iter().any(|pattern| pattern.matches(&project))
+            }),
             Self::Tenant { preemptible } => preemptible.contains(&server.tenant_id),
         }
     }

@@ -11,7 +11,7 @@ use crate::fence::Fence;
 pub struct Settings {
     /// What keeps others off the hosts of a lease.
     pub fence: Fence,
-    /// Whether scheduler hints mark servers as preemptible. They are asked for with each server then, which needs Nova's
+    /// Whether scheduler hints say which servers are preemptible. They are asked for with each server then, which needs Nova's
     /// microversion 2.100.
     pub hints: bool,
     /// The name of the free pool's aggregate: `aggregate_freepool_name` of blazar-nova. It is made if there is none.

@@ -241,13 +241,12 @@ impl Image {
 }
 
 impl Server {
-    /// Whether the cloud's operator has marked its flavor as preemptible, in the way that `BlazarFilter` reads, or whoever
-    /// started it has said so in a hint.
-    pub(crate) fn is_marked_preemptible(&self) -> bool {
+    /// Whether its flavor, in the way that `BlazarFilter` reads, or a hint makes it preemptible. None if neither says anything.
+    pub(crate) fn marked_preemptible(&self) -> Option<bool> {
         let of_flavor = self.flavor.extra_specs.get(PROPERTY).map(String::as_str);
         let hint = self.scheduler_hints.as_ref().and_then(|hints| hints.get("preemptible"));
         let hint = hint.and_then(|hint| hint.as_str().or_else(|| hint.get(0)?.as_str()));
-        of_flavor.into_iter().chain(hint).any(is_true)
+        of_flavor.into_iter().chain(hint).map(is_true).reduce(|one, other| one || other)
     }
 
     /// Whether it has been shut down.

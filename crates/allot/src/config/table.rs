@@ -268,7 +268,7 @@ settings! {
     /// Whether instances may be preemptible: they run on hosts of the free pool until the next lease of their host
     "preemptible.enabled" "BOOL" => service.preemption.allowed;
     /// Projects whose instances are preemptible unless a request says otherwise, separated by commas; `*` stands for
-    /// anything, `?` for any character. In a cloud only with the fence `tenant`, and then by their identifiers
+    /// anything, `?` for any character. In a cloud only with the fences `allot-filter` and `tenant`, by their identifiers
     "preemptible.projects" "LIST" => service.preemption.projects;
     /// What of a request may say that its instance is preemptible, separated by commas: its scheduler `hint`, or the
     /// property blazar:preemptible of its `flavor`, its `image` or a `volume`

@@ -9,7 +9,7 @@ use fleet::Fleet;
 use fleet::hooks::{HookConfig, HooksConfig, HooksFleet, Moment, PowerConfig, PowerHooks, unusable_programs};
 use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
 use fleet_openstack::{Fence, OpenStackFleet};
-use leases::preemption::{Mark, PreemptionRules};
+use leases::preemption::{Mark, PreemptionRules, ProjectPattern};
 use openstack::Session;
 use serde::de::DeserializeOwned;
 
@@ -20,6 +20,9 @@ use crate::config::{Configuration, DatabaseChoice, FenceChoice, FleetChoice};
 
 /// The most projects that the metadata of the free pool's aggregate names: each round reads it.
 const MOST_TENANTS: usize = 1000;
+
+/// The most patterns of preemptible projects with the fence allot-filter: each look compares every server with them.
+const MOST_PATTERNS: usize = 100;
 
 /// The longest identifier of a project that Keystone has.
 const LONGEST_PROJECT: usize = 64;
@@ -87,10 +90,12 @@ pub(crate) fn cloud(
     let session = Session::new(keystone::nova(configuration)?, Arc::new(RandomIds))?;
     let fence = fence(configuration)?;
     let hints = fence.marks().contains(&Mark::Hint);
-    let preemption = &configuration.service.preemption;
+    let PreemptionRules { allowed, marks, projects, .. } = &configuration.service.preemption;
+    // With a hint a server also opts out of its project.
+    let reads_hints = *allowed && (marks.contains(&Mark::Hint) || !projects.is_empty());
     let settings = fleet_openstack::Settings {
         fence,
-        hints: hints && preemption.allowed && preemption.marks.contains(&Mark::Hint),
+        hints: hints && reads_hints,
         ..configuration.openstack.driver.clone()
     };
     Ok(OpenStackFleet::new(Arc::new(session), settings, clock))
@@ -102,7 +107,10 @@ fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
     let PreemptionRules { marks, projects, .. } = &configuration.service.preemption;
     let (fence, name) = match openstack.fence {
         FenceChoice::BlazarFilter => (Fence::BlazarFilter, "blazar-filter"),
-        FenceChoice::AllotFilter => (Fence::AllotFilter { open_pool: openstack.open_pool }, "allot-filter"),
+        FenceChoice::AllotFilter => {
+            let projects = preemptible_patterns(configuration)?;
+            (Fence::AllotFilter { open_pool: openstack.open_pool, projects }, "allot-filter")
+        }
         FenceChoice::Tenant => (Fence::Tenant { preemptible: preemptible_tenants(configuration)? }, "tenant"),
         FenceChoice::Traits => (Fence::Traits { flavors: openstack.lease_flavors.clone() }, "traits"),
     };
@@ -128,13 +136,31 @@ fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
             "preemptible.marks has {mark}, which the fence {name} cannot see: it sees {seen}"
         )));
     }
-    if !projects.is_empty() && !matches!(fence, Fence::Tenant { .. }) {
+    if !projects.is_empty() && !matches!(fence, Fence::AllotFilter { .. } | Fence::Tenant { .. }) {
         return Err(AssemblyError::Missing(format!(
             "preemptible.projects cannot be used with the fence {name}, which cannot tell projects apart: servers are \
              preemptible by what marks them"
         )));
     }
     Ok(fence)
+}
+
+/// The projects whose servers are preemptible where the filter asks the service.
+fn preemptible_patterns(configuration: &Configuration) -> Result<Vec<ProjectPattern>, AssemblyError> {
+    let PreemptionRules { allowed, projects, .. } = &configuration.service.preemption;
+    if configuration.openstack.open_pool && !projects.is_empty() {
+        return Err(AssemblyError::Contradiction(
+            "preemptible.projects cannot be used with openstack.open_pool: regular servers that these projects have in the free \
+             pool would become preemptible",
+        ));
+    }
+    if projects.len() > MOST_PATTERNS {
+        return Err(AssemblyError::Missing(format!(
+            "preemptible.projects has {} patterns: with the fence allot-filter there may be {MOST_PATTERNS}",
+            projects.len()
+        )));
+    }
+    Ok(if *allowed { projects.clone() } else { Vec::new() })
 }
 
 /// The projects whose servers are preemptible where the fence goes by projects. They are written into the cloud one by one.

@@ -317,12 +317,13 @@ const CLOUD: [&str; 8] = [
     "/dev/null",
 ];
 
+const FILTER: [&str; 2] = ["--openstack-fence", "allot-filter"];
 const TENANT: [&str; 2] = ["--openstack-fence", "tenant"];
 
 #[test]
 fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
     let config = file("allot.toml", "\n[leases]\nmax_length = \"7d\"\n");
-    let cases: [(&[&str], i32, &str); 16] = [
+    let cases: [(&[&str], i32, &str); 17] = [
         (&["--config", &config], 2, "line 3: there is no setting leases.max_length"),
         (
             &["--fleet", "ganeti"],
@@ -358,6 +359,12 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
             &[&CLOUD[..], &TENANT, &["--preemptible-projects", "spot-*"]].concat(),
             1,
             "preemptible.projects has spot-*: with the fence tenant write the identifiers",
+        ),
+        (
+            &[&CLOUD[..], &FILTER, &["--openstack-open-pool", "true", "--preemptible-projects", "spot-*"]]
+                .concat(),
+            1,
+            "preemptible.projects cannot be used with openstack.open_pool",
         ),
         (&["--auth", "keystone:users.toml"], 2, "write local-keystone:users.toml"),
         (&["--listen", "0.0.0.0:0"], 1, "listen on a loopback address"),

@@ -110,7 +110,7 @@ async fn a_lease_has_an_aggregate_that_its_owner_can_use_and_the_host_is_never_w
 async fn aggregates_of_leases_of_hosts_and_instances_have_the_key_of_lease_pools_with_every_fence() {
     let fences = [
         Fence::BlazarFilter,
-        Fence::AllotFilter { open_pool: false },
+        Fence::AllotFilter { open_pool: false, projects: Vec::new() },
         Fence::Tenant { preemptible: BTreeSet::new() },
         Fence::Traits { flavors: Vec::new() },
     ];

@@ -15,7 +15,7 @@ use crate::promises::guest;
 use crate::standin::{Confirmations, MIGRATION_TIME, Migration, OWN_USER, Standin, migrations};
 
 const TWO: HostId = HostId(2);
-const OPEN: Fence = Fence::AllotFilter { open_pool: true };
+const OPEN: Fence = Fence::AllotFilter { open_pool: true, projects: Vec::new() };
 
 /// A cloud with two hosts of the service, which lets anybody's servers in; and a server of another project that is in that
 /// state on the first.

@@ -4,14 +4,15 @@ use fleet::{Isolation as _, Outcome};
 use fleet_openstack::Fence;
 use leases::ids::HostId;
 use leases::plan::{Action, GuestOwner, Place};
+use leases::preemption::ProjectPattern;
 
 use crate::handing_over::{MINE, ONE, done, seen, step};
 use crate::promises::guest;
 use crate::standin::Standin;
 
 const TWO: HostId = HostId(2);
-const OPEN: Fence = Fence::AllotFilter { open_pool: true };
-const CLOSED: Fence = Fence::AllotFilter { open_pool: false };
+const OPEN: Fence = Fence::AllotFilter { open_pool: true, projects: Vec::new() };
+const CLOSED: Fence = Fence::AllotFilter { open_pool: false, projects: Vec::new() };
 
 #[tokio::test]
 async fn hosts_with_servers_are_taken_on_in_an_open_pool_only() {
@@ -53,8 +54,46 @@ async fn servers_are_preemptible_by_a_hint_where_the_fence_sees_hints() {
     cloud.exchanges();
     let server = cloud.state().boot("host1", "another", false);
     assert_eq!(seen(&fleet, ONE).await.guests[0].owner, GuestOwner::Other);
-    cloud.state().servers.get_mut(&server).expect("a server").hinted = true;
+    cloud.state().servers.get_mut(&server).expect("a server").hinted = Some(true);
     assert_eq!(seen(&fleet, ONE).await.guests[0].owner, GuestOwner::Preemptible);
     let lists = cloud.exchanges().into_iter().filter(|asked| asked.path.contains("/servers/detail"));
     assert!(lists.into_iter().all(|asked| asked.version == "compute 2.100"));
+}
+
+#[tokio::test]
+async fn servers_of_listed_projects_are_preemptible_unless_their_hint_or_flavor_says_otherwise() {
+    let cloud = Standin::start(1).await;
+    let Ok(pattern) = "spot-*".parse::<ProjectPattern>();
+    let fleet = cloud.fenced_by(Fence::AllotFilter { open_pool: false, projects: vec![pattern] });
+    assert_eq!(fleet.adopt(ONE).await, Ok(Outcome::Done));
+    let owner_of = async |project: &str, hinted: Option<bool>, of_flavor: Option<&str>| {
+        {
+            let mut state = cloud.state();
+            state.servers.clear();
+            let id = state.boot("host1", project, false);
+            let server = state.servers.get_mut(&id).expect("a server");
+            server.hinted = hinted;
+            server.specs.extend(of_flavor.map(|says| ("blazar:preemptible".to_owned(), says.to_owned())));
+        }
+        seen(&fleet, ONE).await.guests[0].owner
+    };
+    let (preemptible, regular) = (GuestOwner::Preemptible, GuestOwner::Other);
+    assert_eq!(owner_of("spot-ci", None, None).await, preemptible);
+    assert_eq!(owner_of("web", None, None).await, regular);
+    assert_eq!(owner_of("web", Some(true), None).await, preemptible);
+    assert_eq!(owner_of("spot-ci", Some(false), None).await, regular);
+    assert_eq!(owner_of("spot-ci", None, Some("false")).await, regular);
+    assert_eq!(owner_of("spot-ci", None, Some("true")).await, preemptible);
+}
+
+#[tokio::test]
+async fn a_host_is_taken_on_with_servers_of_listed_projects_and_with_no_server_that_opted_out() {
+    let cloud = Standin::start(1).await;
+    let Ok(all) = "*".parse::<ProjectPattern>();
+    let fleet = cloud.fenced_by(Fence::AllotFilter { open_pool: false, projects: vec![all] });
+    let server = cloud.state().boot("host1", "another", false);
+    cloud.state().servers.get_mut(&server).expect("a server").hinted = Some(false);
+    assert!(fleet.adopt(ONE).await.is_err());
+    cloud.state().servers.get_mut(&server).expect("a server").hinted = None;
+    assert_eq!(fleet.adopt(ONE).await, Ok(Outcome::Done));
 }

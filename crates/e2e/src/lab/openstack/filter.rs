@@ -42,13 +42,16 @@ pub fn tokens(directory: &Path) -> Result<String> {
 /// What a service with this fence and preemptible servers is started with.
 pub const OPTIONS: [&str; 4] = ["--openstack-fence", "allot-filter", "--preemptible-enabled", "true"];
 
-/// With a closed free pool, then with an open one.
+/// With a closed free pool, then with all projects listed as preemptible, then with an open pool.
 pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     install(site.lab)?;
     site.launch = site.launch.clone().with(OPTIONS);
     let server = site.launch.start()?;
     closed_pool(cases, site);
     without_the_service(cases, site, server)?.stop()?;
+    let server = site.launch.clone().with(["--preemptible-projects", "*"]).start()?;
+    listed_projects(cases, site);
+    server.stop()?;
     site.launch = site.launch.clone().with(["--openstack-open-pool", "true"]);
     let server = site.launch.start()?;
     open_pool(cases, site);
@@ -148,6 +151,22 @@ fn without_the_service(cases: &mut Cases, site: &Site<'_>, server: Server) -> Re
         Ok(())
     });
     Ok(server)
+}
+
+/// `host3` is still not the service's.
+fn listed_projects(cases: &mut Cases, site: &Site<'_>) {
+    cases.check("servers of listed projects are preemptible unless a hint says otherwise", || {
+        site.boot("bob", "chemistry", "listed", &["--flavor", "small"])?;
+        ensure!(site.host_of("listed")? != "host3", "it is outside of the free pool");
+        let words = ["--flavor", "small", "--hint", "preemptible=false"];
+        site.boot("bob", "chemistry", "opted-out", &words)?;
+        ensure!(site.host_of("opted-out")? == "host3", "it is in the free pool");
+        site.lease("alice", "physics", "both", "resource_type=physical:host,min=2,max=2")?;
+        ensure!(!site.is_there("listed")?, "the preemptible server is still there");
+        site.client("alice", "physics", &["reservation", "lease", "delete", "both"])?;
+        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 2))?;
+        site.client("bob", "chemistry", &["server", "delete", "--wait", "opted-out"]).map(drop)
+    });
 }
 
 /// Servers of others.

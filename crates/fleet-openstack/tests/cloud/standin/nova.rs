@@ -262,7 +262,7 @@ fn servers(state: &State, asked: &Asked<'_>) -> Reply {
         let mut entry = server((id, found));
         if asked.version == "compute 2.100" {
             entry["scheduler_hints"] =
-                if found.hinted { json!({"preemptible": ["true"]}) } else { json!({}) };
+                found.hinted.map_or(json!({}), |says| json!({"preemptible": [says.to_string()]}));
         }
         page.push(entry);
     }

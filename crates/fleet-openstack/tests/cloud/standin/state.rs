@@ -41,8 +41,8 @@ pub struct Server {
     /// The extra specs of its flavor.
     pub specs: BTreeMap<String, String>,
     pub preemptible: bool,
-    /// Whether a hint said so too.
-    pub hinted: bool,
+    /// What a hint said about that.
+    pub hinted: Option<bool>,
     /// Nova says where it is; until then only Placement knows.
     pub listed: bool,
 }
@@ -241,7 +241,7 @@ impl State {
             flavor,
             specs: BTreeMap::new(),
             preemptible,
-            hinted: false,
+            hinted: None,
             listed: true,
         };
         self.servers.insert(id.clone(), server);
