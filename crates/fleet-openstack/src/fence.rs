@@ -27,7 +27,8 @@ const REQUIRED: &str = "required";
 /// How all traits of the service begin.
 pub(crate) const OUR_TRAITS: &str = "CUSTOM_ALLOT_";
 
-/// The trait of all hosts that were taken on. Flavors of preemptible servers require it, and those of room for instances.
+/// The trait of all hosts that were taken on. Flavors or images of preemptible servers require it, and flavors of room for
+/// instances.
 pub(crate) const FREE: &str = "CUSTOM_ALLOT_FREE_POOL";
 
 /// A trait that no host has.
@@ -80,6 +81,9 @@ pub enum Fence {
     Traits {
         /// The flavors, by identifier or name, that leases of hosts get a copy of; nothing stands for all public ones.
         flavors: Vec<String>,
+        /// Whether images and volumes mark servers as preemptible, by requiring the trait of the free pool. Nova doesn't list
+        /// that property, so every server on a host of the free pool counts as marked.
+        images: bool,
     },
 }
 
@@ -87,7 +91,8 @@ impl Fence {
     /// What it can see of a request that says that the server is preemptible.
     pub fn marks(&self) -> &'static [Mark] {
         match self {
-            Self::BlazarFilter | Self::Traits { .. } => &[Mark::Flavor],
+            Self::BlazarFilter => &[Mark::Flavor],
+            Self::Traits { .. } => &[Mark::Flavor, Mark::Image, Mark::Volume],
             Self::AllotFilter { .. } => &[Mark::Hint, Mark::Flavor],
             Self::Tenant { .. } => &[],
         }
@@ -110,7 +115,7 @@ impl Fence {
     /// Which flavors leases of hosts get a copy of, if they need any.
     pub(crate) fn flavors(&self) -> Option<&[String]> {
         match self {
-            Self::Traits { flavors } => Some(flavors),
+            Self::Traits { flavors, .. } => Some(flavors),
             Self::BlazarFilter | Self::AllotFilter { .. } | Self::Tenant { .. } => None,
         }
     }
@@ -120,7 +125,12 @@ impl Fence {
         self.flavors().map(|_| required(FREE))
     }
 
-    /// Whether a server that is in no lease is preemptible.
+    /// Whether every server on a host of the free pool is preemptible, whatever let it in.
+    pub(crate) fn marks_by_place(&self) -> bool {
+        matches!(self, Self::Traits { images: true, .. })
+    }
+
+    /// Whether a server that is in no lease is preemptible, wherever it is.
     pub(crate) fn is_preemptible(&self, server: &Server) -> bool {
         match self {
             Self::BlazarFilter | Self::Traits { .. } => server.marked_preemptible() == Some(true),
@@ -226,7 +236,7 @@ mod tests {
         let one = texts(&[("allot:store", "s"), nobody, ("filter_tenant_id:p2", "p2")]);
         assert_eq!(change(&fence(&["p2"])), (1, one));
         let isolated = texts(&[("allot:store", "s"), ("trait:CUSTOM_ALLOT_FREE_POOL", "required")]);
-        assert_eq!(change(&Fence::Traits { flavors: Vec::new() }), (3, isolated));
+        assert_eq!(change(&Fence::Traits { flavors: Vec::new(), images: false }), (3, isolated));
         assert_eq!(change(&Fence::BlazarFilter), (1, texts(&[("allot:store", "s")])));
         let theirs = texts(&[("filter_tenant_id", "somebody")]);
         assert_eq!(Fence::BlazarFilter.of_free_pool(&theirs), BTreeMap::new(), "it is the operator's");

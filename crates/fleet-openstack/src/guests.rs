@@ -21,7 +21,7 @@ impl OpenStackFleet {
         let Some(server) = look.sight.on(look.host()).iter().find(|server| server.id == id) else {
             return Ok(Outcome::Done);
         };
-        if look.sight.owner(server, &self.settings.fence) == GuestOwner::Other {
+        if look.sight.owner(server, &self.settings) == GuestOwner::Other {
             return Err(somebody_elses(guest, look.host()));
         }
         if look.place.is_none() || self.memory().stopping.contains_key(&guest) {
@@ -65,7 +65,7 @@ impl OpenStackFleet {
         let Some(server) = look.sight.on(look.host()).iter().find(|server| server.id == id) else {
             return Ok(Outcome::Done);
         };
-        if look.sight.owner(server, &self.settings.fence) == GuestOwner::Other {
+        if look.sight.owner(server, &self.settings) == GuestOwner::Other {
             return Err(somebody_elses(guest, look.host()));
         }
         if look.place.is_none() {

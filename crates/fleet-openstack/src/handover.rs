@@ -11,7 +11,7 @@ use crate::closure::Closure;
 use crate::fence::{FREE, Whole, trait_of};
 use crate::pools::{self, Kept, Pool};
 use crate::sight::is_off;
-use crate::wire::Aggregate;
+use crate::wire::{Aggregate, Server};
 use crate::{Look, OpenStackFleet};
 
 type Answer = Result<Outcome, FleetError>;
@@ -46,12 +46,17 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// Refuses a host with servers that may not run in the free pool.
+    /// Refuses a host with servers that may not run in the free pool. Servers are not preemptible by their place here: until now
+    /// the host was open to all.
     async fn refuse_servers(&self, look: &Look) -> Result<(), FleetError> {
         if self.settings.fence.opens_pool() {
             return Ok(());
         }
-        let found = self.others(look, |owner| owner == GuestOwner::Preemptible).await?;
+        let found = self.others(look, |server| {
+            look.sight.owner(server, &self.settings) == GuestOwner::Preemptible
+                && self.settings.fence.is_preemptible(server)
+        });
+        let found = found.await?;
         let Some(first) = found.first() else { return Ok(()) };
         Err(FleetError::Refused(format!(
             "{} servers are on host {}, the first is {first}",
@@ -219,7 +224,7 @@ impl OpenStackFleet {
         let servers = look.sight.on(look.host());
         let (strays, stay): (Vec<_>, Vec<_>) = servers
             .iter()
-            .partition(|server| look.sight.owner(server, &self.settings.fence) == GuestOwner::Preemptible);
+            .partition(|server| look.sight.owner(server, &self.settings) == GuestOwner::Preemptible);
         for stray in &strays {
             // It slipped in between two schedulers, and has no right to be there.
             self.cloud.delete_server(&stray.id).await?;
@@ -255,18 +260,20 @@ impl OpenStackFleet {
 
     /// [Servers on a host](Self::others) that are not of that lease.
     async fn strangers(&self, look: &Look, lease: Option<LeaseId>) -> Result<Vec<String>, FleetError> {
-        self.others(look, |owner| lease.is_some_and(|lease| owner == GuestOwner::Lease(lease))).await
+        let own = |server: &Server| {
+            lease.is_some_and(|lease| look.sight.owner(server, &self.settings) == GuestOwner::Lease(lease))
+        };
+        self.others(look, own).await
     }
 
-    /// Servers on a host that are not of such an owner, listed by Nova or, before it does so, known to Placement.
+    /// Servers on a host other than these, listed by Nova or, before it does so, known to Placement.
     pub(crate) async fn others(
         &self,
         look: &Look,
-        own: impl Fn(GuestOwner) -> bool,
+        own: impl Fn(&Server) -> bool,
     ) -> Result<Vec<String>, FleetError> {
         let servers = look.sight.on(look.host());
-        let (own, others): (Vec<_>, Vec<_>) =
-            servers.iter().partition(|server| own(look.sight.owner(server, &self.settings.fence)));
+        let (own, others): (Vec<_>, Vec<_>) = servers.iter().partition(|server| own(server));
         if !others.is_empty() {
             return Ok(others.into_iter().map(|server| server.id.clone()).collect());
         }

@@ -40,7 +40,7 @@ impl OpenStackFleet {
         let before = before.filter(|work| (work.reservation, work.moment) == (reservation, moment));
         let mut work = before.unwrap_or_else(|| Imaging::new(reservation, moment, now));
         let own = |server: &&Server| {
-            look.sight.owner(server, &self.settings.fence) == GuestOwner::Lease(lease)
+            look.sight.owner(server, &self.settings) == GuestOwner::Lease(lease)
                 && !["DELETED", "SOFT_DELETED"].contains(&server.status.as_str())
         };
         let waits = self.go_on(&mut work, look.sight.on(look.host()).iter().filter(own)).await;

@@ -149,7 +149,7 @@ impl OpenStackFleet {
                 target.host()
             )));
         }
-        let owner = look.sight.owner(server, &self.settings.fence);
+        let owner = look.sight.owner(server, &self.settings);
         if owner != GuestOwner::Preemptible && !self.settings.fence.moves_all() {
             return Err(FleetError::Refused(format!(
                 "server {guest} is not preemptible: the fence lets no other server on hosts of the free pool"
@@ -175,7 +175,7 @@ impl OpenStackFleet {
 
     /// Whether a server is one that a step may move off that host, as things are now.
     fn is_to_go(&self, look: &Look, server: &Server, key: &OperationKey) -> bool {
-        let owner = look.sight.owner(server, &self.settings.fence);
+        let owner = look.sight.owner(server, &self.settings);
         let of_lease = key.lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));
         match look.place {
             Some(Place::Fenced { .. }) => true,

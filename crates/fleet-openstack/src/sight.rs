@@ -122,11 +122,10 @@ impl Sight {
     }
 
     /// Whose a server is that runs somewhere.
-    pub(crate) fn owner(&self, server: &Server, fence: &Fence) -> GuestOwner {
-        // Of the free pool's name nothing depends here.
-        let membership =
-            server.host.as_deref().map(|host| Membership::of(&self.aggregates, "", host)).unwrap_or_default();
-        Self::owner_among(server, &membership, &self.leases(), fence)
+    pub(crate) fn owner(&self, server: &Server, settings: &Settings) -> GuestOwner {
+        let host = server.host.as_deref();
+        let membership = host.map(|host| Membership::of(&self.aggregates, &settings.free_pool, host));
+        Self::owner_among(server, &membership.unwrap_or_default(), &self.leases(), &settings.fence)
     }
 
     fn owner_among(
@@ -149,7 +148,11 @@ impl Sight {
         if let Some((_, Some(lease))) = whose.filter(|(project, _)| *project == server.tenant_id) {
             return GuestOwner::Lease(lease);
         }
-        if fence.is_preemptible(server) { GuestOwner::Preemptible } else { GuestOwner::Other }
+        // Servers that have stayed after a lease are in the free pool without a mark.
+        let in_free_pool = membership.free && membership.holder.is_none() && membership.kept.is_none();
+        let has_stayed = server.flavor.original_name.starts_with(FLAVOR);
+        let by_place = fence.marks_by_place() && in_free_pool && !has_stayed;
+        if by_place || fence.is_preemptible(server) { GuestOwner::Preemptible } else { GuestOwner::Other }
     }
 
     /// Hosts that were adopted, of those.

@@ -271,7 +271,8 @@ settings! {
     /// anything, `?` for any character. In a cloud only with the fences `allot-filter` and `tenant`, by their identifiers
     "preemptible.projects" "LIST" => service.preemption.projects;
     /// What of a request may say that its instance is preemptible, separated by commas: its scheduler `hint`, or the
-    /// property blazar:preemptible of its `flavor`, its `image` or a `volume`
+    /// property blazar:preemptible of its `flavor`, its `image` or a `volume`. In a cloud the default means the marks that
+    /// its fence sees; with the fence `traits` only `flavor`
     "preemptible.marks" "LIST" => service.preemption.marks;
     /// How long a preemptible instance is to have its place at least
     "preemptible.least_lifetime" "DURATION" => service.preemption.least_lifetime;

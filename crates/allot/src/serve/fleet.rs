@@ -112,7 +112,10 @@ fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
             (Fence::AllotFilter { open_pool: openstack.open_pool, projects }, "allot-filter")
         }
         FenceChoice::Tenant => (Fence::Tenant { preemptible: preemptible_tenants(configuration)? }, "tenant"),
-        FenceChoice::Traits => (Fence::Traits { flavors: openstack.lease_flavors.clone() }, "traits"),
+        FenceChoice::Traits => {
+            let images = marks_by_image(&configuration.service.preemption)?;
+            (Fence::Traits { flavors: openstack.lease_flavors.clone(), images }, "traits")
+        }
     };
     if openstack.open_pool && !matches!(fence, Fence::AllotFilter { .. }) {
         return Err(AssemblyError::Missing(format!(
@@ -126,9 +129,7 @@ fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
         )));
     }
     let unseen = marks.iter().find(|mark| !fence.marks().contains(mark));
-    // By default all are meant that the fence can see.
-    let chosen = marks.len() < Mark::ALL.len();
-    if let Some(mark) = unseen.filter(|_| chosen) {
+    if let Some(mark) = unseen.filter(|_| are_chosen(marks)) {
         let seen: Vec<&str> = fence.marks().iter().map(|mark| mark.name()).collect();
         let seen =
             if seen.is_empty() { "projects only (preemptible.projects)".to_owned() } else { seen.join(", ") };
@@ -143,6 +144,25 @@ fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
         )));
     }
     Ok(fence)
+}
+
+/// Whether the operator has named marks. By default those are meant that the fence can see in each server.
+fn are_chosen(marks: &BTreeSet<Mark>) -> bool {
+    marks.len() < Mark::ALL.len()
+}
+
+/// Whether images and volumes mark servers with the fence traits. All servers in the free pool are preemptible then, so this is
+/// never meant by default.
+fn marks_by_image(preemption: &PreemptionRules) -> Result<bool, AssemblyError> {
+    let PreemptionRules { allowed, marks, .. } = preemption;
+    match [Mark::Image, Mark::Volume].map(|mark| are_chosen(marks) && marks.contains(&mark)) {
+        [true, true] => Ok(*allowed),
+        [false, false] => Ok(false),
+        _ => Err(AssemblyError::Contradiction(
+            "preemptible.marks needs image and volume, or neither, with the fence traits: Nova doesn't say which of them let a \
+             server in",
+        )),
+    }
 }
 
 /// The projects whose servers are preemptible where the filter asks the service.

@@ -319,11 +319,12 @@ const CLOUD: [&str; 8] = [
 
 const FILTER: [&str; 2] = ["--openstack-fence", "allot-filter"];
 const TENANT: [&str; 2] = ["--openstack-fence", "tenant"];
+const TRAITS: [&str; 2] = ["--openstack-fence", "traits"];
 
 #[test]
 fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
     let config = file("allot.toml", "\n[leases]\nmax_length = \"7d\"\n");
-    let cases: [(&[&str], i32, &str); 17] = [
+    let cases: [(&[&str], i32, &str); 19] = [
         (&["--config", &config], 2, "line 3: there is no setting leases.max_length"),
         (
             &["--fleet", "ganeti"],
@@ -365,6 +366,16 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
                 .concat(),
             1,
             "preemptible.projects cannot be used with openstack.open_pool",
+        ),
+        (
+            &[&CLOUD[..], &TRAITS, &["--preemptible-marks", "flavor,image"]].concat(),
+            1,
+            "preemptible.marks needs image and volume, or neither",
+        ),
+        (
+            &[&CLOUD[..], &TRAITS, &["--preemptible-marks", "hint"]].concat(),
+            1,
+            "which the fence traits cannot see: it sees flavor, image, volume",
         ),
         (&["--auth", "keystone:users.toml"], 2, "write local-keystone:users.toml"),
         (&["--listen", "0.0.0.0:0"], 1, "listen on a loopback address"),

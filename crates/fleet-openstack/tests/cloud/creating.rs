@@ -16,7 +16,7 @@ use crate::standin::{Exchange, FREE_POOL, Standin};
 const FENCES: [fn() -> Fence; 3] = [
     || Fence::BlazarFilter,
     || Fence::Tenant { preemptible: BTreeSet::new() },
-    || Fence::Traits { flavors: Vec::new() },
+    || Fence::Traits { flavors: Vec::new(), images: false },
 ];
 
 /// How many answers say that somebody else was first.
@@ -106,7 +106,7 @@ async fn whatever_was_created_although_the_answer_is_500_is_taken() {
         let error = step(&cloud.fleet(), Action::Grant(ONE, MINE, 2)).await.expect_err(part);
         assert!(error.to_string().contains("answered 500"), "{part}: {error}");
     }
-    let cloud = Standin::with(1, Fence::Traits { flavors: Vec::new() }).await;
+    let cloud = Standin::with(1, Fence::Traits { flavors: Vec::new(), images: false }).await;
     cloud.lose_answer(Method::PUT, "/traits/CUSTOM_ALLOT_FREE_POOL");
     assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
 }

@@ -224,7 +224,7 @@ async fn what_a_lease_of_hosts_has_is_compared_and_restored() {
             "bob, mine, expected mine",
         ),
     ];
-    each_is_reported_and_undone(|| Fence::Traits { flavors: Vec::new() }, hold, &traits).await;
+    each_is_reported_and_undone(|| Fence::Traits { flavors: Vec::new(), images: false }, hold, &traits).await;
 }
 
 #[tokio::test]

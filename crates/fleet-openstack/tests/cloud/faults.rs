@@ -35,7 +35,7 @@ async fn with_isolation_of_tenants_it_does_and_nobody_else_gets_in() {
 
 #[tokio::test]
 async fn with_traits_it_does_and_nothing_is_left_behind() {
-    the_handover_goes_on_with(&Fence::Traits { flavors: Vec::new() }).await;
+    the_handover_goes_on_with(&Fence::Traits { flavors: Vec::new(), images: false }).await;
 }
 
 async fn the_handover_goes_on_with(fence: &Fence) {

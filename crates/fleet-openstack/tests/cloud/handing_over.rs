@@ -112,7 +112,7 @@ async fn aggregates_of_leases_of_hosts_and_instances_have_the_key_of_lease_pools
         Fence::BlazarFilter,
         Fence::AllotFilter { open_pool: false, projects: Vec::new() },
         Fence::Tenant { preemptible: BTreeSet::new() },
-        Fence::Traits { flavors: Vec::new() },
+        Fence::Traits { flavors: Vec::new(), images: false },
     ];
     let hold = handover(ONE);
     let ways: [(&[Action], Action); 2] = [

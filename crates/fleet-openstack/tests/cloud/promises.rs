@@ -86,7 +86,7 @@ async fn it_keeps_them_with_isolation_of_tenants() {
 
 #[tokio::test]
 async fn it_keeps_them_with_traits() {
-    promises_are_kept_with(Fence::Traits { flavors: Vec::new() }).await;
+    promises_are_kept_with(Fence::Traits { flavors: Vec::new(), images: false }).await;
 }
 
 #[tokio::test]

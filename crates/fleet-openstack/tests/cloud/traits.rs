@@ -1,6 +1,6 @@
 //! A fence of isolated aggregates: which traits let a server on which host, and the flavors that require them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,19 +9,20 @@ use fleet::{
     About, Fleet, FleetError, Inventory as _, Isolation as _, LeaseFacts, OperationKey, Outcome, perform,
 };
 use fleet_openstack::Fence;
-use leases::ids::HostId;
-use leases::plan::Action;
+use leases::ids::{GuestId, HostId};
+use leases::plan::{Action, GuestOwner, Place};
 use leases::project::ProjectId;
 use leases::terms::{Affinity, HostsTerms, InstanceSize, ReservationTerms};
 
-use crate::handing_over::{LEASE, MINE, ONE, adopt, done, handover};
+use crate::handing_over::{LEASE, MINE, ONE, adopt, done, handover, seen, step};
+use crate::promises::guest;
 use crate::standin::{FREE_POOL, Standin};
 
 const TWO: HostId = HostId(2);
 const FREE: &str = "CUSTOM_ALLOT_FREE_POOL";
 
 fn traits() -> Fence {
-    Fence::Traits { flavors: Vec::new() }
+    Fence::Traits { flavors: Vec::new(), images: false }
 }
 
 async fn two_hosts() -> Standin {
@@ -164,12 +165,82 @@ async fn whichever_request_fails_hosts_have_their_flavors_and_none_is_left_behin
 
 #[tokio::test]
 async fn flavors_are_those_that_are_named_and_one_that_is_not_there_is_said() {
-    let cloud = Standin::with(1, Fence::Traits { flavors: vec!["preempt".to_owned()] }).await;
+    let cloud = Standin::with(1, Fence::Traits { flavors: vec!["preempt".to_owned()], images: false }).await;
     assert_eq!(prepare_hosts(&cloud.fleet()).await, Ok(Outcome::Done));
     let specs = cloud.state().specs[&format!("{MINE}.preempt")].clone();
     assert!(!specs.contains_key("blazar:preemptible"), "servers in a lease are not preemptible: {specs:?}");
     done(&cloud.fleet(), &[Action::Finish(MINE)]).await;
-    let other = cloud.fenced_by(Fence::Traits { flavors: vec!["huge".to_owned()] });
+    let other = cloud.fenced_by(Fence::Traits { flavors: vec!["huge".to_owned()], images: false });
     let why = "Nova has no flavor huge, of openstack.lease_flavors".to_owned();
     assert_eq!(prepare_hosts(&other).await, Err(FleetError::Refused(why)));
+}
+
+/// A cloud in which images and volumes mark servers too, and its only host, which is in the free pool.
+async fn marked_by_image() -> Standin {
+    let cloud = Standin::with(1, Fence::Traits { flavors: Vec::new(), images: true }).await;
+    assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
+    cloud
+}
+
+/// Whose the servers on the host are.
+async fn owners(fleet: &dyn Fleet) -> BTreeMap<GuestId, GuestOwner> {
+    seen(fleet, ONE).await.guests.into_iter().map(|guest| (guest.id, guest.owner)).collect()
+}
+
+#[tokio::test]
+async fn a_server_that_its_image_has_let_into_the_free_pool_is_preemptible_if_images_mark_servers() {
+    let cloud = marked_by_image().await;
+    let fleet = cloud.fleet();
+    let server = guest(&cloud.state().boot("host1", "another", false));
+    assert_eq!(owners(&fleet).await, [(server, GuestOwner::Preemptible)].into());
+    assert_eq!(owners(&cloud.fenced_by(traits())).await, [(server, GuestOwner::Other)].into());
+    done(&fleet, &[Action::Fence(ONE), Action::StopGuest(ONE, server), Action::DeleteGuest(ONE, server)])
+        .await;
+    assert!(cloud.state().servers.is_empty());
+    done(&fleet, &handover(ONE)[1..]).await;
+    assert_eq!(seen(&fleet, ONE).await.place, Place::Held(MINE));
+}
+
+#[tokio::test]
+async fn servers_on_hosts_of_a_lease_and_those_that_stay_after_it_are_not_preemptible_by_their_place() {
+    let cloud = marked_by_image().await;
+    let fleet = cloud.fleet();
+    done(&fleet, &handover(ONE)).await;
+    let own = guest(&cloud.state().boot("host1", "mine", false));
+    let other = guest(&cloud.state().boot("host1", "another", false));
+    let expected = BTreeMap::from([(own, GuestOwner::Lease(LEASE)), (other, GuestOwner::Other)]);
+    assert_eq!(owners(&fleet).await, expected);
+    done(&fleet, &[Action::Release(ONE, MINE), Action::Finish(MINE)]).await;
+    assert_eq!((seen(&fleet, ONE).await.place, owners(&fleet).await), (Place::FreePool, expected));
+    let refused = step(&fleet, Action::DeleteGuest(ONE, other)).await;
+    assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
+    // The same after a lease of instances.
+    let cloud = marked_by_image().await;
+    let fleet = cloud.fleet();
+    done(&fleet, &[Action::Grant(ONE, MINE, 2)]).await;
+    let stays = cloud.state().boot("host1", "mine", false);
+    cloud.state().servers.get_mut(&stays).expect("a server").flavor = format!("reservation:{MINE}");
+    let beside = guest(&cloud.state().boot("host1", "another", false));
+    let of = |owner| BTreeMap::from([(guest(&stays), owner), (beside, GuestOwner::Preemptible)]);
+    assert_eq!(owners(&fleet).await, of(GuestOwner::Lease(LEASE)));
+    done(&fleet, &[Action::Withdraw(ONE, MINE), Action::Finish(MINE)]).await;
+    assert_eq!(owners(&fleet).await, of(GuestOwner::Other));
+}
+
+#[tokio::test]
+async fn a_server_that_was_on_its_way_to_a_host_when_that_was_added_is_not_preemptible_by_its_place() {
+    let cloud = Standin::with(1, Fence::Traits { flavors: Vec::new(), images: true }).await;
+    cloud.state().arrives = Some("another");
+    let refused = adopt(&cloud.fleet(), ONE).await;
+    assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
+    {
+        let state = cloud.state();
+        assert!(state.pools("host1").is_empty() && state.servers.len() == 1);
+    }
+    // The same of one that was out of the free pool for a while: any server could have come.
+    let cloud = marked_by_image().await;
+    cloud.state().boot("host1", "another", false);
+    assert_eq!(cloud.fleet().abandon(ONE).await, Ok(Outcome::Done));
+    let refused = adopt(&cloud.fleet(), ONE).await;
+    assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
 }

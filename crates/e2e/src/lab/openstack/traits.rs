@@ -49,6 +49,10 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     of_instances(cases, site);
     let own = |reservation: &str| vec!["--flavor".to_owned(), format!("{reservation}.small")];
     staying::at_the_end(cases, site, staying::Ways { words: own, preemptible: "preempt", alone: false });
+    ends_well(server)?;
+    site.launch = site.launch.clone().with(["--preemptible-marks", "flavor,image,volume"]);
+    let server = site.launch.start()?;
+    by_image(cases, site);
     cases.check("nothing is left behind in Nova and Placement", || what_is_left(site));
     cases.check("the service ends as it should with traits", || ends_well(server));
     Ok(())
@@ -120,6 +124,24 @@ fn of_instances(cases: &mut Cases, site: &Site<'_>) {
             site.refused("alice", "physics", "plain", &PLAIN)?;
             site.client("alice", "physics", &["reservation", "lease", "delete", "room"])?;
             until("the aggregate stays", || Ok(site.aggregate(&room)?.is_none()))
+        },
+    );
+}
+
+/// Servers whose image is the mark.
+fn by_image(cases: &mut Cases, site: &Site<'_>) {
+    cases.check(
+        "servers run in the free pool if their image requires its trait, and leave for a lease",
+        || {
+            site.refused("bob", "chemistry", "unmarked", &PLAIN)?;
+            site.admin_client(&["image", "set", "--property", &format!("{FREE}=required"), "fake"])?;
+            site.boot("bob", "chemistry", "by-image", &PLAIN)?;
+            site.lease("alice", "physics", "all", "resource_type=physical:host,min=3,max=3")?;
+            ensure!(!site.is_there("by-image")?, "the preemptible server is still there");
+            site.client("alice", "physics", &["reservation", "lease", "delete", "all"])?;
+            until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+            site.admin_client(&["image", "unset", "--property", FREE, "fake"])?;
+            site.refused("bob", "chemistry", "unmarked", &PLAIN)
         },
     );
 }

@@ -203,6 +203,9 @@ fn act_on_aggregate(state: &mut State, id: &str, body: &Value) -> Reply {
             ));
         }
         after.hosts.insert(host.to_owned());
+        if let Some(project) = state.arrives.take() {
+            state.boot(host, project, false);
+        }
         if !state.forgets_placement {
             state.provider_of(host).aggregates.insert(uuid(number));
         }

@@ -106,6 +106,8 @@ pub struct State {
     pub next: u64,
     /// Hosts that were once in a pool and were then seen in none.
     pub left_open: BTreeSet<String>,
+    /// A server of that project is on its way to the next host that enters an aggregate, and lands there at once.
+    pub arrives: Option<&'static str>,
     /// Nova does not tell Placement when a host enters an aggregate.
     pub forgets_placement: bool,
     /// Projects that look for a host after every request, and what each of Nova's options has ever let each of them use.
@@ -170,6 +172,7 @@ impl State {
             slow_deletion: 0,
             next: 1_000_000,
             left_open: BTreeSet::new(),
+            arrives: None,
             forgets_placement: false,
             watched: Vec::new(),
             let_in: BTreeSet::new(),
