@@ -10,6 +10,9 @@ use crate::failure_domain::FailureDomain;
 use crate::host::Host;
 use crate::text::as_written;
 
+/// Maximum number of properties in [`HostProperties::alike`].
+pub const MAX_ALIKE: usize = 8;
+
 /// What hosts must be like. What is absent is not asked for.
 ///
 /// Least sizes are what is free at the moment for leases that start at once or as soon as they can, if it is known
@@ -28,6 +31,9 @@ pub struct HostProperties {
     pub disk_gib: Option<u32>,
     /// Whether all hosts of the reservation must have the same `cpu_info` and hypervisor (CLS-05).
     pub homogeneous: bool,
+    /// Properties that must have equal values on all hosts of the reservation. A host without one of them isn't
+    /// allocated, since an unknown value equals no other. At most [`MAX_ALIKE`].
+    pub alike: BTreeSet<String>,
     /// What may fail without the reservation having fewer hosts than it asks for.
     pub survives: Option<FailureDomain>,
     /// Capabilities, traits and resources of each, in Nova's words (CLS-06).
@@ -51,6 +57,8 @@ pub enum PropertyChange {
     DiskGib(Option<u32>),
     /// Whether hosts must be alike.
     Homogeneous(bool),
+    /// All properties that must have equal values.
+    Alike(BTreeSet<String>),
     /// What may fail.
     Survives(Option<FailureDomain>),
     /// All extra specs.
@@ -76,6 +84,7 @@ impl HostProperties {
             PropertyChange::MemoryMib(memory) => self.memory_mib = memory,
             PropertyChange::DiskGib(disk) => self.disk_gib = disk,
             PropertyChange::Homogeneous(homogeneous) => self.homogeneous = homogeneous,
+            PropertyChange::Alike(names) => self.alike = names,
             PropertyChange::Survives(domain) => self.survives = domain,
             PropertyChange::ExtraSpecs(specs) => self.extra_specs = specs,
             PropertyChange::Image(image) => self.image = image,
@@ -91,9 +100,31 @@ impl HostProperties {
         ];
         let mut names = self.extra_specs.names();
         names.extend(ratios.into_iter().filter(|(asked, _)| *asked).map(|(_, name)| name));
+        names.extend(self.alike.iter().map(String::as_str));
         names.extend(self.survives.as_ref().and_then(FailureDomain::property));
         names.extend(self.image.iter().map(|(name, _)| name));
         names
+    }
+
+    /// Number of extra specs and of properties in `alike`, which it takes time to look up on each host.
+    pub(crate) fn specs(&self) -> usize {
+        self.extra_specs.iter().count() + self.alike.len()
+    }
+
+    /// Whether a host suits only beside hosts that are like it.
+    pub(crate) fn compares_hosts(&self) -> bool {
+        self.homogeneous || !self.alike.is_empty()
+    }
+
+    /// Properties that must have equal values on all hosts.
+    pub(crate) fn compared(&self) -> impl Iterator<Item = &str> {
+        let of_homogeneous: &[&str] = if self.homogeneous { &["cpu_info", "hypervisor_type"] } else { &[] };
+        of_homogeneous.iter().copied().chain(self.alike.iter().map(String::as_str))
+    }
+
+    /// Whether the host has a value of each property in `alike`.
+    pub(crate) fn is_comparable(&self, host: &Host) -> bool {
+        self.alike.iter().all(|name| host.property(name).is_some_and(|value| !value.is_empty()))
     }
 }
 

@@ -8,6 +8,7 @@
 //! Names that a filter reads itself are the operator's and are not marked: `hw:numa_nodes` and the like, the allocation
 //! ratios, and the property behind the hint `location`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::admission::{Changes, TermsChange};
@@ -34,8 +35,9 @@ impl Unseen<'_> {
             ReservationTerms::Hosts(terms) => {
                 self.mark_requirement(&mut terms.hypervisor);
                 self.mark_requirement(&mut terms.resource);
-                let HostProperties { survives, extra_specs, image, .. } =
+                let HostProperties { alike, survives, extra_specs, image, .. } =
                     Arc::make_mut(&mut terms.properties);
+                self.mark_names(alike);
                 self.mark_domain(survives);
                 self.mark_specs(extra_specs);
                 self.mark_image(image);
@@ -58,6 +60,7 @@ impl Unseen<'_> {
                     requirements.into_iter().flatten().for_each(|asked| self.mark_requirement(asked));
                     for property in &mut change.properties {
                         match property {
+                            PropertyChange::Alike(names) => self.mark_names(names),
                             PropertyChange::Survives(survives) => self.mark_domain(survives),
                             PropertyChange::ExtraSpecs(specs) => self.mark_specs(specs),
                             PropertyChange::Image(image) => self.mark_image(image),
@@ -95,6 +98,12 @@ impl Unseen<'_> {
     fn mark_image(&self, image: &mut ImageProperties) {
         if image.iter().any(|(name, _)| self.0(name)) {
             *image = image.renamed(&|name| self.marked(name));
+        }
+    }
+
+    fn mark_names(&self, names: &mut BTreeSet<String>) {
+        if names.iter().any(|name| self.0(name)) {
+            *names = names.iter().map(|name| self.marked(name)).collect();
         }
     }
 
@@ -171,6 +180,9 @@ mod tests {
         UNSEEN.mark_image(&mut image);
         assert_eq!(image.iter().map(|(name, _)| as_written(name)).collect::<Vec<_>>(), ["secret"]);
         assert!(host().property(image.iter().next().expect("one").0).is_none());
+        let mut names = BTreeSet::from(["rack".to_owned(), "secret".to_owned()]);
+        UNSEEN.mark_names(&mut names);
+        assert_eq!(names, BTreeSet::from(["rack".to_owned(), "secret\u{1}".to_owned()]));
         let mut domain = Some(FailureDomain::Place("secret".to_owned()));
         UNSEEN.mark_domain(&mut domain);
         let domain = domain.expect("one");

@@ -11,9 +11,9 @@ use crate::hints::{Hint, Location, place};
 use crate::ids::HostId;
 use crate::terms::HostsTerms;
 
-/// What hosts that are alike have in common, as far as they must be: `cpu_info`, the type of the hypervisor, and where
-/// they are.
-type Kind<'a> = (&'a str, &'a str, Cow<'a, str>);
+/// What hosts that are alike have in common: the values of the properties that must be equal, and where they are if they
+/// must be in one place.
+type Kind<'a> = (Vec<Cow<'a, str>>, Cow<'a, str>);
 
 impl Search<'_> {
     pub(super) fn location(&self) -> Option<Location> {
@@ -21,7 +21,7 @@ impl Search<'_> {
     }
 
     fn must_match(&self, asked: &HostsTerms) -> bool {
-        asked.properties.homogeneous && self.admission.rules.filters.applies(Filter::Homogeneous)
+        asked.properties.compares_hosts() && self.admission.rules.filters.applies(Filter::Homogeneous)
     }
 
     fn wants_alike(&self, asked: &HostsTerms) -> bool {
@@ -39,11 +39,15 @@ impl Search<'_> {
     }
 
     fn kind(&self, host: HostId, asked: &HostsTerms) -> Kind<'_> {
-        let found = self.admission.inventory.host(host).filter(|_| self.must_match(asked));
-        let (cpu, hypervisor) =
-            found.map_or(("", ""), |host| (host.cpu_info.as_str(), host.hypervisor_type.as_str()));
+        let mut values = Vec::new();
+        if self.must_match(asked) {
+            self.admission.charge_comparison(asked);
+            let found = self.admission.inventory.host(host);
+            let value = |name| found.and_then(|host| host.property(name)).unwrap_or_default();
+            values.extend(asked.properties.compared().map(value));
+        }
         let same_place = self.location() == Some(Location::Same);
-        (cpu, hypervisor, if same_place { self.place(host) } else { Cow::Borrowed("") })
+        (values, if same_place { self.place(host) } else { Cow::Borrowed("") })
     }
 
     /// Of hosts that can be had, those of the kind that serves best, if all must be alike: enough of them, those

@@ -123,7 +123,7 @@ impl Admission<'_> {
 
     /// Whether it depends on nothing but the calendar when enough of the hosts that suit can be had together.
     fn is_by_calendar_alone(&self, asked: &HostsTerms, within: Window) -> bool {
-        let alike = asked.properties.homogeneous || asked.properties.survives.is_some();
+        let alike = asked.properties.compares_hosts() || asked.properties.survives.is_some();
         let working = || self.inventory.hosts().all(|host| host.health == Health::Up);
         let empty = !self.starts_at_once(within.start()) || self.facts.occupied.is_empty();
         !alike && empty && working() && self.facts.waking.as_ref().is_none_or(BTreeMap::is_empty)
@@ -155,7 +155,7 @@ impl Admission<'_> {
 
     /// The hosts that suit by `end`, whoever has them when.
     fn suitable(&self, asked: &HostsTerms, end: Timestamp) -> (Vec<&Host>, FilterReport) {
-        let screening = self.screening(asked.properties.extra_specs.iter().count());
+        let screening = self.screening(asked.properties.specs());
         let unsuited = self.unsuited(asked);
         let objection = |host: &Host| self.barred(host, end).or_else(|| unsuited(host));
         screen(self.inventory.hosts(), screening, &objection, &[])

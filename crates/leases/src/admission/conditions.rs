@@ -22,7 +22,7 @@ use crate::work::Budget;
 
 /// What it costs to screen a host, whatever is asked for.
 const SCREENING: u64 = 80;
-/// What each extra spec costs beside that: each judge goes through them.
+/// What each extra spec costs beside that, since each judge goes through them; and each property that is looked up.
 const SPEC: u64 = 10;
 /// Expressions that cost less than this are asked again: to remember what they said would take as long.
 const WORTH_IT: u64 = 16;
@@ -51,7 +51,7 @@ impl Rules {
 }
 
 /// Whether each of these is asked for, what it is called, and the filter that looks at it. Extra specs are not among them.
-fn asked_for(asked: &HostsTerms) -> [(bool, &'static str, Filter); 9] {
+fn asked_for(asked: &HostsTerms) -> [(bool, &'static str, Filter); 10] {
     let properties = &asked.properties;
     let image = |of_hosts: bool| {
         properties.image.iter().any(|(name, _)| ImageProperties::OF_HOSTS.contains(&name) == of_hosts)
@@ -64,6 +64,7 @@ fn asked_for(asked: &HostsTerms) -> [(bool, &'static str, Filter); 9] {
         (properties.memory_mib.is_some(), "memory_mib", Filter::Ram),
         (properties.disk_gib.is_some(), "disk_gib", Filter::Disk),
         (properties.homogeneous, "homogeneous", Filter::Homogeneous),
+        (!properties.alike.is_empty(), "alike", Filter::Homogeneous),
         (image(true), "image_properties", Filter::ImageProperties),
         (image(false), "image_properties", Filter::AggregateImageProperties),
     ]
@@ -151,9 +152,15 @@ impl<'a> Admission<'a> {
         admission.settled(&asked, checked)
     }
 
-    /// The budget, and what it costs to screen one host by so many extra specs. Expressions are charged where they are asked.
-    pub(super) fn screening(&self, extra_specs: usize) -> (&'a Budget, u64) {
-        (self.budget, SCREENING + SPEC * extra_specs as u64)
+    /// The budget, and what it costs to screen one host by so many extra specs and properties. Expressions are charged where
+    /// they are asked.
+    pub(super) fn screening(&self, specs: usize) -> (&'a Budget, u64) {
+        (self.budget, SCREENING + SPEC * specs as u64)
+    }
+
+    /// Charges the comparison of a host with the others of its reservation.
+    pub(super) fn charge_comparison(&self, asked: &HostsTerms) {
+        self.budget.charge(SPEC * asked.properties.alike.len() as u64);
     }
 
     /// The hint that keeps the host from being one of the lease's.
@@ -259,13 +266,14 @@ impl<'a> Admission<'a> {
             Filter::PciPassthrough => wanted.extra_specs.pass(Judge::Pci, host),
             Filter::ImageProperties => wanted.image.supported_by(host),
             Filter::AggregateImageProperties => wanted.image.welcome_on(host),
-            // The first are about any host, the last is about all of a reservation together.
+            // The hosts of a reservation are compared once it is known which of them are free.
+            Filter::Homogeneous => wanted.is_comparable(host),
+            // These are about any host.
             Filter::AllHosts
             | Filter::Compute
             | Filter::IsolatedHosts
             | Filter::MultiTenancy
-            | Filter::Json
-            | Filter::Homogeneous => true,
+            | Filter::Json => true,
         }
     }
 }

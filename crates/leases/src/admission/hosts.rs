@@ -73,7 +73,7 @@ impl Search<'_> {
         let unsuited = admission.unsuited(asked);
         screen(
             hosts,
-            admission.screening(asked.properties.extra_specs.iter().count()),
+            admission.screening(asked.properties.specs()),
             &|host| self.objection(host, start).or_else(|| unsuited(host)),
             &[(HostFilter::Guests, &|host| {
                 !admission.occupied(host.id, start) || (self.keeps_own && self.has(host.id))

@@ -344,6 +344,7 @@ fn properties() -> HostProperties {
         memory_mib: Some(0),
         disk_gib: Some(7),
         homogeneous: true,
+        alike: ["cpu_mhz".to_owned(), "r'\0\u{1f600}".to_owned()].into(),
         survives: Some(FailureDomain::Place("rack".to_owned())),
         extra_specs: ExtraSpecs::new(specs).expect("well formed"),
         image: ImageProperties::new(image).expect("not too many"),

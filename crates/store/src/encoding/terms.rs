@@ -81,6 +81,8 @@ struct Properties {
     #[serde(default, skip_serializing_if = "is_default")]
     homogeneous: bool,
     #[serde(default, skip_serializing_if = "is_default")]
+    alike: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
     survives: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     extra_specs: BTreeMap<String, String>,
@@ -110,6 +112,7 @@ impl Properties {
             memory_mib: properties.memory_mib,
             disk_gib: properties.disk_gib,
             homogeneous: properties.homogeneous,
+            alike: properties.alike.clone(),
             survives: named(properties.survives.as_ref()),
             extra_specs: properties.extra_specs.iter().map(owned).collect(),
             image: properties.image.iter().map(owned).collect(),
@@ -124,6 +127,7 @@ impl Properties {
             memory_mib: self.memory_mib,
             disk_gib: self.disk_gib,
             homogeneous: self.homogeneous,
+            alike: self.alike,
             survives: domain(self.survives.as_ref())?,
             extra_specs: ExtraSpecs::new(self.extra_specs)
                 .map_err(|error| Unreadable::new("terms", "extra specs", error))?,

@@ -69,13 +69,13 @@ fn some_properties() -> impl Strategy<Value = HostProperties> {
     let specs = btree_map("[a-z]{1,4}|capabilities:[a-z]{1,3}|hw:[a-z]", "[a-z]{0,4}|>= [0-9]{1,3}", 0..4);
     let maybe = || proptest::option::of(some_text());
     let sizes = (any::<Option<u32>>(), any::<Option<u32>>(), any::<Option<u32>>());
-    let together = (any::<bool>(), some_domain());
+    let together = (any::<bool>(), btree_set(some_text(), 0..3), some_domain());
     (maybe(), maybe(), sizes, together, specs, btree_map(some_text(), some_text(), 0..3)).prop_map(
         |(
             region,
             availability_zone,
             (vcpus, memory_mib, disk_gib),
-            (homogeneous, survives),
+            (homogeneous, alike, survives),
             specs,
             image,
         )| {
@@ -86,6 +86,7 @@ fn some_properties() -> impl Strategy<Value = HostProperties> {
                 memory_mib,
                 disk_gib,
                 homogeneous,
+                alike,
                 survives,
                 extra_specs: ExtraSpecs::new(specs).expect("well formed"),
                 image: ImageProperties::new(image).expect("not too many"),

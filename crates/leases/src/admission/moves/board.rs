@@ -199,7 +199,7 @@ impl<'a> Board<'a> {
     /// All hosts of a claim, if they depend on each other. Then it can help to move all of them.
     pub fn together(&self, id: ClaimId) -> Option<&'a BTreeSet<HostId>> {
         let claim = self.claim(id)?;
-        let depend = claim.terms.properties.homogeneous
+        let depend = claim.terms.properties.compares_hosts()
             || claim.terms.properties.survives.is_some()
             || claim.lease.hints.location.is_some();
         (depend && claim.held.len() > 1).then_some(claim.held)

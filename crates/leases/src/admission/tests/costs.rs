@@ -123,6 +123,22 @@ fn what_a_request_costs_grows_as_the_fleet_and_the_request_do() {
 }
 
 #[test]
+fn each_property_that_must_be_equal_is_paid_for_on_each_host() {
+    let cloud = Cloud::new(100);
+    let spent = |names: &[&str]| {
+        let mut asked = HostsTerms::new(2, 2).expect("a range");
+        std::sync::Arc::make_mut(&mut asked.properties).alike =
+            names.iter().map(|name| (*name).to_owned()).collect();
+        let asked = [ReservationTerms::Hosts(asked)];
+        let (spent, granted) = costs(&cloud, |admission| granted(admission, &asked).is_ok());
+        assert!(granted);
+        spent
+    };
+    let (none, one, two) = (spent(&[]), spent(&["vcpus"]), spent(&["vcpus", "memory_mb"]));
+    assert!(one >= none + 100 * 10 && two >= one + 100 * 10, "{none}, {one}, {two}");
+}
+
+#[test]
 fn an_expression_is_asked_once_of_each_host_however_many_starts_are_tried() {
     let cloud = busy(100, 40);
     let requirement = Requirement::negated(long(400)).expect("well formed");

@@ -432,6 +432,9 @@ fn hosts_that_must_be_alike_are_cleared_of_the_kind_that_is_cheapest() {
     assert_eq!(given(&grant(&asked)), [2, 5]);
     std::sync::Arc::make_mut(&mut asked.properties).homogeneous = true;
     assert_eq!(given(&grant(&asked)), [2, 4]);
+    let properties = std::sync::Arc::make_mut(&mut asked.properties);
+    (properties.homogeneous, properties.alike) = (false, BTreeSet::from(["cpu_info".to_owned()]));
+    assert_eq!(given(&grant(&asked)), [2, 4]);
 }
 
 #[test]

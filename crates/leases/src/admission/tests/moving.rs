@@ -195,16 +195,21 @@ fn cls_10_d_one_reservation_of_a_lease_makes_room_for_another_lease_by_taking_th
 #[test]
 fn cls_10_d_hosts_that_must_be_alike_stay_alike_when_they_move() {
     let day = window(10, 20);
-    let mut fleet = Fleet::new(5, 1);
-    for id in [1, 2] {
-        fleet.cloud.inventory.host_mut(HostId(id)).expect("there").cpu_info = "old".to_owned();
+    for names in [vec![], vec!["cpu_info".to_owned()]] {
+        let mut fleet = Fleet::new(5, 1);
+        for id in 1..=5 {
+            let kind = if id <= 2 { "old" } else { "new" };
+            fleet.cloud.inventory.host_mut(HostId(id)).expect("there").cpu_info = kind.to_owned();
+        }
+        let mut alike = HostsTerms::new(2, 2).expect("a range");
+        let properties = std::sync::Arc::make_mut(&mut alike.properties);
+        properties.homogeneous = names.is_empty();
+        properties.alike = names.into_iter().collect();
+        let fleet = fleet.with(day, ReservationTerms::Hosts(alike), &[1, 2]);
+        let made = fleet.made(day, vec![special(1)]).expect("both move");
+        assert_eq!(made.moved[0].reservations[0].allocation.amount(), 2);
+        assert!(given(&made.moved[0]).hosts().iter().all(|host| host.0 > 2), "{made:?}");
     }
-    let mut alike = HostsTerms::new(2, 2).expect("a range");
-    std::sync::Arc::make_mut(&mut alike.properties).homogeneous = true;
-    let fleet = fleet.with(day, ReservationTerms::Hosts(alike), &[1, 2]);
-    let made = fleet.made(day, vec![special(1)]).expect("both move");
-    assert_eq!(made.moved[0].reservations[0].allocation.amount(), 2);
-    assert!(given(&made.moved[0]).hosts().iter().all(|host| host.0 > 2), "{made:?}");
 }
 
 #[test]

@@ -16,6 +16,12 @@ fn suiting(min: u32, max: u32, properties: HostProperties) -> ReservationTerms {
     ReservationTerms::Hosts(terms)
 }
 
+/// Equal values of these properties.
+fn alike(names: &[&str]) -> HostProperties {
+    let alike = names.iter().map(|name| (*name).to_owned()).collect();
+    HostProperties { alike, ..HostProperties::default() }
+}
+
 fn specs(key: &str, value: &str) -> ExtraSpecs {
     ExtraSpecs::new([(key.to_owned(), value.to_owned())]).expect("well formed")
 }
@@ -71,6 +77,7 @@ fn cls_05_each_property_is_checked_and_a_refusal_names_its_filter() {
             "PlacementFilter",
         ),
         (HostProperties { homogeneous: true, ..none() }, vec![2, 3], "HomogeneousHostsFilter"),
+        (alike(&["cpu_info", "reservable"]), vec![2, 3], "HomogeneousHostsFilter"),
     ];
     for (properties, hosts, filter) in cases {
         assert_eq!(given(&cloud, properties.clone()), hosts, "{filter}");
@@ -144,7 +151,25 @@ fn cls_05_hosts_that_must_be_alike_are_of_one_kind_and_stay_so() {
         host.cpu_info = if id <= 3 { "a" } else { "b" }.to_owned();
     }
     cloud.inventory.host_mut(HostId(7)).expect("there").hypervisor_type = "other".to_owned();
-    let alike = HostProperties { homogeneous: true, ..HostProperties::default() };
+    stays_of_one_kind(cloud, &HostProperties { homogeneous: true, ..HostProperties::default() });
+}
+
+#[test]
+fn cls_05_properties_that_must_be_equal_are_known_and_equal_on_all_hosts_and_stay_so() {
+    for unknown in [None, Some(String::new())] {
+        let mut cloud = Cloud::new(7);
+        for id in 1..=7 {
+            let known = if id <= 3 { "2600" } else { "3200" };
+            let mhz = if id == 7 { unknown.clone() } else { Some(known.to_owned()) };
+            let host = cloud.inventory.host_mut(HostId(id)).expect("there");
+            host.capabilities.extend(mhz.map(|mhz| ("cpu_mhz".to_owned(), mhz)));
+        }
+        stays_of_one_kind(cloud, &alike(&["cpu_mhz", "vcpus"]));
+    }
+}
+
+/// Hosts 1 to 3 are alike, and so are hosts 4 to 6.
+fn stays_of_one_kind(mut cloud: Cloud, alike: &HostProperties) {
     // Either kind has three: the first is used. Of the other two there are not more.
     let lease = cloud.lease(1, window(0, 60), vec![suiting(2, 2, alike.clone())]);
     assert_eq!(lease.reservations[0].allocation, ids([1, 2]));
@@ -291,6 +316,7 @@ fn cls_07_what_no_filter_looks_at_is_not_promised() {
         (Filter::Ram, HostProperties { memory_mib: Some(1), ..none() }),
         (Filter::Disk, HostProperties { disk_gib: Some(1), ..none() }),
         (Filter::Homogeneous, HostProperties { homogeneous: true, ..none() }),
+        (Filter::Homogeneous, alike(&["vcpus"])),
         (
             Filter::ComputeCapabilities,
             HostProperties { extra_specs: specs("capabilities:vcpus", "1"), ..none() },
