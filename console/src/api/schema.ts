@@ -1914,6 +1914,8 @@ export interface components {
         ReservationChange: {
             /** @description Instances: true on one host, false on distinct hosts, null anywhere. */
             affinity?: boolean | null;
+            /** @description Properties that must have equal values on all hosts: all of them. Not in Blazar. */
+            alike?: string[] | null;
             /**
              * Format: int32
              * @description Instances or addresses: so many.
@@ -1994,6 +1996,8 @@ export interface components {
         };
         /** @description What is to be reserved. Fields that are not listed are ignored. */
         ReservationCreate: {
+            /** @description Properties that must have equal values on all of them, such as `cpu_mhz`. */
+            alike?: string[];
             /** @description The availability zone that they are to be in. */
             availability_zone?: string | null;
             /** @description What is done before the end: `default`, `snapshot` or nothing. */
@@ -2157,6 +2161,8 @@ export interface components {
              *     aggregates.
              */
             aggregate_id?: number | null;
+            /** @description Properties that must have equal values on all of them. */
+            alike?: string[];
             /** @description The availability zone that they are to be in. */
             availability_zone?: string | null;
             /** @description What is done before the end: default, snapshot or nothing. */

@@ -30,6 +30,8 @@ const NEARLY: usize = 3;
 #[derive(Clone, Debug, Default)]
 pub struct Asked<'a> {
     names: BTreeSet<&'a str>,
+    /// Properties that must have equal values.
+    alike: BTreeSet<&'a str>,
     comparisons: Vec<Comparison<'a>>,
     zones: BTreeSet<&'a str>,
 }
@@ -66,6 +68,7 @@ impl<'a> Asked<'a> {
                 self.add(&terms.hypervisor);
                 self.add(&terms.resource);
                 self.names.extend(terms.properties.extra_specs.capabilities());
+                self.alike.extend(terms.properties.alike.iter().map(String::as_str));
                 let survives = terms.properties.survives.as_ref();
                 self.names.extend(survives.and_then(FailureDomain::property));
                 self.zones.extend(terms.properties.availability_zone.as_deref());
@@ -87,6 +90,9 @@ impl<'a> Asked<'a> {
                         .for_each(|one| asked.add(one));
                     for property in &change.properties {
                         match property {
+                            PropertyChange::Alike(names) => {
+                                asked.alike.extend(names.iter().map(String::as_str));
+                            }
                             PropertyChange::ExtraSpecs(specs) => asked.names.extend(specs.capabilities()),
                             PropertyChange::AvailabilityZone(zone) => asked.zones.extend(zone.as_deref()),
                             _ => {}
@@ -112,22 +118,22 @@ pub struct Shown<'s> {
 
 impl Hosts<'_> {
     /// Which properties and values of a request no host has, in words, with those that there are, the most similar ones
-    /// first. `None` if hosts have them all. Like [`Self::wrong_type`], it waits for a place to look at all hosts.
+    /// first. `None` if hosts have them all. Like [`Self::malformed`], it waits for a place to look at all hosts.
     pub async fn unknown_properties(
         self,
         asked: Asked<'_>,
         shown: Shown<'_>,
     ) -> Result<Option<String>, ServiceError> {
         let unknown = |_: &Budget| {
-            let mut said = self.unknown_names(&asked, shown);
+            let mut said = self.unknown_names(&asked.names, shown);
             said.extend(self.unknown_values(&asked, shown));
             Ok((!said.is_empty()).then(|| said.join("; ")))
         };
         self.service.consider(unknown).await
     }
 
-    fn unknown_names(self, asked: &Asked<'_>, shown: Shown<'_>) -> Vec<String> {
-        let names = asked.names.iter().copied();
+    fn unknown_names(self, names: &BTreeSet<&str>, shown: Shown<'_>) -> Vec<String> {
+        let names = names.iter().copied();
         let mut unknown: BTreeSet<&str> =
             names.filter(|name| !Host::FIELDS.contains(name)).take(MOST_ASKED).collect();
         let state = self.service.state();
@@ -162,18 +168,20 @@ impl Hosts<'_> {
         said
     }
 
-    /// A comparison by size of a property with a value of another type, in words: of numbers with text, or of text with a
-    /// number. It waits for a place to look at all hosts, if there is something to look for.
-    pub async fn wrong_type(
-        self,
-        asked: Asked<'_>,
-        shown: Shown<'_>,
-    ) -> Result<Option<String>, ServiceError> {
+    /// Mistakes in a request, in words: properties in `alike` that no host has, or a comparison by size of a property with a
+    /// value of another type, which is of numbers with text or of text with a number. It waits for a place to look at all
+    /// hosts, if there is something to look for.
+    pub async fn malformed(self, asked: Asked<'_>, shown: Shown<'_>) -> Result<Option<String>, ServiceError> {
         let ordered = || asked.comparisons.iter().filter(|one| one.operator.is_order()).take(MOST_ASKED);
-        if ordered().next().is_none() {
+        if asked.alike.is_empty() && ordered().next().is_none() {
             return Ok(None);
         }
-        self.service.consider(|_| Ok(self.of_another_type(ordered(), shown))).await
+        let mistake = |_: &Budget| {
+            let unknown = self.unknown_names(&asked.alike, shown);
+            let unknown = (!unknown.is_empty()).then(|| format!("alike: {}", unknown.join("; ")));
+            Ok(unknown.or_else(|| self.of_another_type(ordered(), shown)))
+        };
+        self.service.consider(mistake).await
     }
 
     fn of_another_type<'a>(

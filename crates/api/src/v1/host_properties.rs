@@ -1,12 +1,15 @@
 //! What hosts must be like beside expressions, in requests (CLS-05 to CLS-07). Not in Blazar.
 
+use std::collections::BTreeSet;
+
 use leases::extra_specs::ExtraSpecs;
 use leases::failure_domain::FailureDomain;
-use leases::properties::{ImageProperties, PropertyChange};
+use leases::properties::{ImageProperties, MAX_ALIKE, PropertyChange};
 use serde_json::Value;
 
 use super::error::RequestError;
-use super::fields::{Fields, boolean, count, text};
+use super::fields::{Fields, boolean, count, read_name, text};
+use super::limits::NAME;
 use super::python;
 
 /// Reads those fields that are there. Null takes back what was asked for.
@@ -35,6 +38,9 @@ pub(super) fn read_properties(fields: &mut Fields<'_>) -> Result<Vec<PropertyCha
         let alike = if value.is_null() { false } else { boolean("homogeneous", value)? };
         changes.push(PropertyChange::Homogeneous(alike));
     }
+    if let Some(value) = fields.get("alike") {
+        changes.push(PropertyChange::Alike(alike(value)?));
+    }
     if let Some(value) = fields.get("survives") {
         changes.push(PropertyChange::Survives(failure_domain(value)?));
     }
@@ -45,6 +51,17 @@ pub(super) fn read_properties(fields: &mut Fields<'_>) -> Result<Vec<PropertyCha
         changes.push(PropertyChange::Image(ImageProperties::new(texts("image_properties", value)?)?));
     }
     Ok(changes)
+}
+
+/// Names of properties that must have equal values; null is none.
+fn alike(value: &Value) -> Result<BTreeSet<String>, RequestError> {
+    let wrong = || RequestError::malformed("alike", "a list of up to 8 names of properties");
+    let names = match value {
+        Value::Null => return Ok(BTreeSet::new()),
+        Value::Array(names) if names.len() <= MAX_ALIKE => names,
+        _ => return Err(wrong()),
+    };
+    names.iter().map(|name| read_name("alike", name.as_str().ok_or_else(wrong)?, NAME)).collect()
 }
 
 /// What may fail; null is nothing.
@@ -87,7 +104,7 @@ mod tests {
     fn cls_05_every_property_can_be_given_and_taken_back() {
         let all = json!({
             "region": "north", "availability_zone": "az1", "vcpus": 16, "memory_mib": "65536", "disk_gib": 0,
-            "homogeneous": true, "survives": "rack",
+            "homogeneous": true, "alike": ["rack", "cpu_mhz", "rack"], "survives": "rack",
             "extra_specs": {"num": 8, "ssd": true}, "image_properties": {"img_hv_type": "qemu"},
         });
         let specs = [("num", "8"), ("ssd", "True")].map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -99,6 +116,7 @@ mod tests {
             PropertyChange::MemoryMib(Some(65_536)),
             PropertyChange::DiskGib(Some(0)),
             PropertyChange::Homogeneous(true),
+            PropertyChange::Alike(["cpu_mhz".to_owned(), "rack".to_owned()].into()),
             PropertyChange::Survives(Some(FailureDomain::Place("rack".into()))),
             PropertyChange::ExtraSpecs(ExtraSpecs::new(specs).expect("well formed")),
             PropertyChange::Image(ImageProperties::new(image).expect("well formed")),
@@ -107,6 +125,7 @@ mod tests {
         assert_eq!(read(&json!({})), Ok(Vec::new()));
         assert_eq!(read(&json!({"vcpus": null})), Ok(vec![PropertyChange::Vcpus(None)]));
         assert_eq!(read(&json!({"homogeneous": null})), Ok(vec![PropertyChange::Homogeneous(false)]));
+        assert_eq!(read(&json!({"alike": null})), Ok(vec![PropertyChange::Alike(BTreeSet::new())]));
         assert_eq!(read(&json!({"survives": null})), Ok(vec![PropertyChange::Survives(None)]));
         let none = PropertyChange::ExtraSpecs(ExtraSpecs::default());
         assert_eq!(read(&json!({"extra_specs": null})), Ok(vec![none]));
@@ -119,6 +138,10 @@ mod tests {
             (json!({"memory_mib": -1}), "memory_mib must be >= 0"),
             (json!({"region": ["a"]}), "Malformed parameter region"),
             (json!({"homogeneous": "maybe"}), "Malformed parameter homogeneous"),
+            (json!({"alike": "cpu_mhz"}), "Malformed parameter alike"),
+            (json!({"alike": [1]}), "Malformed parameter alike"),
+            (json!({"alike": [" "]}), "Malformed parameter alike"),
+            (json!({"alike": vec!["rack"; 9]}), "Malformed parameter alike"),
             (json!({"survives": ""}), "Malformed parameter survives"),
             (json!({"survives": ["rack"]}), "Malformed parameter survives"),
             (json!({"extra_specs": "a=b"}), "Malformed parameter extra_specs"),

@@ -156,6 +156,9 @@ pub enum Resource {
         /// Whether all of them must have the same CPUs and hypervisor.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         homogeneous: bool,
+        /// Properties that must have equal values on all of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        alike: Vec<String>,
         /// What may fail without the lease having fewer hosts than it asks for: `host`, or a property that says where
         /// hosts are, as `rack`. It has so many more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -379,6 +382,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             memory_mib: terms.properties.memory_mib,
             disk_gib: terms.properties.disk_gib,
             homogeneous: terms.properties.homogeneous,
+            alike: terms.properties.alike.iter().map(|name| as_written(name)).collect(),
             survives: terms.properties.survives.as_ref().map(ToString::to_string),
             extra_specs: owned(terms.properties.extra_specs.iter()),
             image_properties: owned(terms.properties.image.iter()),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use api::v1::Limits;
 use api::v1::limits::LARGEST;
+use leases::properties::MAX_ALIKE;
 use serde_json::{Map, Value, json};
 
 /// What a field's text may not have, as a class of characters without its brackets.
@@ -85,6 +86,7 @@ fn visit(schema: &mut Value, field: &str, limits: &Limits, others: &mut BTreeSet
         let most = match field {
             "hosts" => limits.hosts,
             "reservations" => limits.reservations,
+            "alike" => MAX_ALIKE,
             _ => limits.entries,
         };
         schema.entry("maxItems").or_insert(json!(most));

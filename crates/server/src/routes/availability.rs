@@ -12,7 +12,7 @@ use leases::window::Window;
 use serde_json::{Map, Value, json};
 use service::Asked;
 
-use super::lease_view::{check_types, mark_unseen, usable_flavors};
+use super::lease_view::{check_properties, mark_unseen, usable_flavors};
 use super::usage::period::{backwards, instant};
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -58,7 +58,7 @@ pub(crate) async fn show(
     let flavors = usable_flavors(&app, &session, asked["flavor_id"].as_str().into_iter()).await?;
     let mut asked = read_asked(&asked, &|id| flavors.get(id).cloned())?;
     mark_unseen(&app, &session, |unseen| unseen.mark_reservation(&mut asked));
-    check_types(&app, &session, Asked::of_reservation(&asked)).await?;
+    check_properties(&app, &session, Asked::of_reservation(&asked)).await?;
     let resource_type = asked.resource_type();
     let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
     let found = async move { service.calendar().availability(&project, &asked, within, length).await };

@@ -44,11 +44,12 @@ pub(super) async fn unknown_properties<'n>(
     session.client.clone().scope(unknown).await.ok().flatten()
 }
 
-/// Refuses comparisons by size with a value of another type than the property's, which no host could meet.
-pub(super) async fn check_types(app: &App, session: &Session, asked: Asked<'_>) -> Result<(), ApiError> {
+/// Rejects comparisons by size with a value of another type than the property's, which no host could meet, and properties in
+/// `alike` that no host has.
+pub(super) async fn check_properties(app: &App, session: &Session, asked: Asked<'_>) -> Result<(), ApiError> {
     let capability = capability(app, session);
     let shown = Shown { capability: &capability, hosts: session.may(Rule::HostsGet) };
-    let wrong = session.client.clone().scope(app.service().hosts().wrong_type(asked, shown)).await?;
+    let wrong = session.client.clone().scope(app.service().hosts().malformed(asked, shown)).await?;
     wrong.map_or(Ok(()), |why| {
         Err(ApiError::new(StatusCode::BAD_REQUEST, format!("Malformed requirements: {why}")))
     })

@@ -28,7 +28,7 @@ use service::{
 use store::LeaseRecord;
 
 use super::lease_view::{
-    check_types, foreseen, mark_unseen, target, unknown_properties, usable_flavors, viewed, with_usage,
+    check_properties, foreseen, mark_unseen, target, unknown_properties, usable_flavors, viewed, with_usage,
 };
 use super::offers::said;
 use super::paging::{Paging, Part, unknown_marker};
@@ -280,7 +280,7 @@ async fn read(
     let hints = app.service().leases().resolve_hints(&session.identity.project, (*terms.hints).clone())?;
     let mut terms = terms.hinting(hints);
     mark_unseen(app, session, |unseen| unseen.mark_terms(&mut terms));
-    check_types(app, session, Asked::of_terms(&terms)).await?;
+    check_properties(app, session, Asked::of_terms(&terms)).await?;
     Ok((NewLease { asked_at, name, terms, wording, end_action, waits }, repeat))
 }
 
@@ -425,7 +425,7 @@ pub(crate) async fn update(
     log_ignored(&update.ignored);
     let mut changes = LeaseChanges { asked_at, changes: update.changes, wording: update.wording };
     mark_unseen(&app, &session, |unseen| unseen.mark_changes(&mut changes.changes));
-    check_types(&app, &session, Asked::of_changes(&changes.changes)).await?;
+    check_properties(&app, &session, Asked::of_changes(&changes.changes)).await?;
     if options.truth(DRY_RUN)? {
         let (service, asked) = (Arc::clone(app.service()), changes.clone());
         let preview = session.consider(async move { service.leases().preview_update(id, &asked).await });

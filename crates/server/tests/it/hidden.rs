@@ -83,6 +83,7 @@ fn bodies(name: &str) -> Vec<Value> {
     }
     for min in [1, 2, 3] {
         bodies.push(hosts(min, &json!({"survives": name})));
+        bodies.push(hosts(min, &json!({"alike": ["rack", name]})));
     }
     let recurring = |mut body: Value| {
         body["repeat"] = json!({"every": "1d", "times": 2});
@@ -210,5 +211,10 @@ async fn administrators_ask_for_hidden_properties_as_for_others() {
             let answer = site.send_as("admin", Method::POST, "/v1/leases?dry_run=true", Some(&body)).await;
             assert_eq!(answer.status, status, "{owner} {}", answer.text);
         }
+    }
+    for (min, status) in [(1, 200), (2, 400)] {
+        let body = hosts(min, &json!({"alike": [HIDDEN]}));
+        let answer = site.send_as("admin", Method::POST, "/v1/leases?dry_run=true", Some(&body)).await;
+        assert_eq!(answer.status, status, "{min} {}", answer.text);
     }
 }

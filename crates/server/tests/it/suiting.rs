@@ -64,6 +64,36 @@ async fn cls_05_properties_are_checked_stored_and_returned() {
 }
 
 #[tokio::test]
+async fn cls_05_hosts_of_a_lease_have_equal_values_of_the_properties_that_it_names() {
+    let site = Site::open().await;
+    site.add_hosts(4).await;
+    for (id, mhz) in [("1", "2600"), ("2", "3200"), ("3", "3200")] {
+        site.put(&format!("/v1/os-hosts/{id}"), &json!({"cpu_mhz": mhz})).await.ok(200);
+    }
+    let refused = site.post("/v1/leases", &like(3, &json!({"alike": ["cpu_mhz"]}))).await;
+    assert_eq!(refused.error().0, 400);
+    let counts = "3 hosts needed: 2 of 4 hosts left, 2 unlike the others (HomogeneousHostsFilter)";
+    assert!(hint(&refused).starts_with(counts), "{}", hint(&refused));
+    for unknown in [json!(["cpu_mhz", "cpu_mhs"]), json!(["cpu_mhs"])] {
+        let refused = site.post("/v1/leases", &like(1, &json!({ "alike": unknown }))).await;
+        let text = "Malformed requirements: alike: no host has a property cpu_mhs; there are cpu_mhz, rack";
+        assert_eq!(refused.error(), (400, text.to_owned()));
+    }
+    let lease = site.lease(&like(2, &json!({"alike": ["rack", "cpu_mhz"]}))).await;
+    let path = format!("/v1/leases/{}", lease["id"].as_str().expect("an identifier"));
+    let shown = site.get(&path).await.ok(200)["lease"].clone();
+    assert_eq!(shown["reservations"][0]["alike"], json!(["cpu_mhz", "rack"]));
+    let relied = site.put("/v1/os-hosts/2", &json!({"cpu_mhz": "2600"})).await;
+    assert_eq!(relied.error(), (409, "Can't add extracapabilities ['cpu_mhz'] to Host 2".to_owned()));
+    let change =
+        |alike: Value| json!({"reservations": [{"id": lease["reservations"][0]["id"], "alike": alike}]});
+    let refused = site.put(&path, &change(json!(["cpu_mhs"]))).await;
+    assert!(refused.error().1.starts_with("Malformed requirements: alike: "), "{}", refused.error().1);
+    let changed = site.put(&path, &change(Value::Null)).await.ok(200);
+    assert_eq!(changed["lease"]["reservations"][0].get("alike"), None);
+}
+
+#[tokio::test]
 async fn cls_05_another_region_is_refused_by_its_name() {
     let site = north().await;
     let elsewhere = site.post("/v1/leases", &like(1, &json!({"region": "south"}))).await;

@@ -531,12 +531,12 @@ mod tests {
     #[test]
     fn cls_05_every_property_of_hosts_has_an_option() {
         let words = "web --hosts 2 --for 1h --region north --zone az1 --host-vcpus 16 --host-memory 64G --host-disk 1T \
-                     --alike --extra-spec capabilities:cpu_info:arch=x86_64 --extra-spec n===4 \
-                     --image-property img_hv_type=qemu";
+                     --alike --alike-in cpu_mhz --alike-in rack \
+                     --extra-spec capabilities:cpu_info:arch=x86_64 --extra-spec n===4 --image-property img_hv_type=qemu";
         let wanted = json!({
             "resource_type": "physical:host", "min": 2, "max": 2, "hypervisor_properties": "",
             "resource_properties": "", "region": "north", "availability_zone": "az1", "vcpus": 16,
-            "memory_mib": 65_536, "disk_gib": 1024, "homogeneous": true,
+            "memory_mib": 65_536, "disk_gib": 1024, "homogeneous": true, "alike": ["cpu_mhz", "rack"],
             "extra_specs": {"capabilities:cpu_info:arch": "x86_64", "n": "==4"},
             "image_properties": {"img_hv_type": "qemu"},
         });

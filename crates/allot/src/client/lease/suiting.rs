@@ -33,6 +33,9 @@ pub(super) struct Suiting {
     /// All of them have the same CPUs and hypervisor
     #[arg(long)]
     alike: bool,
+    /// All of them have the same value of this property, as `cpu_mhz`; may be repeated
+    #[arg(long, value_name = "PROPERTY")]
+    alike_in: Vec<String>,
     /// What may fail without less being left than is asked for: `host`, or what says where hosts are, as `rack`
     #[arg(long, value_name = "DOMAIN", help_heading = "What is reserved")]
     pub(super) survive: Option<String>,
@@ -54,13 +57,15 @@ impl Suiting {
             host_memory,
             host_disk,
             alike,
+            alike_in,
             survive: _,
             extra_spec,
             image_property,
         } = self;
         let names = region.is_some() || zone.is_some();
         let sizes = host_vcpus.is_some() || host_memory.is_some() || host_disk.is_some();
-        names || sizes || *alike || !extra_spec.is_empty() || !image_property.is_empty()
+        let together = *alike || !alike_in.is_empty();
+        names || sizes || together || !extra_spec.is_empty() || !image_property.is_empty()
     }
 
     /// So many such hosts.
@@ -82,6 +87,7 @@ impl Suiting {
             memory_mib: self.host_memory,
             disk_gib: self.host_disk,
             homogeneous: self.alike,
+            alike: self.alike_in.clone(),
             survives: self.survive.clone(),
             extra_specs: texts(&self.extra_spec),
             image_properties: texts(&self.image_property),
@@ -100,6 +106,7 @@ impl Suiting {
             memory_mib: self.host_memory,
             disk_gib: self.host_disk,
             homogeneous: self.alike.then_some(true),
+            alike: (!self.alike_in.is_empty()).then(|| self.alike_in.clone()),
             survives: self.survive.clone(),
             extra_specs: said(&self.extra_spec),
             image_properties: said(&self.image_property),
@@ -138,6 +145,8 @@ fn of_hosts(reservation: &Reservation) -> Vec<String> {
     if field("homogeneous") == Some(&Value::Bool(true)) {
         words.push("all alike".to_owned());
     }
+    let alike = field("alike").and_then(Value::as_array).into_iter().flatten();
+    words.extend(alike.map(|name| format!("same {}", plain(name))));
     for name in ["extra_specs", "image_properties"] {
         let texts = field(name).and_then(Value::as_object).into_iter().flatten();
         words.extend(texts.map(|(key, value)| format!("{key}={}", plain(value))));
@@ -155,12 +164,14 @@ mod tests {
     fn what_is_asked_for_is_shown_in_a_few_words() {
         let reservation = json!({
             "id": "r", "resource_type": "physical:host", "region": "north", "vcpus": 16, "homogeneous": true,
-            "survives": "rack", "extra_specs": {"ssd": "<in> yes"}, "memory_mib": null,
+            "alike": ["cpu_mhz", "rack"], "survives": "rack", "extra_specs": {"ssd": "<in> yes"},
+            "memory_mib": null,
         });
         let reservation: Reservation = serde_json::from_value(reservation).expect("a reservation");
         assert_eq!(
             shown(&reservation),
-            "region north, at least 16 vCPU, all alike, ssd=<in> yes, surviving the loss of a rack"
+            "region north, at least 16 vCPU, all alike, same cpu_mhz, same rack, ssd=<in> yes, \
+             surviving the loss of a rack"
         );
     }
 }

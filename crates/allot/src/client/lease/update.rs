@@ -371,6 +371,8 @@ mod tests {
         assert_eq!(change("--amount 3 --reservation r2", &two), Ok(amount));
         let suiting = json!({"reservations": [{"id": "r1", "vcpus": 16, "homogeneous": true}]});
         assert_eq!(change("--host-vcpus 16 --alike", &two), Ok(suiting));
+        let equal = json!({"reservations": [{"id": "r1", "alike": ["cpu_mhz"]}]});
+        assert_eq!(change("--alike-in cpu_mhz", &two), Ok(equal));
     }
 
     #[test]

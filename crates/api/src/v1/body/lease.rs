@@ -126,6 +126,9 @@ pub enum ReservationCreate {
         /// Whether all of them must have the same CPUs and hypervisor.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         homogeneous: bool,
+        /// Properties that must have equal values on all of them, such as `cpu_mhz`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        alike: Vec<String>,
         /// What may fail without the lease having fewer hosts than it asks for: `host`, or a property that says where
         /// hosts are, as `rack`. It has so many more.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -271,6 +274,9 @@ pub struct ReservationChange {
     /// Whether all hosts must have the same CPUs and hypervisor. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub homogeneous: Option<bool>,
+    /// Properties that must have equal values on all hosts: all of them. Not in Blazar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alike: Option<Vec<String>>,
     /// What may fail without the lease having fewer hosts than it asks for. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives: Option<String>,
