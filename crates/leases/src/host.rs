@@ -16,6 +16,9 @@ pub const TENANTS: &str = "filter_tenant_id";
 /// The property of a host that has the name of its free pool.
 pub const POOL_PROPERTY: &str = "free_pool";
 
+/// The capability that says how much a host computes when all its CPUs are busy, in MFLOPS.
+pub const MFLOPS: &str = "mflops";
+
 /// How the names of capabilities begin that say how much power a host draws.
 const POWER_PREFIX: &str = "power_";
 
@@ -148,11 +151,11 @@ impl Host {
 }
 
 impl Host {
-    /// Properties that other hosts may lack: traits, resources and capabilities. Capabilities for administration and power
-    /// aren't included.
+    /// Properties that other hosts may lack: traits, resources and capabilities. Capabilities for administration, power and
+    /// efficiency aren't included.
     fn distinctions(&self) -> impl Iterator<Item = Property<'_>> {
         let of_host = |(name, _): &(&String, &String)| {
-            ![TENANTS, POOL_PROPERTY].contains(&name.as_str()) && !name.starts_with(POWER_PREFIX)
+            ![TENANTS, POOL_PROPERTY, MFLOPS].contains(&name.as_str()) && !name.starts_with(POWER_PREFIX)
         };
         let capabilities = self.capabilities.iter().filter(of_host);
         let resources = self.other_resources.iter().filter(|(_, amount)| **amount > 0);
@@ -311,8 +314,8 @@ mod tests {
         inventory.host_mut(HostId(1)).expect("there").capabilities.clear();
         assert!(inventory.scarcity(HostId(1)) < only);
         assert_eq!(copy.scarcity(HostId(1)), only, "a copy has hosts of its own");
-        let administrative =
-            [TENANTS, POOL_PROPERTY, "power_busy_watts"].map(|name| (name.to_owned(), "a".to_owned()));
+        let administrative = [TENANTS, POOL_PROPERTY, MFLOPS, "power_busy_watts"]
+            .map(|name| (name.to_owned(), "a".to_owned()));
         inventory.put_host(Host { capabilities: administrative.into(), ..host(1, None) });
         assert_eq!(inventory.scarcity(HostId(1)), Scarcity::default());
     }

@@ -1,7 +1,7 @@
 //! Hosts that are switched off: who may have them, and which hosts are had first where power is saved.
 
 use super::Search;
-use crate::energy::{Figures, WattsPerCore};
+use crate::energy::{Draw, Figures};
 use crate::ids::HostId;
 
 /// Which of two hosts is had first where power is saved; less is sooner. Where it is not, all are alike.
@@ -9,8 +9,8 @@ use crate::ids::HostId;
 pub(super) struct Thrift {
     /// It cannot be there in time.
     late: bool,
-    /// What it draws for each CPU.
-    draws: WattsPerCore,
+    /// What it draws for what it does.
+    draws: Draw,
     /// It has to be woken.
     asleep: bool,
 }
@@ -36,7 +36,7 @@ impl Search<'_> {
     /// How soon the host is had.
     pub(super) fn thrift(&self, host: HostId) -> Thrift {
         let known = self.admission.facts.waking.as_ref().and_then(|_| self.admission.inventory.host(host));
-        let draws = known.map_or(WattsPerCore(0), |host| Figures::of(host).per_core(host));
+        let draws = known.map_or(Draw::PerCore(0), |host| Figures::of(host).draw(host));
         Thrift { late: self.late(host), draws, asleep: self.admission.facts.ready_at(host).is_some() }
     }
 }

@@ -1,6 +1,8 @@
 //! What hosts draw, and whether they may be switched, as their capabilities say.
 
-use crate::host::Host;
+use std::num::NonZeroU64;
+
+use crate::host::{Host, MFLOPS};
 
 /// The capability that says what a host draws when it is on and nothing runs there, in watts.
 pub const IDLE_WATTS: &str = "power_idle_watts";
@@ -15,6 +17,10 @@ pub const NEVER: &str = "never";
 
 /// More is no figure of a machine.
 const MOST_WATTS: u32 = 1_000_000;
+/// The same in MFLOPS: an exaFLOPS.
+const MOST_MFLOPS: f64 = 1e12;
+/// Picowatts of a milliwatt.
+const PICOWATTS: u64 = 1_000_000_000;
 
 /// What a host draws, in milliwatts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,13 +33,16 @@ pub struct Figures {
     pub off_milliwatts: u32,
 }
 
-/// How much a host draws for each virtual CPU: less is better, and what is not known comes last.
+/// What a host draws at work for what it does: less is better. Hosts whose computing power is known come first, and those
+/// last of which nobody has said what they draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WattsPerCore(pub u64);
-
-impl WattsPerCore {
+pub enum Draw {
+    /// Picowatts for each MFLOPS.
+    PerMflops(u64),
+    /// Milliwatts for each virtual CPU.
+    PerCore(u64),
     /// Nobody has said.
-    pub const UNKNOWN: Self = Self(u64::MAX);
+    Unknown,
 }
 
 impl Figures {
@@ -57,13 +66,25 @@ impl Figures {
         self.idle_milliwatts.unwrap_or(0).saturating_sub(self.off_milliwatts)
     }
 
-    /// What the host draws for each virtual CPU when it works.
-    pub fn per_core(&self, host: &Host) -> WattsPerCore {
-        match self.busy_milliwatts.or(self.idle_milliwatts) {
-            Some(milliwatts) if host.vcpus > 0 => WattsPerCore(u64::from(milliwatts) / u64::from(host.vcpus)),
-            _ => WattsPerCore::UNKNOWN,
+    /// What the host draws for each MFLOPS when it works, or for each virtual CPU if its computing power is not known.
+    pub fn draw(&self, host: &Host) -> Draw {
+        let Some(milliwatts) = self.busy_milliwatts.or(self.idle_milliwatts).map(u64::from) else {
+            return Draw::Unknown;
+        };
+        match mflops(host) {
+            Some(mflops) => Draw::PerMflops(milliwatts * PICOWATTS / mflops),
+            None if host.vcpus > 0 => Draw::PerCore(milliwatts / u64::from(host.vcpus)),
+            None => Draw::Unknown,
         }
     }
+}
+
+/// The computing power of the host. What is no number of MFLOPS counts as not said.
+fn mflops(host: &Host) -> Option<NonZeroU64> {
+    let mflops: f64 = host.capabilities.get(MFLOPS)?.trim().parse().ok()?;
+    let known = (0.0..=MOST_MFLOPS).contains(&mflops);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in range")]
+    known.then(|| mflops.round() as u64).and_then(NonZeroU64::new)
 }
 
 /// Whether the operator lets the host be switched off.

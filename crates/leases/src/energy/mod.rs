@@ -24,9 +24,7 @@ mod tests;
 use jiff::SignedDuration;
 
 pub use self::consumption::Metered;
-pub use self::figures::{
-    BUSY_WATTS, Figures, IDLE_WATTS, NEVER, OFF_WATTS, SAVING, WattsPerCore, may_be_off,
-};
+pub use self::figures::{BUSY_WATTS, Draw, Figures, IDLE_WATTS, NEVER, OFF_WATTS, SAVING, may_be_off};
 pub use self::plan::{EnergyPlan, Ground, Need, PoolPlan, Rest, Switch, plan};
 pub use self::pool_report::{PoolReport, Sleep};
 pub use self::power::{Alarm, Settled, Slept, settle, step};

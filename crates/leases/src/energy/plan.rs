@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::slack::Slack;
 use super::staging::{Boot, Staged, next_use};
-use super::{Figures, PowerRules, PowerState, WattsPerCore, may_be_off};
+use super::{Draw, Figures, PowerRules, PowerState, may_be_off};
 use crate::calendar::Calendar;
 use crate::host::{Health, Host, Inventory};
 use crate::ids::{FreePoolId, HostId};
@@ -234,8 +234,8 @@ impl<'a> Ground<'a> {
         let free = in_play().flat_map(|candidate| candidate.gaps.iter().map(|gap| self.clipped(*gap)));
         let mut slack = Slack::new(free, self.rules.spare_hosts, self.horizon());
         let mut order: Vec<&Candidate<'_>> = in_play().filter(|c| may_be_off(c.host)).collect();
-        let draws = |candidate: &Candidate<'_>| match candidate.figures.per_core(candidate.host) {
-            WattsPerCore::UNKNOWN => WattsPerCore(0),
+        let draws = |candidate: &Candidate<'_>| match candidate.figures.draw(candidate.host) {
+            Draw::Unknown => Draw::PerCore(0),
             known => known,
         };
         order.sort_by_key(|c| (!c.asleep, Reverse(draws(c)), Reverse(c.host.id)));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{PowerRules, PowerState, WattsPerCore};
+use super::{Draw, PowerRules, PowerState};
 use crate::calendar::Calendar;
 use crate::host::{Host, Inventory};
 use crate::ids::HostId;
@@ -109,10 +109,10 @@ fn queue_key(
     rules: &PowerRules,
     all: Timestamp,
     now: Timestamp,
-) -> (Timestamp, WattsPerCore, HostId) {
+) -> (Timestamp, Draw, HostId) {
     let wanted = next_use(calendar, host.id, now).map(|start| earlier(start, rules.margin));
     let soon = wanted.filter(|by| *by < all).unwrap_or(Timestamp::MAX);
-    (soon, super::Figures::of(host).per_core(host), host.id)
+    (soon, super::Figures::of(host).draw(host), host.id)
 }
 
 /// When the next lease of the host begins; now if one is going on.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 use crate::calendar::Calendar;
 use crate::free_pool::FreePool;
-use crate::host::{Health, Inventory};
+use crate::host::{Health, Inventory, MFLOPS};
 use crate::ids::{GuestId, HostId, ReservationId};
 use crate::lease::Lease;
 use crate::plan::{Action, Guest, GuestOwner, Observed, ObservedHost, Place, Powered};
@@ -196,6 +196,22 @@ fn energy_d_the_hosts_that_draw_most_are_off_first() {
     rack.capability(3, IDLE_WATTS, "many");
     rack.capability(2, IDLE_WATTS, "-3");
     assert_eq!(rack.switches(0), [(1, Switch::Off)], "of the others nobody knows");
+}
+
+#[test]
+fn energy_d_hosts_with_most_mflops_per_watt_stay_on() {
+    let mut rack = Rack::new(4, &[]);
+    for (host, mflops) in [(1, Some("1000")), (2, Some("2000")), (3, None), (4, None)] {
+        rack.capability(host, IDLE_WATTS, if host == 4 { "many" } else { "200" });
+        if let Some(mflops) = mflops {
+            rack.capability(host, MFLOPS, mflops);
+        }
+    }
+    for (spare, off) in [(3, vec![3]), (2, vec![3, 4]), (1, vec![1, 3, 4])] {
+        rack.rules.spare_hosts = spare;
+        let switches: Vec<_> = off.into_iter().map(|host| (host, Switch::Off)).collect();
+        assert_eq!(rack.switches(0), switches);
+    }
 }
 
 #[test]

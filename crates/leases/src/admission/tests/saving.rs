@@ -6,6 +6,7 @@ use super::*;
 use crate::energy::{BUSY_WATTS, PowerState};
 use crate::filters::HostFilter;
 use crate::hints::InstanceHints;
+use crate::host::MFLOPS;
 use crate::ids::LeaseId;
 use crate::plan::{Observed, ObservedHost};
 use crate::testing::lease;
@@ -70,6 +71,28 @@ fn energy_d_leases_have_the_hosts_first_that_draw_least() {
     let elsewhere = Cloud { facts: HostFacts::nothing(), ..thrifty.cloud };
     let elsewhere = elsewhere.decide(window(10, 20), vec![hosts(1)]).expect("free");
     assert_eq!(elsewhere, vec![Allocation::Hosts(BTreeSet::from([HostId(1)]))], "elsewhere nothing changes");
+}
+
+#[test]
+fn energy_d_hosts_with_most_mflops_per_watt_come_first() {
+    let mut thrifty = Thrifty::new(4, &[(1, 400), (2, 300), (3, 200), (4, 100)]);
+    let mut computes = |host, mflops: &str| {
+        let host = thrifty.cloud.inventory.host_mut(HostId(host)).expect("there");
+        host.capabilities.insert(MFLOPS.to_owned(), mflops.to_owned());
+    };
+    for (host, mflops) in [(1, "2e3"), (2, "3000"), (3, "500")] {
+        computes(host, mflops);
+    }
+    let given = |thrifty: &Thrifty, count| thrifty.given(window(10, 20), hosts(count)).expect("free");
+    assert_eq!([1, 2, 3].map(|count| given(&thrifty, count)), [vec![2], vec![1, 2], vec![1, 2, 3]]);
+    for unknown in ["", "fast", "-1", "0", "0.4", "inf", "NaN", "2e12"] {
+        let host = thrifty.cloud.inventory.host_mut(HostId(2)).expect("there");
+        host.capabilities.insert(MFLOPS.to_owned(), unknown.to_owned());
+        let order = [1, 2, 3].map(|count| given(&thrifty, count));
+        assert_eq!(order, [vec![1], vec![1, 3], vec![1, 3, 4]], "{unknown}");
+    }
+    let elsewhere = Cloud { facts: HostFacts::nothing(), ..thrifty.cloud };
+    assert_eq!(elsewhere.decide(window(10, 20), vec![hosts(1)]).expect("free"), [ids([1])]);
 }
 
 #[test]
