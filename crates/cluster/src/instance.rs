@@ -2,6 +2,7 @@
 
 use crate::figures::Demand;
 use crate::ids::{NodeIdx, TagId};
+use crate::tags::PINNED;
 
 /// How an instance's disks are stored (HT-model).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -255,6 +256,11 @@ impl Instance {
     /// Sum of the disks' spindles; unknown if any disk's number is, 0 without disks.
     pub fn total_spindles(&self) -> Option<i64> {
         self.disks.iter().map(|d| d.spindles).sum()
+    }
+
+    /// Whether the instance has the tag [`PINNED`], so that neither of its copies may change nodes.
+    pub fn is_pinned(&self) -> bool {
+        self.tags.iter().any(|tag| tag == PINNED)
     }
 
     /// Whether the instance is counted as a consumer of CPUs.

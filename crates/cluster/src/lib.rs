@@ -32,4 +32,4 @@ pub use node::{Node, Outage};
 pub use outcome::{Change, Outcome};
 pub use policy::{ISpec, MinMax, Policy};
 pub use state::{Cluster, NodeState, Undo};
-pub use tags::{Migration, TagRules};
+pub use tags::{Migration, PINNED, TagRules};

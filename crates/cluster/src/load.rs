@@ -180,6 +180,7 @@ impl Cluster {
         for (position, instance) in self.instances.iter_mut().enumerate() {
             let index = InstanceIdx::from_usize(position);
             instance.movable = instance.template.movable()
+                && !instance.is_pinned()
                 && !excluded.contains(&index)
                 && (selected.is_empty() || selected.contains(&index));
         }

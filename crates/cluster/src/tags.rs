@@ -1,4 +1,4 @@
-//! Tags that steer placement: exclusion, location, migration and desired locations (HT-tags).
+//! Tags that steer placement: exclusion, location, migration, desired locations and pins (HT-tags).
 
 use std::collections::HashMap;
 
@@ -30,6 +30,9 @@ impl TagTable {
 const WISH: &str = "htools:desiredlocation:";
 /// The cluster tag that makes instance tags spelled with [`WISH`] count.
 const SPELLED_OUT_WISHES: &str = "allot:desiredlocation";
+
+/// The tag of instances that stay on their nodes. Ganeti's tools know no such tag.
+pub const PINNED: &str = "allot:pinned";
 
 /// The rules that cluster tags and options define: which tags mean what.
 #[derive(Clone, Debug, Default)]

@@ -40,6 +40,9 @@ pub fn change_group(
     allowed: Option<&[String]>,
     options: AllocOptions,
 ) -> Result<(GroupIdx, Vec<Move>), ChangeGroupError> {
+    if cluster.instance(index).is_pinned() {
+        return Err(EvacuateError::Pinned.into());
+    }
     let inhabited = groups::inhabited(cluster);
     let groups: Vec<GroupIdx> = groups.iter().copied().filter(|g| inhabited.contains(g)).collect();
     if groups.is_empty() {

@@ -10,7 +10,9 @@ mod room;
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
 
-use cluster::{Cluster, DiskTemplate, FailMode, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe};
+use cluster::{
+    Cluster, DiskTemplate, FailMode, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, PINNED, Probe,
+};
 use thiserror::Error;
 
 use crate::allocate::Failures;
@@ -54,6 +56,9 @@ pub enum Obstacle {
     /// It should have a mirror, and has none.
     #[error("it has no secondary node")]
     NoSecondary,
+    /// A tag keeps it on its nodes.
+    #[error("it is pinned by the tag {PINNED}")]
+    Pinned,
     /// Both its nodes are lost or offline.
     #[error("both its nodes are offline, nothing can read its data")]
     BothOffline,
@@ -354,8 +359,9 @@ impl Drain<'_> {
         let node = |n: NodeIdx| self.cluster.node(n);
         match (instance.template.mirror(), instance.secondary) {
             (MirrorClass::None, _) => Some(Obstacle::NotMirrored(instance.template)),
-            (MirrorClass::External, _) => None,
             (MirrorClass::Internal, None) => Some(Obstacle::NoSecondary),
+            _ if instance.is_pinned() => Some(Obstacle::Pinned),
+            (MirrorClass::External, _) => None,
             (MirrorClass::Internal, Some(s)) => {
                 if self.cluster.node(s).group != self.cluster.group_of(index) {
                     return Some(Obstacle::DifferentGroups);

@@ -1,7 +1,7 @@
 //! Moving given instances off their nodes (HT-evacuate).
 
 use cluster::{
-    Cluster, DiskTemplate, FailMode, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe, Undo,
+    Cluster, DiskTemplate, FailMode, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, PINNED, Probe, Undo,
 };
 use thiserror::Error;
 
@@ -28,6 +28,9 @@ pub enum EvacuateError {
     /// It has no secondary to change.
     #[error("Instances with disk template '{}' can't execute change secondary", .0.name())]
     NoSecondary(DiskTemplate),
+    /// A tag keeps it on its nodes.
+    #[error("Instance is pinned by the tag {PINNED}")]
+    Pinned,
     /// Every node refused; names and reasons.
     #[error("Can't find any good node: {}", refusals(.0))]
     NoGoodNode(Vec<(String, FailMode)>),
@@ -95,6 +98,7 @@ pub fn evacuate(
     match (template.mirror(), mode) {
         (MirrorClass::None, _) => Err(EvacuateError::NotMirrored(template)),
         (MirrorClass::External, EvacuateMode::SecondaryOnly) => Err(EvacuateError::NoSecondary(template)),
+        _ if cluster.instance(index).is_pinned() => Err(EvacuateError::Pinned),
         (MirrorClass::External, _) => best_single(cluster, index, Move::FailoverTo, to, force),
         (MirrorClass::Internal, EvacuateMode::PrimaryOnly) => {
             let outcome =

@@ -13,6 +13,8 @@ pub struct Idle {
     pub not_mirrored: Vec<(DiskTemplate, usize)>,
     /// Mirrored instances without a mirror.
     pub without_secondary: usize,
+    /// Instances that a tag keeps on their nodes.
+    pub pinned: usize,
     /// Instances that are left out of balancing by themselves or by options.
     pub left_out: usize,
     /// Instances for which the options, or a lack of online nodes, leave no move.
@@ -36,6 +38,8 @@ pub enum Immovable {
     Template(DiskTemplate),
     /// It should have a mirror, and has none.
     NoSecondary,
+    /// It has the tag [`PINNED`](cluster::PINNED).
+    Pinned,
     /// It is left out of balancing.
     AutoBalanceOff,
     /// Options leave it out.
@@ -49,6 +53,8 @@ impl Immovable {
             Some(Self::Template(template))
         } else if template.mirror() == MirrorClass::Internal && instance.secondary.is_none() {
             Some(Self::NoSecondary)
+        } else if instance.is_pinned() {
+            Some(Self::Pinned)
         } else if !instance.auto_balance {
             Some(Self::AutoBalanceOff)
         } else if !instance.movable {
@@ -96,6 +102,7 @@ impl Balancer<'_> {
                 }
             }
             Some(Immovable::NoSecondary) => idle.without_secondary += 1,
+            Some(Immovable::Pinned) => idle.pinned += 1,
             Some(Immovable::AutoBalanceOff | Immovable::LeftOut) => idle.left_out += 1,
             None => {
                 let moves = self.moves(index);

@@ -219,6 +219,10 @@ impl Answer<'_> {
                 "convert it with gnt-instance modify -t drbd, or stop it and use gnt-instance move"
             }
             Obstacle::NoSecondary => "give it a secondary node, or stop it",
+            Obstacle::Pinned if self.purpose == Purpose::Reboot => {
+                "take the tag away with gnt-instance remove-tags, or stop it first"
+            }
+            Obstacle::Pinned => "take the tag away with gnt-instance remove-tags",
             Obstacle::BothOffline => "bring one of its nodes back",
             Obstacle::SecondaryDrained => "let its secondary node take instances again",
             Obstacle::DifferentGroups => "bring its nodes into one group with gnt-group assign-nodes",

@@ -102,6 +102,30 @@ fn a_node_without_anything_unmovable_can_be_emptied() {
     assert_eq!(allot(&["drain", "-t", &path, "n3"]).status, 0);
 }
 
+#[test]
+fn pinned_instances_are_named_with_a_remedy_and_nothing_else_stays_for_them() {
+    let cluster = SMALL.replace("n1.x|n2.x|drbd||", "n1.x|n2.x|drbd|allot:pinned|");
+    let path = file("cluster", &cluster);
+    let reason = "it is pinned by the tag allot:pinned";
+    let remedy = "take the tag away with gnt-instance remove-tags";
+    for (node, role, staying) in
+        [("n1.x", "primary", &["web.x", "log.x"][..]), ("n2.x", "secondary", &["web.x"])]
+    {
+        let document = json(&["drain", "-t", &path, node], 1);
+        let stays = document["stays"].as_array().expect("a list");
+        let names: Vec<&str> = stays.iter().filter_map(|stay| stay["instance"].as_str()).collect();
+        assert_eq!(names, staying, "{document}");
+        for (field, value) in [("role", role), ("reason", reason), ("remedy", remedy)] {
+            assert_eq!(stays[0][field], value, "{document}");
+        }
+    }
+    let rebooted = allot(&["drain", "-t", &path, "n1", "--reboot"]);
+    let line = format!("  web will stop on n1: {reason} ({remedy}, or stop it first)\n");
+    assert!(rebooted.out.contains(&line), "{}", rebooted.out);
+    let lost = allot(&["whatif", "-t", &path, "--lose", "n1"]);
+    assert!(lost.out.contains(&format!("  web: {reason}\n")), "{}", lost.out);
+}
+
 /// An instance that the policy doesn't allow any more could not be created again if n1 died.
 const FORBIDDEN: &str = "\
 default|u1|preferred||

@@ -5,8 +5,11 @@ use cluster::{Cluster, DiskTemplate, Instance};
 use super::policy::RepairType;
 use crate::opcode::{NewSecondary, OpCode};
 
-/// The repair that an instance needs, if any helps.
+/// The repair that an instance needs, if any helps. Pinned instances stay as they are.
 pub(super) fn needed(cluster: &Cluster, instance: &Instance) -> Option<RepairType> {
+    if instance.is_pinned() {
+        return None;
+    }
     let offline = |node| cluster.node(node).offline;
     let primary = offline(instance.primary);
     match (instance.template, instance.secondary.map(offline)) {
@@ -54,10 +57,20 @@ mod tests {
         primary_offline: bool,
         secondary_offline: Option<bool>,
     ) -> Option<RepairType> {
+        of_tagged(template, primary_offline, secondary_offline, &[])
+    }
+
+    fn of_tagged(
+        template: DiskTemplate,
+        primary_offline: bool,
+        secondary_offline: Option<bool>,
+        tags: &[&str],
+    ) -> Option<RepairType> {
         let node = |name, offline| Node { offline, ..Node::new(name, cluster::GroupIdx::from_usize(0)) };
         let nodes = vec![node("a", primary_offline), node("b", secondary_offline == Some(true))];
         let mut instance = Instance::new("i", template, NodeIdx::from_usize(0));
         instance.secondary = secondary_offline.map(|_| NodeIdx::from_usize(1));
+        instance.tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
         let options = LoadOptions::default();
         let (cluster, _) = Cluster::load(
             vec![Group::new("g", "u")],
@@ -87,6 +100,12 @@ mod tests {
         ] {
             assert_eq!(of(template, primary, secondary), repair, "{template:?} {primary} {secondary:?}");
         }
+    }
+
+    #[test]
+    fn pinned_instances_are_left_alone() {
+        let of = |tags: &[&str]| of_tagged(DiskTemplate::Drbd, true, Some(false), tags);
+        assert_eq!((of(&["pinned"]), of(&["a", "allot:pinned"])), (Some(RepairType::Failover), None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Why nothing is moved, in words (`--explain`).
 
-use cluster::{Cluster, DiskTemplate, MirrorClass};
+use cluster::{Cluster, DiskTemplate, MirrorClass, PINNED};
 use placement::explain::words;
 use placement::idle::{Best, Idle};
 
@@ -18,6 +18,7 @@ pub(super) fn reasons(cluster: &Cluster, idle: &Idle, options: &Options) -> Vec<
         }
     };
     add(idle.without_secondary, "cannot be moved: no secondary node");
+    add(idle.pinned, &format!("may not be moved: pinned by the tag {PINNED}"));
     add(idle.left_out, "may not be moved (auto_balance is off, or options leave them out)");
     add(idle.without_moves, "cannot be moved: the options, or a lack of online nodes, leave no move to try");
     if idle.refused.total() > 0 {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cluster::{Cluster, InstanceIdx, MirrorClass, NodeIdx, TagId};
+use cluster::{Cluster, InstanceIdx, MirrorClass, NodeIdx, PINNED, TagId};
 use placement::balance::{BalanceOptions, optimal_of};
 use placement::board::Board;
 use placement::idle::Immovable;
@@ -118,6 +118,9 @@ fn immovable_in_words(violation: Violation, reason: Immovable) -> String {
         }
         (_, Immovable::Template(template)) => idle::of_template(template),
         (_, Immovable::NoSecondary) => "there is no secondary node".to_owned(),
+        (_, Immovable::Pinned) => {
+            format!("pinned by the tag {PINNED} (gnt-instance remove-tags takes it away)")
+        }
         (_, Immovable::AutoBalanceOff) => {
             "auto_balance is off (gnt-instance modify -B auto_balance=true)".to_owned()
         }

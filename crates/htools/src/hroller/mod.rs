@@ -5,7 +5,7 @@ mod show;
 
 use std::io;
 
-use cluster::{Cluster, LookupError, NodeIdx};
+use cluster::{Cluster, LookupError, NodeIdx, PINNED};
 use placement::reboot::{self, Choice, Colouring, ConflictGraph, Evacuation, Heuristic, RebootError};
 use thiserror::Error;
 
@@ -60,7 +60,13 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
         tags: options.node_tags.as_deref(),
         redundant_only: options.skip_non_redundant,
     };
-    let nodes = choice.nodes(&cluster);
+    let evacuation =
+        Evacuation { non_redundant: !options.ignore_non_redundant, secondaries: options.full_evacuation };
+    let mut nodes = choice.nodes(&cluster);
+    // Instances that are shut down need not leave.
+    if !options.offline_maintenance {
+        leave_out_pinned(&cluster, &mut nodes, evacuation, io)?;
+    }
     let graph =
         ConflictGraph::new(&cluster, &nodes, options.offline_maintenance).ok_or(HrollerError::NoNodes)?;
     let level = if options.json { 0 } else { options.verbosity };
@@ -68,8 +74,6 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
         show::graph(&graph, io)?;
     }
     let colourings = Heuristic::ALL.map(|heuristic| Colouring::greedy(&graph, heuristic));
-    let evacuation =
-        Evacuation { non_redundant: !options.ignore_non_redundant, secondaries: options.full_evacuation };
     let progress = Progress::start("Searching");
     let groups = reboot::plan(&cluster, &graph, &colourings, evacuation, master, options.search);
     drop(progress);
@@ -84,6 +88,29 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
         show::groups(&cluster, groups, options, io)?;
     }
     Ok(SUCCESS)
+}
+
+/// Leaves out nodes that pinned instances keep from being rebooted, and names them.
+fn leave_out_pinned(
+    cluster: &Cluster,
+    nodes: &mut Vec<NodeIdx>,
+    evacuation: Evacuation,
+    io: &mut Io<'_>,
+) -> io::Result<()> {
+    for node in std::mem::take(nodes) {
+        let Some(index) = reboot::pinned_to(cluster, node, evacuation) else {
+            nodes.push(node);
+            continue;
+        };
+        let (name, instance) = (&cluster.node(node).name, &cluster.instance(index).name);
+        writeln!(
+            io.err,
+            "Warning: node {} is left out, instance {} is pinned by the tag {PINNED}",
+            cluster.alias(name),
+            cluster.alias(instance)
+        )?;
+    }
+    Ok(())
 }
 
 /// The master node, which must be rebooted last. There may be none only if `force` says so; never several.

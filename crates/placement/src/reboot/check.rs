@@ -107,9 +107,12 @@ impl<'a> Outage<'a> {
         Ok(())
     }
 
-    /// Whether the instance is, after it went `to` another place, where it may be.
+    /// Whether the instance is, after it went `to` another place, where it may be. A pinned instance may only stay.
     fn safe(&self, index: InstanceIdx, to: Option<(NodeIdx, Option<NodeIdx>)>, must: Evacuation) -> bool {
         let instance = self.cluster.instance(index);
+        if instance.is_pinned() {
+            return to.is_none();
+        }
         let refuge = |node: NodeIdx, left: NodeIdx| {
             let (to, from) = (self.cluster.node(node), self.cluster.node(left));
             !self.is_down(node) && to.online() && to.group == from.group

@@ -49,6 +49,14 @@ impl Choice<'_> {
     }
 }
 
+/// A pinned instance that would have to leave the node for a reboot: it runs there, or its mirror is moved away.
+pub fn pinned_to(cluster: &Cluster, node: NodeIdx, evacuation: Evacuation) -> Option<InstanceIdx> {
+    let state = cluster.state(node);
+    let running = state.primaries.iter().filter(|i| cluster.instance(**i).uses_memory());
+    let mirrors = state.secondaries.iter().filter(|_| evacuation.secondaries);
+    running.chain(mirrors).copied().find(|i| cluster.instance(*i).is_pinned())
+}
+
 /// Groups the graph's nodes; the largest group comes first, that of the `master` last and the master at its end.
 pub fn plan(
     cluster: &Cluster,

@@ -115,17 +115,18 @@ impl<'a> Workbench<'a> {
         self.open[node.at()] = self.cluster.node(node).online();
     }
 
-    /// Relocates all instances that are on the node in that role; whether there was room for all. The node itself
-    /// must be closed.
+    /// Relocates all instances that are on the node in that role, except pinned ones; whether there was room for all. The
+    /// node itself must be closed.
     pub fn clear(&mut self, node: NodeIdx, role: Role) -> bool {
         let slot = &self.slots[node.at()];
         let group = self.cluster.node(slot.owner).group;
-        let instances: Vec<InstanceIdx> = match role {
+        let mut instances: Vec<InstanceIdx> = match role {
             Role::NonRedundantPrimary => {
                 slot.primaries.iter().rev().copied().filter(|i| !self.is_mirrored(*i)).collect()
             }
             Role::Secondary => slot.secondaries.iter().rev().copied().collect(),
         };
+        instances.retain(|i| !self.cluster.instance(*i).is_pinned());
         let candidates = std::mem::take(&mut self.online[group.at()]);
         let cleared = instances.into_iter().all(|instance| {
             candidates.iter().any(|&target| {
@@ -162,10 +163,11 @@ impl<'a> Workbench<'a> {
     }
 
     /// Makes the secondary of every mirrored instance that runs on the nodes its primary, and the other way round;
-    /// whether that is possible. No instance migrates twice, even if both its nodes are among these.
+    /// whether that is possible. No instance migrates twice, even if both its nodes are among these, and pinned ones stay.
     pub fn migrate_all(&mut self, nodes: &[NodeIdx]) -> bool {
         let primaries = nodes.iter().flat_map(|node| self.slots[node.at()].primaries.iter().rev().copied());
-        let instances: Vec<InstanceIdx> = primaries.filter(|i| self.is_mirrored(*i)).collect();
+        let migrates = |i: &InstanceIdx| self.is_mirrored(*i) && !self.cluster.instance(*i).is_pinned();
+        let instances: Vec<InstanceIdx> = primaries.filter(migrates).collect();
         instances.into_iter().all(|instance| self.migrate(instance))
     }
 

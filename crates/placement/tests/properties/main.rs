@@ -8,6 +8,7 @@ mod filling;
 #[path = "../../../cluster/tests/properties/generate.rs"]
 mod generate;
 mod ledger;
+mod pinned;
 mod questions;
 mod rebooting;
 mod redundant;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cluster::{Cluster, FailMode, GroupIdx, InstanceIdx, MirrorClass, Move, NodeIdx, Probe};
+use cluster::{Cluster, FailMode, GroupIdx, InstanceIdx, MirrorClass, Move, NodeIdx, PINNED, Probe};
 use placement::evacuate::{self, Destination, EvacuateMode};
 use placement::explain::{refused_arrival, refused_secondary, words};
 
@@ -41,6 +41,9 @@ pub(in crate::hail) fn change_group(
     io: &mut Io<'_>,
 ) {
     let instance = cluster.instance(index).clone();
+    if instance.is_pinned() {
+        return stays(cluster, index, &pinned(), io);
+    }
     let nodes = if instance.template.mirror() == MirrorClass::Internal { 2 } else { 1 };
     let allowed = options.restrict_allocation_to.as_ref();
     let wanted = Wanted { instance: &instance, nodes, allowed };
@@ -60,6 +63,10 @@ pub(in crate::hail) fn change_group(
     let _ = Explanation::new(cluster, &wanted, None, Strategy::Balance, options).groups(cluster, &groups, io);
 }
 
+fn pinned() -> String {
+    format!("it is pinned by the tag {PINNED}")
+}
+
 fn explain(
     cluster: &mut Cluster,
     index: InstanceIdx,
@@ -76,6 +83,7 @@ fn explain(
         (MirrorClass::External, EvacuateMode::SecondaryOnly) => {
             writeln!(io.err, "  stays: it has no secondary node")
         }
+        _ if instance.is_pinned() => writeln!(io.err, "  stays: {}", pinned()),
         (MirrorClass::Internal, EvacuateMode::PrimaryOnly) => {
             let Some(secondary) = instance.secondary else {
                 return writeln!(io.err, "  stays: it has no secondary node");
