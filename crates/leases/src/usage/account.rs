@@ -196,7 +196,7 @@ fn pool_of_most(spans: &[Span]) -> Option<String> {
 }
 
 /// Whether it has what it was given.
-pub(super) fn holds(lease: &Lease) -> bool {
+pub fn holds(lease: &Lease) -> bool {
     matches!(lease.status, LeaseStatus::Active | LeaseStatus::Updating)
         && lease.events.start == EventStatus::Done
         && lease.events.end == EventStatus::Undone

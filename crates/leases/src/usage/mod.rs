@@ -27,7 +27,7 @@ mod totals;
 
 use jiff::Timestamp;
 
-pub use self::account::{Account, foreseen};
+pub use self::account::{Account, foreseen, holds};
 pub use self::event::{Event, Occurrence};
 pub use self::guests::{Counted, KnownGuests, SeenGuest, Sighting};
 pub use self::ledger::{Ledger, held_hosts};
@@ -36,6 +36,7 @@ pub use self::totals::{Amounts, By, Group, Instances, Query, Sum, Totals, by_gro
 use crate::free_pool::{DEFAULT_NAME, POOL_PROPERTY};
 use crate::host::Host;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
+use crate::lease::{Allocation, Reservation};
 use crate::project::Owner;
 use crate::resources::Resources;
 use crate::window::Window;
@@ -141,6 +142,34 @@ impl Size {
             cores: all(each.vcpus.saturating_add(dedicated)),
             memory_mib: all(each.memory_mib),
             disk_gib: all(each.disk_gib),
+        }
+    }
+
+    /// What a reservation was given: the number of its hosts, slots or addresses, with the same CPUs, memory and disk that
+    /// its spans have. `hosts` returns `None` for a removed host, which only counts as one.
+    pub fn of_reservation<'h>(reservation: &Reservation, hosts: impl Fn(HostId) -> Option<&'h Host>) -> Self {
+        match &reservation.allocation {
+            Allocation::Hosts(ids) => {
+                let sizes =
+                    ids.iter().map(|id| hosts(*id).map_or(Self::ONE, |host| Self::of(1, &host.capacity())));
+                sizes.fold(Self::default(), Self::plus)
+            }
+            Allocation::Slots(_) => {
+                let each = reservation.terms.slots().map(|slots| slots.size).unwrap_or_default();
+                Self::of(reservation.allocation.amount(), &each)
+            }
+            Allocation::FloatingIps(ips) => Self { count: ips.len() as u64, ..Self::default() },
+        }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_add(other.count),
+            cores: self.cores.saturating_add(other.cores),
+            memory_mib: self.memory_mib.saturating_add(other.memory_mib),
+            disk_gib: self.disk_gib.saturating_add(other.disk_gib),
         }
     }
 }

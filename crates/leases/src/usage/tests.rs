@@ -1,6 +1,7 @@
 //! Usage of histories of leases and instances (USE, CLS-12).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -11,7 +12,9 @@ use crate::instance::{Instance, InstanceKind, InstanceStatus};
 use crate::lease::{Allocation, Lease};
 use crate::lease_type::LeaseType;
 use crate::plan::GuestSize;
+use crate::requirement::Requirement;
 use crate::status::{EventStatus, LeaseStatus, ReservationStatus};
+use crate::terms::{Affinity, InstanceSize, InstancesTerms, ReservationTerms};
 use crate::testing::{at, host, lease, owner, window};
 
 /// Minutes of a history.
@@ -503,6 +506,39 @@ fn usage_b_an_instance_that_its_lease_leaves_behind_is_counted_beside_leases() {
     let (within, beside) = (totals.in_leases, totals.beside_leases);
     assert_eq!((within.started, within.count_us), (1, ten));
     assert_eq!((beside.started, beside.count_us), (0, ten), "it was started once");
+}
+
+#[test]
+fn a_reservation_is_as_large_as_its_spans() {
+    let inventory = all_hosts();
+    let mut going = lease(1, window(0, 60), &[1, 2]);
+    active(&mut going);
+    let size_of = |lease: &Lease| Size::of_reservation(&lease.reservations[0], |id| inventory.host(id));
+    let sum_of = |lease: &Lease| {
+        let mut account = Account::new(at(0), |id| inventory.host(id));
+        account.lease(None, Some(lease));
+        let spans = account.entries().opened.into_iter().filter(|span| span.held != Held::Lease);
+        spans.map(|span| span.size).fold(Size::default(), Size::plus)
+    };
+    assert_eq!(size_of(&going), Size { count: 2, cores: 32, memory_mib: 131_072, disk_gib: 2000 });
+    assert_eq!(size_of(&going), sum_of(&going));
+    let without_hosts = Size::of_reservation(&going.reservations[0], |_| None);
+    assert_eq!(without_hosts, Size { count: 2, ..Size::default() });
+    going.reservations[0].terms = ReservationTerms::Instances(InstancesTerms {
+        size: InstanceSize::new(4, 1024, 10).expect("a size"),
+        amount: NonZeroU32::new(3).expect("some"),
+        affinity: Affinity::Any,
+        requirement: Requirement::NONE,
+        survives: None,
+        extras: None,
+    });
+    going.reservations[0].allocation = Allocation::Slots([(HostId(1), 2), (HostId(2), 1)].into());
+    assert_eq!(size_of(&going), Size { count: 3, cores: 12, memory_mib: 3072, disk_gib: 30 });
+    assert_eq!(size_of(&going), sum_of(&going));
+    let ips = [FloatingIpId(1), FloatingIpId(2)];
+    going.reservations[0].allocation = Allocation::FloatingIps(ips.into());
+    assert_eq!(size_of(&going), Size { count: 2, ..Size::default() });
+    assert_eq!(size_of(&going), sum_of(&going));
 }
 
 #[test]
