@@ -18,6 +18,8 @@
 //! | `lease.instance.started`, `lease.instance.ended` | a server of the cloud was first seen in a lease; is in it no more (not in Blazar) |
 //! | `host.boot_failed` | a host was switched on and does not come up (not in Blazar) |
 //!
+//! If notifications for meters are wanted, those of [`meters`] are added, one for each reservation of the lease.
+//!
 //! What is about a host is nobody's, so that only administrators and the listener see it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,10 +34,11 @@ use leases::lease::Lease;
 use leases::plan::Prepared;
 use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
-use leases::usage::{Held, Span};
+use leases::usage::{Held, Size, Span};
 use serde_json::Value;
 use store::{Commit, InstanceRecord, LeaseRecord, NewNotification, Write};
 
+use crate::meters;
 use crate::payload;
 use crate::state::State;
 
@@ -47,6 +50,10 @@ pub(crate) const SERVED: &str = "lease.waitlist.served";
 pub(crate) const EXPIRED: &str = "lease.waitlist.expired";
 pub(crate) const WITHDRAWN: &str = "lease.waitlist.removed";
 pub(crate) const BOOT_FAILED: &str = "host.boot_failed";
+const START: &str = "lease.event.start_lease";
+const END: &str = "lease.event.end_lease";
+const DEGRADED: &str = "lease.degraded";
+const HEALED: &str = "lease.healed";
 const DEPARTURE_PLANNED: &str = "instance.departure.planned";
 const DEPARTURE_WITHDRAWN: &str = "instance.departure.withdrawn";
 const PREEMPTED: &str = "instance.preempted";
@@ -244,8 +251,9 @@ impl Names for Known<'_> {
 }
 
 /// Completes what listeners are told of a commit: notifications of leases name the hosts and addresses that these have
-/// then, and owners are told when their leases have other hosts than before, whoever has exchanged them.
-pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool) {
+/// then, and owners are told when their leases have other hosts than before, whoever has exchanged them. If `metered`,
+/// adds notifications for meters.
+pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool, metered: bool) {
     let names = Known { state, prepares };
     let mut replaced: BTreeMap<LeaseId, Replaced> = BTreeMap::new();
     let mut added = Vec::new();
@@ -263,6 +271,8 @@ pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool) {
         }
     }
     commit.notifications.extend(added);
+    let mut events = BTreeSet::new();
+    let mut of_reservations = Vec::new();
     for told in &mut commit.notifications {
         let Some(id) = told.lease else { continue };
         let record =
@@ -274,7 +284,29 @@ pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool) {
             UNUSED => Some(("keep", how_to_keep(id).into())),
             _ => None,
         };
+        if let Some(event) = event_for_meters(&told.event_type).filter(|_| metered)
+            && events.insert((id, event))
+        {
+            let pairs = lease.reservations.iter().zip(&record.lease.reservations);
+            of_reservations.extend(pairs.map(|(shown, reservation)| {
+                let reserved = Size::of_reservation(reservation, |host| state.inventory.host(host));
+                meters::notification(event, &lease, shown, reserved)
+            }));
+        }
         told.payload = written(lease, more);
+    }
+    commit.notifications.extend(of_reservations);
+}
+
+/// The event of each reservation that follows from an event of its lease.
+fn event_for_meters(event_type: &str) -> Option<meters::Event> {
+    match event_type {
+        CREATE => Some(meters::Event::Create),
+        START => Some(meters::Event::Start),
+        UPDATE | HOST_REPLACED | DEGRADED | HEALED => Some(meters::Event::Update),
+        END => Some(meters::Event::End),
+        DELETE => Some(meters::Event::Delete),
+        _ => None,
     }
 }
 
@@ -313,7 +345,7 @@ pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotificat
         types.push("lease.event.before_start_lease");
     }
     if came(old.start, new.start, EventStatus::Done) {
-        types.push("lease.event.start_lease");
+        types.push(START);
     }
     if came(old.start, new.start, EventStatus::Error) {
         types.push("lease.event.start_lease.error");
@@ -322,7 +354,7 @@ pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotificat
         types.push("lease.event.before_end_lease");
     }
     if came(old.end, new.end, EventStatus::Done) {
-        types.push("lease.event.end_lease");
+        types.push(END);
     }
     // One that is to start as soon as it can.
     if after.lease.status == LeaseStatus::Pending && before.window != after.lease.window {
@@ -330,8 +362,8 @@ pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotificat
     }
     types.extend(of_marks(&before.marks, &after.lease.marks));
     match (before.degraded(), after.lease.degraded()) {
-        (false, true) => types.push("lease.degraded"),
-        (true, false) => types.push("lease.healed"),
+        (false, true) => types.push(DEGRADED),
+        (true, false) => types.push(HEALED),
         _ => {}
     }
     types.into_iter().map(|event_type| notice(event_type, after)).collect()

@@ -68,6 +68,8 @@ pub struct Settings {
     pub keep_bytes: u64,
     /// How long notifications are kept for a listener that does not take them.
     pub keep_undelivered: SignedDuration,
+    /// Whether there is a listener that wants notifications for meters, one for each reservation.
+    pub metered: bool,
     /// How long leases are kept after they have ended; none means forever.
     pub keep_leases: Option<SignedDuration>,
     /// How long usage that is over is kept; none means forever.
@@ -141,6 +143,7 @@ impl Default for Settings {
             keep_records: SignedDuration::from_hours(24 * 30),
             keep_bytes: Self::KEEP_BYTES,
             keep_undelivered: SignedDuration::from_hours(24 * 90),
+            metered: false,
             keep_leases: Some(SignedDuration::from_hours(24 * 90)),
             keep_usage: None,
             decision_work: Self::DECISION_WORK,

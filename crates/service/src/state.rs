@@ -523,6 +523,11 @@ impl LeaseIndex {
         self.going.iter().filter_map(|id| self.records.get(id))
     }
 
+    /// Leases that are going on, from that identifier on.
+    pub fn going_from(&self, from: LeaseId) -> impl Iterator<Item = &Arc<LeaseRecord>> {
+        self.going.range(from..).filter_map(|id| self.records.get(id))
+    }
+
     /// Leases that are going on, and those that start until then.
     pub fn to_tend(&self, until: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         let coming = self.waiting.range(..=(until, LeaseId(u128::MAX))).map(|(_, id)| id);

@@ -316,7 +316,8 @@ impl Writer<'_> {
         let memory = self.service.memory().await;
         self.service.account(&mut commit);
         let prepares = self.service.parts.fleet.prepares();
-        crate::notices::complete(&mut commit, &self.service.state(), prepares);
+        let metered = self.service.decider.settings.metered;
+        crate::notices::complete(&mut commit, &self.service.state(), prepares, metered);
         let mut displaced =
             self.service.state().displacing_offers(&commit.writes, self.service.hint_rules(), commit.at);
         if !displaced.is_empty() {

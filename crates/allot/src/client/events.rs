@@ -111,10 +111,10 @@ fn line(notification: &Value, zone: &jiff::tz::TimeZone) -> Result<String, Clien
         reason: format!("a notification: {error}"),
     })?;
     let at = shown_seconds(&read.timestamp, zone);
-    // Of a lease its name, of a host its own.
-    let names = ["name", "hypervisor_hostname"].map(|field| plain(&read.payload[field]));
+    // Of a lease or a reservation the lease's name, of a host its own.
+    let names = ["name", "lease_name", "hypervisor_hostname"].map(|field| plain(&read.payload[field]));
     let name = names.into_iter().find(|name| !name.is_empty()).or(read.lease_id).unwrap_or_default();
-    let statuses = ["status", "power"].map(|field| plain(&read.payload[field]));
+    let statuses = ["status", "lease_status", "power"].map(|field| plain(&read.payload[field]));
     let status = statuses.into_iter().find(|status| !status.is_empty()).unwrap_or_default();
     let (number, event_type, project) = (read.number, read.event_type, read.project_id.unwrap_or_default());
     let keep = plain(&read.payload["keep"]);
@@ -149,6 +149,12 @@ mod tests {
         });
         let wanted = "2030-01-02 10:00:01       8  host.boot_failed                r1-h01                              failed";
         assert_eq!(line(&of_host, &TimeZone::UTC).ok().as_deref(), Some(wanted));
+        let of_reservation = json!({
+            "number": 10, "timestamp": "2030-01-02T10:00:01.5Z", "event_type": "blazar.reservation.end",
+            "lease_id": null, "project_id": "p1", "payload": {"lease_name": "web", "lease_status": "TERMINATED"},
+        });
+        let wanted = "2030-01-02 10:00:01      10  blazar.reservation.end          web                   p1            TERMINATED";
+        assert_eq!(line(&of_reservation, &TimeZone::UTC).ok().as_deref(), Some(wanted));
         assert!(line(&json!({}), &TimeZone::UTC).is_err());
     }
 }

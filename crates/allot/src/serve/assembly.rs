@@ -236,6 +236,8 @@ pub(super) fn settings(configuration: &Configuration) -> Settings {
     settings.decisions_at_once = decisions_at_once(configuration);
     settings.writes.lease_text = 4 * configuration.server.limits.parts.expression_length as u64;
     settings.enforcer_timeout = configuration.external_service.timeout;
+    settings.metered =
+        configuration.message_bus_url_file.is_some() && !configuration.message_bus.topics.is_empty();
     plan_rules(&mut settings, configuration.preemptible.margin);
     energy(&mut settings.energy, &configuration.energy);
     let window = configuration.preemptible.usage_window;

@@ -20,6 +20,11 @@ pub(crate) trait Listener: fmt::Debug + Send + Sync {
     /// How long it is left alone after a first failure; each time twice as long.
     fn first_pause(&self) -> Duration;
 
+    /// Whether it also gets notifications for meters, and samples.
+    fn is_metered(&self) -> bool {
+        false
+    }
+
     /// Tells it of one. It has taken the notification if there is no error.
     async fn tell(&self, notification: &Notification) -> Result<(), TellError>;
 }

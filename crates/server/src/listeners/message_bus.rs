@@ -105,6 +105,10 @@ impl Listener for Publisher {
         self.first_pause
     }
 
+    fn is_metered(&self) -> bool {
+        true
+    }
+
     async fn tell(&self, notification: &Notification) -> Result<(), TellError> {
         let (id, body) = message(notification, &self.said_by)?;
         let mut state = self.state.lock().await;

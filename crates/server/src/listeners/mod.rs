@@ -5,6 +5,8 @@
 //! the rest waits, in the store and not in the service. One that the listener rejects by itself, as too long for example,
 //! is passed over after [`ATTEMPTS`], so that no notification keeps the later ones from the listener. Of several services
 //! that share a store one tells.
+//!
+//! A message bus has consumers that count resources. It also gets notifications for meters, and samples every half hour.
 
 mod exec;
 mod listener;
@@ -20,7 +22,7 @@ use futures::future::join_all;
 use jiff::SignedDuration;
 use leases::project::{ProjectId, UserId};
 use leases::text::quoted;
-use service::{Caller, Service};
+use service::{Caller, Service, is_for_meters};
 use store::Notification;
 use tokio::sync::watch;
 
@@ -35,6 +37,9 @@ use crate::metrics::{Metrics, Push};
 
 /// What listeners are called in the store and in metrics.
 pub(crate) const NAMES: [&str; 3] = [webhook::NAME, exec::NAME, message_bus::NAME];
+
+/// Name under which the store keeps the position of samples, beside the positions of listeners.
+const SAMPLES: &str = "samples";
 
 /// How long one of several services that share a store is the one that tells. It is longer than a listener may take.
 const TERM: SignedDuration = SignedDuration::from_mins(2);
@@ -56,6 +61,10 @@ const ATTEMPTS: u32 = 3;
 #[derive(Default)]
 struct Progress {
     told: Option<u64>,
+    /// The position of samples.
+    sampled: Option<u64>,
+    /// Whether the next samples are due.
+    samples_due: bool,
     /// The number of a notification, and how often it was rejected.
     rejected: (u64, u32),
 }
@@ -89,12 +98,12 @@ async fn tell_all(listener: &dyn Listener, service: &Service, metrics: &Metrics)
     let mut pause = listener.first_pause();
     let mut progress = Progress::default();
     loop {
-        let told = progress.told;
+        let told = (progress.told, progress.sampled);
         let next =
             AssertUnwindSafe(tell_next(listener, service, metrics, &mut progress)).catch_unwind().await;
         let outcome = next.unwrap_or(Err(TellError::Panic));
         // However many notifications fail or are passed over, each begins with a short pause.
-        if outcome.is_ok() || progress.told != told {
+        if outcome.is_ok() || (progress.told, progress.sampled) != told {
             pause = listener.first_pause();
         }
         if let Err(error) = outcome {
@@ -116,6 +125,7 @@ async fn tell_next(
 ) -> Result<(), TellError> {
     if !service.notifications().lead(listener.name(), TERM).await? {
         progress.told = None;
+        progress.sampled = None;
         tokio::time::sleep(PATIENCE).await;
         return Ok(());
     }
@@ -124,17 +134,14 @@ async fn tell_next(
         None => service.notifications().delivered(listener.name()).await?,
     };
     progress.told = Some(last);
-    // Not for longer than the term: it has to be prolonged.
-    let _ = tokio::time::timeout(PATIENCE, service.notifications().wait_after(None, last)).await;
+    if !progress.samples_due {
+        // Not for longer than the term: it has to be prolonged.
+        let _ = tokio::time::timeout(PATIENCE, service.notifications().wait_after(None, last)).await;
+    }
     let since = Stopwatch::start();
     for notification in service.notifications().after(None, last, BATCH).await? {
-        match listener.tell(&notification).await {
-            Ok(()) => metrics.pushed(listener.name(), Push::Delivered),
-            Err(error) if error.is_rejection() && progress.reject(notification.number) => {
-                record_refusal(listener, service, &notification, &error).await?;
-                metrics.pushed(listener.name(), Push::Refused);
-            }
-            Err(error) => return Err(error),
+        if listener.is_metered() || !is_for_meters(&notification.content) {
+            tell_one(listener, service, metrics, progress, &notification).await?;
         }
         progress.told = Some(notification.number);
         service.notifications().set_delivered(listener.name(), notification.number).await?;
@@ -142,7 +149,69 @@ async fn tell_next(
             break;
         }
     }
+    // After notifications, so that samples that are rejected don't delay them.
+    if listener.is_metered() {
+        // They stay due if this fails.
+        progress.samples_due = true;
+        progress.samples_due = tell_samples(listener, service, metrics, progress).await?;
+    }
     Ok(())
+}
+
+/// Tells a listener of one notification, which is passed over if it was rejected often enough.
+async fn tell_one(
+    listener: &dyn Listener,
+    service: &Service,
+    metrics: &Metrics,
+    progress: &mut Progress,
+    notification: &Notification,
+) -> Result<(), TellError> {
+    match listener.tell(notification).await {
+        Ok(()) => metrics.pushed(listener.name(), Push::Delivered),
+        Err(error) if error.is_rejection() && progress.reject(notification.number) => {
+            record_refusal(listener, service, notification, &error).await?;
+            metrics.pushed(listener.name(), Push::Refused);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Sends the next samples of this half hour. Returns whether there may be more.
+async fn tell_samples(
+    listener: &dyn Listener,
+    service: &Service,
+    metrics: &Metrics,
+    progress: &mut Progress,
+) -> Result<bool, TellError> {
+    let last = match progress.sampled {
+        Some(last) => last,
+        None => service.notifications().delivered(SAMPLES).await?,
+    };
+    progress.sampled = Some(last);
+    let Some(part) = service.notifications().samples(last).await else { return Ok(false) };
+    // Telling notifications has taken a part of the term.
+    if !service.notifications().lead(listener.name(), TERM).await? {
+        return Ok(false);
+    }
+    let since = Stopwatch::start();
+    let mut reached = last;
+    let mut position = part.position;
+    for sample in &part.samples {
+        if sample.number != reached {
+            // Another lease begins. After a failure, samples go on with this lease.
+            progress.sampled = Some(reached);
+            if since.elapsed() > PATIENCE && reached != last {
+                position = reached;
+                break;
+            }
+            reached = sample.number;
+        }
+        tell_one(listener, service, metrics, progress, sample).await?;
+    }
+    service.notifications().set_delivered(SAMPLES, position).await?;
+    progress.sampled = Some(position);
+    Ok(true)
 }
 
 /// Logs that a notification is passed over, and enters it into the audit log.
@@ -201,6 +270,7 @@ mod tests {
     use jiff::Timestamp;
     use leases::terms::{HostsTerms, ReservationTerms, Terms};
     use leases::window::Window;
+    use reqwest::StatusCode;
     use service::{NewLease, Settings};
     use simulation::{Setup, World};
     use store::Wording;
@@ -234,18 +304,59 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_listener_that_panics_is_told_again() {
-        let layout = Layout::uniform(1, 1, &Model::of_size(16, 65_536, 1000));
+    /// Tells the types of its notifications.
+    #[derive(Debug)]
+    struct Reader {
+        name: &'static str,
+        is_metered: bool,
+        rejects_samples: bool,
+        told: mpsc::UnboundedSender<String>,
+    }
+
+    #[async_trait]
+    impl Listener for Reader {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn first_pause(&self) -> Duration {
+            Duration::from_millis(1)
+        }
+
+        fn is_metered(&self) -> bool {
+            self.is_metered
+        }
+
+        async fn tell(&self, notification: &Notification) -> Result<(), TellError> {
+            let event_type = &notification.content.event_type;
+            let _ = self.told.send(event_type.clone());
+            if self.rejects_samples && event_type.ends_with(".exists") {
+                return Err(TellError::Refused(StatusCode::BAD_REQUEST));
+            }
+            Ok(())
+        }
+    }
+
+    fn metered() -> Settings {
+        Settings { metered: true, ..Settings::default() }
+    }
+
+    async fn world(hosts: u32, settings: Settings) -> World {
+        let layout = Layout::uniform(1, hosts, &Model::of_size(16, 65_536, 1000));
         let setup = Setup {
             seed: 1,
             begins: Timestamp::UNIX_EPOCH,
             layout: layout.clone(),
-            settings: Settings::default(),
+            settings,
             enforcer: None,
         };
         let world = World::new(setup, |fleet| fleet).await.expect("an empty store");
         world.take_on(&layout).await.expect("taken on");
+        world
+    }
+
+    /// Makes a lease that starts in an hour, and lasts an hour.
+    async fn make_lease(world: &World) {
         let now = world.now();
         let hour = SignedDuration::from_hours(1);
         let window = Window::new(now + hour, now + hour * 2).expect("forwards");
@@ -260,6 +371,12 @@ mod tests {
             waits: false,
         };
         world.service.leases().create(&simulation::caller("p"), lease, None).await.expect("free");
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_panics_is_told_again() {
+        let world = world(1, Settings::default()).await;
+        make_lease(&world).await;
         let metrics = Metrics::new(&world.service, &Places::new(1, 1), &NAMES);
         let (tell, mut told) = mpsc::unbounded_channel();
         let listeners: [Box<dyn Listener>; 1] =
@@ -270,5 +387,79 @@ mod tests {
             stop.send_replace(true);
         };
         tokio::join!(push(&listeners, &world.service, &metrics, stopped), test);
+    }
+
+    #[tokio::test]
+    async fn only_a_metered_listener_is_told_of_reservations_and_each_sample_is_sent_once() {
+        let mut world = world(1, metered()).await;
+        make_lease(&world).await;
+        world.run_until(Timestamp::UNIX_EPOCH + SignedDuration::from_mins(91)).await;
+        let service = world.service.clone();
+        let metrics = Metrics::new(&service, &Places::new(1, 1), &NAMES);
+        let (tell_plain, mut plain) = mpsc::unbounded_channel();
+        let (tell_metered, mut metered) = mpsc::unbounded_channel();
+        let listeners: [Box<dyn Listener>; 2] = [
+            Box::new(Reader { name: NAMES[0], is_metered: false, rejects_samples: false, told: tell_plain }),
+            Box::new(Reader { name: NAMES[2], is_metered: true, rejects_samples: false, told: tell_metered }),
+        ];
+        let mut after = 0;
+        for sample in [Some("blazar.reservation.exists"), None] {
+            let stored = service.notifications().after(None, after, BATCH).await.expect("works");
+            after = stored.last().expect("some").number;
+            let (stop, stopped) = watch::channel(false);
+            let test = async {
+                for Notification { content, .. } in &stored {
+                    if !is_for_meters(content) {
+                        assert_eq!(plain.recv().await.as_ref(), Some(&content.event_type));
+                    }
+                    assert_eq!(metered.recv().await.as_ref(), Some(&content.event_type));
+                }
+                if let Some(sample) = sample {
+                    assert_eq!(metered.recv().await.as_deref(), Some(sample));
+                }
+                // What was told is noted after it was told.
+                let delivered = async |name| service.notifications().delivered(name).await.expect("works");
+                while delivered(NAMES[0]).await < after || delivered(NAMES[2]).await < after {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                while delivered(SAMPLES).await == 0 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                stop.send_replace(true);
+            };
+            tokio::join!(push(&listeners, &service, &metrics, stopped), test);
+            assert!(plain.try_recv().is_err() && metered.try_recv().is_err());
+            if sample.is_some() {
+                make_lease(&world).await;
+            }
+        }
+        let position = service.notifications().delivered(SAMPLES).await.expect("works");
+        assert!(service.notifications().samples(position).await.is_none(), "all of this half hour");
+    }
+
+    #[tokio::test]
+    async fn samples_that_are_rejected_three_times_are_passed_over() {
+        let mut world = world(2, metered()).await;
+        make_lease(&world).await;
+        make_lease(&world).await;
+        world.run_until(Timestamp::UNIX_EPOCH + SignedDuration::from_mins(91)).await;
+        let service = world.service.clone();
+        let metrics = Metrics::new(&service, &Places::new(1, 1), &NAMES);
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let listeners: [Box<dyn Listener>; 1] =
+            [Box::new(Reader { name: NAMES[2], is_metered: true, rejects_samples: true, told: tell })];
+        let (stop, stopped) = watch::channel(false);
+        let test = async {
+            while service.notifications().delivered(SAMPLES).await.expect("works") == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            stop.send_replace(true);
+        };
+        tokio::join!(push(&listeners, &service, &metrics, stopped), test);
+        let mut attempts = 0;
+        while let Ok(event_type) = told.try_recv() {
+            attempts += u32::from(event_type.ends_with(".exists"));
+        }
+        assert_eq!(attempts, 2 * ATTEMPTS);
     }
 }

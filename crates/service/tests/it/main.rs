@@ -20,6 +20,7 @@ mod housekeeping;
 mod hunts;
 mod instances;
 mod journals;
+mod metering;
 mod moving;
 mod negotiating;
 mod observing;
