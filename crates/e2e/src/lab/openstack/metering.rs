@@ -41,6 +41,13 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<(
         let guest = text_of(&site.server("counted")?["id"]);
         let of_start = [("lease.start", &lease), ("lease.instance.start", &guest)];
         agent.until_written(&of_start)?;
+        for meter in ["blazar.reservation.hosts", "blazar.reservation.vcpus", "blazar.reservation.memory"] {
+            agent.until_written(&[(meter, &reservation)])?;
+            let samples = agent.samples_of(meter, &reservation)?;
+            let volume = samples[0]["volume"].as_u64().unwrap_or_default();
+            let is_right = if meter.ends_with("hosts") { volume == 1 } else { volume > 0 };
+            ensure!(is_right && samples[0]["project_id"] == owner.as_str(), "{samples:?}");
+        }
         site.end_soon("metered")?;
         until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         let of_end = [("lease.end", &lease), ("lease.instance.end", &guest)];
