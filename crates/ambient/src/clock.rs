@@ -31,6 +31,11 @@ pub trait Clock: Debug + Send + Sync {
         None
     }
 
+    /// How many times as fast it runs as the clocks of clients.
+    fn rate(&self) -> u32 {
+        1
+    }
+
     /// Which run of the machine [`Self::steady`] counts from; none if that is not known.
     fn boot(&self) -> Option<String> {
         None
@@ -108,6 +113,10 @@ impl Clock for FastClock {
             // Not less than a millisecond, which is what the timer can do.
             tokio::time::sleep((left / self.rate).max(Duration::from_millis(1)).min(LONGEST_NAP)).await;
         }
+    }
+
+    fn rate(&self) -> u32 {
+        self.rate
     }
 }
 

@@ -32,7 +32,7 @@ use crate::leasing::Leases;
 use crate::leasing::proposed::Proposed;
 use crate::leasing::update::{Decided, Ground};
 use crate::proposals::{by_number, forget};
-use crate::service::Service;
+use crate::service::{Parts, Service};
 use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, LeaseChanges, NewLease, NotFound, ServiceError};
@@ -59,6 +59,17 @@ pub enum Hold {
     Default,
     /// They are held for that time, unless `offer_hold` is zero.
     For(SignedDuration),
+}
+
+impl Hold {
+    /// The time by the service's clock, which runs `rate` times as fast as those of clients.
+    fn time(self, usual: SignedDuration, rate: u32) -> SignedDuration {
+        let time = match self {
+            Self::For(asked) => asked,
+            Self::No | Self::Default => usual,
+        };
+        time.saturating_mul(i32::try_from(rate).unwrap_or(i32::MAX))
+    }
 }
 
 /// Offers of what is available instead of what was refused.
@@ -104,11 +115,9 @@ impl<'a> CounterOffers<'a> {
     }
 
     fn new_group(self, hold: Hold, now: Timestamp) -> Group {
-        let time = match hold {
-            Hold::For(asked) => asked,
-            Hold::No | Hold::Default => self.service.decider.settings.offer_hold,
-        };
-        Group { id: OffersId(self.service.parts.ids.uuid()), hold: time, now }
+        let Parts { ids, clock, .. } = &self.service.parts;
+        let hold = hold.time(self.service.decider.settings.offer_hold, clock.rate());
+        Group { id: OffersId(ids.uuid()), hold, now }
     }
 
     async fn make(
@@ -481,4 +490,18 @@ fn reworded(
         words
     });
     ids.iter().copied().zip(words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offers_are_held_in_the_time_of_clients() {
+        let (usual, asked) = (SignedDuration::from_mins(1), SignedDuration::from_mins(10));
+        for (hold, minutes) in [(Hold::Default, 1), (Hold::No, 1), (Hold::For(asked), 10)] {
+            assert_eq!(hold.time(usual, 1), SignedDuration::from_mins(minutes));
+            assert_eq!(hold.time(usual, 60), SignedDuration::from_hours(minutes));
+        }
+    }
 }
