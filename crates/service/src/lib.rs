@@ -87,7 +87,9 @@ pub use calendar::{
 pub use client::{Client, Request};
 pub use drift::{Drift, Repairs};
 pub use energy::PowerSaving;
-pub use execution::{ClaimedStep, Cycle, Done, Execution, Look, Looked, PassReport, Performed, Task};
+pub use execution::{
+    ClaimedStep, Cycle, Done, Execution, Look, Looked, PassReport, Performed, StepUnderWay, Task,
+};
 pub use flavors::Flavors;
 pub use floating_ips::FloatingIps;
 pub use free_pools::FreePools;

@@ -26,6 +26,9 @@ use super::keystone;
 use super::listeners;
 use crate::config::{AuthChoice, Configuration, DatabaseChoice, Energy, FleetChoice, TimingChoice, Tls};
 
+/// Hosts or steps that a line of the log names.
+const SHOWN: usize = 12;
+
 /// The service with all that it needs.
 pub(crate) struct Assembly {
     service: Arc<Service>,
@@ -114,7 +117,6 @@ impl Assembly {
 
     /// Says in the log where it can be reached, and what there is to begin with.
     pub(crate) fn announce(&self) {
-        const SHOWN: usize = 12;
         let url = self.url();
         tracing::info!(url, "serving leases");
         if self.service.hosts().all().is_empty() && !self.machines.is_empty() {
@@ -125,6 +127,7 @@ impl Assembly {
         }
     }
 
+        tokio::spawn(log_last_steps(self.service.clone(), stop.clone()));
     /// Serves requests and carries leases out until it is told to stop. Tasks that the service depends on go on after
     /// their own failures; if one ends all the same, the service ends with an error, so that it is started again.
     pub(crate) async fn run(self, stop: watch::Receiver<bool>) -> Result<(), ServeError> {
@@ -157,6 +160,21 @@ impl Assembly {
             if let Err(error) = ended {
                 tracing::error!(%error, "task panicked");
             }
+/// Logs the steps that the service waits for when it is told to stop.
+async fn log_last_steps(service: Arc<Service>, mut stop: watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        return;
+    }
+    let steps = service.execution().under_way();
+    let Some(until) = steps.iter().map(|step| step.until).max() else { return };
+    let named: Vec<&str> = steps.iter().take(SHOWN).map(|step| step.action.as_str()).collect();
+    let more = steps.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let hint =
+        "SIGTERM or Ctrl-C again ends the service and its hooks at once; the next start repeats the steps";
+    tracing::warn!(steps = named.join(", ") + &more, %until, hint, "waiting for steps");
+}
+
         }
         self.database.close().await;
         served

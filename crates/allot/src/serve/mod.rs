@@ -141,7 +141,8 @@ pub(crate) fn stop_by_signal() -> io::Result<watch::Receiver<bool>> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        // Who asks twice will not wait. What was acknowledged is kept, and steps are repeated at the next start.
+        // What was acknowledged is kept, and steps are repeated at the next start. Helpers of child processes notice that this
+        // process has ended, and kill them.
         tracing::warn!("stopping at once");
         log::finish();
         std::process::exit(1);

@@ -10,8 +10,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 
+use crate::reload::Logged;
 use crate::service::Running;
-use crate::shell::{command, fresh};
+use crate::shell::{command, fresh, run};
 
 /// A remote API that never answers.
 fn silent() -> (TcpListener, String) {
@@ -170,6 +171,42 @@ fn what_a_hook_started_in_a_session_of_its_own_ends_with_a_service_that_is_kille
     let (mut service, mut opened) = checking(3600);
     service.kill().expect("a child");
     service.wait().expect("a child");
+    opened.read_to_end(&mut Vec::new()).expect("its end");
+}
+
+#[test]
+fn a_service_that_stops_says_what_it_waits_for_and_a_second_signal_ends_its_hooks() {
+    let rack = fresh("rack");
+    fs::create_dir(&rack).expect("a directory");
+    let pipe = rack.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is a mkfifo").success());
+    let hooks = format!(
+        "state_file = \"{}\"
+         hosts = [{{ id = 1, name = \"node1\", vcpus = 8, memory_mib = 16384 }}]
+         [hooks.on_hold]
+         time_limit_seconds = 3600
+         exec = [\"sh\", \"-c\", \"setsid sleep 100000 > {} & exec sleep 100000\"]",
+        rack.join("state.json").display(),
+        pipe.display()
+    );
+    let path = rack.join("hooks.toml");
+    fs::write(&path, hooks).expect("a file");
+    let mut service = Logged::start(&["--fleet", &format!("hooks:{}", path.display())]);
+    for words in
+        [&["host", "create", "node1"][..], &["lease", "create", "web", "--hosts", "1", "--for", "1d"]]
+    {
+        let ran = run(command().env("ALLOT_URL", &service.url).args(words));
+        assert_eq!(ran.status, 0, "{}", ran.err);
+    }
+    let mut opened = File::open(&pipe).expect("the hook opens it, too");
+    service.signal("-TERM");
+    let waits = service.until("waiting for steps");
+    let steps = waits["steps"].as_str().unwrap_or_default();
+    assert!(steps.starts_with("hand host node1 to reservation ") && waits["until"].is_string(), "{waits}");
+    assert!(service.child.try_wait().expect("a child").is_none(), "it waits");
+    service.signal("-TERM");
+    service.until("stopping at once");
+    assert_eq!(service.child.wait().expect("a child").code(), Some(1));
     opened.read_to_end(&mut Vec::new()).expect("its end");
 }
 

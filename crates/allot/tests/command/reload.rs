@@ -14,16 +14,16 @@ use crate::service::{database, hashed};
 use crate::shell::{command, fresh};
 
 /// A service whose log is read.
-struct Logged {
-    child: Child,
-    url: String,
+pub struct Logged {
+    pub child: Child,
+    pub url: String,
     log: Receiver<Value>,
     /// All that was read of it.
     read: Vec<Value>,
 }
 
 impl Logged {
-    fn start(more: &[&str]) -> Self {
+    pub fn start(more: &[&str]) -> Self {
         let database = database();
         let fixed = ["serve", "--listen", "127.0.0.1:0", "--database", &database, "--log-format", "json"];
         let mut child =
@@ -45,7 +45,7 @@ impl Logged {
     }
 
     /// Reads the log to a line with that message.
-    fn until(&mut self, message: &str) -> Value {
+    pub fn until(&mut self, message: &str) -> Value {
         loop {
             let entry = self.log.recv_timeout(Duration::from_mins(2));
             let entry = entry.unwrap_or_else(|_| panic!("no {message:?} in {:#?}", self.read));
@@ -57,7 +57,11 @@ impl Logged {
     }
 
     fn hang_up(&self) {
-        let told = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status();
+        self.signal("-HUP");
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let told = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
         assert!(told.expect("there is a kill").success());
     }
 

@@ -49,7 +49,7 @@ use tokio::task::{JoinError, JoinSet};
 pub use self::draft::PassReport;
 pub use self::look::Look;
 pub use self::observe::Looked;
-pub use self::steps::{ClaimedStep, Performed};
+pub use self::steps::{ClaimedStep, Performed, StepUnderWay};
 use crate::hosts::Hosts;
 use crate::service::Service;
 use crate::writing::Writer;

@@ -30,6 +30,15 @@ pub struct ClaimedStep {
     pub until: Timestamp,
 }
 
+/// A step that the fleet is carrying out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepUnderWay {
+    /// The step in words, with the name of its host.
+    pub action: String,
+    /// When the service gives up waiting for it.
+    pub until: Timestamp,
+}
+
 /// A step that was carried out, or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Performed {
@@ -83,6 +92,20 @@ impl Execution<'_> {
             properties: reservation.map(|reservation| api::v1::reservation_properties(&record, reservation)),
             images_for: lease.images_for(),
         })
+    }
+
+    /// Steps that the fleet is carrying out, which a service that stops waits for.
+    pub fn under_way(self) -> Vec<StepUnderWay> {
+        let state = self.service.state();
+        let progress = self.service.progress();
+        let ended = |own: &InFlight| progress.outcomes.iter().any(|finished| finished.claim == own.claim);
+        let running = progress.in_flight.values().filter(|own| own.ask_again_at.is_none() && !ended(own));
+        running
+            .map(|own| {
+                let action = own.claim.action.named(Some(&state.inventory));
+                StepUnderWay { action, until: own.until }
+            })
+            .collect()
     }
 
     /// Notes what came of a step; the next cycle records it, looks at what it changed, and plans on.
