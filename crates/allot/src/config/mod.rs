@@ -150,7 +150,11 @@ impl Configuration {
         for setting in TABLE {
             let Some((text, origin)) = values.given.get(setting.key) else { continue };
             if let Err(reason) = (setting.read)(&mut configuration, text) {
-                let value = secrets::without_passwords(text);
+                let value = match setting.value_name {
+                    // Paths of web hooks are often secret.
+                    "URL" => secrets::without_secrets(setting, text),
+                    _ => secrets::without_passwords(text),
+                };
                 mistakes.push(Mistake::Value { origin: origin.clone(), value, reason });
             }
         }
@@ -283,6 +287,34 @@ mod tests {
         let lines: Vec<&str> = error.lines().collect();
         let places = ["line 1", "line 6, log.level", "line 3, log.format", "ALLOT_LIMITS_PAGE"];
         assert!(places.iter().all(|place| lines.iter().any(|line| line.contains(place))), "{error}");
+    }
+
+    #[test]
+    fn values_that_nothing_would_work_with_are_refused_with_what_is_allowed() {
+        let cases = [
+            ("log.level", "loud", "write error, warn, info"),
+            ("notifications.timeout", "0s", "write a duration from 1s to 1m"),
+            ("notifications.timeout", "5m", "write a duration from 1s to 1m"),
+            ("limits.body_bytes", "0", "write a number of at least 1024"),
+            ("limits.step_time", "0s", "write a duration of at least 1s"),
+            ("leases.max_duration", "0s", "write a duration of at least 1s"),
+            ("limits.steps_at_once", "0", "write a number of at least 1"),
+            ("public_url", "allot.example.org", "write an address that begins with http:// or https://"),
+            ("openstack.free_pool", "", "write a name"),
+        ];
+        for (key, value, wanted) in cases {
+            let error = merged(&[(key, value)], &[], "").expect_err(key);
+            assert!(error.starts_with("--") && error.contains(wanted), "{key}: {error}");
+        }
+        // Zero has a meaning for all others.
+        let zero_is_used =
+            ["keystone.cache_time", "keystone.cached_tokens", "keystone.outage_time", "openstack.settle"];
+        for key in zero_is_used {
+            let setting = TABLE.iter().find(|setting| setting.key == key).expect(key);
+            assert!(["0", "0s"].iter().any(|zero| setting.check(zero).is_ok()), "{key}");
+        }
+        let secret = merged(&[("notifications.url", "htps://h/hunter2")], &[], "").expect_err("no address");
+        assert!(!secret.contains("hunter2") && secret.contains("htps://h/..."), "{secret}");
     }
 
     #[test]

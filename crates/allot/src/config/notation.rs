@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::value::{Value, items, list};
 
@@ -128,14 +130,60 @@ impl Notation<Option<u64>> for Gib {
     }
 }
 
-/// A number, or a duration in seconds; what is less counts as this.
-pub(super) struct AtLeast<const LEAST: u32>;
+/// A number, or a duration in seconds, from `LEAST` to `MOST`.
+pub(super) struct Within<const LEAST: u32, const MOST: u32>;
 
-macro_rules! floors {
-    ($($kind:ty: $floor:expr),+) => {$(
-        impl<const LEAST: u32> Notation<$kind> for AtLeast<LEAST> {
+/// The same without a limit for numbers, and with that of [`Seconds`] for durations.
+pub(super) type AtLeast<const LEAST: u32> = Within<LEAST, { u32::MAX }>;
+
+/// A kind of value that ranges are of.
+trait Bounded: Value + PartialOrd {
+    /// What errors call it.
+    const KIND: &'static str;
+
+    fn bound(bound: u32) -> Self;
+}
+
+macro_rules! bounded {
+    ($($number:ty: |$bound:ident| $value:expr),+) => {$(
+        impl Bounded for $number {
+            const KIND: &'static str = "number";
+
+            fn bound($bound: u32) -> Self {
+                $value
+            }
+        }
+    )+};
+}
+bounded!(u32: |bound| bound, u64: |bound| bound.into(), usize: |bound| bound as usize);
+
+impl Bounded for SignedDuration {
+    const KIND: &'static str = "duration";
+
+    fn bound(bound: u32) -> Self {
+        Self::from_secs(bound.into())
+    }
+}
+
+impl<const LEAST: u32, const MOST: u32> Within<LEAST, MOST> {
+    fn check<T: Bounded>(value: T) -> Result<T, String> {
+        let (least, most) = (T::bound(LEAST), (MOST < u32::MAX).then(|| T::bound(MOST)));
+        if value >= least && most.as_ref().is_none_or(|most| value <= *most) {
+            return Ok(value);
+        }
+        let (kind, least) = (T::KIND, least.show());
+        Err(match most {
+            Some(most) => format!("write a {kind} from {least} to {}", most.show()),
+            None => format!("write a {kind} of at least {least}"),
+        })
+    }
+}
+
+macro_rules! within {
+    ($($kind:ty),+) => {$(
+        impl<const LEAST: u32, const MOST: u32> Notation<$kind> for Within<LEAST, MOST> {
             fn parse(text: &str) -> Result<$kind, String> {
-                Ok(<$kind>::parse(text)?.max($floor))
+                Self::check(<$kind>::parse(text)?)
             }
 
             fn show(value: &$kind) -> String {
@@ -144,11 +192,109 @@ macro_rules! floors {
         }
     )+};
 }
-floors! {
-    u32: LEAST,
-    u64: LEAST.into(),
-    usize: LEAST as usize,
-    SignedDuration: SignedDuration::from_secs(LEAST.into())
+within!(u32, u64, usize);
+
+impl<const LEAST: u32, const MOST: u32> Notation<SignedDuration> for Within<LEAST, MOST> {
+    fn parse(text: &str) -> Result<SignedDuration, String> {
+        Self::check(Seconds::parse(text)?)
+    }
+
+    fn show(value: &SignedDuration) -> String {
+        value.show()
+    }
+}
+
+impl<const LEAST: u32, const MOST: u32> Notation<Duration> for Within<LEAST, MOST> {
+    fn parse(text: &str) -> Result<Duration, String> {
+        <Self as Notation<SignedDuration>>::parse(text).map(SignedDuration::unsigned_abs)
+    }
+
+    fn show(value: &Duration) -> String {
+        value.show()
+    }
+}
+
+/// Nothing is written for none.
+impl<const LEAST: u32, const MOST: u32, T> Notation<Option<T>> for Within<LEAST, MOST>
+where
+    Self: Notation<T>,
+{
+    fn parse(text: &str) -> Result<Option<T>, String> {
+        if text.is_empty() { Ok(None) } else { <Self as Notation<T>>::parse(text).map(Some) }
+    }
+
+    fn show(value: &Option<T>) -> String {
+        value.as_ref().map(<Self as Notation<T>>::show).unwrap_or_default()
+    }
+}
+
+/// The address of a service of HTTP, or nothing for none.
+pub(super) struct HttpUrl;
+
+impl Notation<String> for HttpUrl {
+    fn parse(text: &str) -> Result<String, String> {
+        let url = reqwest::Url::parse(text);
+        let is_http = url.is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
+        if is_http || text.is_empty() {
+            return Ok(text.to_owned());
+        }
+        Err("write an address that begins with http:// or https://".to_owned())
+    }
+
+    fn show(value: &String) -> String {
+        value.clone()
+    }
+}
+
+impl Notation<Option<String>> for HttpUrl {
+    fn parse(text: &str) -> Result<Option<String>, String> {
+        let url: String = Self::parse(text)?;
+        Ok(Some(url).filter(|url| !url.is_empty()))
+    }
+
+    fn show(value: &Option<String>) -> String {
+        value.clone().unwrap_or_default()
+    }
+}
+
+/// A name, which is not empty.
+pub(super) struct Name;
+
+impl Notation<String> for Name {
+    fn parse(text: &str) -> Result<String, String> {
+        if text.trim().is_empty() { Err("write a name".to_owned()) } else { Ok(text.to_owned()) }
+    }
+
+    fn show(value: &String) -> String {
+        value.clone()
+    }
+}
+
+/// What is logged: a level, or levels by module. A word without a level would be taken for a module, and nothing else
+/// be logged.
+pub(super) struct LogLevels;
+
+impl Notation<String> for LogLevels {
+    fn parse(text: &str) -> Result<String, String> {
+        let wrong = |level: &str| {
+            format!("{level:?} is not a level: write error, warn, info, debug, trace or off, or MODULE=LEVEL")
+        };
+        let levels: Vec<&str> = items(text).collect();
+        if levels.is_empty() {
+            return Err(wrong(""));
+        }
+        let mut unnamed = levels.iter().filter(|level| !level.contains(['=', '[']));
+        if let Some(unknown) = unnamed.find(|level| level.parse::<LevelFilter>().is_err()) {
+            return Err(wrong(unknown));
+        }
+        let text = levels.join(",");
+        EnvFilter::builder().parse(&text).map_err(|error| error.to_string())?;
+        Ok(text)
+    }
+
+    fn show(value: &String) -> String {
+        value.clone()
+    }
 }
 
 /// Ganeti clusters by name, each with the option of the commands that says where it is.
@@ -237,13 +383,53 @@ mod tests {
     }
 
     #[test]
-    fn what_is_less_than_the_least_counts_as_the_least() {
-        assert_eq!(AtLeast::<1>::parse("0"), Ok(1_u32));
-        assert_eq!(AtLeast::<3600>::parse("1m"), Ok(SignedDuration::from_hours(1)));
-        assert_eq!(AtLeast::<3600>::parse("2h"), Ok(SignedDuration::from_hours(2)));
+    fn values_outside_of_their_range_are_refused_with_the_range() {
+        assert_eq!(AtLeast::<1>::parse("1"), Ok(1_u32));
+        assert_eq!(AtLeast::<1>::parse("99999999999"), Ok(99_999_999_999_u64));
+        assert_eq!(AtLeast::<1>::parse(""), Ok(None::<usize>));
+        assert_eq!(AtLeast::<3600>::parse("2h"), Ok(Some(SignedDuration::from_hours(2))));
+        assert_eq!(AtLeast::<1>::parse("10000w"), Ok(Duration::from_secs(u32::MAX.into())));
+        let error = |parsed: Result<SignedDuration, String>| parsed.expect_err("outside");
+        assert_eq!(error(AtLeast::<3600>::parse("1m")), "write a duration of at least 1h");
+        for text in ["0s", "61s"] {
+            assert_eq!(error(Within::<1, 60>::parse(text)), "write a duration from 1s to 1m", "{text}");
+        }
+        let number: Result<Option<u32>, String> = AtLeast::<1>::parse("0");
+        assert_eq!(number, Err("write a number of at least 1".to_owned()));
+    }
+
+    #[test]
+    fn durations_of_full_seconds_have_a_limit() {
         assert_eq!(Seconds::parse("5000w"), Ok(Duration::from_hours(840_000)));
         assert_eq!(Seconds::parse("10000w"), Ok(Duration::from_secs(u32::MAX.into())));
         assert_eq!(Seconds::parse("10000w"), Ok(SignedDuration::from_secs(u32::MAX.into())));
         assert_eq!((Gib::parse("2"), Gib::show(&Some(2048))), (Ok(Some(2048)), "2".to_owned()));
+    }
+
+    #[test]
+    fn addresses_are_of_http() {
+        for right in ["", "http://h", "https://h:1/a?b=c"] {
+            assert_eq!(HttpUrl::parse(right), Ok(right.to_owned()));
+        }
+        assert_eq!(HttpUrl::parse(""), Ok(None::<String>));
+        for wrong in ["h", "h:80", "ftp://h/", "http:", "//h/"] {
+            let parsed: Result<String, String> = HttpUrl::parse(wrong);
+            assert!(parsed.is_err(), "{wrong}");
+        }
+        assert!(Name::parse("").is_err() && Name::parse(" ").is_err() && Name::parse("a").is_ok());
+    }
+
+    #[test]
+    fn a_word_that_is_not_a_level_is_not_taken_for_a_module() {
+        for right in ["info", "WARN", "off", "info,service=debug", "service=debug", "warn,server::auth=trace"]
+        {
+            assert_eq!(LogLevels::parse(right), Ok(right.to_owned()));
+        }
+        assert_eq!(LogLevels::parse("warn, a=info,"), Ok("warn,a=info".to_owned()));
+        for wrong in ["loud", "", ",", "info,loud", "service=loud", "infos"] {
+            assert!(LogLevels::parse(wrong).is_err(), "{wrong}");
+        }
+        let error = LogLevels::parse("info,loud").expect_err("no level");
+        assert!(error.starts_with("\"loud\" is not a level: write error, warn"), "{error}");
     }
 }
