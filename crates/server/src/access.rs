@@ -2,12 +2,12 @@
 //! it is told to.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::auth::{Authentication, Permanent};
 use crate::config::Config;
 use crate::config_error::ConfigError;
-use crate::policy::Policy;
+use crate::policy::{Policy, PolicyError};
 
 /// All that is read from files of users, tokens and rules. A request goes by one of these from its beginning to its
 /// end.
@@ -61,7 +61,13 @@ impl Access {
 
     /// Reads the policy file, if the settings name one.
     pub fn policy(config: &Config) -> Result<Policy, ConfigError> {
-        config.policy_file.as_deref().map_or_else(|| Ok(Policy::new(None)?), read_policy)
+        match &config.policy_file {
+            Some(path) => read_policy(path),
+            None => Policy::new(None).map_err(|errors| ConfigError::Policy {
+                path: PathBuf::from("default policy"),
+                errors: errors.into_iter().map(|error| (None, error)).collect(),
+            }),
+        }
     }
 
     /// Says in the log what is questionable in the files.
@@ -73,17 +79,25 @@ impl Access {
 }
 
 fn read_policy(path: &Path) -> Result<Policy, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ConfigError::PolicyFile { path: path.to_owned(), error })?;
-    Policy::new(Some(&text)).map_err(|error| {
-        // Errors of YAML have their line; the others have a rule, which begins one.
-        let begins = |line: &&str| {
-            let line = line.trim_start_matches(['"', '\'']);
-            error.rule().is_some_and(|rule| line.strip_prefix(rule).is_some_and(|rest| !is_word(rest)))
-        };
-        let line = text.lines().zip(1..).find(|(line, _)| begins(line)).map(|(_, number)| number);
-        ConfigError::PolicyIn { path: path.to_owned(), line, error }
+    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
+        setting: "policy_file",
+        path: path.to_owned(),
+        error,
+    })?;
+    Policy::new(Some(&text)).map_err(|errors| {
+        let errors = errors.into_iter().map(|error| (line_of_rule(&text, &error), error));
+        ConfigError::Policy { path: path.to_owned(), errors: errors.collect() }
     })
+}
+
+/// The line of the rule that an error is about. Errors of YAML name their line themselves.
+fn line_of_rule(text: &str, error: &PolicyError) -> Option<usize> {
+    let rule = error.rule()?;
+    let begins = |line: &str| {
+        let line = line.trim_start_matches(['"', '\'']);
+        line.strip_prefix(rule).is_some_and(|rest| !is_word(rest))
+    };
+    text.lines().position(begins).map(|position| position + 1)
 }
 
 /// Whether a name goes on there.
@@ -110,6 +124,14 @@ mod tests {
         assert!(wrong.starts_with(&format!("{}, line 1: ", path.display())), "{wrong}");
         let wrong = error("a: [1]\n");
         assert!(wrong.contains("line 1"), "{wrong}");
+        let wrong = error("ours: \"role:\"\nblazar:leases:put: rule:nosuch\nblazar:lease:get: \"@\"\n");
+        let lines: Vec<&str> = wrong.lines().collect();
+        for (number, rule) in [(1, "ours"), (2, "blazar:leases:put"), (3, "blazar:lease:get")] {
+            let place = format!("{}, line {number}: ", path.display());
+            let named = |line: &&str| line.starts_with(&place) && line.contains(&format!("\"{rule}\""));
+            assert!(lines.iter().any(named), "{rule}: {wrong}");
+        }
+        assert_eq!(lines.len(), 3, "{wrong}");
         std::fs::remove_file(&path).expect("it is there");
     }
 

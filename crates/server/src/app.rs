@@ -1,6 +1,6 @@
 //! What every request needs: the service, who may come in, who may do what.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use ambient::{Clock, Ids, SystemClock};
@@ -147,13 +147,9 @@ impl App {
         Some(keystone)
     }
 
-    /// Whether the server may listen there: not everywhere, if everybody is the administrator.
-    pub(crate) fn check_address(&self, address: std::net::SocketAddr) -> Result<(), ConfigError> {
-        let open = self.inner.config.auth.methods.contains(&AuthMethod::None);
-        if open && !address.ip().to_canonical().is_loopback() {
-            return Err(ConfigError::OpenToTheWorld(address));
-        }
-        Ok(())
+    /// Whether the server may listen there.
+    pub(crate) fn check_address(&self, address: SocketAddr) -> Result<(), ConfigError> {
+        check_address(&self.inner.config.auth.methods, address)
     }
 
     /// Who may come in, and who may do what, as of now: a request goes by one of them from its beginning to its end.
@@ -196,6 +192,14 @@ impl App {
         // The sender is ours, so it is there.
         let _ = self.inner.stopping.subscribe().wait_for(|stopping| *stopping).await;
     }
+}
+
+/// Whether a server with these methods may listen there: not everywhere, if everybody is the administrator.
+pub(crate) fn check_address(methods: &[AuthMethod], address: SocketAddr) -> Result<(), ConfigError> {
+    if methods.contains(&AuthMethod::None) && !address.ip().to_canonical().is_loopback() {
+        return Err(ConfigError::OpenToTheWorld(address));
+    }
+    Ok(())
 }
 
 /// The cloud's Keystone, if its tokens are to be good here.

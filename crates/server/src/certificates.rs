@@ -16,6 +16,11 @@ use crate::auth::fingerprint;
 use crate::config::TlsConfig;
 use crate::config_error::ConfigError;
 
+/// Keys of the settings that name the files.
+const CERTIFICATE: &str = "tls.certificate";
+const KEY: &str = "tls.key";
+const CLIENT_CA: &str = "tls.client_ca";
+
 /// The authorities in a file, PEM; or the file and what is wrong with it.
 pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, String> {
     let wrong = |what: &dyn fmt::Display| format!("{}: {what}", path.display());
@@ -41,10 +46,10 @@ fn known_clients(
     path: &Path,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, ConfigError> {
-    let authorities = authorities(path).map_err(ConfigError::Tls)?;
+    let authorities = authorities(path).map_err(|reason| ConfigError::for_setting(CLIENT_CA, reason))?;
     WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), Arc::clone(provider))
         .build()
-        .map_err(|error| ConfigError::Tls(format!("{}: {error}", path.display())))
+        .map_err(|error| ConfigError::for_setting(CLIENT_CA, format!("{}: {error}", path.display())))
 }
 
 /// What TLS is spoken with on new connections.
@@ -84,19 +89,40 @@ impl Certificates {
 }
 
 /// What is wrong with a PEM file, without anything that is in it.
-fn pem_error(path: &Path, error: &pem::Error) -> ConfigError {
-    ConfigError::Tls(format!("{}: {}", path.display(), pem_reason(error)))
+fn pem_error(setting: &'static str, path: &Path, error: &pem::Error) -> ConfigError {
+    ConfigError::for_setting(setting, format!("{}: {}", path.display(), pem_reason(error)))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
+    CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| pem_error(CERTIFICATE, path, &error))
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, ConfigError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| pem_error(KEY, path, &error))
+}
+
+/// What is wrong with each of the files, or with all of them together.
+pub(crate) fn mistakes(config: &TlsConfig) -> Vec<ConfigError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let clients = config.client_ca.as_deref().map(|path| known_clients(path, &provider)).transpose();
+    let files = [certificates(&config.certificate).err(), private_key(&config.key).err(), clients.err()];
+    let mut found: Vec<ConfigError> = files.into_iter().flatten().collect();
+    if found.is_empty() {
+        found.extend(tls_config(config).err());
+    }
+    found
 }
 
 /// Reads certificate and key.
 pub(crate) fn tls_config(config: &TlsConfig) -> Result<Tls, ConfigError> {
-    let certificates = CertificateDer::pem_file_iter(&config.certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| pem_error(&config.certificate, &error))?;
-    let key = PrivateKeyDer::from_pem_file(&config.key).map_err(|error| pem_error(&config.key, &error))?;
+    let certificates = certificates(&config.certificate)?;
+    let key = private_key(&config.key)?;
     let mut parts: Vec<Vec<u8>> = certificates.iter().map(|certificate| certificate.to_vec()).collect();
     if let Some(path) = &config.client_ca {
-        parts.push(std::fs::read(path).map_err(|error| pem_error(path, &pem::Error::Io(error)))?);
+        let unreadable = |error| pem_error(CLIENT_CA, path, &pem::Error::Io(error));
+        parts.push(std::fs::read(path).map_err(unreadable)?);
     }
     let fingerprint = fingerprint(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -108,7 +134,9 @@ pub(crate) fn tls_config(config: &TlsConfig) -> Result<Tls, ConfigError> {
             None => builder.with_no_client_auth(),
         })
         .and_then(|builder| builder.with_single_cert(certificates, key))
-        .map_err(|error| ConfigError::Tls(format!("{}: {error}", config.certificate.display())))?;
+        .map_err(|error| {
+            ConfigError::for_setting(CERTIFICATE, format!("{}: {error}", config.certificate.display()))
+        })?;
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Tls { config: Arc::new(tls), fingerprint })
 }

@@ -44,7 +44,8 @@ impl CloudNews {
         if keys.is_empty() {
             return Ok(None);
         }
-        check_names(keys.iter().chain([&config.nova_exchange]))?;
+        check_names("message_bus.nova_topics", &keys)?;
+        check_names("message_bus.nova_exchange", [&config.nova_exchange])?;
         Ok(Some(Self {
             bus: MessageBus::new(config)?,
             exchange: config.nova_exchange.clone(),

@@ -1,5 +1,7 @@
 //! Asking an external service about leases, with Blazar's protocol (API-enforcement).
 
+use std::fmt::Display;
+
 use api::v1::{FloatingIp, Host, Lease, date};
 use async_trait::async_trait;
 use leases::lease::{Allocation, Reservation};
@@ -32,22 +34,24 @@ pub struct ExternalService {
 impl ExternalService {
     /// With these settings. Nothing is asked yet.
     pub fn new(config: &ExternalServiceConfig) -> Result<Self, ConfigError> {
-        let wrong = |what: &dyn std::fmt::Display| ConfigError::ExternalService(what.to_string());
-        let base = Url::parse(&config.base_endpoint).map_err(|error| wrong(&error))?;
-        let endpoint = |given: Option<&String>, name: &str| match given {
-            Some(url) => Url::parse(url).map_err(|error| wrong(&error)),
-            None => base.join(name).map_err(|error| wrong(&error)),
+        const URL: &str = "enforcement.url";
+        let wrong = |setting, reason: &dyn Display| ConfigError::for_setting(setting, reason.to_string());
+        let base = Url::parse(&config.base_endpoint).map_err(|error| wrong(URL, &error))?;
+        let endpoint = |given: Option<&String>, setting, name: &str| match given {
+            Some(url) => Url::parse(url).map_err(|error| wrong(setting, &error)),
+            None => base.join(name).map_err(|error| wrong(URL, &error)),
         };
+        let (create, update) = (config.check_create_endpoint.as_ref(), config.check_update_endpoint.as_ref());
         // Fails only if some part of the process has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         // Blazar follows no redirection of a POST either; an answer other than 204 is a refusal.
         let client =
             Client::builder().timeout(config.timeout).redirect(reqwest::redirect::Policy::none()).build();
         Ok(Self {
-            client: client.map_err(|error| wrong(&error))?,
-            check_create: endpoint(config.check_create_endpoint.as_ref(), "check-create")?,
-            check_update: endpoint(config.check_update_endpoint.as_ref(), "check-update")?,
-            on_end: endpoint(config.on_end_endpoint.as_ref(), "on-end")?,
+            client: client.map_err(|error| wrong(URL, &error))?,
+            check_create: endpoint(create, "enforcement.check_create_url", "check-create")?,
+            check_update: endpoint(update, "enforcement.check_update_url", "check-update")?,
+            on_end: endpoint(config.on_end_endpoint.as_ref(), "enforcement.on_end_url", "on-end")?,
             token: config.token.clone().filter(|token| !token.expose_secret().is_empty()),
             auth_url: config.auth_url.clone(),
             region_name: config.region_name.clone(),

@@ -57,9 +57,27 @@ pub(crate) enum Mistake {
     #[error("{path}, line {line}, {key}: {reason}")]
     Kind { path: PathBuf, line: usize, key: String, reason: &'static str },
     #[error("{origin}: invalid value {value:?}: {reason}")]
-    Value { origin: Origin, value: String, reason: String },
-    #[error("environment variable {0} is not text")]
-    NotText(String),
+    Value { key: &'static str, origin: Origin, value: String, reason: String },
+    #[error("environment variable {variable} is not text")]
+    NotText { key: &'static str, variable: String },
+}
+
+impl Mistake {
+    /// Whether it leaves the value of a setting unknown; `name` is its key, or a section for any setting in it.
+    pub(crate) fn affects(&self, name: &str) -> bool {
+        let overlaps = |key: &str| is_within(key, name) || is_within(name, key);
+        match self {
+            // Nothing is read of such a file.
+            Self::Syntax { .. } => true,
+            Self::Unknown { nearest, .. } => nearest.is_some_and(overlaps),
+            Self::Kind { key, .. } => overlaps(key),
+            Self::Value { key, .. } | Self::NotText { key, .. } => overlaps(key),
+        }
+    }
+}
+
+fn is_within(key: &str, section: &str) -> bool {
+    key.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 fn lines(mistakes: &[Mistake]) -> String {

@@ -24,13 +24,13 @@ use std::path::{Path, PathBuf};
 use api::v1::SettingOf;
 use clap::{Arg, ArgMatches, Command};
 
-use error::{Mistake, Origin};
+use error::Origin;
 use file::FileValue;
 use value::Value;
 
 pub(crate) use choice::{AuthChoice, DatabaseChoice, FenceChoice, FleetChoice, LogFormat, TimingChoice};
 pub(crate) use configuration::{CloudLogin, Configuration, Energy, Tls};
-pub(crate) use error::ConfigError;
+pub(crate) use error::{ConfigError, Mistake};
 pub(crate) use file::UNRESOLVED;
 pub(crate) use setting::Setting;
 pub(crate) use table::TABLE;
@@ -145,6 +145,12 @@ impl Configuration {
 
     /// Parses the values. The error has all mistakes.
     pub(crate) fn of(values: &Values) -> Result<Self, ConfigError> {
+        let (configuration, mistakes) = Self::read(values);
+        if mistakes.is_empty() { Ok(configuration) } else { Err(ConfigError::Mistakes(mistakes)) }
+    }
+
+    /// The configuration, with defaults in place of invalid values, and all mistakes.
+    pub(crate) fn read(values: &Values) -> (Self, Vec<Mistake>) {
         let mut configuration = Self::default();
         let mut mistakes = values.mistakes.clone();
         for setting in TABLE {
@@ -155,14 +161,11 @@ impl Configuration {
                     "URL" => secrets::without_secrets(setting, text),
                     _ => secrets::without_passwords(text),
                 };
-                mistakes.push(Mistake::Value { origin: origin.clone(), value, reason });
+                mistakes.push(Mistake::Value { key: setting.key, origin: origin.clone(), value, reason });
             }
         }
-        if !mistakes.is_empty() {
-            return Err(ConfigError::Mistakes(mistakes));
-        }
         configuration.server.settings = values.shown();
-        Ok(configuration)
+        (configuration, mistakes)
     }
 }
 
@@ -183,7 +186,7 @@ pub(crate) fn merge(
         let variable = setting.variable();
         match environment(&variable).map(std::ffi::OsString::into_string) {
             Some(Ok(text)) => _ = values.given.insert(setting.key, (text, Origin::Variable(variable))),
-            Some(Err(_)) => values.mistakes.push(Mistake::NotText(variable)),
+            Some(Err(_)) => values.mistakes.push(Mistake::NotText { key: setting.key, variable }),
             None => {}
         }
         if let Some(text) = flags.get(setting.key) {
@@ -287,6 +290,26 @@ mod tests {
         let lines: Vec<&str> = error.lines().collect();
         let places = ["line 1", "line 6, log.level", "line 3, log.format", "ALLOT_LIMITS_PAGE"];
         assert!(places.iter().all(|place| lines.iter().any(|line| line.contains(place))), "{error}");
+    }
+
+    #[test]
+    fn a_mistake_leaves_its_setting_unknown_and_no_other() {
+        let read = |file: &str| {
+            let values = merge(&BTreeMap::new(), &|_| None, Path::new("allot.toml"), file);
+            Configuration::read(&values)
+        };
+        let affected = |file: &str, name: &str| read(file).1.iter().any(|mistake| mistake.affects(name));
+        for (file, affects, spares) in [
+            ("[log]\nlevel = \"loud\"", "log.level", "log.format"),
+            ("[tls]\nkey = { a = 1 }", "tls", "listen"),
+            ("tls = 1", "tls.key", "log.level"),
+            ("databse = \"memory\"", "database", "auth"),
+        ] {
+            assert!(affected(file, affects) && !affected(file, spares), "{file}");
+        }
+        assert!(affected("listen = ", "database"), "nothing is known of a file with wrong syntax");
+        let (configuration, mistakes) = read("listen = \"here\"\n[limits]\npage = 7\n");
+        assert_eq!((configuration.server.limits.page, mistakes.len()), (7, 1));
     }
 
     #[test]

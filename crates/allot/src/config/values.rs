@@ -15,6 +15,15 @@ pub(crate) struct Values {
 }
 
 impl Values {
+    /// An error that begins with the key of a setting, with the place where the setting was given instead.
+    pub(crate) fn located(&self, error: &str) -> String {
+        let located = error.split_once(": ").and_then(|(key, reason)| {
+            let (_, origin) = self.given.get(key)?;
+            Some(format!("{origin}: {reason}"))
+        });
+        located.unwrap_or_else(|| error.to_owned())
+    }
+
     /// The file that the database's password is in, if it is in one.
     pub(crate) fn file_with_password(&self) -> Option<&Path> {
         match self.given.get("database")? {

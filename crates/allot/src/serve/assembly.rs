@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 
 use super::error::{AssemblyError, ServeError};
 use super::files::Connections;
-use super::fleet::{Machines, fleet};
+use super::fleet::{Machines, check_power, fleet};
 use super::keystone;
 use super::listeners;
 use crate::config::{AuthChoice, Configuration, DatabaseChoice, Energy, FleetChoice, TimingChoice, Tls};
@@ -76,13 +76,7 @@ impl Assembly {
             enforcer.map_err(AssemblyError::from)?.map(|asked| Arc::new(asked) as Arc<dyn Enforcer>);
         let (store, database) = store(&configuration.database).await?;
         let fleet = fleet(configuration, &clock, machines)?;
-        if configuration.energy.enabled && !fleet.switches_hosts() {
-            return Err(AssemblyError::Contradiction(
-                "energy.enabled: the fleet cannot switch hosts; one of hooks needs on_power_on and on_power_off, OpenStack \
-                 needs openstack.power_file",
-            )
-            .into());
-        }
+        check_power(configuration, fleet.switches_hosts())?;
         let names = match fleet.machines().await {
             Ok(machines) => machines.into_iter().map(|machine| machine.name).collect(),
             Err(error) => {
@@ -127,13 +121,13 @@ impl Assembly {
         }
     }
 
-        tokio::spawn(log_last_steps(self.service.clone(), stop.clone()));
     /// Serves requests and carries leases out until it is told to stop. Tasks that the service depends on go on after
     /// their own failures; if one ends all the same, the service ends with an error, so that it is started again.
     pub(crate) async fn run(self, stop: watch::Receiver<bool>) -> Result<(), ServeError> {
         let (ended, loop_stop) = watch::channel(false);
         let app = self.app.clone();
         tokio::spawn(async move { app.look_at_keystone().await });
+        tokio::spawn(log_last_steps(self.service.clone(), stop.clone()));
         let work = self.service.clone().run(loop_stop);
         let pushes = server::push_notifications(self.app.clone(), stop.clone());
         let mut notifications = fleet_openstack::Notifications::default();
@@ -160,6 +154,12 @@ impl Assembly {
             if let Err(error) = ended {
                 tracing::error!(%error, "task panicked");
             }
+        }
+        self.database.close().await;
+        served
+    }
+}
+
 /// Logs the steps that the service waits for when it is told to stop.
 async fn log_last_steps(service: Arc<Service>, mut stop: watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
@@ -173,12 +173,6 @@ async fn log_last_steps(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
     let hint =
         "SIGTERM or Ctrl-C again ends the service and its hooks at once; the next start repeats the steps";
     tracing::warn!(steps = named.join(", ") + &more, %until, hint, "waiting for steps");
-}
-
-        }
-        self.database.close().await;
-        served
-    }
 }
 
 /// Which task has returned.
@@ -314,7 +308,8 @@ fn steps_at_once(configuration: &Configuration) -> usize {
 pub(super) fn server_config(configuration: &Configuration) -> Result<server::Config, AssemblyError> {
     let mut config = configuration.server.clone();
     config.tls = tls(&configuration.tls)?;
-    authentication(&mut config.auth, configuration)?;
+    config.auth.keystone = keystone::of(configuration)?;
+    methods(&mut config.auth, configuration)?;
     let Connections { most, per_address } =
         Connections { most: config.limits.connections, per_address: config.limits.connections_per_address }
             .that_fit();
@@ -327,15 +322,16 @@ pub(super) fn server_config(configuration: &Configuration) -> Result<server::Con
 }
 
 pub(super) fn tls(tls: &Tls) -> Result<Option<TlsConfig>, AssemblyError> {
-    match (&tls.certificate, &tls.key) {
-        (Some(certificate), Some(key)) => {
-            let client_ca = tls.client_ca.clone();
+    let incomplete = |reason: &str| Err(AssemblyError::Settings(vec![reason.to_owned()]));
+    match (&tls.certificate, &tls.key, &tls.client_ca) {
+        (Some(certificate), Some(key), client_ca) => {
+            let client_ca = client_ca.clone();
             Ok(Some(TlsConfig { certificate: certificate.clone(), key: key.clone(), client_ca }))
         }
-        (None, None) if tls.client_ca.is_none() => Ok(None),
-        _ => Err(AssemblyError::Contradiction(
-            "tls.certificate and tls.key belong together: set both, also where tls.client_ca is set",
-        )),
+        (Some(_), None, _) => incomplete("tls.certificate: set tls.key as well"),
+        (None, Some(_), _) => incomplete("tls.key: set tls.certificate as well"),
+        (None, None, Some(_)) => incomplete("tls.client_ca: set tls.certificate and tls.key as well"),
+        (None, None, None) => Ok(None),
     }
 }
 
@@ -362,11 +358,7 @@ fn quotas_are_missing(configuration: &Configuration) -> bool {
 }
 
 /// The methods that were chosen, and the files that they need.
-pub(super) fn authentication(
-    config: &mut AuthConfig,
-    configuration: &Configuration,
-) -> Result<(), AssemblyError> {
-    config.keystone = keystone::of(configuration)?;
+pub(super) fn methods(config: &mut AuthConfig, configuration: &Configuration) -> Result<(), AssemblyError> {
     config.methods.clear();
     for choice in &configuration.auth {
         let (method, file) = match choice {
@@ -380,9 +372,8 @@ pub(super) fn authentication(
         };
         if let Some((place, path)) = file {
             if place.as_ref().is_some_and(|other| other != path) {
-                return Err(AssemblyError::Contradiction(
-                    "auth: basic and local-keystone must have the same file",
-                ));
+                let reason = "auth: basic and local-keystone must have the same file";
+                return Err(AssemblyError::Settings(vec![reason.to_owned()]));
             }
             *place = Some(path.clone());
         }

@@ -3,143 +3,218 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ambient::{Clock, RandomIds, SystemClock};
+use ambient::{RandomIds, SystemClock};
 use fleet::Inventory as _;
-use fleet::hooks::{HooksConfig, PowerConfig};
-use fleet::simulated::{Layout, SimulatedFleet};
+use fleet::hooks::{HooksConfig, HooksError, Moment, PowerConfig};
+use fleet::simulated::SimulatedFleet;
 use openstack::{Cloud, Session};
-use server::{AuthConfig, ExternalService};
-use service::{Parts, Service};
-use store::memory::MemoryStore;
+use serde::de::DeserializeOwned;
+use server::ExternalService;
 use store_postgres::{OpenError, PostgresStore};
 
-use super::assembly::{authentication, server_config, settings, tls};
-use super::fleet::{cloud, hooks};
+use super::assembly::{methods, tls};
+use super::fleet::{POWER_FILE, check_power, cloud, fence, state_file};
+use super::hooks_file::HooksFile;
 use super::{keystone, listeners};
-use crate::config::{Configuration, DatabaseChoice, FleetChoice};
+use crate::config::{Configuration, DatabaseChoice, FleetChoice, Mistake, Values};
 
-/// Checks a configuration whose values are valid: the files that it names, and access to its database and cloud. Databases and
-/// clouds are only read. The address to listen on isn't tried, since the service may be running.
-pub(super) async fn mistakes(configuration: &Configuration) -> Vec<String> {
-    let mut found = Mistakes::default();
-    found.note(tls(&configuration.tls));
-    found.note(authentication(&mut AuthConfig::default(), configuration));
-    found.note(listeners::webhook(configuration));
-    found.note(listeners::message_bus(configuration));
-    match listeners::external_service(configuration) {
-        Ok(asked) => found.note(asked.as_ref().map(ExternalService::new).transpose()),
-        Err(error) => found.add(&error),
+/// Settings that a login at a cloud depends on, in the section of the cloud.
+const LOGIN: [&str; 10] = [
+    "auth_url",
+    "username",
+    "user_domain",
+    "project",
+    "project_domain",
+    "application_credential",
+    "secret_file",
+    "ca_file",
+    "timeout",
+    "interface",
+];
+
+/// Mistakes in the settings, in the files that they name, and in access to the database and the cloud, which are only read. A
+/// check is skipped only if a mistake leaves a setting unknown that it depends on. The address to listen on isn't tried, since
+/// the service may be running.
+pub(super) async fn mistakes(values: &Values) -> Vec<String> {
+    let (configuration, wrong) = Configuration::read(values);
+    let mut found = Mistakes { values, wrong: &wrong, found: Vec::new() };
+    for mistake in &wrong {
+        found.add(mistake);
     }
-    found.of_server(configuration).await;
-    found.of_fleet(configuration).await;
+    found.of_server(&configuration);
+    found.of_fleet(&configuration).await;
     found.of_database(&configuration.database).await;
-    if let Ok(Some(config)) = keystone::of(configuration) {
-        found.of_login("keystone", config.cloud).await;
-    }
-    found.0
+    found.of_keystone(&configuration).await;
+    found.found
 }
 
-#[derive(Default)]
-struct Mistakes(Vec<String>);
+struct Mistakes<'a> {
+    values: &'a Values,
+    /// Those in the settings themselves.
+    wrong: &'a [Mistake],
+    found: Vec<String>,
+}
 
-impl Mistakes {
-    /// Adds a mistake once, even if several checks find it: the message bus, for example, has two uses.
-    fn add(&mut self, error: &dyn std::error::Error) {
-        let mistake = error.to_string();
-        if !self.0.contains(&mistake) {
-            self.0.push(mistake);
-        }
-    }
-
-    fn note<T, E: std::error::Error>(&mut self, result: Result<T, E>) {
-        if let Err(error) = result {
-            self.add(&error);
-        }
-    }
-
-    /// Files of users, tokens, rules and certificates. The server is built for a service that has nothing.
-    async fn of_server(&mut self, configuration: &Configuration) {
-        let config = match server_config(configuration) {
-            Ok(config) => config,
-            Err(error) => return self.add(&error),
-        };
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let fleet = Arc::new(SimulatedFleet::new(Arc::clone(&clock), 1, &Layout::default()));
-        let ids = Arc::new(RandomIds);
-        let parts =
-            Parts { store: Arc::new(MemoryStore::new()), fleet, clock, ids: ids.clone(), enforcer: None };
-        match Service::open(parts, settings(configuration)).await {
-            Ok(service) => {
-                for mistake in server::mistakes(service, ids, config) {
-                    self.add(&mistake);
-                }
+impl Mistakes<'_> {
+    /// Adds an error, a mistake a line. Each mistake is added once, even if several checks find it: the message bus, for
+    /// example, has two uses.
+    fn add(&mut self, error: &dyn std::fmt::Display) {
+        for mistake in error.to_string().lines().map(|line| self.values.located(line)) {
+            if !self.found.contains(&mistake) {
+                self.found.push(mistake);
             }
-            Err(error) => self.add(&error),
+        }
+    }
+
+    fn note<T, E: std::error::Error>(&mut self, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.add(&error)).ok()
+    }
+
+    /// Whether the values of these settings are known. A section stands for all of its settings.
+    fn knows(&self, settings: &[&str]) -> bool {
+        !settings.iter().any(|setting| self.wrong.iter().any(|mistake| mistake.affects(setting)))
+    }
+
+    fn knows_login(&self, section: &str) -> bool {
+        let known = LOGIN.iter().all(|name| self.knows(&[format!("{section}.{name}").as_str()]));
+        known && self.knows(&["region"])
+    }
+
+    /// Certificates, files of users, tokens and rules, and who is told or asked of leases.
+    fn of_server(&mut self, configuration: &Configuration) {
+        let mut config = configuration.server.clone();
+        if self.knows(&["tls"]) {
+            config.tls = self.note(tls(&configuration.tls)).flatten();
+        }
+        config.auth.methods.clear();
+        if self.knows(&["auth"]) {
+            self.note(methods(&mut config.auth, configuration));
+        }
+        config.webhook = self.note(listeners::webhook(configuration)).flatten();
+        config.exec = listeners::exec(configuration);
+        if self.knows(&["message_bus"]) {
+            config.message_bus = self.note(listeners::message_bus(configuration)).flatten().map(Box::new);
+        }
+        for mistake in server::mistakes(&config) {
+            self.add(&mistake);
+        }
+        if self.knows(&["enforcement.url"]) {
+            let asked = self.note(listeners::external_service(configuration)).flatten();
+            self.note(asked.as_ref().map(ExternalService::new).transpose());
         }
     }
 
     async fn of_fleet(&mut self, configuration: &Configuration) {
+        if !self.knows(&["fleet"]) {
+            return;
+        }
         match &configuration.fleet {
-            FleetChoice::Simulated => {}
-            FleetChoice::Hooks(path) => self.of_hooks(path, "docs/machines.md", HooksConfig::mistakes),
-            FleetChoice::OpenStack => {
-                if let Some(path) = &configuration.openstack.power_file {
-                    self.of_hooks(path, "docs/openstack.md", PowerConfig::mistakes);
-                }
-                match cloud(configuration, Arc::new(SystemClock)) {
-                    Ok(cloud) => {
-                        if let Err(error) = cloud.machines().await {
-                            self.0.push(format!("openstack: {error}"));
-                        }
-                    }
-                    Err(error) => self.add(&error),
+            FleetChoice::Simulated => {
+                let named = configuration.simulated.state_file.is_some();
+                let file = state_file(configuration).filter(|_| named || self.knows(&["database"]));
+                if let Some(Err(error)) = file.as_deref().map(SimulatedFleet::check_file) {
+                    self.add(&format!("simulated.state_file: {error}"));
                 }
             }
+            FleetChoice::Hooks(path) => {
+                let config = self.of_hooks("fleet", path, "docs/machines.md", HooksConfig::mistakes);
+                if let Some(config) = config.filter(|_| self.knows(&["energy.enabled"])) {
+                    let switches = [Moment::OnPowerOn, Moment::OnPowerOff];
+                    let switches = switches.iter().all(|moment| config.hooks.contains_key(moment));
+                    self.note(check_power(configuration, switches));
+                }
+            }
+            FleetChoice::OpenStack => self.of_cloud(configuration).await,
         }
     }
 
-    fn of_hooks<T: serde::de::DeserializeOwned>(
+    async fn of_cloud(&mut self, configuration: &Configuration) {
+        let power_file = configuration.openstack.power_file.as_ref();
+        if let Some(path) = power_file {
+            self.of_hooks(POWER_FILE, path, "docs/openstack.md", PowerConfig::mistakes);
+        }
+        if self.knows(&["energy.enabled", POWER_FILE]) {
+            self.note(check_power(configuration, power_file.is_some()));
+        }
+        let fence_settings =
+            ["openstack.fence", "openstack.open_pool", "openstack.lease_flavors", "preemptible"];
+        let fenced = self.knows(&fence_settings) && self.note(fence(configuration)).is_some();
+        if !self.knows_login("openstack") || !self.knows(&["keystone.auth_url", "keystone.ca_file"]) {
+            return;
+        }
+        let Some(login) = self.note(keystone::nova(configuration)) else { return };
+        match cloud(configuration, Arc::new(SystemClock)) {
+            Ok(cloud) if fenced => {
+                if let Err(error) = cloud.machines().await {
+                    self.add(&format!("openstack: {error}"));
+                }
+            }
+            _ => self.of_login("openstack", login).await,
+        }
+    }
+
+    /// What is in a file of hooks that a setting names.
+    fn of_hooks<T: DeserializeOwned>(
         &mut self,
+        setting: &'static str,
         path: &Path,
         example: &str,
-        mistakes: impl Fn(&T) -> Vec<fleet::hooks::HooksError>,
-    ) {
-        match hooks::<T>(path, example) {
-            Ok(config) => {
-                let named = |mistake| format!("{}: {mistake}", path.display());
-                self.0.extend(mistakes(&config).into_iter().map(named));
-            }
-            Err(error) => self.add(&error),
+        mistakes: impl Fn(&T) -> Vec<HooksError>,
+    ) -> Option<T> {
+        let file = self.note(HooksFile::read(setting, path, example))?;
+        for mistake in mistakes(&file.config) {
+            self.add(&file.located(&mistake));
         }
+        Some(file.config)
     }
 
     async fn of_database(&mut self, choice: &DatabaseChoice) {
-        match choice {
-            DatabaseChoice::Memory => {}
-            DatabaseChoice::Sqlite(path) if path.exists() => self.note(store_sqlite::check(path).await),
+        if !self.knows(&["database"]) {
+            return;
+        }
+        let checked = match choice {
+            DatabaseChoice::Memory => Ok(()),
+            DatabaseChoice::Sqlite(path) if path.exists() => {
+                store_sqlite::check(path).await.map(drop).map_err(|error| error.to_string())
+            }
             DatabaseChoice::Sqlite(path) => {
                 // The service creates the file.
                 let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-                if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
-                    self.0.push(format!("database: there is no directory {}", directory.display()));
-                }
+                let missing = directory.filter(|directory| !directory.is_dir());
+                missing
+                    .map_or(Ok(()), |directory| Err(format!("there is no directory {}", directory.display())))
             }
             DatabaseChoice::Postgres(servers) => match PostgresStore::open_as_it_is(servers.clone()).await {
-                Ok(store) => store.close(),
+                Ok(store) => {
+                    store.close();
+                    Ok(())
+                }
                 // The service brings the schema up to date.
-                Err(OpenError::Older { .. }) => {}
-                Err(error) => self.add(&error),
+                Err(OpenError::Older { .. }) => Ok(()),
+                Err(error) => Err(error.to_string()),
             },
+        };
+        if let Err(error) = checked {
+            self.add(&format!("database: {error}"));
+        }
+    }
+
+    async fn of_keystone(&mut self, configuration: &Configuration) {
+        if self.knows(&["auth"])
+            && self.knows_login("keystone")
+            && let Some(Some(config)) = self.note(keystone::of(configuration))
+        {
+            self.of_login("keystone", config.cloud).await;
         }
     }
 
     async fn of_login(&mut self, section: &str, cloud: Cloud) {
         let session = match Session::new(cloud, Arc::new(RandomIds)) {
             Ok(session) => session,
-            Err(error) => return self.0.push(format!("{section}: {error}")),
+            Err(error) => return self.add(&format!("{section}: {error}")),
         };
         if let Err(error) = session.own_token().await {
-            self.0.push(format!("{section}: {error}"));
+            self.add(&format!("{section}: {error}"));
         }
     }
 }

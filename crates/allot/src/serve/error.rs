@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fleet::StateError;
-use fleet::hooks::HooksError;
 use service::OpenError;
 use thiserror::Error;
 
@@ -47,49 +46,53 @@ pub(crate) enum AssemblyError {
     /// The same in PostgreSQL.
     #[error(transparent)]
     Postgres(#[from] store_postgres::OpenError),
-    /// Addresses of the external service without its own.
-    #[error("enforcement.check_create_url, check_update_url and on_end_url need enforcement.url")]
-    NoEnforcementUrl,
     /// What it holds.
     #[error(transparent)]
     Service(#[from] OpenError),
     /// The simulated fleet's file.
     #[error(transparent)]
     Simulated(#[from] StateError),
-    /// The hooks.
-    #[error("fleet: {0} (docs/machines.md has a file of hooks that works)")]
-    Hooks(#[from] HooksError),
     /// The cloud.
     #[error("openstack: {0}")]
     Cloud(#[from] openstack::SetupError),
     /// A file that a setting names.
-    #[error("cannot read {path}: {error}")]
+    #[error("{setting}: cannot read {path}: {error}")]
     Unreadable {
+        /// Key of the setting.
+        setting: &'static str,
         /// The file.
         path: PathBuf,
         /// Why.
         error: io::Error,
     },
     /// A file that a setting names.
-    #[error("{path}: {reason}")]
+    #[error("{path}, {reason}")]
     Form {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The line, and what is wrong there.
         reason: String,
     },
-    /// Settings that belong together and are not all there.
-    #[error("{0}")]
-    Missing(String),
-    /// Settings that contradict each other.
-    #[error("{0}")]
-    Contradiction(&'static str),
+    /// Settings that are missing or contradict each other. Each mistake begins with the key of one of them.
+    #[error("{}", .0.join("\n"))]
+    Settings(Vec<String>),
     /// Settings of the server.
     #[error(transparent)]
     Server(#[from] server::ConfigError),
 }
 
+impl AssemblyError {
+    /// Fails if there are mistakes in settings.
+    pub(super) fn check(mistakes: Vec<String>) -> Result<(), Self> {
+        if mistakes.is_empty() { Ok(()) } else { Err(Self::Settings(mistakes)) }
+    }
+}
+
 /// A file that a setting names.
-pub(super) fn read(path: &Path) -> Result<String, AssemblyError> {
-    std::fs::read_to_string(path).map_err(|error| AssemblyError::Unreadable { path: path.to_owned(), error })
+pub(super) fn read(setting: &'static str, path: &Path) -> Result<String, AssemblyError> {
+    std::fs::read_to_string(path).map_err(|error| AssemblyError::Unreadable {
+        setting,
+        path: path.to_owned(),
+        error,
+    })
 }

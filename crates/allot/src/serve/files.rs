@@ -160,32 +160,6 @@ impl Connections {
     }
 }
 
-/// What is wrong with a file of hooks, by line, and without anything that is in it: headers of web hooks are secrets.
-pub(super) fn malformed(text: &str, error: &toml::de::Error) -> String {
-    let line = error
-        .span()
-        .map_or(1, |span| 1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count());
-    let message = error.message();
-    if message.starts_with("missing field ") {
-        return format!("line {line}: {message}");
-    }
-    let kind = if message.starts_with("unknown ") {
-        "there is a name here that is not known"
-    } else if ["invalid type", "invalid value", "invalid length"]
-        .iter()
-        .any(|start| message.starts_with(start))
-    {
-        "a value is of the wrong kind"
-    } else if message.starts_with("duplicate ") {
-        "a name is there twice"
-    } else {
-        "this cannot be read"
-    };
-    // What is expected is known to everybody; what is there instead comes before it.
-    let expected = message.rsplit_once(", expected ").map(|(_, expected)| format!(", expected {expected}"));
-    format!("line {line}: {kind}{}", expected.unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

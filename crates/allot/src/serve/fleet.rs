@@ -1,20 +1,19 @@
 //! What runs the machines, as the configuration says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ambient::{Clock, RandomIds};
 use fleet::Fleet;
-use fleet::hooks::{HookConfig, HooksConfig, HooksFleet, Moment, PowerConfig, PowerHooks, unusable_programs};
+use fleet::hooks::{HooksConfig, HooksError, HooksFleet, PowerConfig, PowerHooks};
 use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
 use fleet_openstack::{Fence, OpenStackFleet};
 use leases::preemption::{Mark, PreemptionRules, ProjectPattern};
 use openstack::Session;
-use serde::de::DeserializeOwned;
 
-use super::error::{AssemblyError, read};
-use super::files::malformed;
+use super::error::AssemblyError;
+use super::hooks_file::HooksFile;
 use super::keystone;
 use crate::config::{Configuration, DatabaseChoice, FenceChoice, FleetChoice};
 
@@ -26,6 +25,9 @@ const MOST_PATTERNS: usize = 100;
 
 /// The longest identifier of a project that Keystone has.
 const LONGEST_PROJECT: usize = 64;
+
+/// Key of the setting that names hooks which switch compute hosts.
+pub(super) const POWER_FILE: &str = "openstack.power_file";
 
 /// What a simulated fleet is like.
 pub(crate) struct Machines {
@@ -43,16 +45,18 @@ pub(super) fn fleet(
     let clock = clock.clone();
     match &configuration.fleet {
         FleetChoice::Hooks(path) => {
-            let config: HooksConfig = hooks(path, "docs/machines.md")?;
-            warn_of_programs(&config.hooks);
-            Ok(Arc::new(HooksFleet::open(&config, clock)?))
+            let file: HooksFile<'_, HooksConfig> = HooksFile::read("fleet", path, "docs/machines.md")?;
+            warn_of_hooks(&file.config.missing());
+            let fleet = HooksFleet::open(&file.config, clock).map_err(|error| file.located(&error))?;
+            Ok(Arc::new(fleet))
         }
         FleetChoice::OpenStack => {
             let fleet = cloud(configuration, clock)?;
             let Some(path) = &configuration.openstack.power_file else { return Ok(Arc::new(fleet)) };
-            let config: PowerConfig = hooks(path, "docs/openstack.md")?;
-            warn_of_programs(&config.by_moment());
-            Ok(Arc::new(fleet.with_power(PowerHooks::new(&config)?)))
+            let file: HooksFile<'_, PowerConfig> = HooksFile::read(POWER_FILE, path, "docs/openstack.md")?;
+            warn_of_hooks(&file.config.missing());
+            let hooks = PowerHooks::new(&file.config).map_err(|error| file.located(&error))?;
+            Ok(Arc::new(fleet.with_power(hooks)))
         }
         FleetChoice::Simulated => {
             let seed = configuration.simulated.seed;
@@ -66,20 +70,19 @@ pub(super) fn fleet(
     }
 }
 
-/// Logs programs that can't be started. The service starts without them: they may be installed later.
-fn warn_of_programs(hooks: &BTreeMap<Moment, HookConfig>) {
-    for reason in unusable_programs(hooks) {
-        tracing::warn!(%reason, "hook program unusable");
+/// Logs what hooks need and is missing. The service starts without it: it may be there when the hooks are called.
+fn warn_of_hooks(missing: &[HooksError]) {
+    for reason in missing {
+        tracing::warn!(%reason, "hook unusable");
     }
 }
 
-/// What is in a file of hooks; `example` has one that works.
-pub(super) fn hooks<T: DeserializeOwned>(path: &Path, example: &str) -> Result<T, AssemblyError> {
-    let text = read(path)?;
-    toml::from_str(&text).map_err(|error| AssemblyError::Form {
-        path: path.to_owned(),
-        reason: format!("{} ({example} has a file of hooks that works)", malformed(&text, &error)),
-    })
+/// The error if power is to be saved with a fleet that can't switch hosts.
+pub(super) fn check_power(configuration: &Configuration, switches_hosts: bool) -> Result<(), AssemblyError> {
+    let reason = "energy.enabled: the fleet cannot switch hosts; one of hooks needs on_power_on and on_power_off, \
+                  OpenStack needs openstack.power_file";
+    let wrong = configuration.energy.enabled && !switches_hosts;
+    AssemblyError::check(wrong.then(|| reason.to_owned()).into_iter().collect())
 }
 
 /// The compute hosts of the cloud that the settings name.
@@ -102,47 +105,52 @@ pub(crate) fn cloud(
 }
 
 /// What keeps others off the hosts of a lease in a cloud. What it cannot see is refused here, where it is asked for.
-fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
+pub(super) fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
     let Configuration { openstack, .. } = configuration;
     let PreemptionRules { marks, projects, .. } = &configuration.service.preemption;
+    let mut mistakes = Vec::new();
     let (fence, name) = match openstack.fence {
         FenceChoice::BlazarFilter => (Fence::BlazarFilter, "blazar-filter"),
         FenceChoice::AllotFilter => {
-            let projects = preemptible_patterns(configuration)?;
+            let projects = preemptible_patterns(configuration, &mut mistakes);
             (Fence::AllotFilter { open_pool: openstack.open_pool, projects }, "allot-filter")
         }
-        FenceChoice::Tenant => (Fence::Tenant { preemptible: preemptible_tenants(configuration)? }, "tenant"),
+        FenceChoice::Tenant => {
+            (Fence::Tenant { preemptible: preemptible_tenants(configuration, &mut mistakes) }, "tenant")
+        }
         FenceChoice::Traits => {
-            let images = marks_by_image(&configuration.service.preemption)?;
+            let images = marks_by_image(&configuration.service.preemption, &mut mistakes);
             (Fence::Traits { flavors: openstack.lease_flavors.clone(), images }, "traits")
         }
     };
     if openstack.open_pool && !matches!(fence, Fence::AllotFilter { .. }) {
-        return Err(AssemblyError::Missing(format!(
-            "openstack.open_pool needs openstack.fence = allot-filter: the fence {name} lets only preemptible servers on hosts \
-             of the free pool"
-        )));
+        mistakes.push(format!(
+            "openstack.open_pool: needs openstack.fence = allot-filter: the fence {name} lets only preemptible servers on \
+             hosts of the free pool"
+        ));
     }
     if !openstack.lease_flavors.is_empty() && !matches!(fence, Fence::Traits { .. }) {
-        return Err(AssemblyError::Missing(format!(
-            "openstack.lease_flavors needs openstack.fence = traits: with the fence {name} hosts of leases take servers of any flavor"
-        )));
+        mistakes.push(format!(
+            "openstack.lease_flavors: needs openstack.fence = traits: with the fence {name} hosts of leases take servers of \
+             any flavor"
+        ));
     }
     let unseen = marks.iter().find(|mark| !fence.marks().contains(mark));
     if let Some(mark) = unseen.filter(|_| are_chosen(marks)) {
         let seen: Vec<&str> = fence.marks().iter().map(|mark| mark.name()).collect();
         let seen =
             if seen.is_empty() { "projects only (preemptible.projects)".to_owned() } else { seen.join(", ") };
-        return Err(AssemblyError::Missing(format!(
-            "preemptible.marks has {mark}, which the fence {name} cannot see: it sees {seen}"
-        )));
+        mistakes.push(format!(
+            "preemptible.marks: has {mark}, which the fence {name} cannot see: it sees {seen}"
+        ));
     }
     if !projects.is_empty() && !matches!(fence, Fence::AllotFilter { .. } | Fence::Tenant { .. }) {
-        return Err(AssemblyError::Missing(format!(
-            "preemptible.projects cannot be used with the fence {name}, which cannot tell projects apart: servers are \
+        mistakes.push(format!(
+            "preemptible.projects: cannot be used with the fence {name}, which cannot tell projects apart: servers are \
              preemptible by what marks them"
-        )));
+        ));
     }
+    AssemblyError::check(mistakes)?;
     Ok(fence)
 }
 
@@ -151,67 +159,64 @@ fn are_chosen(marks: &BTreeSet<Mark>) -> bool {
     marks.len() < Mark::ALL.len()
 }
 
-/// Whether images and volumes mark servers with the fence traits. All servers in the free pool are preemptible then, so this is
-/// never meant by default.
-fn marks_by_image(preemption: &PreemptionRules) -> Result<bool, AssemblyError> {
+/// Whether images and volumes mark servers with the fence traits. All servers in the free pool are preemptible then, so the
+/// operator must name both marks.
+fn marks_by_image(preemption: &PreemptionRules, mistakes: &mut Vec<String>) -> bool {
     let PreemptionRules { allowed, marks, .. } = preemption;
-    match [Mark::Image, Mark::Volume].map(|mark| are_chosen(marks) && marks.contains(&mark)) {
-        [true, true] => Ok(*allowed),
-        [false, false] => Ok(false),
-        _ => Err(AssemblyError::Contradiction(
-            "preemptible.marks needs image and volume, or neither, with the fence traits: Nova doesn't say which of them let a \
-             server in",
-        )),
+    let [image, volume] = [Mark::Image, Mark::Volume].map(|mark| are_chosen(marks) && marks.contains(&mark));
+    if image != volume {
+        let reason = "needs image and volume, or neither, with the fence traits: Nova doesn't say which of them let a server in";
+        mistakes.push(format!("preemptible.marks: {reason}"));
     }
+    *allowed && image && volume
 }
 
 /// The projects whose servers are preemptible where the filter asks the service.
-fn preemptible_patterns(configuration: &Configuration) -> Result<Vec<ProjectPattern>, AssemblyError> {
+fn preemptible_patterns(configuration: &Configuration, mistakes: &mut Vec<String>) -> Vec<ProjectPattern> {
     let PreemptionRules { allowed, projects, .. } = &configuration.service.preemption;
     if configuration.openstack.open_pool && !projects.is_empty() {
-        return Err(AssemblyError::Contradiction(
-            "preemptible.projects cannot be used with openstack.open_pool: regular servers that these projects have in the free \
-             pool would become preemptible",
-        ));
+        let reason = "cannot be used with openstack.open_pool: regular servers that these projects have in the free pool would \
+                      become preemptible";
+        mistakes.push(format!("preemptible.projects: {reason}"));
     }
     if projects.len() > MOST_PATTERNS {
-        return Err(AssemblyError::Missing(format!(
-            "preemptible.projects has {} patterns: with the fence allot-filter there may be {MOST_PATTERNS}",
+        mistakes.push(format!(
+            "preemptible.projects: has {} patterns: with the fence allot-filter there may be {MOST_PATTERNS}",
             projects.len()
-        )));
+        ));
     }
-    Ok(if *allowed { projects.clone() } else { Vec::new() })
+    if *allowed { projects.clone() } else { Vec::new() }
 }
 
 /// The projects whose servers are preemptible where the fence goes by projects. They are written into the cloud one by one.
-fn preemptible_tenants(configuration: &Configuration) -> Result<BTreeSet<String>, AssemblyError> {
+fn preemptible_tenants(configuration: &Configuration, mistakes: &mut Vec<String>) -> BTreeSet<String> {
     let preemption = &configuration.service.preemption;
     let projects: BTreeSet<String> = preemption.projects.iter().map(ToString::to_string).collect();
     if preemption.allowed && projects.is_empty() {
-        return Err(AssemblyError::Contradiction(
-            "preemptible.enabled needs preemptible.projects with the fence tenant, which cannot see what else marks servers",
-        ));
+        let reason =
+            "needs preemptible.projects with the fence tenant, which cannot see what else marks servers";
+        mistakes.push(format!("preemptible.enabled: {reason}"));
     }
     if projects.len() > MOST_TENANTS {
-        return Err(AssemblyError::Missing(format!(
-            "preemptible.projects has {} projects: with the fence tenant there may be {MOST_TENANTS}",
+        mistakes.push(format!(
+            "preemptible.projects: has {} projects: with the fence tenant there may be {MOST_TENANTS}",
             projects.len()
-        )));
+        ));
     }
     let plain = |project: &String| {
         project.len() <= LONGEST_PROJECT
             && project.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
     };
     if let Some(project) = projects.iter().find(|project| !plain(project)) {
-        return Err(AssemblyError::Missing(format!(
-            "preemptible.projects has {project}: with the fence tenant write the identifiers of projects, without * and ?"
-        )));
+        mistakes.push(format!(
+            "preemptible.projects: has {project}: with the fence tenant write the identifiers of projects, without * and ?"
+        ));
     }
-    Ok(if preemption.allowed { projects } else { BTreeSet::new() })
+    if preemption.allowed { projects } else { BTreeSet::new() }
 }
 
 /// Where a simulated fleet is kept: as long as the leases are.
-fn state_file(configuration: &Configuration) -> Option<PathBuf> {
+pub(super) fn state_file(configuration: &Configuration) -> Option<PathBuf> {
     let beside = || match &configuration.database {
         DatabaseChoice::Sqlite(path) => Some(state_file_beside(path)),
         // Machines that several services share cannot be simulated in the memory of each.

@@ -21,6 +21,8 @@ struct Section<'a> {
     /// Its name, and what it is needed for.
     name: &'static str,
     needed_for: &'static str,
+    /// Key of the setting that names the file of authorities.
+    ca_setting: &'static str,
     login: &'a CloudLogin,
     interface: Interface,
     retry: Retry,
@@ -29,45 +31,68 @@ struct Section<'a> {
 impl Section<'_> {
     /// The cloud, and the address of its Keystone as it was written.
     fn cloud(&self, region: Option<&String>) -> Result<(Cloud, String), AssemblyError> {
-        let Self { name, needed_for, login, .. } = self;
-        let missing = |what: &str| AssemblyError::Missing(format!("{needed_for} needs {what}"));
-        let auth_url = login
-            .auth_url
-            .as_ref()
-            .ok_or_else(|| missing(&format!("{name}.auth_url, as http://HOST:5000/v3")))?;
-        let identity = openstack::identity_url(auth_url)
-            .map_err(|reason| AssemblyError::Missing(format!("{name}.auth_url: {reason}")))?;
+        let Self { name, needed_for, ca_setting, login, .. } = self;
+        let missing = |what: String| format!("{needed_for} needs {what}");
+        let identity = match &login.auth_url {
+            Some(url) => openstack::identity_url(url)
+                .map(|identity| (identity, url.clone()))
+                .map_err(|reason| format!("{name}.auth_url: {reason}")),
+            None => Err(missing(format!("{name}.auth_url, as http://HOST:5000/v3"))),
+        };
         let secret = login.secret_file.clone().ok_or_else(|| {
-            missing(&format!(
+            missing(format!(
                 "{name}.secret_file, with the password of the service's user or the secret of its application credential"
             ))
-        })?;
-        let secret = Secret::File(secret);
-        let domain = |name: &String| Domain::Name(name.clone());
+        });
         let who = match (&login.username, &login.application_credential) {
-            (Some(user), None) => Login::Password {
-                user: User::Name(user.clone(), domain(&login.user_domain)),
-                password: secret,
-                project: Project::Name(login.project.clone(), domain(&login.project_domain)),
-            },
-            (None, Some(id)) => Login::ApplicationCredential { id: id.clone(), secret },
-            _ => {
-                return Err(missing(&format!("either {name}.username or {name}.application_credential")));
-            }
+            (Some(user), None) => Ok(Who::User(user.clone())),
+            (None, Some(id)) => Ok(Who::ApplicationCredential(id.clone())),
+            _ => Err(missing(format!("either {name}.username or {name}.application_credential"))),
         };
         let authorities = login.ca_file.as_ref().map(|path| {
-            std::fs::read(path).map_err(|error| AssemblyError::Unreadable { path: path.clone(), error })
+            std::fs::read(path)
+                .map_err(|error| format!("{ca_setting}: cannot read {}: {error}", path.display()))
         });
-        let cloud = Cloud {
-            identity,
-            login: who,
-            region: region.cloned(),
-            interface: self.interface,
-            authorities: authorities.transpose()?,
-            timeout: login.timeout.max(Duration::from_millis(100)),
-            retry: self.retry,
-        };
-        Ok((cloud, auth_url.clone()))
+        match (identity, secret, who, authorities.transpose()) {
+            (Ok((identity, auth_url)), Ok(secret), Ok(who), Ok(authorities)) => {
+                let cloud = Cloud {
+                    identity,
+                    login: who.login(login, Secret::File(secret)),
+                    region: region.cloned(),
+                    interface: self.interface,
+                    authorities,
+                    timeout: login.timeout,
+                    retry: self.retry,
+                };
+                Ok((cloud, auth_url))
+            }
+            (identity, secret, who, authorities) => {
+                let mistakes = [identity.err(), secret.err(), who.err(), authorities.err()];
+                Err(AssemblyError::Settings(mistakes.into_iter().flatten().collect()))
+            }
+        }
+    }
+}
+
+/// Whom the service logs in as.
+enum Who {
+    /// The name of a user.
+    User(String),
+    /// The identifier of an application credential.
+    ApplicationCredential(String),
+}
+
+impl Who {
+    fn login(self, settings: &CloudLogin, secret: Secret) -> Login {
+        let domain = |name: &String| Domain::Name(name.clone());
+        match self {
+            Self::User(user) => Login::Password {
+                user: User::Name(user, domain(&settings.user_domain)),
+                password: secret,
+                project: Project::Name(settings.project.clone(), domain(&settings.project_domain)),
+            },
+            Self::ApplicationCredential(id) => Login::ApplicationCredential { id, secret },
+        }
     }
 }
 
@@ -82,6 +107,7 @@ pub(super) fn nova(configuration: &Configuration) -> Result<Cloud, AssemblyError
     let section = Section {
         name: "openstack",
         needed_for: "fleet: openstack",
+        ca_setting: if own.ca_file.is_some() { "openstack.ca_file" } else { "keystone.ca_file" },
         login: &login,
         interface: configuration.openstack.interface,
         retry: PATIENT,
@@ -98,6 +124,7 @@ pub(super) fn of(configuration: &Configuration) -> Result<Option<KeystoneConfig>
     let section = Section {
         name: "keystone",
         needed_for: "auth: keystone",
+        ca_setting: "keystone.ca_file",
         login: &keystone.login,
         interface: Interface::Internal,
         retry: RETRY,

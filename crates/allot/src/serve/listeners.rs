@@ -11,7 +11,8 @@ pub(super) fn webhook(configuration: &Configuration) -> Result<Option<WebhookCon
     if configuration.webhook.url.is_empty() {
         return Ok(None);
     }
-    let secret = configuration.webhook_secret_file.as_deref().map(read).transpose()?;
+    let secret = configuration.webhook_secret_file.as_deref();
+    let secret = secret.map(|path| read("notifications.secret_file", path)).transpose()?;
     let secret = secret.map(|secret| SecretString::from(secret.trim()));
     Ok(Some(WebhookConfig { secret, ..configuration.webhook.clone() }))
 }
@@ -26,7 +27,7 @@ pub(super) fn exec(configuration: &Configuration) -> Option<ExecConfig> {
 /// The message bus, if there is one.
 pub(super) fn message_bus(configuration: &Configuration) -> Result<Option<MessageBusConfig>, AssemblyError> {
     let Some(path) = &configuration.message_bus_url_file else { return Ok(None) };
-    let url = SecretString::from(read(path)?.trim());
+    let url = SecretString::from(read("message_bus.url_file", path)?.trim());
     Ok(Some(MessageBusConfig { url, ..configuration.message_bus.clone() }))
 }
 
@@ -36,14 +37,18 @@ pub(super) fn external_service(
 ) -> Result<Option<ExternalServiceConfig>, AssemblyError> {
     let service = &configuration.external_service;
     if service.base_endpoint.is_empty() {
-        let endpoints =
-            [&service.check_create_endpoint, &service.check_update_endpoint, &service.on_end_endpoint];
-        if endpoints.into_iter().any(Option::is_some) {
-            return Err(AssemblyError::NoEnforcementUrl);
-        }
+        let endpoints = [
+            ("enforcement.check_create_url", &service.check_create_endpoint),
+            ("enforcement.check_update_url", &service.check_update_endpoint),
+            ("enforcement.on_end_url", &service.on_end_endpoint),
+        ];
+        let given = endpoints.into_iter().filter(|(_, endpoint)| endpoint.is_some());
+        let mistakes = given.map(|(setting, _)| format!("{setting}: set enforcement.url as well"));
+        AssemblyError::check(mistakes.collect())?;
         return Ok(None);
     }
-    let token = configuration.external_service_token_file.as_deref().map(read).transpose()?;
+    let token = configuration.external_service_token_file.as_deref();
+    let token = token.map(|path| read("enforcement.token_file", path)).transpose()?;
     let token = token.map(|token| SecretString::from(token.trim()));
     Ok(Some(ExternalServiceConfig { token, ..configuration.external_service.clone() }))
 }

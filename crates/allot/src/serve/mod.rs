@@ -6,6 +6,7 @@ mod defaults;
 mod error;
 mod files;
 mod fleet;
+mod hooks_file;
 mod keystone;
 mod listeners;
 mod log;
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     let checks = matches.get_flag("check");
     let settings: reload::Settings = Arc::new(move || config::values(&matches, &|name| env::var_os(name)));
     if checks {
-        return Ok(report_mistakes(settings().and_then(|values| Configuration::of(&values)), io));
+        return Ok(report_mistakes(settings(), io));
     }
     let served = settings().map_err(ServeError::from).and_then(|values| serve(values, settings));
     Ok(match served {
@@ -63,10 +64,10 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     })
 }
 
-fn report_mistakes(configuration: Result<Configuration, config::ConfigError>, io: &mut Io<'_>) -> u8 {
-    let mistakes = match configuration {
-        Ok(configuration) => match tokio::runtime::Runtime::new() {
-            Ok(runtime) => runtime.block_on(check::mistakes(&configuration)),
+fn report_mistakes(values: Result<Values, config::ConfigError>, io: &mut Io<'_>) -> u8 {
+    let mistakes = match values {
+        Ok(values) => match tokio::runtime::Runtime::new() {
+            Ok(runtime) => runtime.block_on(check::mistakes(&values)),
             Err(error) => vec![ServeError::from(error).to_string()],
         },
         Err(error) => vec![error.to_string()],
@@ -74,8 +75,8 @@ fn report_mistakes(configuration: Result<Configuration, config::ConfigError>, io
     if mistakes.is_empty() {
         return if writeln!(io.out, "The configuration is valid.").is_ok() { SUCCESS } else { FAILURE };
     }
-    for mistake in mistakes.iter().flat_map(|mistake| mistake.lines()) {
-        let _ = writeln!(io.err, "Error: {}", crate::shown::message(mistake));
+    for mistake in mistakes {
+        let _ = writeln!(io.err, "Error: {}", crate::shown::message(&mistake));
     }
     FAILURE
 }

@@ -14,24 +14,82 @@ fn serve_check_reports_every_mistake_and_starts_nothing() {
     let settings = format!(
         "database = \"sqlite:///no/such/directory/allot.db\"\nauth = \"basic:{users}\"\nfleet = \"hooks:{hooks}\"\n\
          policy_file = \"{policy}\"\n[notifications]\nexec = [\"./tell\", \"--mail\"]\n\
-         [tls]\ncertificate = \"/no/certificate\"\nkey = \"/no/key\"\n"
+         [tls]\ncertificate = \"/no/certificate\"\nkey = \"/no/key\"\n\
+         [log]\nlevel = \"loud\"\n[limits]\nbody_bytes = 0\npagge = 1\n"
     );
-    let ran = run(command().args(["serve", "--check", "--config", &file("allot.toml", &settings)]));
+    let settings = file("allot.toml", &settings);
+    let ran = run(command().args(["serve", "--check", "--config", &settings, "--public-url", "allot"]));
     assert_eq!((ran.status, &*ran.out), (1, ""), "{}", ran.err);
     let expected = [
+        "--public-url: invalid value \"...\": ".to_owned(),
+        format!("{settings}, line 11, log.level: invalid value \"loud\": \"loud\" is not a level"),
+        format!(
+            "{settings}, line 13, limits.body_bytes: invalid value \"0\": write a number of at least 1024"
+        ),
+        format!("{settings}, line 14: there is no setting limits.pagge"),
         format!("{users}, line 1: user ann: "),
         format!("{users}, line 5: user ben: "),
-        format!("{hooks}: hooks.on_hold: ./hold: no such file"),
+        format!("{hooks}, line 3, hooks.on_hold: ./hold: no such file"),
         format!("{policy}, line 1: "),
-        "notifications.exec: ./tell: no such file".to_owned(),
-        "tls: ".to_owned(),
-        "database: there is no directory /no/such/directory".to_owned(),
+        format!("{settings}, line 6, notifications.exec: ./tell: no such file"),
+        format!("{settings}, line 8, tls.certificate: /no/certificate: "),
+        format!("{settings}, line 9, tls.key: /no/key: "),
+        format!("{settings}, line 1, database: there is no directory /no/such/directory"),
     ];
     for mistake in &expected {
         assert!(ran.err.contains(&format!("Error: {mistake}")), "{mistake}: {}", ran.err);
     }
     assert_eq!(ran.err.lines().count(), expected.len(), "{}", ran.err);
     assert!(!ran.err.contains("sesame"), "{}", ran.err);
+}
+
+#[test]
+fn serve_check_names_what_hooks_need_and_is_missing() {
+    let hooks = "state_file = \"state\"\npass_environment = [\"NO_SUCH_VARIABLE_HERE\"]\nhosts = []\n[hooks.on_hold]\n\
+                 webhook = \"http://127.0.0.1:1/\"\nsecret_header = { name = \"Authorization\", file = \"/no/secret\" }\n";
+    let hooks = file("hooks.toml", hooks);
+    let fleet = format!("hooks:{hooks}");
+    let ran = run(command().args(["serve", "--check", "--database", "memory", "--fleet", &fleet]));
+    let expected = [
+        format!("{hooks}, line 2, pass_environment: NO_SUCH_VARIABLE_HERE is not set in the environment"),
+        format!("{hooks}, line 6, hooks.on_hold: secret_header: /no/secret: "),
+    ];
+    assert!(expected.iter().all(|mistake| ran.err.contains(mistake)), "{}", ran.err);
+    assert_eq!((ran.status, ran.err.lines().count()), (1, 2), "{}", ran.err);
+}
+
+#[test]
+fn serve_check_names_all_that_a_login_at_a_cloud_lacks() {
+    let arguments = ["--auth", "keystone", "--fleet", "openstack", "--openstack-open-pool", "true"];
+    let ran = run(command().args(["serve", "--check", "--database", "memory"]).args(arguments));
+    let expected = [
+        "--auth: keystone needs keystone.auth_url, ",
+        "--auth: keystone needs keystone.secret_file, ",
+        "--auth: keystone needs either keystone.username or keystone.application_credential",
+        "--fleet: openstack needs openstack.auth_url, ",
+        "--fleet: openstack needs openstack.secret_file, ",
+        "--fleet: openstack needs either openstack.username or openstack.application_credential",
+        "--openstack-open-pool: needs openstack.fence = allot-filter",
+    ];
+    for mistake in expected {
+        assert!(ran.err.contains(&format!("Error: {mistake}")), "{mistake}: {}", ran.err);
+    }
+    assert_eq!((ran.status, ran.err.lines().count()), (1, expected.len()), "{}", ran.err);
+}
+
+#[test]
+fn serve_check_skips_only_what_depends_on_a_wrong_setting() {
+    let settings =
+        "database = \"mysql://host\"\nauth = \"nobody\"\nlisten = \"0.0.0.0:0\"\n[tls]\nkey = \"/no/key\"\n";
+    let settings = file("allot.toml", settings);
+    let ran = run(command().args(["serve", "--check", "--config", &settings]));
+    let expected = [
+        "line 1, database: invalid value",
+        "line 2, auth: invalid value",
+        "line 5, tls.key: set tls.certificate",
+    ];
+    assert!(expected.iter().all(|mistake| ran.err.contains(mistake)), "{}", ran.err);
+    assert_eq!((ran.status, ran.err.lines().count()), (1, expected.len()), "{}", ran.err);
 }
 
 #[test]
@@ -46,7 +104,11 @@ fn serve_check_reports_a_mistake_once() {
 fn serve_check_reports_addresses_of_an_enforcer_that_nobody_would_ask() {
     let arguments = ["--enforcement-check-create-url", "http://127.0.0.1:1/"];
     let ran = run(command().args(["serve", "--check", "--database", "memory"]).args(arguments));
-    assert!(ran.status == 1 && ran.err.contains("need enforcement.url"), "{}", ran.err);
+    assert!(
+        ran.status == 1 && ran.err.contains("check-create-url: set enforcement.url as well"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

@@ -333,33 +333,41 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
         ),
         (&["--fleet", "openstack"], 1, "fleet: openstack needs openstack.auth_url"),
         (&["--openstack-fence", "trait"], 2, "write blazar-filter, allot-filter, tenant or traits"),
-        (&[&CLOUD[..], &["--openstack-lease-flavors", "small"]].concat(), 1, "openstack.lease_flavors needs"),
+        (
+            &[&CLOUD[..], &["--openstack-lease-flavors", "small"]].concat(),
+            1,
+            "openstack.lease_flavors: needs",
+        ),
         (
             &[&CLOUD[..], &["--preemptible-marks", "flavor,hint"]].concat(),
             1,
-            "preemptible.marks has hint, which the fence blazar-filter cannot see: it sees flavor",
+            "preemptible.marks: has hint, which the fence blazar-filter cannot see: it sees flavor",
         ),
         (
             &[&CLOUD[..], &["--preemptible-projects", "spot-*"]].concat(),
             1,
-            "preemptible.projects cannot be used with the fence blazar-filter",
+            "preemptible.projects: cannot be used with the fence blazar-filter",
         ),
-        (&[&CLOUD[..], &["--openstack-open-pool", "true"]].concat(), 1, "openstack.open_pool needs"),
-        (&[&CLOUD[..], &TENANT, &["--openstack-open-pool", "true"]].concat(), 1, "openstack.open_pool needs"),
+        (&[&CLOUD[..], &["--openstack-open-pool", "true"]].concat(), 1, "openstack.open_pool: needs"),
+        (
+            &[&CLOUD[..], &TENANT, &["--openstack-open-pool", "true"]].concat(),
+            1,
+            "openstack.open_pool: needs",
+        ),
         (
             &[&CLOUD[..], &TENANT, &["--preemptible-marks", "flavor"]].concat(),
             1,
-            "preemptible.marks has flavor, which the fence tenant cannot see: it sees projects only",
+            "preemptible.marks: has flavor, which the fence tenant cannot see: it sees projects only",
         ),
         (
             &[&CLOUD[..], &TENANT, &["--preemptible-enabled", "true"]].concat(),
             1,
-            "preemptible.enabled needs preemptible.projects with the fence tenant",
+            "preemptible.enabled: needs preemptible.projects with the fence tenant",
         ),
         (
             &[&CLOUD[..], &TENANT, &["--preemptible-projects", "spot-*"]].concat(),
             1,
-            "preemptible.projects has spot-*: with the fence tenant write the identifiers",
+            "preemptible.projects: has spot-*: with the fence tenant write the identifiers",
         ),
         (
             &[&CLOUD[..], &FILTER, &["--openstack-open-pool", "true", "--preemptible-projects", "spot-*"]]
@@ -379,7 +387,7 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
         ),
         (&["--auth", "keystone:users.toml"], 2, "write local-keystone:users.toml"),
         (&["--listen", "0.0.0.0:0"], 1, "listen on a loopback address"),
-        (&["--tls-key", "key.pem"], 1, "tls.certificate and tls.key belong together"),
+        (&["--tls-key", "key.pem"], 1, "tls.key: set tls.certificate as well"),
         (&["--nonsense"], 2, "--nonsense"),
     ];
     for (arguments, status, wanted) in cases {

@@ -16,7 +16,7 @@ use leases::instance::Instance;
 use leases::plan::GuestSize;
 use leases::preemption::EndState;
 use leases::terms::{Affinity, ReservationTerms};
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Url};
 use serde::Serialize;
@@ -44,7 +44,7 @@ struct Hook {
 }
 
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     Exec { program: String, arguments: Vec<String> },
     Webhook { client: Client, url: Url, secret: Option<SecretHeader> },
 }
@@ -228,11 +228,7 @@ impl Hooks {
         hooks: &BTreeMap<Moment, HookConfig>,
         pass_environment: &[String],
     ) -> Result<Self, HooksError> {
-        let bad = |name: &&String| {
-            // Settings of the service have this prefix, the database's password among them.
-            name.is_empty() || name.contains(['=', '\0']) || name.starts_with("ALLOT_")
-        };
-        if let Some(name) = pass_environment.iter().find(bad) {
+        if let Some(name) = pass_environment.iter().find(|name| !can_be_passed_on(name)) {
             return Err(HooksError::Variable(name.clone()));
         }
         // Fails only if a provider was installed before; it is the same one.
@@ -282,11 +278,17 @@ impl Hooks {
     }
 }
 
+/// Whether programs may get a variable of the service's environment.
+pub(super) fn can_be_passed_on(name: &str) -> bool {
+    // Settings of the service begin with `ALLOT_`, the database's password among them.
+    !name.is_empty() && !name.contains(['=', '\0']) && !name.starts_with("ALLOT_")
+}
+
 fn unavailable(moment: Moment, message: &str) -> FleetError {
     FleetError::Unavailable(format!("hook {moment}: {message}"))
 }
 
-fn kind(moment: Moment, config: &HookConfig) -> Result<Kind, HooksError> {
+pub(super) fn kind(moment: Moment, config: &HookConfig) -> Result<Kind, HooksError> {
     match (config.exec.as_deref(), &config.webhook) {
         (Some([program, arguments @ ..]), None) => {
             if config.secret_header.is_some() {
@@ -302,6 +304,11 @@ fn kind(moment: Moment, config: &HookConfig) -> Result<Kind, HooksError> {
             let url: Url = url.parse().map_err(|error| wrong(format!("{url:?}: {error}")))?;
             if !["http", "https"].contains(&url.scheme()) {
                 return Err(wrong(format!("{url}: give an address that begins with http:// or https://")));
+            }
+            if let Some(secret) = &config.secret_header
+                && HeaderName::try_from(&secret.name).is_err()
+            {
+                return Err(wrong(format!("secret_header: {:?} is not the name of a header", secret.name)));
             }
             let client = client(config.authorities_file.as_deref()).map_err(wrong)?;
             Ok(Kind::Webhook { client, url, secret: config.secret_header.clone() })
@@ -354,7 +361,7 @@ async fn post(
     Err(format!("{status}: {}", last_line(&said).unwrap_or_default()))
 }
 
-fn value_of(secret: &SecretHeader) -> io::Result<HeaderValue> {
+pub(super) fn value_of(secret: &SecretHeader) -> io::Result<HeaderValue> {
     let text = std::fs::read_to_string(&secret.file)?;
     let not_a_value = |_| io::Error::other("does not hold the value of a header");
     let mut value = HeaderValue::from_str(text.trim_end()).map_err(not_a_value)?;

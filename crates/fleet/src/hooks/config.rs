@@ -212,11 +212,18 @@ pub struct SecretHeader {
 #[derive(Debug, Error)]
 pub enum HooksError {
     /// Two machines of one number or name.
-    #[error("hosts: {0} occurs twice")]
-    Twice(String),
+    #[error("hosts: {what} occurs twice")]
+    Twice {
+        /// Position of the second one in the list, from 0.
+        position: usize,
+        /// Its name or number.
+        what: String,
+    },
     /// A subnet's address range is none.
     #[error("networks: subnet {subnet}: {cidr:?} is not an address and a number of leading bits")]
     Cidr {
+        /// Positions of the network, and of the subnet in it, from 0.
+        position: (usize, usize),
         /// Which subnet.
         subnet: String,
         /// What it says.
@@ -230,6 +237,9 @@ pub enum HooksError {
         "pass_environment: {0:?} is not the name of a variable that can be passed on; those of ALLOT_ are set for each hook"
     )]
     Variable(String),
+    /// A variable that the service doesn't have, so programs won't get it.
+    #[error("pass_environment: {0} is not set in the environment")]
+    Unset(String),
     /// A hook that may take no time at all.
     #[error("hooks.{0}: time_limit_seconds must be at least 1")]
     TimeLimit(Moment),
@@ -254,9 +264,44 @@ pub enum HooksError {
         /// Why.
         reason: &'static str,
     },
+    /// The value of a web hook's secret header can't be read.
+    #[error("hooks.{moment}: secret_header: {path}: {reason}")]
+    Secret {
+        /// The hook.
+        moment: Moment,
+        /// The file that should have it.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The driver's own file.
     #[error("state_file: {0}")]
     State(#[from] StateError),
+}
+
+impl HooksError {
+    /// Path of the wrong value in the configuration: keys, and positions in lists.
+    pub fn path(&self) -> Vec<String> {
+        let hook = |moment: &Moment, key: &[&str]| {
+            let path = ["hooks".to_owned(), moment.to_string()];
+            path.into_iter().chain(key.iter().map(|key| (*key).to_owned())).collect()
+        };
+        match self {
+            Self::Twice { position, .. } => vec!["hosts".to_owned(), position.to_string()],
+            Self::Cidr { position: (network, subnet), .. } => {
+                let (network, subnet) = (network.to_string(), subnet.to_string());
+                vec!["networks".to_owned(), network, "subnets".to_owned(), subnet, "cidr".to_owned()]
+            }
+            Self::Variable(_) | Self::Unset(_) => vec!["pass_environment".to_owned()],
+            Self::Kind(moment) => hook(moment, &[]),
+            Self::TimeLimit(moment) => hook(moment, &["time_limit_seconds"]),
+            Self::WebhookOnly(moment, key) => hook(moment, &[*key]),
+            Self::Webhook { moment, .. } => hook(moment, &["webhook"]),
+            Self::Program { moment, .. } => hook(moment, &["exec"]),
+            Self::Secret { moment, .. } => hook(moment, &["secret_header"]),
+            Self::State(_) => vec!["state_file".to_owned()],
+        }
+    }
 }
 
 impl HookConfig {
@@ -272,26 +317,46 @@ impl HookConfig {
 impl HooksConfig {
     /// The machines.
     pub(super) fn machines(&self) -> Result<BTreeMap<HostId, Machine>, HooksError> {
-        let mut machines = BTreeMap::new();
-        let mut names = BTreeSet::new();
-        for host in &self.hosts {
-            if !names.insert(host.name.as_str()) {
-                return Err(HooksError::Twice(host.name.clone()));
+        match self.repeated_hosts().into_iter().next() {
+            Some(repeated) => Err(repeated),
+            None => Ok(self.hosts.iter().map(|host| (HostId(host.id), host.machine())).collect()),
+        }
+    }
+
+    /// Hosts with the name or the number of an earlier one.
+    pub(super) fn repeated_hosts(&self) -> Vec<HooksError> {
+        let mut found = Vec::new();
+        let (mut names, mut ids) = (BTreeSet::new(), BTreeSet::new());
+        for (position, host) in self.hosts.iter().enumerate() {
+            if !names.insert(&host.name) {
+                found.push(HooksError::Twice { position, what: host.name.clone() });
             }
-            if machines.insert(HostId(host.id), host.machine()).is_some() {
-                return Err(HooksError::Twice(format!("id {}", host.id)));
+            if !ids.insert(host.id) {
+                found.push(HooksError::Twice { position, what: format!("id {}", host.id) });
             }
         }
-        Ok(machines)
+        found
     }
 
     /// The networks.
     pub(super) fn networks(&self) -> Result<Vec<Network>, HooksError> {
-        let network = |network: &NetworkConfig| {
-            let subnets: Result<_, _> = network.subnets.iter().map(SubnetConfig::subnet).collect();
+        let network = |(position, network): (usize, &NetworkConfig)| {
+            let subnets = network.subnets.iter().enumerate();
+            let subnets: Result<_, _> =
+                subnets.map(|(subnet, config)| config.subnet((position, subnet))).collect();
             Ok(Network { id: NetworkId(network.id.clone()), subnets: subnets? })
         };
-        self.networks.iter().map(network).collect()
+        self.networks.iter().enumerate().map(network).collect()
+    }
+
+    /// Subnets whose range of addresses is wrong.
+    pub(super) fn wrong_subnets(&self) -> Vec<HooksError> {
+        let networks = self.networks.iter().enumerate();
+        let wrong = networks.flat_map(|(position, network)| {
+            let subnets = network.subnets.iter().enumerate();
+            subnets.filter_map(move |(subnet, config)| config.subnet((position, subnet)).err())
+        });
+        wrong.collect()
     }
 }
 
@@ -317,13 +382,14 @@ impl HostConfig {
 }
 
 impl SubnetConfig {
-    fn subnet(&self) -> Result<Subnet, HooksError> {
+    /// `position` is that of the network, and of the subnet in it.
+    fn subnet(&self, position: (usize, usize)) -> Result<Subnet, HooksError> {
         let cidr = self.cidr.split_once('/').and_then(|(address, bits)| {
             let address: IpAddr = address.parse().ok()?;
             let most = if address.is_ipv4() { 32 } else { 128 };
             bits.parse().ok().filter(|bits: &u8| *bits <= most).map(|bits| (address, bits))
         });
-        let wrong = || HooksError::Cidr { subnet: self.id.clone(), cidr: self.cidr.clone() };
+        let wrong = || HooksError::Cidr { position, subnet: self.id.clone(), cidr: self.cidr.clone() };
         Ok(Subnet {
             id: self.id.clone(),
             cidr: cidr.ok_or_else(wrong)?,

@@ -103,7 +103,6 @@ pub use self::config::{
     HookConfig, HooksConfig, HooksError, HostConfig, Moment, NetworkConfig, SecretHeader, SubnetConfig,
 };
 use self::ledger::{Granted, Handed, Ledger, Record, Seen};
-pub use self::mistakes::unusable_programs;
 pub use self::power::{PowerConfig, PowerHooks, PowerHooksConfig};
 use self::reservations::Item;
 use self::shared::{HostTurn, Shared};

@@ -59,7 +59,7 @@ fn what_is_wrong_with_a_configuration_is_said_with_its_place() {
     let twice = "hosts = [{ id = 1, name = \"a\", vcpus = 1, memory_mib = 1 },\
                  { id = 1, name = \"b\", vcpus = 1, memory_mib = 1 }]\nstate_file = \"f\"";
     let twice: HooksConfig = toml::from_str(twice).expect("a configuration");
-    assert!(matches!(twice.machines(), Err(HooksError::Twice(_))));
+    assert!(matches!(twice.machines(), Err(HooksError::Twice { .. })));
 }
 
 #[tokio::test]

@@ -105,6 +105,11 @@ impl SimulatedFleet {
         Ok(Self { file: Some(StateFile::new(log, "hosts")), ..Self::with_state(clock, state, layout) })
     }
 
+    /// Whether a file holds the state of such a fleet, or doesn't exist. The file isn't changed.
+    pub fn check_file(path: &Path) -> Result<(), StateError> {
+        StateLog::new(path).read::<State>().map(drop)
+    }
+
     fn with_state(clock: Arc<dyn Clock>, mut state: State, layout: &Layout) -> Self {
         let machines = layout.machines();
         state.hosts.become_these(machines.keys().copied());

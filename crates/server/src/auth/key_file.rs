@@ -30,16 +30,16 @@ pub(crate) fn read(path: &Path) -> Result<Vec<FileKey>, AuthFileError> {
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     let lines = text.lines().map(str::trim).enumerate();
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    let keys = lines.map(|(number, line)| {
+    let (mut keys, mut mistakes) = (Vec::new(), Vec::new());
+    for (number, line) in lines {
         if line.len() < SHORTEST {
-            return Err(wrong(
-                number + 1,
-                "the key is shorter than 32 characters: write `openssl rand -hex 32`",
-            ));
+            let short = "the key is shorter than 32 characters: write `openssl rand -hex 32`";
+            mistakes.push(wrong(number + 1, short));
+            continue;
         }
         let name = fingerprint(&[b"name of a key", line.as_bytes()])[..16].to_owned();
-        Ok(FileKey { name, key: hmac::Key::new(hmac::HMAC_SHA256, line.as_bytes()) })
-    });
-    let keys: Vec<FileKey> = keys.collect::<Result<_, _>>()?;
+        keys.push(FileKey { name, key: hmac::Key::new(hmac::HMAC_SHA256, line.as_bytes()) });
+    }
+    AuthFileError::all(mistakes)?;
     if keys.is_empty() { Err(wrong(1, "there is no key: write one a line")) } else { Ok(keys) }
 }

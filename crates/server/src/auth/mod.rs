@@ -23,6 +23,7 @@ mod users;
 mod users_file;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -73,7 +74,8 @@ pub(crate) struct Permanent {
 impl Authentication {
     /// Of these settings; files are read now.
     pub fn new(config: &AuthConfig, permanent: &Permanent) -> Result<Self, ConfigError> {
-        let file_keys = config.token_key_file.as_deref().map(key_file::read).transpose()?.unwrap_or_default();
+        check_methods(&config.methods)?;
+        let file_keys = file_keys(config)?;
         let keyring = Arc::clone(&permanent.keyring);
         let sessions = Sessions::new(keyring, file_keys.clone(), config.session_lifetime);
         let mut this = Self {
@@ -88,14 +90,13 @@ impl Authentication {
         };
         for method in &config.methods {
             match method {
-                AuthMethod::None if config.methods.len() > 1 => return Err(ConfigError::NoneAmongOthers),
                 AuthMethod::None => {
                     this.open = true;
                     this.authenticators.push(Arc::new(open::Open));
                 }
                 AuthMethod::Tokens => {
                     let path = named(config.tokens_file.as_ref(), "tokens", "tokens_file")?;
-                    let tokens = Arc::new(tokens::Tokens::read(path)?);
+                    let tokens = Arc::new(read_tokens(path)?);
                     this.tokens = Some(Arc::clone(&tokens));
                     this.authenticators.push(tokens);
                 }
@@ -119,9 +120,6 @@ impl Authentication {
             }
         }
         if let Some(keystone) = &this.keystone {
-            if this.local_keystone.is_some() {
-                return Err(ConfigError::TwoKeystones);
-            }
             // After the others: what they know is nothing to Keystone.
             this.authenticators.push(keystone.clone());
         }
@@ -236,12 +234,45 @@ impl Authentication {
     }
 }
 
+/// Mistakes in the settings, and in each of the files that they name.
+pub(crate) fn mistakes(config: &AuthConfig) -> Vec<ConfigError> {
+    let files = [
+        file_keys(config).err(),
+        config.tokens_file.as_deref().and_then(|path| read_tokens(path).err()),
+        config.users_file.as_deref().and_then(|path| read_users(path).err()),
+    ];
+    check_methods(&config.methods).err().into_iter().chain(files.into_iter().flatten()).collect()
+}
+
+fn check_methods(methods: &[AuthMethod]) -> Result<(), ConfigError> {
+    if methods.contains(&AuthMethod::None) && methods.len() > 1 {
+        return Err(ConfigError::NoneAmongOthers);
+    }
+    if methods.contains(&AuthMethod::Keystone) && methods.contains(&AuthMethod::LocalKeystone) {
+        return Err(ConfigError::TwoKeystones);
+    }
+    Ok(())
+}
+
+fn file_keys(config: &AuthConfig) -> Result<Vec<key_file::FileKey>, ConfigError> {
+    let keys = config.token_key_file.as_deref().map(key_file::read).transpose();
+    Ok(keys.map_err(|error| ConfigError::for_file("token_key_file", error))?.unwrap_or_default())
+}
+
+fn read_tokens(path: &Path) -> Result<tokens::Tokens, ConfigError> {
+    tokens::Tokens::read(path).map_err(|error| ConfigError::for_file("auth", error))
+}
+
+fn read_users(path: &Path) -> Result<users::Users, ConfigError> {
+    users::Users::read(path).map_err(|error| ConfigError::for_file("auth", error))
+}
+
 fn named<'a>(
-    path: Option<&'a std::path::PathBuf>,
+    path: Option<&'a PathBuf>,
     method: &'static str,
     setting: &'static str,
-) -> Result<&'a std::path::Path, ConfigError> {
-    path.map(std::path::PathBuf::as_path).ok_or(ConfigError::FileNotNamed { method, setting })
+) -> Result<&'a Path, ConfigError> {
+    path.map(PathBuf::as_path).ok_or(ConfigError::FileNotNamed { method, setting })
 }
 
 /// The users' file is read once for all methods that need it.
@@ -255,7 +286,7 @@ fn shared_users(
         return Ok(Arc::clone(users));
     }
     let path = named(config.users_file.as_ref(), method, "users_file")?;
-    let users = Arc::new(passwords::Passwords::new(users::Users::read(path)?, Arc::clone(hashing)));
+    let users = Arc::new(passwords::Passwords::new(read_users(path)?, Arc::clone(hashing)));
     *read = Some(Arc::clone(&users));
     Ok(users)
 }

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use super::listener::{Listener, TellError};
 use crate::config::{LEAST_PAUSE, MessageBusConfig};
 use crate::config_error::ConfigError;
-use crate::message_bus::{MessageBus, PublishError, Publishing, Queues, Route, check_names, wrong};
+use crate::message_bus::{MessageBus, PublishError, Publishing, Queues, Route, URL_FILE, check_names, wrong};
 
 /// Its name.
 pub(super) const NAME: &str = "message_bus";
@@ -59,9 +59,11 @@ impl Publisher {
         if queues.is_empty() {
             // A wrong address would be noticed by nobody.
             let heard = !config.nova_topics.is_empty();
-            return if heard { Ok(None) } else { Err(wrong(&"it has neither topics nor nova_topics")) };
+            let useless = || wrong(URL_FILE, &"set message_bus.topics or message_bus.nova_topics as well");
+            return if heard { Ok(None) } else { Err(useless()) };
         }
-        check_names(queues.iter().chain([&config.exchange]))?;
+        check_names("message_bus.topics", &queues)?;
+        check_names("message_bus.exchange", [&config.exchange])?;
         Ok(Some(Self {
             bus: MessageBus::new(config)?,
             exchange: config.exchange.clone(),

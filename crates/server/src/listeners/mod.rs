@@ -16,7 +16,7 @@ mod webhook;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use ambient::Stopwatch;
+use ambient::{Stopwatch, unusable_program};
 use futures::FutureExt as _;
 use futures::future::join_all;
 use jiff::SignedDuration;
@@ -91,6 +91,17 @@ pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError>
         listeners.extend(Publisher::new(config)?.map(|publisher| Box::new(publisher) as Box<dyn Listener>));
     }
     Ok(listeners)
+}
+
+/// What is wrong with the settings of each.
+pub(crate) fn mistakes(config: &Config) -> Vec<ConfigError> {
+    let webhook = config.webhook.as_ref().map(Webhook::new).transpose().err();
+    let publisher = config.message_bus.as_deref().map(Publisher::new).transpose().err();
+    let program = config.exec.as_ref().map(|config| &config.program).and_then(|program| {
+        let reason = unusable_program(program)?;
+        Some(ConfigError::for_setting("notifications.exec", format!("{program}: {reason}")))
+    });
+    [webhook, publisher, program].into_iter().flatten().collect()
 }
 
 /// Tells a listener everything, forever.

@@ -47,7 +47,8 @@ impl fmt::Debug for Webhook {
 impl Webhook {
     /// With these settings. Nobody is told anything yet.
     pub fn new(config: &WebhookConfig) -> Result<Self, ConfigError> {
-        let wrong = |what: &dyn fmt::Display| ConfigError::Webhook(what.to_string());
+        let wrong =
+            |reason: &dyn fmt::Display| ConfigError::for_setting("notifications.url", reason.to_string());
         let url = Url::parse(&config.url).map_err(|error| wrong(&error))?;
         if !["http", "https"].contains(&url.scheme()) {
             return Err(wrong(&"give an address that begins with http:// or https://"));
@@ -111,15 +112,16 @@ impl Listener for Webhook {
 }
 
 fn key(secret: &SecretString) -> Result<hmac::Key, ConfigError> {
+    let wrong = |reason: String| ConfigError::for_setting("notifications.secret_file", reason);
     let text = secret.expose_secret();
     let bytes = match text.strip_prefix(ENCODED) {
         None => text.as_bytes().to_vec(),
-        Some(encoded) => STANDARD.decode(encoded).map_err(|_| {
-            ConfigError::Webhook(format!("what follows {ENCODED} in the secret has to be base64"))
-        })?,
+        Some(encoded) => STANDARD
+            .decode(encoded)
+            .map_err(|_| wrong(format!("the secret must have base64 after {ENCODED}")))?,
     };
     if bytes.is_empty() {
-        return Err(ConfigError::Webhook("the secret is empty".to_owned()));
+        return Err(wrong("the secret is empty".to_owned()));
     }
     Ok(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
 }

@@ -22,6 +22,9 @@ use crate::certificates::authorities;
 use crate::config::MessageBusConfig;
 use crate::config_error::ConfigError;
 
+/// Key of the setting that names the file with the address.
+pub(crate) const URL_FILE: &str = "message_bus.url_file";
+
 /// A message bus, by the addresses of its brokers.
 pub(crate) struct MessageBus {
     url: TransportUrl,
@@ -37,10 +40,10 @@ impl fmt::Debug for MessageBus {
 impl MessageBus {
     /// The one that the settings name. It is not connected to yet.
     pub fn new(config: &MessageBusConfig) -> Result<Self, ConfigError> {
-        let url =
-            TransportUrl::read(config.url.expose_secret(), config.tls).map_err(|error| wrong(&error))?;
+        let url = TransportUrl::read(config.url.expose_secret(), config.tls)
+            .map_err(|error| wrong(URL_FILE, &error))?;
         let tls = if url.tls {
-            Some(connector(config.ca_file.as_deref()).map_err(|what| wrong(&what))?)
+            Some(connector(config.ca_file.as_deref()).map_err(|what| wrong("message_bus.ca_file", &what))?)
         } else {
             None
         };
@@ -71,19 +74,21 @@ impl MessageBus {
     }
 }
 
-/// What is wrong with the settings.
-pub(crate) fn wrong(what: &dyn fmt::Display) -> ConfigError {
-    ConfigError::MessageBus(what.to_string())
+/// A mistake in a setting.
+pub(crate) fn wrong(setting: &'static str, reason: &dyn fmt::Display) -> ConfigError {
+    ConfigError::for_setting(setting, reason.to_string())
 }
 
 /// Refuses names of exchanges and queues that AMQP has no room for.
-pub(crate) fn check_names<'n>(names: impl IntoIterator<Item = &'n String>) -> Result<(), ConfigError> {
-    for name in names {
-        if name.is_empty() || name.len() > LONGEST_NAME {
-            return Err(wrong(&format!(
-                "topics and exchanges may have 1 to {LONGEST_NAME} bytes, with the priority that is appended to topics"
-            )));
-        }
+pub(crate) fn check_names<'n>(
+    setting: &'static str,
+    names: impl IntoIterator<Item = &'n String>,
+) -> Result<(), ConfigError> {
+    if names.into_iter().any(|name| name.is_empty() || name.len() > LONGEST_NAME) {
+        let reason = format!(
+            "topics and exchanges may have 1 to {LONGEST_NAME} bytes, with the priority that is appended to topics"
+        );
+        return Err(wrong(setting, &reason));
     }
     Ok(())
 }
@@ -96,9 +101,9 @@ fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
     let config = match ca_file {
         None => builder.with_platform_verifier().map_err(|error| error.to_string())?.with_no_client_auth(),
         Some(path) => {
-            let roots = authorities(path).map_err(|what| format!("cannot read ca_file {what}"))?;
+            let roots = authorities(path).map_err(|what| format!("cannot read {what}"))?;
             if roots.is_empty() {
-                return Err(format!("cannot read ca_file {}: there is no certificate in it", path.display()));
+                return Err(format!("cannot read {}: there is no certificate in it", path.display()));
             }
             builder.with_root_certificates(roots).with_no_client_auth()
         }

@@ -74,25 +74,33 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The default rules, those of the file (YAML) in their place if there is one.
-    pub fn new(file: Option<&str>) -> Result<Self, PolicyError> {
+    /// The default rules, those of the file (YAML) in their place if there is one. The error has all mistakes.
+    pub fn new(file: Option<&str>) -> Result<Self, Vec<PolicyError>> {
         let mut texts: BTreeMap<String, String> =
             defaults::SHARED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         texts.extend(Rule::ALL.map(|rule| (rule.name().to_owned(), rule.default().to_owned())));
+        let mut errors = Vec::new();
         if let Some(file) = file {
-            texts.extend(read_file(file)?);
+            let of_file = read_file(file).map_err(|error| vec![error])?;
+            errors.extend(of_file.keys().filter_map(|name| unknown(name)));
+            texts.extend(of_file);
         }
-        let checks = texts.into_iter().map(|(name, text)| {
-            let check = parse::parse(&text).map_err(|error| PolicyError::Syntax {
-                rule: name.clone(),
-                message: error.message,
-                position: error.position,
-            })?;
-            Ok((name, check))
-        });
-        let policy = Self { checks: checks.collect::<Result<_, _>>()? };
-        policy.check_references()?;
-        Ok(policy)
+        let mut checks = BTreeMap::new();
+        for (name, text) in texts {
+            let check = parse::parse(&text).unwrap_or_else(|error| {
+                let (message, position) = (error.message, error.position);
+                errors.push(PolicyError::Syntax { rule: name.clone(), message, position });
+                // The rule exists, so rules that refer to it aren't mistakes.
+                Check::Never
+            });
+            checks.insert(name, check);
+        }
+        let policy = Self { checks };
+        errors.extend(policy.undefined());
+        if errors.is_empty() {
+            policy.check_circles().map_err(|error| vec![error])?;
+        }
+        if errors.is_empty() { Ok(policy) } else { Err(errors) }
     }
 
     /// Rules by name, in a form that is for comparing only.
@@ -116,8 +124,17 @@ impl Policy {
             .is_some_and(|check| check.holds(caller, target, &|name| self.holds(name, caller, target)))
     }
 
-    /// Every rule that is named must be there, and none may need itself.
-    fn check_references(&self) -> Result<(), PolicyError> {
+    /// References to rules that don't exist.
+    fn undefined(&self) -> impl Iterator<Item = PolicyError> {
+        self.checks.iter().flat_map(move |(name, check)| {
+            let missing = check.references().into_iter();
+            let missing = missing.filter(move |other| !self.checks.contains_key(*other));
+            missing.map(move |other| PolicyError::Undefined { rule: name.clone(), missing: other.to_owned() })
+        })
+    }
+
+    /// No rule may need itself.
+    fn check_circles(&self) -> Result<(), PolicyError> {
         for name in self.checks.keys() {
             self.follow(name, &mut BTreeSet::new())?;
         }
@@ -130,9 +147,6 @@ impl Policy {
             return Err(PolicyError::Circular(name.to_owned()));
         }
         for other in check.references() {
-            if !self.checks.contains_key(other) {
-                return Err(PolicyError::Undefined { rule: name.to_owned(), missing: other.to_owned() });
-            }
             self.follow(other, above)?;
         }
         above.remove(name);
@@ -147,15 +161,17 @@ fn read_file(file: &str) -> Result<BTreeMap<String, String>, PolicyError> {
     // A file in which every line is a comment, as the generated sample is, changes nothing.
     let texts: Option<BTreeMap<String, String>> =
         serde_yaml_ng::from_str(file).map_err(|error| PolicyError::Form(error.to_string()))?;
-    let texts = texts.unwrap_or_default();
-    for name in texts.keys().filter(|name| name.starts_with("blazar:")) {
-        let known = Rule::ALL.iter().any(|rule| rule.name() == name) || ELSEWHERE.contains(&name.as_str());
-        if !known {
-            let nearest = defaults::nearest(name).name().to_owned();
-            return Err(PolicyError::Unknown { name: name.clone(), nearest });
-        }
-    }
-    Ok(texts)
+    Ok(texts.unwrap_or_default())
+}
+
+/// The error for a name that looks like one of the service's rules and isn't one.
+fn unknown(name: &str) -> Option<PolicyError> {
+    let known = !name.starts_with("blazar:")
+        || Rule::ALL.iter().any(|rule| rule.name() == name)
+        || ELSEWHERE.contains(&name);
+    let error =
+        || PolicyError::Unknown { name: name.to_owned(), nearest: defaults::nearest(name).name().to_owned() };
+    (!known).then(error)
 }
 
 #[cfg(test)]
@@ -278,7 +294,10 @@ mod tests {
 
     #[test]
     fn a_rule_that_cannot_work_is_refused() {
-        let error = |file| Policy::new(Some(file)).expect_err("wrong").to_string();
+        let error = |file| {
+            let errors = Policy::new(Some(file)).expect_err("wrong");
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
         assert_eq!(
             error("blazar:leases:get: role:admin or\n"),
             "rule \"blazar:leases:get\": a check is missing at character 14"

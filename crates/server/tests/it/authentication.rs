@@ -183,7 +183,7 @@ async fn settings_that_let_nobody_or_everybody_in_by_mistake_are_refused() {
     let both = methods(&[AuthMethod::Tokens, AuthMethod::None]);
     assert!(app(both).is_err());
     let unnamed = app(methods(&[AuthMethod::Basic])).expect_err("no file").to_string();
-    assert_eq!(unnamed, "`auth` has basic, which needs auth.users_file");
+    assert_eq!(unnamed, "auth: basic needs auth.users_file");
     let file =
         TempFile::new("toml", "[[tokens]]\nsha256 = \"x\"\nuser = \"u\"\nproject = \"p\"\nroles = []\n");
     let auth = AuthConfig { tokens_file: Some(file.0.clone()), ..methods(&[AuthMethod::Tokens]) };
