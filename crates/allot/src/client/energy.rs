@@ -1,5 +1,7 @@
 //! `allot energy`.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,6 +10,7 @@ use super::period::{self, Past};
 use super::table::{Table, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
+use crate::shown::broken;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -115,19 +118,22 @@ async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientErro
         _ => "No power is saved: no host is switched (energy.enabled).",
     };
     session.print(mode)?;
+    let mut notes = BTreeSet::new();
     for pool in pools {
         let Planned { pool, hosts, hosts_needed, needed, off, saved_kwh } = pool;
         session.print("")?;
-        session.print(&format!(
+        let total = format!(
             "Pool {pool}: {hosts_needed} of {hosts} hosts needed at most; {saved_kwh:.2} kWh can be saved."
-        ))?;
-        session.print_table(&needs_table(needed))?;
-        if off.is_empty() {
-            continue;
+        );
+        let total = broken(&total, session.style.columns_of_terminal());
+        session.print(&total)?;
+        notes.extend(session.print_rows(&needs_table(needed))?);
+        if !off.is_empty() {
+            session.print("")?;
+            notes.extend(session.print_rows(&rests_table(off))?);
         }
-        session.print("")?;
-        session.print_table(&rests_table(off))?;
     }
+    notes.iter().for_each(|note| session.note(note));
     Ok(())
 }
 

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::dates::shown_seconds;
+use super::table::{Rendered, Style, Table, id, prose, time, word};
 use super::wire::{plain, read};
 use super::{ClientError, Format, Session};
 use crate::shown;
@@ -45,9 +47,11 @@ struct Notification {
 }
 
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
-    if !session.wants_document() {
+    // Tables note the zone themselves.
+    if !session.wants_document() && !session.style.is_brief() {
         session.note_zone();
     }
+    let mut printer = Printer::default();
     let mut after = arguments.after;
     let mut found = Vec::new();
     loop {
@@ -59,18 +63,19 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
                 found.extend(page);
                 found.drain(..found.len().saturating_sub(most));
             }
-            None => print(&page, session)?,
+            None => printer.print(&page, session)?,
         }
     }
-    print(&found, session)?;
+    printer.print(&found, session)?;
     if !arguments.follow {
         return Ok(());
     }
+    printer.follows = true;
     loop {
         match page(after, WAIT_SECONDS, session).await {
             Ok(page) => {
                 after = page.last().map_or(after, number);
-                print(&page, session)?;
+                printer.print(&page, session)?;
             }
             // A service that is started again goes on where it was.
             Err(ClientError::Unreachable { .. } | ClientError::Silent { .. }) => {
@@ -90,44 +95,126 @@ fn number(notification: &Value) -> u64 {
     notification["number"].as_u64().unwrap_or(0)
 }
 
-fn print(page: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
-    for notification in page {
-        let line = if session.wants_document() {
-            // One line each, so that a program can read them as they come.
-            let line = shown::json(&notification.to_string());
-            // YAML has JSON among the items of its lists.
-            if session.style.format == Format::Yaml { format!("- {line}") } else { line }
-        } else {
-            line(notification, &session.zone)?
-        };
-        session.print(&line)?;
-    }
-    Ok(session.out.flush()?)
+/// Prints pages of notifications.
+#[derive(Default)]
+struct Printer {
+    /// Whether the headings and notes of the table are printed.
+    headed: bool,
+    /// Whether pages come one after another, with a few events each.
+    follows: bool,
 }
 
-fn line(notification: &Value, zone: &jiff::tz::TimeZone) -> Result<String, ClientError> {
-    let read = Notification::deserialize(notification).map_err(|error| ClientError::Nonsense {
-        url: "the service".to_owned(),
-        reason: format!("a notification: {error}"),
-    })?;
-    let at = shown_seconds(&read.timestamp, zone);
-    // Of a lease or a reservation the lease's name, of a host its own.
-    let names = ["name", "lease_name", "hypervisor_hostname"].map(|field| plain(&read.payload[field]));
-    let name = names.into_iter().find(|name| !name.is_empty()).or(read.lease_id).unwrap_or_default();
-    let statuses = ["status", "lease_status", "power"].map(|field| plain(&read.payload[field]));
-    let status = statuses.into_iter().find(|status| !status.is_empty()).unwrap_or_default();
-    let (number, event_type, project) = (read.number, read.event_type, read.project_id.unwrap_or_default());
-    let keep = plain(&read.payload["keep"]);
-    let line = format!("{at}  {number:>6}  {event_type:<30}  {name:<20}  {project:<12}  {status:<9}  {keep}");
-    Ok(line.trim_end().to_owned())
+impl Printer {
+    fn print(&mut self, page: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
+        if session.wants_document() {
+            for notification in page {
+                // One line each, so that a program can read them as they come.
+                let line = shown::json(&notification.to_string());
+                // YAML has JSON among the items of its lists.
+                let is_yaml = session.style.format == Format::Yaml;
+                session.print(&if is_yaml { format!("- {line}") } else { line })?;
+            }
+        } else if session.style.is_brief() {
+            self.print_table(page, session)?;
+        } else {
+            for notification in page {
+                let line = Event::read(notification)?.line(&session.zone);
+                session.print(&line)?;
+            }
+        }
+        Ok(session.out.flush()?)
+    }
+
+    /// Prints a page as a table, whose headings stand above the first page.
+    fn print_table(&mut self, page: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
+        if page.is_empty() {
+            return Ok(());
+        }
+        let table = table(page, self.follows)?;
+        let style = session.style.clone();
+        let style = Style { no_header: style.no_header || self.headed, ..style };
+        let Rendered { text, notes } = table.render(&style, &session.zone, session.answered())?;
+        session.print(&text)?;
+        if !self.headed {
+            notes.iter().for_each(|note| session.note(note));
+        }
+        self.headed = true;
+        Ok(())
+    }
+}
+
+/// A notification, as far as it is shown.
+struct Event {
+    number: u64,
+    at: String,
+    kind: String,
+    /// Of a lease or of a host.
+    name: String,
+    project: String,
+    status: String,
+    /// What keeps the lease.
+    keep: String,
+}
+
+impl Event {
+    fn read(notification: &Value) -> Result<Self, ClientError> {
+        let read = Notification::deserialize(notification).map_err(|error| ClientError::Nonsense {
+            url: "the service".to_owned(),
+            reason: format!("a notification: {error}"),
+        })?;
+        let first = |fields: [&str; 3]| {
+            let texts = fields.map(|field| plain(&read.payload[field]));
+            texts.into_iter().find(|text| !text.is_empty())
+        };
+        Ok(Self {
+            name: first(["name", "lease_name", "hypervisor_hostname"]).or(read.lease_id).unwrap_or_default(),
+            status: first(["status", "lease_status", "power"]).unwrap_or_default(),
+            keep: plain(&read.payload["keep"]),
+            number: read.number,
+            at: read.timestamp,
+            kind: read.event_type,
+            project: read.project_id.unwrap_or_default(),
+        })
+    }
+
+    /// A line for programs.
+    fn line(&self, zone: &TimeZone) -> String {
+        let Self { number, at, kind, name, project, status, keep } = self;
+        let at = shown_seconds(at, zone);
+        let line = format!("{at}  {number:>6}  {kind:<30}  {name:<20}  {project:<12}  {status:<9}  {keep}");
+        line.trim_end().to_owned()
+    }
+}
+
+/// A table of notifications. Columns are wide enough for most events if more pages `follow` below this one.
+pub(super) fn table(page: &[Value], follow: bool) -> Result<Table, ClientError> {
+    let mut table = Table::new([
+        time("TIME"),
+        word("NUMBER").hide(3),
+        word("EVENT"),
+        id("NAME"),
+        word("PROJECT").hide(1),
+        word("STATUS").hide(4),
+        prose("NOTE").hide(2),
+    ]);
+    let least = |width: usize| if follow { width } else { 0 };
+    for notification in page {
+        let Event { number, at, kind, name, project, status, keep } = Event::read(notification)?;
+        let (kind, name) = (format!("{kind:<0$}", least(24)), format!("{name:<0$}", least(16)));
+        table.add_row([at, number.to_string(), kind, name, project, status, keep]);
+    }
+    Ok(table)
 }
 
 #[cfg(test)]
 mod tests {
-    use jiff::tz::TimeZone;
     use serde_json::json;
 
     use super::*;
+
+    fn line(notification: &Value) -> Option<String> {
+        Some(Event::read(notification).ok()?.line(&TimeZone::UTC))
+    }
 
     #[test]
     fn an_event_is_a_line() {
@@ -136,25 +223,25 @@ mod tests {
             "lease_id": "l", "project_id": "p1", "payload": {"name": "web", "status": "ACTIVE"},
         });
         let wanted = "2030-01-02 10:00:01       7  lease.event.start_lease         web                   p1            ACTIVE";
-        assert_eq!(line(&notification, &TimeZone::UTC).ok().as_deref(), Some(wanted));
+        assert_eq!(line(&notification).as_deref(), Some(wanted));
         let unused = json!({
             "number": 9, "timestamp": "2030-01-02T10:00:01.5Z", "event_type": "lease.unused", "lease_id": "l",
             "project_id": "p1", "payload": {"name": "web", "status": "ACTIVE", "keep": "Any change keeps the lease"},
         });
-        let shown = line(&unused, &TimeZone::UTC).unwrap_or_default();
+        let shown = line(&unused).unwrap_or_default();
         assert!(shown.ends_with("p1            ACTIVE     Any change keeps the lease"), "{shown}");
         let of_host = json!({
             "number": 8, "timestamp": "2030-01-02T10:00:01.5Z", "event_type": "host.boot_failed", "lease_id": null,
             "project_id": null, "payload": {"hypervisor_hostname": "r1-h01", "power": "failed"},
         });
         let wanted = "2030-01-02 10:00:01       8  host.boot_failed                r1-h01                              failed";
-        assert_eq!(line(&of_host, &TimeZone::UTC).ok().as_deref(), Some(wanted));
+        assert_eq!(line(&of_host).as_deref(), Some(wanted));
         let of_reservation = json!({
             "number": 10, "timestamp": "2030-01-02T10:00:01.5Z", "event_type": "blazar.reservation.end",
             "lease_id": null, "project_id": "p1", "payload": {"lease_name": "web", "lease_status": "TERMINATED"},
         });
         let wanted = "2030-01-02 10:00:01      10  blazar.reservation.end          web                   p1            TERMINATED";
-        assert_eq!(line(&of_reservation, &TimeZone::UTC).ok().as_deref(), Some(wanted));
-        assert!(line(&json!({}), &TimeZone::UTC).is_err());
+        assert_eq!(line(&of_reservation).as_deref(), Some(wanted));
+        assert_eq!(line(&json!({})), None);
     }
 }

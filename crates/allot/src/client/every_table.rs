@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::table::{Style, Table};
 use super::wire::read;
 use super::{
-    audit, availability, energy, flavor, floating_ip, free_pool, host, instance, lease, lease_pool,
+    audit, availability, energy, events, flavor, floating_ip, free_pool, host, instance, lease, lease_pool,
     maintenance, preemptible, settings, usage,
 };
 
@@ -156,6 +156,12 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         "boot_seconds": 412, "measured_boots": 12, "idle_watts": 180.5, "off_watts": 7.5, "may_be_off": true}]);
     let setting = json!([{"key": "limits.transaction_bytes", "value": "8 MiB", "default": "8 MiB", "source": "default",
         "heading": "Limits", "description": "Most bytes of a transaction"}]);
+    let told = [(PAST, "lease.event.start_lease", ""), ("2026-11-20T11:58:07Z", "lease.unused", "Any change keeps it")]
+        .map(|(at, kind, keep)| {
+            let payload = json!({"name": NAME, "status": "ACTIVE", "keep": keep});
+            json!({"number": 12345, "timestamp": at, "event_type": kind, "lease_id": IDS[0], "project_id": PROJECT,
+                "payload": payload})
+        });
     let instances: Vec<Value> = typed(instances());
     let zone = TimeZone::UTC;
     let read_or_fail = |table: Result<Table, super::ClientError>| table.expect("it reads");
@@ -212,6 +218,7 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
             "TIME,EVENT,LEASE,STATUS",
             read_or_fail(usage::events_table(&json!({"events": [event]}))),
         ),
+        ("events", "TIME,EVENT,NAME,STATUS", read_or_fail(events::table(&told, false))),
         ("energy plan, needed", "FROM,HOSTS NEEDED", energy::needs_table(typed(needed))),
         ("energy plan, off", "HOST,OFF FROM,ON BY", energy::rests_table(typed(off))),
         ("energy report", "POOL,USED KWH,SAVED KWH", energy::report_table(typed(saved))),

@@ -242,6 +242,7 @@ async fn show(pool: &str, session: &mut Session<'_>) -> Result<(), ClientError> 
         return session.print_json(&answer);
     }
     print_one(&answer, session)?;
+    session.print("")?;
     session.print_table(&hosts_table(read(&hosts, "hosts")?))
 }
 
@@ -278,7 +279,7 @@ pub(super) fn table(found: &[LeasePool]) -> Table {
     let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "default".to_owned(), |ratio| ratio.to_string());
     let mut table = Table::new([
         id("ID").key(),
-        id("NAME"),
+        word("NAME"),
         id("LEASE"),
         word("HOSTS"),
         word("CPU RATIO").hide(2),
@@ -288,7 +289,8 @@ pub(super) fn table(found: &[LeasePool]) -> Table {
     for pool in found {
         table.add_row([
             pool.id.clone(),
-            pool.name.clone(),
+            // Unnamed pools are called by their identifiers.
+            if pool.name == pool.id { String::new() } else { pool.name.clone() },
             pool.lease_id.clone(),
             pool.hosts.to_string(),
             ratio(pool.cpu_allocation_ratio),

@@ -211,16 +211,24 @@ impl Session<'_> {
         if self.wants_document() { self.print_json(answer) } else { self.print_table(&table()?) }
     }
 
+    /// The time of the last answer, by the service's clock.
+    fn answered(&self) -> Timestamp {
+        self.connection.answered().unwrap_or_else(|| SystemClock.now())
+    }
+
     fn print_table(&mut self, table: &Table) -> Result<(), ClientError> {
-        let now = self.connection.answered().unwrap_or_else(|| SystemClock.now());
-        let Rendered { text, notes } = table.render(&self.style, &self.zone, now)?;
+        let notes = self.print_rows(table)?;
+        notes.iter().for_each(|note| self.note(note));
+        Ok(())
+    }
+
+    /// Prints a table, and returns its notes.
+    fn print_rows(&mut self, table: &Table) -> Result<Vec<String>, ClientError> {
+        let Rendered { text, notes } = table.render(&self.style, &self.zone, self.answered())?;
         if !text.is_empty() {
             self.print(&text)?;
         }
-        for note in notes {
-            self.note(&note);
-        }
-        Ok(())
+        Ok(notes)
     }
 
     /// Prints a document.
@@ -258,7 +266,7 @@ impl Session<'_> {
 
     /// A date of an answer as tables show it.
     fn brief(&self, date: &str) -> String {
-        let now = self.connection.answered().unwrap_or_else(|| SystemClock.now());
+        let now = self.answered();
         let is_brief = self.style.is_brief();
         let shown = |at| if is_brief { show_brief(at, now, &self.zone, false) } else { show(at, &self.zone) };
         of_answer(date).map_or_else(|| date.to_owned(), shown)

@@ -59,6 +59,11 @@ impl Style {
         self.width.is_some()
     }
 
+    /// Columns that a line may have.
+    pub(crate) fn columns_of_terminal(&self) -> usize {
+        self.width.filter(|width| *width > 0).map_or(usize::MAX, usize::from)
+    }
+
     /// Whether identifiers and dates are shortened.
     pub(crate) fn is_brief(&self) -> bool {
         self.terminal() && self.format == Format::Table
@@ -199,7 +204,7 @@ impl Table {
             Format::Csv => csv(&shown, self.rows.len(), style.no_header),
             _ => {
                 let fits = style.format == Format::Wide || style.columns.is_some();
-                let most = style.width.filter(|width| *width > 0 && !fits).map_or(usize::MAX, usize::from);
+                let most = if fits { usize::MAX } else { style.columns_of_terminal() };
                 let (shown, hidden) = fitted(shown, most);
                 if !hidden.is_empty() {
                     notes.push(format!("Hidden: {} (-o wide shows all columns)", hidden.join(", ")));
