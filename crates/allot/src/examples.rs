@@ -86,7 +86,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("preemptible project remove", &["allot preemptible project remove 'batch-*'"]),
     ("events", &["allot events --last 20", "allot events --follow"]),
     ("usage", &["allot usage", "allot usage --from 2030-01-01 --by project,user"]),
-    ("usage billing", &["allot usage billing", "allot usage billing --each day --format csv"]),
+    (
+        "usage billing",
+        &[
+            "allot usage billing",
+            "allot usage billing --each day --format csv",
+            "allot usage billing --by user",
+        ],
+    ),
     ("usage events", &["allot usage events --from monday"]),
     ("whoami", &["allot whoami"]),
     (

@@ -108,6 +108,7 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         "start": PAST, "project_id": PROJECT, "user_id": USER, "lease_id": IDS[0], "item": "reserved cores",
         "quantity": "790122.88", "unit": "core hour", "unit_price": "0.0125", "amount": "9876.54",
     });
+    let sum = json!({"start": PAST, "project_id": PROJECT, "user_id": USER, "amount": "9876.54"});
     let event = json!({
         "timestamp": PAST, "event": "lease.degraded", "lease_id": IDS[0], "instance_id": IDS[1],
         "project_id": PROJECT, "status": "ACTIVE", "hosts": [HOST, "r1-h01"], "reason": "the host does not answer",
@@ -212,6 +213,11 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
             "usage billing",
             "LEASE,ITEM,QUANTITY,AMOUNT",
             read_or_fail(usage::bill_table(&json!({"billing": [line]}))),
+        ),
+        (
+            "usage billing --by user",
+            "PROJECT,USER,AMOUNT",
+            read_or_fail(usage::payers_table(usage::Payer::User, false, &json!({"billing": [sum]}))),
         ),
         (
             "usage events",

@@ -1,6 +1,9 @@
 //! `allot usage`.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand, ValueEnum};
+use leases::usage::Decimal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -98,9 +101,19 @@ struct Billing {
     /// Lines for each hour, day or month
     #[arg(long, value_name = "STEP", value_parser = ["hour", "day", "month"])]
     each: Option<String>,
+    /// One amount for each project, or for each user of a project
+    #[arg(long, value_enum, value_name = "WHOM", conflicts_with = "format")]
+    by: Option<Payer>,
     /// How the answer is laid out
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+}
+
+/// Whose lines of a bill are added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Payer {
+    Project,
+    User,
 }
 
 #[derive(Args, Debug)]
@@ -266,11 +279,24 @@ struct Line {
 async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), ClientError> {
     let mut query = query(&arguments.period, session).await?;
     query.extend(arguments.each.clone().map(|step| ("interval", step)));
-    let Some(answer) = ask("/v1/usage/billing", query, arguments.format, session).await? else {
-        return Ok(());
+    const PATH: &str = "/v1/usage/billing";
+    let (answer, table) = match arguments.by {
+        None => {
+            let Some(answer) = ask(PATH, query, arguments.format, session).await? else { return Ok(()) };
+            let table = bill_table(&answer)?;
+            (answer, table)
+        }
+        Some(by) => {
+            let mut answer = session.connection.get(PATH, &query).await?;
+            answer["billing"] = bill_by(by, &answer)?;
+            if session.wants_document() {
+                return session.print_json(&answer);
+            }
+            let table = payers_table(by, arguments.each.is_some(), &answer)?;
+            (answer, table)
+        }
     };
     period::note(&answer, session);
-    let table = bill_table(&answer)?;
     session.print_table(&table)?;
     if table.is_empty() {
         return Ok(());
@@ -278,6 +304,60 @@ async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), Clie
     let (total, currency) = (&answer["total"], &answer["currency"]);
     let said = format!("Total: {} {}", total.as_str().unwrap_or("?"), currency.as_str().unwrap_or_default());
     session.done(said.trim_end())
+}
+
+/// The lines of a bill, added up for each period and payer.
+pub(super) fn bill_by(by: Payer, answer: &Value) -> Result<Value, ClientError> {
+    let mut sums: BTreeMap<_, u128> = BTreeMap::new();
+    for line in read::<Vec<Line>>(answer, "billing")? {
+        let amount = millionths(&line.amount).ok_or_else(|| ClientError::Nonsense {
+            url: "the service".to_owned(),
+            reason: format!("an amount: {}", line.amount),
+        })?;
+        let user = (by == Payer::User).then_some(line.user_id);
+        let sum = sums.entry((line.start, line.project_id, user)).or_default();
+        *sum = sum.saturating_add(amount);
+    }
+    let row = |((start, project, user), millionths): ((String, String, Option<String>), u128)| {
+        let amount = Decimal { millionths }.to_string();
+        let mut row = json!({"start": start, "project_id": project, "amount": amount});
+        if let Some(user) = user {
+            row["user_id"] = Value::String(user);
+        }
+        row
+    };
+    Ok(sums.into_iter().map(row).collect())
+}
+
+/// A decimal number of at most six decimals, in millionths. That of a bill may be larger than any price.
+fn millionths(text: &str) -> Option<u128> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let decimals = (decimals.len() <= 6).then(|| format!("{decimals:0<6}"))?;
+    let whole = whole.parse::<u128>().ok()?.checked_mul(1_000_000)?;
+    whole.checked_add(decimals.parse().ok()?)
+}
+
+/// A sum of lines of a bill.
+#[derive(Debug, Deserialize)]
+struct Sum {
+    start: String,
+    project_id: String,
+    #[serde(default)]
+    user_id: String,
+    amount: String,
+}
+
+pub(super) fn payers_table(by: Payer, stepwise: bool, answer: &Value) -> Result<Table, ClientError> {
+    let from = stepwise.then(|| time("FROM"));
+    let user = (by == Payer::User).then(|| id("USER"));
+    let columns = from.into_iter().chain([id("PROJECT")]).chain(user).chain([word("AMOUNT")]);
+    let mut table = Table::new(columns.collect::<Vec<Column>>()).or("Nothing is charged.");
+    for Sum { start, project_id, user_id, amount } in read::<Vec<Sum>>(answer, "billing")? {
+        let user = (by == Payer::User).then_some(user_id);
+        let cells = stepwise.then_some(start).into_iter().chain([project_id]).chain(user).chain([amount]);
+        table.add_row(cells.collect::<Vec<_>>());
+    }
+    Ok(table)
 }
 
 pub(super) fn bill_table(answer: &Value) -> Result<Table, ClientError> {
@@ -373,6 +453,33 @@ pub(super) fn events_table(answer: &Value) -> Result<Table, ClientError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bill_is_added_up_by_project_or_by_user() {
+        let line = |project: &str, user: &str, amount: &str| {
+            json!({
+                "start": "2030-01-01T00:00:00Z", "project_id": project, "user_id": user, "lease_id": "l", "item": "host",
+                "quantity": "1", "unit": "host-hour", "unit_price": "1", "amount": amount,
+            })
+        };
+        let lines = [
+            line("p", "b", "1.5"),
+            line("p", "a", "0.000001"),
+            line("p", "b", "2"),
+            line("q", "a", "3000000000"),
+        ];
+        let answer = json!({"billing": lines});
+        let sums = |by| -> Vec<String> {
+            let summed = json!({"billing": bill_by(by, &answer).expect("amounts")});
+            let text = payers_table(by, false, &summed).expect("a table").in_pipe();
+            text.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+        };
+        assert_eq!(sums(Payer::Project), ["p 3.500001", "q 3000000000"]);
+        assert_eq!(sums(Payer::User), ["p a 0.000001", "p b 3.5", "q a 3000000000"]);
+        for wrong in ["", "x", "-1", "1.0000001", "1.-1"] {
+            assert!(bill_by(Payer::User, &json!({"billing": [line("p", "a", wrong)]})).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn an_unknown_group_is_refused_with_those_there_are() {
