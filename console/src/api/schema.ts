@@ -2298,6 +2298,8 @@ export interface components {
             project_id: string;
             /** @description What people call the project; null if that is not known. */
             project_name?: string | null;
+            /** @description Identifiers of the projects that the user has a role in; null unless the service's own file of users has them. */
+            projects?: string[] | null;
             /** @description The user's roles in the project, with those that they imply. */
             roles: string[];
             /** @description By the names of rules, as a policy file has them, what the user may do in the project. */

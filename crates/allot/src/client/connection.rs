@@ -119,6 +119,13 @@ impl Connection {
         })
     }
 
+    /// What Keystone says of the projects that the user has a role in; `None` without a login there.
+    pub(crate) async fn keystone_projects(&self) -> Option<Value> {
+        let Login::Keystone(keystone) = &self.login else { return None };
+        let request = self.client.get(keystone.projects_url()).header(ACCEPT, "application/json");
+        self.send_once(self.login.sign(request)).await.ok()
+    }
+
     /// Makes something.
     pub(crate) async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
         self.send_body(Method::POST, path, body).await

@@ -258,6 +258,11 @@ impl Keystone {
         Ok(Self { url, arguments, secret, token: Mutex::default() })
     }
 
+    /// Where the projects of the user are listed.
+    pub(crate) fn projects_url(&self) -> String {
+        format!("{}/projects", self.url.trim_end_matches("/tokens"))
+    }
+
     fn token(&self) -> Option<SecretString> {
         self.token.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -366,6 +371,7 @@ mod tests {
             "--os-auth-url http://k/v3 --os-user-id 7 --os-password s --os-project-id 8 --os-region-name r",
         );
         assert_eq!(by_id.url, "http://k/v3/auth/tokens");
+        assert_eq!(by_id.projects_url(), "http://k/v3/auth/projects");
         assert_eq!(by_id.request()["auth"]["scope"], json!({"project": {"id": "8"}}));
         // It has its project, and comes before a user whose name the shell may have as well.
         let credential = keystone(

@@ -64,7 +64,7 @@ fn users_are_told_who_they_are_and_choose_a_project() {
     let service = service();
     let whoami = said("ann", "whoami", &service);
     let wanted = format!(
-        "user      ann\nproject   physics\nroles     member, reader\nlogin     password\nservice   {}\n",
+        "user      ann\nproject   physics\nprojects  physics, vision\nroles     member, reader\nlogin     password\nservice   {}\n",
         service.url
     );
     assert_eq!(whoami, wanted);

@@ -17,6 +17,8 @@ pub struct SessionOf {
     pub project_id: String,
     /// What people call the project; null if that is not known.
     pub project_name: Option<String>,
+    /// Identifiers of the projects that the user has a role in; null unless the service's own file of users has them.
+    pub projects: Option<Vec<String>>,
     /// The user's roles in the project, with those that they imply.
     pub roles: Vec<String>,
     /// How the user was identified: `token`, `password`, or `none` where everybody is the administrator.

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use leases::project::UserId;
 use secrecy::SecretString;
 
 pub(crate) use credentials::Attempt;
@@ -224,6 +225,13 @@ impl Authentication {
     /// Tokens of the file, by hash.
     pub fn tokens(&self) -> BTreeMap<&[u8; 32], &Identity> {
         self.tokens.iter().flat_map(|tokens| tokens.all()).collect()
+    }
+
+    /// The projects that a user of the users' file has a role in.
+    pub fn projects_of(&self, user: &UserId) -> Option<Vec<String>> {
+        let user = self.passwords.as_ref()?.users().find(None, Some(&user.0))?;
+        let with_role = user.projects.iter().filter(|(_, roles)| !roles.is_empty());
+        Some(with_role.map(|(project, _)| project.clone()).collect())
     }
 
     /// What is questionable in the files, with its place.

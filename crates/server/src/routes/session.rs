@@ -211,6 +211,7 @@ fn shown(access: &Access, identity: &Identity, how: &str, until: Option<Timestam
             user_name: name(&identity.names.user),
             project_id: identity.project.0.clone(),
             project_name: name(&identity.names.project),
+            projects: access.authentication.projects_of(&identity.user),
             roles: identity.roles.names().map(str::to_owned).collect(),
             authentication: how.to_owned(),
             expires_at: until.map(|until| until.to_string()),

@@ -171,6 +171,7 @@ async fn a_password_begins_a_session_for_the_project_that_is_named() {
             let session = &answer.ok(201)["session"];
             assert_eq!((&session["user"], &session["project_id"]), (&json!("a1"), &json!(project)), "{body}");
             assert_eq!(session["authentication"], "password");
+            assert_eq!(session["projects"], json!(["p", "q"]));
             assert_eq!(status(&site, &cookie).await, 200);
         }
     }
@@ -283,6 +284,7 @@ async fn where_nobody_is_asked_everybody_is_the_administrator_without_a_cookie()
         (&json!("admin"), &json!("none"))
     );
     assert_eq!(shown["session"]["may_log_in_with"], json!(["none"]));
+    assert!(shown["session"]["projects"].is_null());
     assert_eq!(send(&site, Method::GET, PATH, &[], &Value::Null).await.ok(200), shown);
     let elsewhere = [("origin", "https://evil.example"), CONSOLE];
     assert_eq!(send(&site, Method::POST, PATH, &elsewhere, &json!({})).await.status, 403);
