@@ -42,6 +42,11 @@ impl<'a> Asked<'a> {
         Self { names: names.collect(), ..Self::default() }
     }
 
+    /// Its properties by their names, whatever values it wants them to have.
+    pub fn only_names(self) -> Self {
+        Self { names: self.names, ..Self::default() }
+    }
+
     fn add(&mut self, requirement: &'a Requirement) {
         self.names.extend(requirement.names());
         self.comparisons.extend(requirement.comparisons());

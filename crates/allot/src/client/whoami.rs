@@ -34,10 +34,8 @@ pub(crate) async fn run(session: &mut Session<'_>) -> Result<(), ClientError> {
         None => keystone_projects(session).await,
     };
     let projects = (projects.len() > 1).then(|| ("projects", projects.join(", ")));
-    let rows = [
-        ("user", called(own.user, own.user_name)),
-        ("project", called(own.project_id, own.project_name)),
-    ];
+    let rows =
+        [("user", called(own.user, own.user_name)), ("project", called(own.project_id, own.project_name))];
     let more = [
         ("roles", own.roles.join(", ")),
         ("login", login.to_owned()),

@@ -12,7 +12,7 @@ use leases::window::Window;
 use serde_json::{Map, Value, json};
 use service::Asked;
 
-use super::lease_view::{check_properties, mark_unseen, usable_flavors};
+use super::lease_view::{check_names, check_properties, mark_unseen, usable_flavors};
 use super::usage::period::{backwards, instant};
 use crate::app::{App, Session};
 use crate::error::ApiError;
@@ -61,8 +61,12 @@ pub(crate) async fn show(
     check_properties(&app, &session, Asked::of_reservation(&asked)).await?;
     let resource_type = asked.resource_type();
     let (service, project) = (Arc::clone(app.service()), session.identity.project.clone());
-    let found = async move { service.calendar().availability(&project, &asked, within, length).await };
+    let terms = asked.clone();
+    let found = async move { service.calendar().availability(&project, &terms, within, length).await };
     let (found, best) = session.consider(found).await??;
+    if found.total == 0 {
+        check_names(&app, &session, Asked::of_reservation(&asked)).await?;
+    }
     bounded(found.steps.len(), "ask for a shorter time")?;
     let availability = Availability::new(resource_type, &within, &found, best.as_deref());
     Ok(Json(AvailabilityBody { availability }))

@@ -49,7 +49,18 @@ pub(super) async fn unknown_properties<'n>(
 pub(super) async fn check_properties(app: &App, session: &Session, asked: Asked<'_>) -> Result<(), ApiError> {
     let capability = capability(app, session);
     let shown = Shown { capability: &capability, hosts: session.may(Rule::HostsGet) };
-    let wrong = session.client.clone().scope(app.service().hosts().malformed(asked, shown)).await?;
+    refuse_requirements(session.client.clone().scope(app.service().hosts().malformed(asked, shown)).await?)
+}
+
+/// Refuses properties that no host has, and names those that there are.
+pub(super) async fn check_names(app: &App, session: &Session, asked: Asked<'_>) -> Result<(), ApiError> {
+    let capability = capability(app, session);
+    let shown = Shown { capability: &capability, hosts: session.may(Rule::HostsGet) };
+    let unknown = app.service().hosts().unknown_properties(asked.only_names(), shown);
+    refuse_requirements(session.client.clone().scope(unknown).await?)
+}
+
+fn refuse_requirements(wrong: Option<String>) -> Result<(), ApiError> {
     wrong.map_or(Ok(()), |why| {
         Err(ApiError::new(StatusCode::BAD_REQUEST, format!("Malformed requirements: {why}")))
     })

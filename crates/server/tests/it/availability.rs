@@ -50,6 +50,22 @@ async fn hosts_are_chosen_by_expressions_and_instances_are_counted_by_room() {
         .get(&format!("/v1/availability?{FROM}&resource_properties=[%22==%22,%22$rack%22,%22r9%22]"))
         .await;
     assert_eq!(one.ok(200)["availability"]["total"], 1);
+    let asked = async |expression: &str| {
+        site.get(&format!("/v1/availability?{FROM}&resource_properties={expression}")).await
+    };
+    let unknown = asked("[%22==%22,%22$rak%22,%22r9%22]").await.error();
+    assert_eq!(
+        unknown,
+        (400, "Malformed requirements: no host has a property rak; there is rack".to_owned())
+    );
+    // The requirement can be met without it, or does not depend on a name.
+    for (expression, total) in [
+        ("[%22or%22,[%22==%22,%22$rack%22,%22r9%22],[%22==%22,%22$rak%22,%22r9%22]]", 1),
+        ("[%22not%22,[%22==%22,%22$rak%22,%22r9%22]]", 2),
+        ("[%22==%22,%22$rack%22,%22r8%22]", 0),
+    ] {
+        assert_eq!(asked(expression).await.ok(200)["availability"]["total"], total, "{expression}");
+    }
     let slots = json!({"name": "l", "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 11:00", "reservations": [
         {"resource_type": "virtual:instance", "vcpus": 8, "memory_mb": 512, "disk_gb": 1, "amount": 1, "affinity": null,
          "resource_properties": ""}]});
