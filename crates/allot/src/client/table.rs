@@ -105,6 +105,10 @@ impl Column {
         Self { hidden: Some(nth), ..self }
     }
 
+    pub(crate) fn heading(&self) -> &str {
+        &self.heading
+    }
+
     /// Names the row: `-o name` prints this column.
     pub(crate) fn key(self) -> Self {
         Self { names_row: true, ..self }

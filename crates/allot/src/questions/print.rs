@@ -7,6 +7,8 @@ use cluster::{AllocPolicy, Cluster, DiskTemplate, GroupIdx, InstanceIdx, Move, N
 use htools::commands;
 use htools::number::fixed;
 use htools::table::format_table;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use placement::allocate::Failures;
 use placement::balance::Step;
 use placement::capacity::Shape;
@@ -17,6 +19,9 @@ use placement::objection::Objection;
 use placement::watch::Health;
 use placement::whatif::Refusal;
 use serde::Serialize;
+
+use crate::client::Format;
+use crate::client::table::{Column, Rendered, Style, Table, word};
 
 /// A count and its noun: `1 move`, `3 moves`.
 pub(super) fn count(number: usize, noun: &str) -> String {
@@ -105,9 +110,41 @@ pub(super) fn steps(cluster: &Cluster, steps: &[DrainStep]) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = steps.iter().enumerate().map(row).collect();
-    let headers = ["#", "instance", "from", "to", "action", "copied", "score", "fail N+1", "stuck"];
+    let columns = [
+        word("#"),
+        word("instance"),
+        word("from").hide(4),
+        word("to"),
+        word("action"),
+        word("copied").hide(5),
+        word("score").hide(1),
+        word("fail N+1").hide(3),
+        word("stuck").hide(2),
+    ];
     let numeric = [true, false, false, false, false, true, true, true, true];
-    format_table(Some(&headers), &rows, &numeric, 1)
+    table(&columns, &rows, &numeric, &Style::of_output(Format::Table, None, false))
+}
+
+/// A table. If a terminal is too narrow for it, prose is broken between words and columns are hidden in their order.
+pub(super) fn table(columns: &[Column], rows: &[Vec<String>], numeric: &[bool], style: &Style) -> String {
+    let headings: Vec<&str> = columns.iter().map(Column::heading).collect();
+    let whole = format_table(Some(&headings), rows, numeric, 1);
+    let widest = whole.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
+    if widest <= style.columns_of_terminal() {
+        return whole;
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(|at| if numeric[at] { width(at) } else { 0 }).collect();
+    let mut fitted = Table::new(columns.to_vec());
+    for row in rows {
+        fitted.add_row(row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")));
+    }
+    let Ok(Rendered { text, notes }) = fitted.render(style, &TimeZone::UTC, Timestamp::UNIX_EPOCH) else {
+        return whole;
+    };
+    let hidden = notes.iter().find_map(|note| note.strip_prefix("Hidden: ")?.split_once(" ("));
+    let note = hidden.map(|(hidden, _)| format!("Hidden: {hidden} (--json has all)\n"));
+    format!("{text}\n{}", note.unwrap_or_default())
 }
 
 /// The commands of a plan, grouped into sets of jobs that can run at the same time.
@@ -298,6 +335,31 @@ mod tests {
     fn sizes_are_shown_in_the_largest_unit_that_fits() {
         let shown = [0, 1023, 1024, 1536, -2048, 1 << 20, 3 << 30].map(size);
         assert_eq!(shown, ["0 MiB", "1023 MiB", "1.0 GiB", "1.5 GiB", "-2.0 GiB", "1.0 TiB", "3.0 PiB"]);
+    }
+
+    #[test]
+    fn tables_lose_columns_on_narrow_terminals_only() {
+        let columns = [word("#"), word("instance"), word("from").hide(2), word("to"), word("score").hide(1)];
+        let numeric = [true, false, false, false, true];
+        let row = |number: &str| {
+            [number, "web.example.org", "node1:node2", "node3:node2", "1.2345"].map(str::to_owned)
+        };
+        let rows = [row("9").to_vec(), row("10").to_vec()];
+        let shown =
+            |width: Option<u16>| table(&columns, &rows, &numeric, &Style { width, ..Style::default() });
+        let headings: Vec<&str> = columns.iter().map(Column::heading).collect();
+        let whole = format_table(Some(&headings), &rows, &numeric, 1);
+        assert_eq!((shown(None), shown(Some(80))), (whole.clone(), whole));
+        let narrow = shown(Some(50));
+        let lines: Vec<&str> = narrow.lines().collect();
+        assert_eq!(lines[1], "  9  web.example.org  node1:node2  node3:node2");
+        assert_eq!(lines[2], " 10  web.example.org  node1:node2  node3:node2");
+        assert_eq!(lines[3], "Hidden: score (--json has all)");
+        assert!(shown(Some(36)).ends_with("\nHidden: score, from (--json has all)\n"));
+        for width in 36..120 {
+            let text = shown(Some(width));
+            assert!(text.lines().all(|line| line.trim_end().len() <= usize::from(width)), "{width}:\n{text}");
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@ use placement::whatif::{Added, Changes, Enacted, Offender, Room, Summary, Violat
 use self::rescue::Rescue;
 use super::source::{self, RuleArguments, SourceArguments};
 use super::{QuestionError, print, spec, tell};
+use crate::client::Format;
+use crate::client::table::{Style, prose, word};
 
 /// Say what the cluster would be like after changes
 ///
@@ -261,7 +263,8 @@ impl Answer<'_> {
             rows.push(both(&what, &|s| s.rooms.get(position).map(counted).unwrap_or_default()));
         }
         rows.push(both("broken rules", &|s| s.violations.len().to_string()));
-        htools::table::format_table(Some(&["", "before", "after"]), &rows, &[false, true, true], 1)
+        let columns = [prose(""), word("before"), word("after")];
+        print::table(&columns, &rows, &[false, true, true], &Style::of_output(Format::Table, None, false))
     }
 
     fn print_components(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {

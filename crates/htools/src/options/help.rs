@@ -5,6 +5,12 @@ use std::fmt::Write;
 use super::program::Program;
 use super::table::{Argument, Flag, flags};
 
+/// Columns of a screen.
+const COLUMNS: usize = 80;
+
+/// Columns of the longest names that a description stands beside. It stands below longer ones.
+const LONGEST_NAMES: usize = 38;
+
 /// Which version of what this is; also what jobs say about where they come from.
 pub fn version_text() -> String {
     format!("(allotment) version {}", env!("CARGO_PKG_VERSION"))
@@ -27,9 +33,9 @@ pub(super) fn usage(program: Program) -> String {
     let mut out = version_line(program);
     // Writing to a string cannot fail.
     let _ = writeln!(out, "Usage: {} [OPTION...]", program.name());
-    out.push_str(&list(&common));
+    out.push_str(&screen(&common));
     out.push_str("Not in Ganeti's own tools, and not to be abbreviated:\n");
-    out.push_str(&list(&own));
+    out.push_str(&screen(&own));
     out
 }
 
@@ -61,6 +67,44 @@ pub fn described(program: Program) -> Vec<OptionHelp> {
         help: flag.help,
     };
     flags(program).map(described).collect()
+}
+
+/// Options with their descriptions, which are broken between words to fit a screen.
+fn screen(flags: &[&Flag]) -> String {
+    let short_width = flags.iter().map(|flag| short_form(flag).len()).max().unwrap_or(0);
+    let names =
+        flags.iter().map(|flag| format!("  {:short_width$}  {}  ", short_form(flag), long_form(flag)));
+    let names: Vec<String> = names.collect();
+    let column = names.iter().map(String::len).filter(|width| *width <= LONGEST_NAMES).max().unwrap_or(0);
+    let mut out = String::new();
+    for (name, flag) in names.iter().zip(flags) {
+        let mut before = name.as_str();
+        if name.len() > column {
+            let _ = writeln!(out, "{}", name.trim_end());
+            before = "";
+        }
+        for line in broken(flag.help, COLUMNS - column) {
+            let _ = writeln!(out, "{before:column$}{line}");
+            before = "";
+        }
+    }
+    out
+}
+
+/// Lines of at most so many columns, broken between words.
+fn broken(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Options with their descriptions, in columns.
@@ -107,4 +151,27 @@ pub(super) fn completion(program: Program) -> String {
         _ => "",
     });
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_fits_a_screen_and_has_every_option_and_word() {
+        for program in Program::ALL {
+            let text = usage(program);
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(widest <= COLUMNS, "{}: {widest} columns\n{text}", program.name());
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let words = words.join(" ");
+            for flag in flags(program) {
+                assert!(
+                    words.contains(&format!("{} {}", long_form(flag), flag.help)),
+                    "{}:\n{text}",
+                    flag.long
+                );
+            }
+        }
+    }
 }
