@@ -11,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::error::ServeError;
 use super::log_queue::LogQueue;
-use crate::config::LogFormat;
+use crate::config::{LogFormat, TABLE};
 
 /// How long the process waits for the log's reader when it ends.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
@@ -20,9 +20,11 @@ static QUEUE: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
 /// Begins to log. The filter is that of the `tracing` crates: a level, or levels by module.
 pub(crate) fn start(level: &str, format: LogFormat) -> Result<(), ServeError> {
-    let filter = EnvFilter::builder()
-        .parse(level)
-        .map_err(|error| ServeError::Log { level: level.to_owned(), reason: error.to_string() })?;
+    let wrong = |reason: String| ServeError::Log { level: level.to_owned(), reason };
+    // The demonstration's is not read as a setting.
+    let setting = TABLE.iter().find(|setting| setting.key == "log.level");
+    setting.map_or(Ok(()), |setting| setting.check(level)).map_err(wrong)?;
+    let filter = EnvFilter::builder().parse(level).map_err(|error| wrong(error.to_string()))?;
     let queue = LogQueue::start(io::stderr(), |lines| tracing::warn!(lines, "log lines dropped"))?;
     let queue = QUEUE.get_or_init(|| queue);
     // Its own errors are told with `eprintln!`, which panics if standard error cannot be written.
