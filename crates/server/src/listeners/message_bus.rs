@@ -246,10 +246,13 @@ mod tests {
             (bus("http://u:hush@h/"), "begin with rabbit://"),
             (MessageBusConfig { exchange: String::new(), ..bus(url) }, "may have 1 to 255 bytes"),
             (MessageBusConfig { topics: vec!["t".repeat(251)], ..bus(url) }, "may have 1 to 255 bytes"),
-            (MessageBusConfig { topics: Vec::new(), ..bus(url) }, "neither topics nor nova_topics"),
+            (
+                MessageBusConfig { topics: Vec::new(), ..bus(url) },
+                "set message_bus.topics or message_bus.nova_topics",
+            ),
             (
                 MessageBusConfig { tls: true, ca_file: Some("/nowhere".into()), ..bus(url) },
-                "ca_file /nowhere",
+                "message_bus.ca_file: cannot read /nowhere",
             ),
         ] {
             let error = Publisher::new(&config).expect_err(said).to_string();
