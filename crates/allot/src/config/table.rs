@@ -535,6 +535,29 @@ mod tests {
     }
 
     #[test]
+    fn zero_is_accepted_only_where_it_means_something() {
+        // No caching, no waiting, no limit, none allowed, or at once.
+        let meaningful = [
+            "keystone.cache_time keystone.cached_tokens keystone.outage_time openstack.settle openstack.failed_after",
+            "openstack.migration_time simulated.seed leases.cleaning_time leases.grace leases.before_end_lead",
+            "leases.healing_interval leases.offer_hold leases.offers_at_once leases.offers_hourly leases.offers_ahead",
+            "leases.replan_notice leases.waitlist_limit leases.extension_window leases.keep housekeeping.reminders",
+            "housekeeping.swaps quota.leases quota.hosts quota.host_hours quota.instances instances.quota",
+            "instances.quota_vcpus instances.quota_memory_gib preemptible.least_lifetime preemptible.margin",
+            "preemptible.moving_time preemptible.quota preemptible.quota_vcpus preemptible.quota_memory_gib",
+            "preemptible.usage_limit usage.keep energy.spare_hosts energy.boot_time energy.margin",
+            "energy.shortest_rest energy.repack_watt_hours hints.least_hosts limits.requests_per_second",
+            "limits.streams limits.streams_per_user limits.failed_logins limits.notification_wait limits.delete_wait",
+            "limits.stop_time",
+        ];
+        let meaningful: Vec<&str> = meaningful.iter().flat_map(|keys| keys.split(' ')).collect();
+        let counted = ["DURATION", "N", "BYTES", "UNITS", "GIB"];
+        let numeric = TABLE.iter().filter(|setting| counted.contains(&setting.value_name));
+        let accepting = numeric.filter(|setting| ["0", "0s"].iter().any(|zero| setting.check(zero).is_ok()));
+        assert_eq!(accepting.map(|setting| setting.key).collect::<Vec<_>>(), meaningful);
+    }
+
+    #[test]
     fn every_default_as_it_is_shown_is_read_as_what_it_is() {
         let defaults = format!("{:?}", Configuration::default());
         for setting in TABLE {
