@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use fleet::hooks::{PowerHooks, RunningHook};
 use fleet::{
     CloudFlavor, Difference, FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network,
     OperationKey, Outcome, Power, Wanted,
@@ -82,6 +83,10 @@ impl Inventory for OpenStackFleet {
     async fn machines(&self) -> Result<Vec<Machine>, FleetError> {
         let (hypervisors, sight, _) = self.look_at_all().await?;
         self.machines_in(&hypervisors, &sight).await
+    }
+
+    fn running_hooks(&self) -> Vec<RunningHook> {
+        self.power.as_ref().map(PowerHooks::running_hooks).unwrap_or_default()
     }
 
     async fn look_closely(&self) {

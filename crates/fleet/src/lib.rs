@@ -194,6 +194,11 @@ pub trait Inventory: Send + Sync {
         Ok((self.machines().await?, self.observe(hosts, addresses).await?))
     }
 
+    /// Hooks that the driver has called and that have not answered.
+    fn running_hooks(&self) -> Vec<hooks::RunningHook> {
+        Vec::new()
+    }
+
     /// What is kept of machines since it seldom changes is compared with the machines at the next look.
     async fn look_closely(&self) {}
 

@@ -167,12 +167,21 @@ async fn log_last_steps(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
     }
     let steps = service.execution().under_way();
     let Some(until) = steps.iter().map(|step| step.until).max() else { return };
-    let named: Vec<&str> = steps.iter().take(SHOWN).map(|step| step.action.as_str()).collect();
-    let more = steps.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let steps = shortened(steps.into_iter().map(|step| step.action).collect());
+    let hooks = service.execution().running_hooks().into_iter();
+    let hooks: Vec<String> = hooks.map(|hook| format!("{} until {}", hook.name, hook.until)).collect();
+    let hooks = (!hooks.is_empty()).then(|| shortened(hooks));
     let hint =
         "SIGTERM or Ctrl-C again ends the service and its hooks at once; the next start repeats the steps";
-    tracing::warn!(steps = named.join(", ") + &more, %until, hint, "waiting for steps");
+    tracing::warn!(steps, hooks, %until, hint, "waiting for steps");
+}
+
+/// The first of these; the rest is counted.
+fn shortened(mut names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(SHOWN);
+    names.truncate(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.join(", ") + &more
 }
 
 /// Which task has returned.

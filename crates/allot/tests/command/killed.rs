@@ -203,6 +203,10 @@ fn a_service_that_stops_says_what_it_waits_for_and_a_second_signal_ends_its_hook
     let waits = service.until("waiting for steps");
     let steps = waits["steps"].as_str().unwrap_or_default();
     assert!(steps.starts_with("hand host node1 to reservation ") && waits["until"].is_string(), "{waits}");
+    assert!(
+        waits["hooks"].as_str().is_some_and(|hooks| hooks.starts_with("on_hold of node1 until ")),
+        "{waits}"
+    );
     assert!(service.child.try_wait().expect("a child").is_none(), "it waits");
     service.signal("-TERM");
     service.until("stopping at once");

@@ -6,10 +6,13 @@ use std::ffi::OsString;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ambient::{ChildCommand, inherited_environment, keep_last, last_line, run_program};
-use jiff::Timestamp;
+use ambient::{
+    ChildCommand, Clock as _, SystemClock, inherited_environment, keep_last, last_line, run_program,
+};
+use jiff::{SignedDuration, Timestamp};
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
 use leases::instance::Instance;
@@ -35,6 +38,28 @@ pub(super) struct Hooks {
     by_moment: BTreeMap<Moment, Hook>,
     /// More variables that programs get.
     pass_environment: Vec<String>,
+    running: Mutex<BTreeMap<u64, RunningHook>>,
+}
+
+/// A hook that was called and has not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningHook {
+    /// Its moment, and its host if there is one: `on_hold of node1`.
+    pub name: String,
+    /// When it is given up.
+    pub until: Timestamp,
+}
+
+/// Notes that a hook runs, as long as this value exists.
+struct Running<'a> {
+    hooks: &'a Hooks,
+    number: u64,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.hooks.running().remove(&self.number);
+    }
 }
 
 #[derive(Debug)]
@@ -237,7 +262,26 @@ impl Hooks {
             Ok((*moment, Hook { kind: kind(*moment, hook)?, time_limit: hook.time_limit(*moment)? }))
         };
         let by_moment = hooks.iter().map(hook).collect::<Result<_, HooksError>>()?;
-        Ok(Self { by_moment, pass_environment: pass_environment.to_vec() })
+        Ok(Self { by_moment, pass_environment: pass_environment.to_vec(), running: Mutex::default() })
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<u64, RunningHook>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hooks that were called and have not answered.
+    pub(super) fn running_hooks(&self) -> Vec<RunningHook> {
+        self.running().values().cloned().collect()
+    }
+
+    fn note(&self, moment: Moment, subject: &Subject, limit: Duration) -> Running<'_> {
+        let host = subject.host_name.as_ref().map(|host| format!(" of {host}")).unwrap_or_default();
+        let limit = SignedDuration::try_from(limit).unwrap_or(SignedDuration::MAX);
+        let until = SystemClock.now().checked_add(limit).unwrap_or(Timestamp::MAX);
+        let mut running = self.running();
+        let number = running.last_key_value().map_or(0, |(number, _)| number + 1);
+        running.insert(number, RunningHook { name: format!("{moment}{host}"), until });
+        Running { hooks: self, number }
     }
 
     /// Further variables of the service's environment that the configuration passes on to programs.
@@ -270,6 +314,7 @@ impl Hooks {
                 }
             }
         };
+        let _running = self.note(moment, subject, hook.time_limit);
         let Ok(answer) = tokio::time::timeout(hook.time_limit, called).await else {
             let seconds = hook.time_limit.as_secs();
             return Err(unavailable(moment, &format!("not done within {seconds} s")));

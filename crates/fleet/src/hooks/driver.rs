@@ -9,7 +9,7 @@ use leases::instance::{Instance, InstanceKind};
 use leases::plan::{GuestOwner, Observed};
 
 use super::HooksFleet;
-use super::call::Subject;
+use super::call::{RunningHook, Subject};
 use super::config::Moment;
 use super::ledger::{Handed, Part, Record, Seen};
 use super::reservations::Item;
@@ -115,6 +115,10 @@ impl Inventory for HooksFleet {
             floating_ips: ledger.floating_ips.iter().map(|(ip, handed)| (*ip, handed.holder())).collect(),
             ..Observed::default()
         })
+    }
+
+    fn running_hooks(&self) -> Vec<RunningHook> {
+        self.hooks.running_hooks()
     }
 
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {

@@ -98,6 +98,7 @@ use leases::ids::{HostId, LeaseId, ReservationId};
 use leases::plan::GuestOwner;
 use tokio::sync::Semaphore;
 
+pub use self::call::RunningHook;
 use self::call::{Hooks, Subject};
 pub use self::config::{
     HookConfig, HooksConfig, HooksError, HostConfig, Moment, NetworkConfig, SecretHeader, SubnetConfig,

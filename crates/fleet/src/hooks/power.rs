@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use leases::ids::HostId;
 use serde::Deserialize;
 
-use super::call::{Hooks, Subject};
+use super::call::{Hooks, RunningHook, Subject};
 use super::config::{HookConfig, HooksError, Moment};
 use crate::{FleetError, OperationKey};
 
@@ -46,6 +46,11 @@ impl PowerHooks {
     /// The hooks of that configuration.
     pub fn new(config: &PowerConfig) -> Result<Self, HooksError> {
         Hooks::new(&config.by_moment(), &config.pass_environment).map(Self)
+    }
+
+    /// Those that were called and have not answered.
+    pub fn running_hooks(&self) -> Vec<RunningHook> {
+        self.0.running_hooks()
     }
 
     /// Switches a host on, or off.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fleet::hooks::RunningHook;
 use fleet::{About, FleetError, LeaseFacts, OperationKey, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::LeaseId;
@@ -106,6 +107,11 @@ impl Execution<'_> {
                 StepUnderWay { action, until: own.until }
             })
             .collect()
+    }
+
+    /// Hooks that steps have called and that have not answered.
+    pub fn running_hooks(self) -> Vec<RunningHook> {
+        self.service.parts.fleet.running_hooks()
     }
 
     /// Notes what came of a step; the next cycle records it, looks at what it changed, and plans on.
