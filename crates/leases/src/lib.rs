@@ -21,6 +21,7 @@
 //! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
 //! - [`hints`] say where the hosts of a lease are to be, and how its instances are spread over them.
 //! - A [`hunt`] makes room for a lease by moving guests of others away.
+//! - A [`shortage`] says how much was missing for a refused request.
 //! - An [`offer`] says what could be had instead of what was refused. A [`standing`] tells what is only offered, or
 //!   waits for its turn, from leases.
 //! - [`housekeeping`] reminds owners, and ends leases that nobody uses; [`maintenance`] finds times for it.
@@ -80,6 +81,7 @@ pub mod reason;
 pub mod requirement;
 pub mod resources;
 pub mod scarcity;
+pub mod shortage;
 pub mod standing;
 pub mod status;
 pub mod terms;

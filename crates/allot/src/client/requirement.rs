@@ -342,6 +342,12 @@ mod tests {
         }
 
         #[test]
+        fn what_the_service_writes_in_the_short_form_is_read_as_what_was_meant(expression in expressions()) {
+            let requirement = store::encoding::requirement_from_json(&expression).expect("a requirement");
+            prop_assert_eq!(parsed(&requirement.to_string()), expression.to_string());
+        }
+
+        #[test]
         fn any_text_is_read_or_refused(
             text in prop_oneof!["(?s).{0,40}", r#"([a-c]|\$|=|!|<|>|\(|\)|,|'|"| (and|or|not|in) ){0,30}"#],
         ) {

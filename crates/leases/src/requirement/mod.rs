@@ -5,6 +5,7 @@
 //! others waiting.
 
 mod operand;
+mod short_form;
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
