@@ -302,6 +302,7 @@ fn counts(archive: &Archive) -> String {
         (archive.notifications.len(), "notifications"),
         (archive.audit.len(), "audit records"),
         (archive.requests.len(), "keys of requests"),
+        (archive.refusals.len(), "counts of refusals"),
         (archive.tokens.keys.len(), "keys of tokens"),
         (archive.tokens.revoked.len(), "revoked tokens"),
     ]

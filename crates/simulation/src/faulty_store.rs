@@ -11,6 +11,7 @@ use leases::energy::Sleep;
 use leases::ids::{HostId, LeaseId};
 use leases::plan::Action;
 use leases::project::ProjectId;
+use leases::shortage::Shortage;
 use leases::usage::{Event, Query, Span, Sum};
 use leases::window::Window;
 use rand::rngs::SmallRng;
@@ -19,8 +20,9 @@ use store::archive::{Archive, ImportError};
 use store::memory::MemoryStore;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Finished, Holder,
-    IdempotencyRecord, Journal, JournalSize, LeaseRecord, Notification, Origin, Revision, Revocation, Sizes,
-    Snapshot, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
+    IdempotencyRecord, Journal, JournalSize, LeaseRecord, Notification, Origin, RefusalFilter, RefusalRecord,
+    Revision, Revocation, Sizes, Snapshot, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter,
+    WriteSize,
 };
 use tokio::sync::watch;
 
@@ -405,6 +407,14 @@ impl Store for FaultyStore {
 
     async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError> {
         self.read(self.inner.held_hosts(period)).await
+    }
+
+    async fn add_refusals(&self, refusals: &[RefusalRecord]) -> Result<(), StoreError> {
+        self.unless(self.inner.add_refusals(refusals)).await
+    }
+
+    async fn refusals(&self, filter: &RefusalFilter, kinds: u32) -> Result<Vec<(Shortage, u64)>, StoreError> {
+        self.read(self.inner.refusals(filter, kinds)).await
     }
 
     async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {

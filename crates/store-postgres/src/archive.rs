@@ -13,9 +13,9 @@ use crate::columns::{instant, plain, text, us, uuid};
 use crate::commit::{self, Pace};
 use crate::error::Trouble;
 use crate::load::{self, Wanted};
-use crate::{feed, journal, power, tokens, usage};
+use crate::{feed, journal, power, refusals, tokens, usage};
 
-/// Notifications that are entered by one statement.
+/// Records that are entered by one statement.
 const TOGETHER: usize = 1000;
 
 /// Reads everything in a transaction that sees one instant.
@@ -34,6 +34,7 @@ pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     let events = usage::events(db, &UsageFilter::default(), 0, u32::MAX).await?;
     archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
     archive.slept = power::read(db, &Window::ALWAYS).await?;
+    archive.refusals = refusals::all(db).await?;
     archive.tokens = tokens::read(db).await?;
     let last = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(&mut *db).await?;
     archive.last_fence = last.cast_unsigned();
@@ -82,6 +83,9 @@ pub(crate) async fn import(db: &mut PgConnection, archive: &Archive) -> Result<b
     }
     for request in &archive.requests {
         journal::write_request(db, request, i64::MAX).await?;
+    }
+    for part in archive.refusals.chunks(TOGETHER) {
+        refusals::add(db, part).await?;
     }
     tokens::replace(db, &archive.tokens).await?;
     let (notifications, fence) = (archive.last_notification.cast_signed(), archive.last_fence.cast_signed());

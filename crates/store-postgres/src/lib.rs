@@ -28,6 +28,7 @@ mod open;
 mod pool;
 mod postgres_store;
 mod power;
+mod refusals;
 mod servers;
 mod size;
 mod steps;

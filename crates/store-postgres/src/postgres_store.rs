@@ -9,13 +9,14 @@ use leases::energy::Sleep;
 use leases::ids::HostId;
 use leases::plan::Action;
 use leases::project::ProjectId;
+use leases::shortage::Shortage;
 use leases::usage::{Event, Query, Span, Sum};
 use leases::window::Window;
 use store::archive::{Archive, ImportError};
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Commit, CommitError, Delta, Finished, Holder,
-    IdempotencyRecord, Journal, JournalSize, Notification, Origin, Revision, Revocation, Sizes, Snapshot,
-    Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
+    IdempotencyRecord, Journal, JournalSize, Notification, Origin, RefusalFilter, RefusalRecord, Revision,
+    Revocation, Sizes, Snapshot, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
 };
 
 use crate::attempt::{question, transaction};
@@ -26,7 +27,8 @@ use crate::load::Wanted;
 use crate::pool::Pool;
 use crate::servers::Servers;
 use crate::{
-    archive, changes, columns, commit, expiry, feed, journal, load, power, size, steps, tokens, usage,
+    archive, changes, columns, commit, expiry, feed, journal, load, power, refusals, size, steps, tokens,
+    usage,
 };
 
 /// How often who waits for a change looks for one when no hint comes.
@@ -283,10 +285,20 @@ impl Store for PostgresStore {
         Ok(asking!(self, db => usage::held_hosts(db, period).await)?)
     }
 
+    async fn add_refusals(&self, refusals: &[RefusalRecord]) -> Result<(), StoreError> {
+        Ok(writing!(self, db => refusals::add(db, refusals).await)?)
+    }
+
+    async fn refusals(&self, filter: &RefusalFilter, kinds: u32) -> Result<Vec<(Shortage, u64)>, StoreError> {
+        Ok(asking!(self, db => refusals::sums(db, filter, kinds).await)?)
+    }
+
     async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
         let more = writing!(self, db => {
-            let more = usage::prune(db, before, limit).await?;
-            Ok(power::prune(db, before, limit).await? || more)
+            let mut more = usage::prune(db, before, limit).await?;
+            more |= power::prune(db, before, limit).await?;
+            more |= refusals::prune(db, before, limit).await?;
+            Ok(more)
         });
         Ok(more?)
     }

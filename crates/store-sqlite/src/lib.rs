@@ -30,6 +30,7 @@ mod open;
 mod open_error;
 mod origin;
 mod power;
+mod refusals;
 mod size;
 mod sqlite_store;
 mod steps;

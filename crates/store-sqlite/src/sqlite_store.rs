@@ -11,6 +11,7 @@ use leases::energy::Sleep;
 use leases::ids::HostId;
 use leases::plan::Action;
 use leases::project::ProjectId;
+use leases::shortage::Shortage;
 use leases::usage::{Event, Query, Span, Sum};
 use leases::window::Window;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
@@ -19,14 +20,16 @@ use store::archive::{Archive, ImportError};
 use store::encoding::Outcomes;
 use store::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Claims, ClockMark, Commit, CommitError, Delta,
-    Finished, Holder, IdempotencyRecord, Journal, JournalSize, Notification, Origin, Revision, Revocation,
-    Sizes, Snapshot, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
+    Finished, Holder, IdempotencyRecord, Journal, JournalSize, Notification, Origin, RefusalFilter,
+    RefusalRecord, Revision, Revocation, Sizes, Snapshot, Store, StoreError, TokenKey, TokenState, Trimmed,
+    UsageFilter, WriteSize,
 };
 use tokio::sync::watch;
 
 use crate::error::unavailable;
 use crate::{
-    archive, changes, commit, expiry, feed, file, journal, load, origin, power, size, steps, tokens, usage,
+    archive, changes, commit, expiry, feed, file, journal, load, origin, power, refusals, size, steps, tokens,
+    usage,
 };
 
 /// How often who waits for a change looks for one. Usually the writer says so before; but a commit that its
@@ -423,11 +426,24 @@ impl Store for SqliteStore {
         usage::held_hosts(&mut *self.reading().await?, period).await
     }
 
+    async fn add_refusals(&self, refusals: &[RefusalRecord]) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        refusals::add(&mut transaction, refusals).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await
+    }
+
+    async fn refusals(&self, filter: &RefusalFilter, kinds: u32) -> Result<Vec<(Shortage, u64)>, StoreError> {
+        refusals::sums(&mut *self.reading().await?, filter, kinds).await
+    }
+
     async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
         let mut writer = self.writer().await;
         let mut transaction = writer.begin().await?;
         let mut more = usage::prune(&mut transaction, before, limit).await?;
         more |= power::prune(&mut transaction, before, limit).await?;
+        more |= refusals::prune(&mut transaction, before, limit).await?;
         transaction.commit().await.map_err(unavailable)?;
         writer.confirm().await?;
         Ok(more)

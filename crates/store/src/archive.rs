@@ -8,8 +8,8 @@ use leases::usage::Entries;
 use thiserror::Error;
 
 use crate::{
-    AuditRecord, Commit, CommitError, IdempotencyRecord, Notification, Snapshot, StoreError, TokenState,
-    Write,
+    AuditRecord, Commit, CommitError, IdempotencyRecord, Notification, RefusalRecord, Snapshot, StoreError,
+    TokenState, Write,
 };
 
 /// The contents of a store: all but who claims steps and who leads, which is over when nobody works on it.
@@ -31,6 +31,8 @@ pub struct Archive {
     pub usage: Entries,
     /// Times that hosts were off for, oldest first.
     pub slept: Vec<Sleep>,
+    /// Refused requests, by project and day.
+    pub refusals: Vec<RefusalRecord>,
     /// Keys of tokens and revocations. A store that has nothing else counts as empty, and takes these instead.
     pub tokens: TokenState,
     /// The highest fence that was given out: what carries out steps refuses lower ones.
@@ -97,6 +99,7 @@ impl Archive {
             && audit.is_empty()
             && usage.is_empty()
             && slept.is_empty()
+            && self.refusals.is_empty()
             && self.last_notification == 0
     }
 }

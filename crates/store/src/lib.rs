@@ -14,6 +14,7 @@
 //! - notifications in the order of their commits, with how far each listener has read;
 //! - the audit log;
 //! - usage: spans of time in which something was held, and what happened ([`leases::usage`]);
+//! - counts of refused requests ([`RefusalRecord`]);
 //! - keys of requests that were served ([`IdempotencyRecord`]);
 //! - keys that tokens are signed with, and tokens that were revoked ([`TokenState`]).
 //!
@@ -31,6 +32,7 @@ mod feed;
 mod journal;
 pub mod memory;
 mod record;
+mod refusals;
 pub mod schema;
 mod token;
 mod write_size;
@@ -46,6 +48,7 @@ use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::preemption::ProjectPattern;
 use leases::project::ProjectId;
+use leases::shortage::Shortage;
 use leases::usage::{Entries, Event, Query, Span, Sum};
 use leases::window::Window;
 use thiserror::Error;
@@ -61,6 +64,7 @@ pub use crate::record::{
     InstanceRecord, LeaseRecord, NewNotification, Notification, PreemptibleProjectRecord, PropertyRecord,
     UsageFilter, Version, Wording,
 };
+pub use crate::refusals::{REFUSAL_RECORDS, RefusalFilter, RefusalRecord, most_refused};
 pub use crate::token::{Revocation, TokenKey, TokenState};
 pub use crate::write_size::{TooLarge, WriteLimits, WriteSize, lease_text};
 
@@ -573,8 +577,15 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// window once, by host, start and end. What is open ends as it is planned.
     async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError>;
 
-    /// Forgets usage that is over, its events, and times that hosts were off for, from before that time, at most so many
-    /// of each kind. Says whether there may be more to forget.
+    /// Adds refused requests to those on record. Then removes the oldest records of these projects beyond
+    /// [`REFUSAL_RECORDS`] each.
+    async fn add_refusals(&self, refusals: &[RefusalRecord]) -> Result<(), StoreError>;
+
+    /// Refused requests, summed as [`most_refused`] does.
+    async fn refusals(&self, filter: &RefusalFilter, kinds: u32) -> Result<Vec<(Shortage, u64)>, StoreError>;
+
+    /// Forgets usage that is over, its events, times that hosts were off for, and refused requests, from before that time,
+    /// at most so many of each kind. Says whether there may be more to forget.
     async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError>;
 
     /// Gives a bounded amount of space that is not needed any more back to the system, where the store does not do so by

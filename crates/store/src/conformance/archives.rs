@@ -30,6 +30,7 @@ async fn fill(store: &Arc<dyn Store>) {
         claims.into_iter().zip(results).map(|(claim, result)| Finished { claim, result }).collect();
     store.finish(&finished, at(1)).await.expect("works");
     store.set_delivered("listener", 1).await.expect("works");
+    store.add_refusals(&super::refusals::some_refusals()).await.expect("works");
     super::tokens::add_some_tokens(store).await;
 }
 

@@ -30,6 +30,7 @@ mod power;
 mod races;
 mod random;
 mod records;
+mod refusals;
 pub mod sample;
 mod steps;
 mod texts;
@@ -48,6 +49,7 @@ pub use power::*;
 pub use races::*;
 pub use random::*;
 pub use records::*;
+pub use refusals::*;
 pub use steps::*;
 pub use texts::*;
 pub use tokens::*;
@@ -130,6 +132,11 @@ macro_rules! promises {
             usage_e_is_summed_as_the_model_sums_it
             energy_f_times_that_hosts_were_off_for_are_kept
             energy_f_a_refused_commit_leaves_no_time
+            refusals_are_summed_by_shortage_over_days_and_projects
+            refusals_of_the_kinds_refused_most_are_read
+            a_project_with_too_many_refusals_loses_its_oldest
+            old_refusals_are_forgotten_with_usage
+            of_parallel_writers_of_refusals_all_are_counted
             of_parallel_keys_of_one_number_one_stands
             revocations_are_kept_until_their_tokens_end
             text_of_any_length_is_read_as_it_was_written

@@ -7,6 +7,7 @@ mod draft;
 mod journals;
 mod log;
 mod page;
+mod refusals;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
+use leases::shortage::Shortage;
 use leases::usage::{Entries, Event, Ledger, Query, Span, Sum, held_hosts, sums};
 use leases::window::Window;
 use tokio::sync::watch;
@@ -32,8 +34,9 @@ use crate::booking::Subject;
 use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Claims, Commit, CommitError, Delta, Document,
     DocumentKey, Finished, FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord,
-    InstanceRecord, Journal, JournalSize, LeaseRecord, Notification, Origin, RecordKey, Revision, Revocation,
-    Sizes, Snapshot, StepHistory, Store, StoreError, TokenKey, TokenState, Trimmed, UsageFilter, WriteSize,
+    InstanceRecord, Journal, JournalSize, LeaseRecord, Notification, Origin, RecordKey, RefusalFilter,
+    RefusalRecord, Revision, Revocation, Sizes, Snapshot, StepHistory, Store, StoreError, TokenKey, TokenState,
+    Trimmed, UsageFilter, WriteSize,
 };
 
 /// A store in memory.
@@ -71,6 +74,8 @@ struct State {
     usage_events: VecDeque<(u64, Event)>,
     last_usage_event: u64,
     slept: Vec<Sleep>,
+    /// Refused requests by project, day and shortage.
+    refusals: BTreeMap<(ProjectId, Timestamp, Shortage), u64>,
     tokens: TokenState,
     log: Log,
     /// Who leads, by role, and until when.
@@ -133,6 +138,7 @@ impl State {
                 events: self.usage_events.iter().map(|(_, event)| event.clone()).collect(),
             },
             slept: self.slept.clone(),
+            refusals: self.refusal_records(),
             tokens: self.tokens.clone(),
             last_fence: self.last_fence,
             id: None,
@@ -150,6 +156,7 @@ impl State {
         self.delivered = archive.delivered.clone();
         let keyed = archive.requests.iter().map(|r| ((r.project.clone(), r.key.clone()), r.clone()));
         self.requests = keyed.collect();
+        self.add_refusals(&archive.refusals);
         self.tokens = archive.tokens.clone();
         self.last_fence = archive.last_fence;
         Ok(advance)
@@ -462,8 +469,18 @@ impl Store for MemoryStore {
         Ok(held_hosts(self.state().usage.spans(), period))
     }
 
+    async fn add_refusals(&self, refusals: &[RefusalRecord]) -> Result<(), StoreError> {
+        self.state().add_refusals(refusals);
+        Ok(())
+    }
+
+    async fn refusals(&self, filter: &RefusalFilter, kinds: u32) -> Result<Vec<(Shortage, u64)>, StoreError> {
+        Ok(self.state().refusals(filter, kinds))
+    }
+
     async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
         let mut state = self.state();
+        state.refusals.retain(|(_, day, _), _| *day >= before);
         state.slept.retain(|sleep| sleep.window.end() >= before);
         // All at once: it is no more work than a part of it.
         state.usage.prune(before);
