@@ -16,6 +16,7 @@ mod attributes;
 mod audit;
 mod availability;
 mod calendar;
+mod capacity;
 mod client;
 mod clock_watch;
 pub mod cost;
@@ -61,6 +62,7 @@ mod properties;
 mod proposals;
 mod queue;
 mod readiness;
+mod refusals;
 mod relocation;
 mod samples;
 mod service;
@@ -84,6 +86,7 @@ pub use calendar::{
     Bar, BarKind, CalendarHost, CalendarPage, CalendarQuestion, CalendarRow, CalendarStatus, CalendarView,
     CalendarViewer,
 };
+pub use capacity::Capacity;
 pub use client::{Client, Request};
 pub use drift::{Drift, Repairs};
 pub use energy::PowerSaving;

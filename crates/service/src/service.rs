@@ -17,6 +17,7 @@ use crate::ended::Ended;
 use crate::execution::progress::Progress;
 use crate::places::Places;
 use crate::readiness::Readiness;
+use crate::refusals::Refusals;
 use crate::settings::Settings;
 use crate::state::State;
 use crate::types::{Enforcer, OpenError, ServiceError};
@@ -50,6 +51,8 @@ pub struct Service {
     pub(crate) places: Arc<Places>,
     /// Decisions that ended early.
     pub(crate) ended: Ended,
+    /// Refused requests that the loop writes to the store.
+    pub(crate) refusals: Refusals,
     /// Who has it brings `state` up to date. See [`crate::writing::Memory`].
     pub(crate) memory: tokio::sync::Mutex<()>,
     /// `state` contradicts what the store holds, and is to be loaded again.
@@ -90,6 +93,7 @@ impl Service {
             state: RwLock::new(Arc::new(state)),
             places,
             ended: Ended::default(),
+            refusals: Refusals::default(),
             memory: tokio::sync::Mutex::default(),
             contradicted: AtomicBool::new(false),
             changes: watch::Sender::new(0),

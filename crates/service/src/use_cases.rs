@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::audit::Audit;
 use crate::calendar::CalendarView;
+use crate::capacity::Capacity;
 use crate::drift::Repairs;
 use crate::energy::PowerSaving;
 use crate::execution::Execution;
@@ -37,6 +38,11 @@ impl Service {
     /// What is booked and what is free, by host and time.
     pub fn calendar(&self) -> CalendarView<'_> {
         CalendarView::of(self)
+    }
+
+    /// Refused requests, and how much more capacity would have met them.
+    pub fn capacity(&self) -> Capacity<'_> {
+        Capacity::of(self)
     }
 
     /// The cycles of the loop, and the tasks that they hand out.

@@ -51,6 +51,8 @@ pub(crate) struct Memos {
     pub relocations_resume: Option<GuestId>,
     /// Until old records are cleared away again.
     pub tidied: Option<Pause>,
+    /// Until refused requests are written to the store again.
+    pub refusals_written: Option<Pause>,
 }
 
 /// What it was decided from who is preempted.

@@ -178,6 +178,7 @@ pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
     if let Err(error) = record_last_outcomes(&service).await {
         tracing::warn!(%error, "step outcomes not recorded, repeating steps");
     }
+    Execution::of(&service).write_refusals().await;
 }
 
 /// Goes through cycles, and waits until there is something for the next one.

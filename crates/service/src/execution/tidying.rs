@@ -29,6 +29,10 @@ const LEASES_OF_PROJECT: usize = 10_000;
 const LEASES_AT_ONCE: usize = 200;
 /// How many records of each other kind a cycle forgets at most.
 const RECORDS_AT_ONCE: u32 = 2000;
+/// How often refused requests are written.
+const WRITE_REFUSALS_EVERY: SignedDuration = SignedDuration::from_mins(1);
+/// Maximum number of their records that are written at once, in some 10 ms.
+const REFUSALS_AT_ONCE: usize = 250;
 
 impl Execution<'_> {
     /// Does a part of what is to be forgotten. Says whether more is to be done at once.
@@ -41,6 +45,10 @@ impl Execution<'_> {
         looked: bool,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
+        let written = self.service.progress().memos.refusals_written;
+        if !written.is_some_and(|pause| pause.lasts(now)) && self.write_refusals().await {
+            self.service.progress().memos.refusals_written = Some(Pause::of(now, WRITE_REFUSALS_EVERY));
+        }
         let lately = self.service.progress().memos.tidied.is_some_and(|pause| pause.lasts(now));
         if looked && !lately {
             self.begin_tidying(writer, wanted, now).await?;
@@ -59,6 +67,18 @@ impl Execution<'_> {
                 Ok(false)
             }
         }
+    }
+
+    /// Writes refused requests that were counted. Those that the store doesn't take are lost. Returns whether there were any.
+    pub(super) async fn write_refusals(self) -> bool {
+        let refusals = self.service.refusals.take(REFUSALS_AT_ONCE);
+        if refusals.is_empty() {
+            return false;
+        }
+        if let Err(error) = self.service.parts.store.add_refusals(&refusals).await {
+            tracing::warn!(%error, records = refusals.len(), "refused requests not counted");
+        }
+        true
     }
 
     async fn begin_tidying(

@@ -42,7 +42,8 @@ impl Leases<'_> {
             let proposed = self.propose_or_wait(&identity, &new, now, budget)?;
             Ok(proposed.decided_on(observation))
         };
-        self.enter(caller, now, key.as_ref(), decide).await
+        let created = self.enter(caller, now, key.as_ref(), decide).await;
+        created.inspect_err(|error| self.service.count_refusal(caller, &new, error))
     }
 
     /// Has what is decided become a lease, if whoever limits leases agrees.
@@ -100,7 +101,8 @@ impl Leases<'_> {
         self.check_size(new, 1)?;
         let (identity, now) = (self.service.decider.identify(caller, new), as_stored(new.asked_at));
         let observation = self.observe_for_new(new).await;
-        let proposed = self.service.consider(|budget| self.propose(&identity, new, now, budget)).await?;
+        let proposed = self.service.consider(|budget| self.propose(&identity, new, now, budget)).await;
+        let proposed = proposed.inspect_err(|error| self.service.count_refusal(caller, new, error))?;
         Ok(proposed.decided_on(observation).record)
     }
 

@@ -144,7 +144,8 @@ impl Leases<'_> {
             {
                 return Ok(Series { id, leases: self.series(id), skipped: Vec::new() });
             }
-            let ProposedSeries { leases, skipped, moved, .. } = proposed?;
+            let proposed = proposed.inspect_err(|missing| self.count_refusal(caller, new, missing))?;
+            let ProposedSeries { leases, skipped, moved, .. } = proposed;
             let proposed: Vec<Lease> = leases.iter().map(|record| record.lease.clone()).collect();
             if let Some(enforcer) = &self.service.parts.enforcer
                 && approved.as_ref() != Some(&proposed)
@@ -191,8 +192,16 @@ impl Leases<'_> {
             Ok(self.propose_series((caller, new), (id, &identities), observation, so_far, budget))
         };
         let proposed = self.service.consider_in_parts(propose).await.map_err(whole)?;
-        let ProposedSeries { leases, skipped, .. } = proposed?;
+        let proposed = proposed.inspect_err(|missing| self.count_refusal(caller, new, missing))?;
+        let ProposedSeries { leases, skipped, .. } = proposed;
         Ok(Series { id, leases, skipped })
+    }
+
+    /// Counts a series that was refused for lack of capacity as one request. Overlaps of its own leases are no lack.
+    fn count_refusal(self, caller: &Caller, new: &NewSeries, missing: &Missing) {
+        if !missing.overlaps {
+            self.service.count_refusal(caller, &new.lease, &missing.error);
+        }
     }
 
     /// Has the hosts observed if the first lease is to start at once.

@@ -5,6 +5,7 @@
 mod adoption;
 mod backfill;
 mod bounds;
+mod capacity;
 mod changing;
 mod creating;
 mod deleting;

@@ -35,8 +35,8 @@ use crate::{
     Advance, AuditFilter, AuditRecord, Changes, Claim, Claims, Commit, CommitError, Delta, Document,
     DocumentKey, Finished, FloatingIpRecord, FreePoolRecord, Holder, HostRecord, IdempotencyRecord,
     InstanceRecord, Journal, JournalSize, LeaseRecord, Notification, Origin, RecordKey, RefusalFilter,
-    RefusalRecord, Revision, Revocation, Sizes, Snapshot, StepHistory, Store, StoreError, TokenKey, TokenState,
-    Trimmed, UsageFilter, WriteSize,
+    RefusalRecord, Revision, Revocation, Sizes, Snapshot, StepHistory, Store, StoreError, TokenKey,
+    TokenState, Trimmed, UsageFilter, WriteSize,
 };
 
 /// A store in memory.
