@@ -22,9 +22,9 @@ use crate::document;
 use crate::error::{ApiError, with_shortage_status};
 use crate::middleware::{authenticate, compression, context, current, security, suffix, unread, version};
 use crate::routes::{
-    audit, availability, calendar, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity,
-    instances, lease_pools, leases, maintenance, notifications, offers, operation, placement, preemptible,
-    series, session, settings, usage, vendordata, versions, waitlist,
+    audit, availability, calendar, capacity, drift, energy, flavors, floating_ips, free_pools, hints, hosts,
+    identity, instances, lease_pools, leases, maintenance, notifications, offers, operation, placement,
+    preemptible, series, session, settings, usage, vendordata, versions, waitlist,
 };
 
 /// The routes with their parts of the document.
@@ -92,6 +92,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(usage::show))
         .routes(routes!(usage::billing))
         .routes(routes!(usage::events))
+        .routes(routes!(capacity::show))
         .routes(routes!(drift::list))
         .routes(routes!(drift::repair))
         .routes(routes!(drift::accept_clock))

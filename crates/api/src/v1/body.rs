@@ -22,7 +22,7 @@ use super::{
     Allocation, AuditEntry, Availability, BillingLine, Calendar, DriftEntry, EnergyHost, EnergyPool,
     EnergyPoolReport, Flavor, FlavorAvailability, FloatingIp, FreePool, Host, Instance, Lease, LeasePool,
     LeasePoolHost, Maintenance, Notification, Offer, Plan, PreemptibleProject, PreemptibleUsage, Property,
-    ResourceProperty, Series, SessionOf, SettingOf, Usage, UsageEvent, WaitlistEntry,
+    RefusedRequests, ResourceProperty, Series, SessionOf, SettingOf, Usage, UsageEvent, WaitlistEntry,
 };
 
 /// A lease that was made; or several that recur, with the first of them as the lease.
@@ -208,6 +208,19 @@ pub struct UsageBody {
     pub end: String,
     /// Sums; none of what there is nothing of.
     pub usage: Vec<Usage>,
+}
+
+/// Refused requests, by kind.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CapacityBody {
+    /// Start of the period: UTC, RFC 3339.
+    #[schema(format = "date-time")]
+    pub start: String,
+    /// End of the period; not later than now.
+    #[schema(format = "date-time")]
+    pub end: String,
+    /// Kinds of requests, those with the most refusals first.
+    pub capacity: Vec<RefusedRequests>,
 }
 
 /// What may be off when.

@@ -208,6 +208,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("GET /v1/usage").query("group_by=lease,user,hour&start={month_ago}&end={now}"),
     attack("GET /v1/usage/billing").query("interval=day&start={month_ago}&end={now}"),
     attack("GET /v1/usage/events").query("limit=2147483647"),
+    attack("GET /v1/capacity").query(YEAR),
     attack("GET /v1/energy/hosts").admin(),
     attack("GET /v1/energy/plan").admin().query("horizon=365d"),
     attack("GET /v1/energy/report").admin().query(YEAR),

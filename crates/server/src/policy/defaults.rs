@@ -114,6 +114,8 @@ rules! {
     AuditGet "blazar:audit:get" ADMIN;
     /// Seeing usage and what it costs.
     UsageGet "blazar:usage:get" READER;
+    /// Seeing which requests were refused for lack of capacity.
+    CapacityGet "blazar:capacity:get" READER;
     /// Seeing how much is free when.
     AvailabilityGet "blazar:availability:get" READER;
     /// Seeing the calendar of all hosts: when they are taken, and by what of the caller's own project.

@@ -250,6 +250,7 @@ mod tests {
             ("blazar:notifications:get", reader),
             ("blazar:audit:get", admin),
             ("blazar:usage:get", reader),
+            ("blazar:capacity:get", reader),
             ("blazar:availability:get", reader),
             ("blazar:calendar:get", reader),
             ("blazar:calendar:get_names", admin),

@@ -11,6 +11,7 @@ use crate::policy::Rule;
 pub(crate) mod audit;
 pub(crate) mod availability;
 pub(crate) mod calendar;
+pub(crate) mod capacity;
 pub(crate) mod drift;
 pub(crate) mod energy;
 pub(crate) mod flavors;

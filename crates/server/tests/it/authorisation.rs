@@ -9,7 +9,7 @@ use crate::site::Site;
 
 /// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
 /// the member of another project; or everybody.
-const MATRIX: [(&str, &str, &str); 99] = [
+const MATRIX: [(&str, &str, &str); 100] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
     ("GET", "/healthz", "everybody"),
@@ -102,6 +102,7 @@ const MATRIX: [(&str, &str, &str); 99] = [
     ("GET", "/v1/usage", "admin member reader foreign"),
     ("GET", "/v1/usage/billing", "admin member reader foreign"),
     ("GET", "/v1/usage/events", "admin member reader foreign"),
+    ("GET", "/v1/capacity", "admin member reader foreign"),
     ("GET", "/v1/energy/plan", "admin"),
     ("GET", "/v1/energy/report", "admin"),
     ("GET", "/v1/energy/hosts", "admin"),

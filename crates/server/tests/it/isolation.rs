@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 99] = [
+const ROWS: [Row; 100] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
@@ -219,6 +219,13 @@ const ROWS: [Row; 99] = [
         ("event", "lease.started"),
         ("after", "0"),
         ("limit", "1000"),
+    ]),
+    row("GET", "/v1/capacity").with(&[
+        ("start", "2030-01-01"),
+        ("end", "now"),
+        ("time_zone", "Asia/Kolkata"),
+        ("project_id", "q"),
+        ("tenant_id", "q"),
     ]),
     row("GET", "/v1/energy/plan").with(&[("horizon", "1d")]),
     row("GET", "/v1/energy/report").with(&[

@@ -5,6 +5,7 @@ mod authentication;
 mod authorisation;
 mod availability;
 mod calendar;
+mod capacity;
 mod charges;
 mod console;
 mod contract;
