@@ -319,6 +319,21 @@ export interface components {
             /** @description Its status, as of a lease. */
             status: string;
         };
+        /** @description Refused requests, by kind. */
+        CapacityBody: {
+            /** @description Kinds of requests, those with the most refusals first. */
+            capacity: components["schemas"]["RefusedRequests"][];
+            /**
+             * Format: date-time
+             * @description End of the period; not later than now.
+             */
+            end: string;
+            /**
+             * Format: date-time
+             * @description Start of the period: UTC, RFC 3339.
+             */
+            start: string;
+        };
         /** @description Names of clusters. */
         ClustersBody: {
             /** @description The names, in order. */
@@ -1575,6 +1590,19 @@ export interface components {
             /** @description It does not begin before this: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. */
             not_before?: string | null;
         };
+        /** @description Number of refused requests that additional capacity would have met. */
+        MetBy: {
+            /**
+             * Format: int64
+             * @description Number of requests that so many would have met.
+             */
+            met: number;
+            /**
+             * Format: int32
+             * @description Additional hosts, instances or addresses.
+             */
+            more: number;
+        };
         /** @description Names beside identifiers. */
         Names: {
             /** @description Names of projects, by identifier. */
@@ -1867,6 +1895,23 @@ export interface components {
             instances: unknown;
             /** @description That to `/2/nodes?bulk=1`. */
             nodes: unknown;
+        };
+        /** @description Requests for the same kind of hosts, instances or addresses that were refused for lack of them. */
+        RefusedRequests: {
+            /**
+             * @description What was asked for: properties of hosts (`gpu=a100 and vcpus>=16`), size of instances, a flavor, or a network; empty
+             *     for any host.
+             */
+            kind: string;
+            /** @description How many of them more capacity would have met, each by itself. Empty if none. */
+            met_by: components["schemas"]["MetBy"][];
+            /**
+             * Format: int64
+             * @description Number of refused requests.
+             */
+            refused: number;
+            /** @description Type of the reservation: `physical:host`, `virtual:instance`, `flavor:instance` or `virtual:floatingip`. */
+            resource_type: string;
         };
         /** @description How a lease recurs. */
         RepeatCreate: {

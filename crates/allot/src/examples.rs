@@ -144,6 +144,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["allot maintenance plan lab01 lab02 --for 2h", "allot maintenance plan --freepool bare --for 1d"],
     ),
     ("maintenance book", &["allot maintenance book lab01 --for 2h --before friday"]),
+    ("capacity", &["allot capacity", "allot capacity --from -90d"]),
     ("energy plan", &["allot energy plan --horizon 7d"]),
     ("energy report", &["allot energy report --from monday"]),
     ("energy hosts", &["allot energy hosts"]),

@@ -26,7 +26,7 @@ const THINGS: [(&[&str], &str); 13] = [
     (&["size", "sizes", "type", "types"], "flavor"),
     (&["users", "account", "accounts", "passwd", "adduser", "useradd"], "user"),
     (&["spot"], "preemptible"),
-    (&["free", "capacity", "sinfo"], "availability"),
+    (&["free", "sinfo"], "availability"),
     (&["billing", "cost", "costs", "invoice", "report"], "usage"),
     (&["log", "logs", "history"], "events"),
     (&["config", "configuration"], "settings"),

@@ -29,6 +29,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "flavor",
             "maintenance",
             "energy",
+            "capacity",
             "audit",
             "settings",
             "doctor",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::table::{Style, Table};
 use super::wire::read;
 use super::{
-    audit, availability, energy, events, flavor, floating_ip, free_pool, host, instance, lease, lease_pool,
+    audit, availability, capacity, energy, events, flavor, floating_ip, free_pool, host, instance, lease, lease_pool,
     maintenance, preemptible, settings, usage,
 };
 
@@ -148,6 +148,11 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         {"start": "2026-11-20T12:00:00Z", "end": "2026-11-24T18:00:00Z", "free": 120},
         {"start": "2026-11-24T18:00:00Z", "end": "2026-12-24T18:00:00Z", "free": 12},
     ]});
+    let refused = json!([
+        {"resource_type": "physical:host", "kind": "gpu=a100 and model=poweredge-r7525", "refused": 52,
+         "met_by": [{"more": 1, "met": 20}, {"more": 3, "met": 41}, {"more": 12, "met": 52}]},
+        {"resource_type": "virtual:instance", "kind": "16 vCPU, 65536 MiB, 100 GiB", "refused": 1234, "met_by": []},
+    ]);
     let needed = json!([{"start": "2026-11-24T18:00:00Z", "hosts": 120}]);
     let off = json!([{"hypervisor_hostname": HOST, "off_from": "2026-11-20T18:00:00Z", "on_by": "2026-12-24T18:00:00Z"}]);
     let saved = json!([{"pool": NAME, "off_host_hours": 12_345.67, "saved_kwh": 1234.5, "busy_host_hours": 79_012.88,
@@ -225,6 +230,7 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
             read_or_fail(usage::events_table(&json!({"events": [event]}))),
         ),
         ("events", "TIME,EVENT,NAME,STATUS", read_or_fail(events::table(&told, false))),
+        ("capacity", "KIND,REFUSED,+1,+10", capacity::table(&typed::<Vec<_>>(refused))),
         ("energy plan, needed", "FROM,HOSTS NEEDED", energy::needs_table(typed(needed))),
         ("energy plan, off", "HOST,OFF FROM,ON BY", energy::rests_table(typed(off))),
         ("energy report", "POOL,USED KWH,SAVED KWH", energy::report_table(typed(saved))),

@@ -1,6 +1,6 @@
 //! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`,
-//! `instance`, `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`, `energy`,
-//! `settings`, `doctor`, `whoami`.
+//! `instance`, `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`, `capacity`,
+//! `energy`, `settings`, `doctor`, `whoami`.
 //!
 //! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
 //! with `-o json` passes them on as they are.
@@ -9,6 +9,7 @@ mod ask;
 mod audit;
 mod availability;
 mod calendar;
+mod capacity;
 mod confirm;
 mod connecting;
 mod connection;
@@ -170,6 +171,8 @@ enum Command {
     Audit(audit::Arguments),
     /// Show what was reserved and used, and what it costs
     Usage(usage::Arguments),
+    /// Show which refused requests more capacity would have met
+    Capacity(capacity::Arguments),
     /// Show which hosts may be off when, and what that saves
     #[command(subcommand)]
     Energy(energy::Command),
@@ -431,6 +434,7 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
             Command::Audit(arguments) => audit::run(&arguments, &mut session).await,
             Command::Settings(arguments) => settings::run(&arguments, &mut session).await,
             Command::Usage(arguments) => usage::run(&arguments, &mut session).await,
+            Command::Capacity(arguments) => capacity::run(&arguments, &mut session).await,
             Command::Preemptible(command) => preemptible::run(command, &mut session).await,
             Command::Energy(command) => energy::run(command, &mut session).await,
             Command::Doctor(arguments) => doctor::run(&arguments, &mut session).await,

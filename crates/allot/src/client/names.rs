@@ -6,7 +6,7 @@ pub(crate) fn is_client(path: &str) -> bool {
 }
 
 /// The words that begin such a command.
-pub(crate) const NAMES: [&str; 18] = [
+pub(crate) const NAMES: [&str; 19] = [
     "lease",
     "host",
     "freepool",
@@ -21,6 +21,7 @@ pub(crate) const NAMES: [&str; 18] = [
     "events",
     "audit",
     "usage",
+    "capacity",
     "energy",
     "settings",
     "doctor",

@@ -73,8 +73,14 @@ const MEMBERS: [Refused; 10] = [
 ];
 
 /// Rules that everybody satisfies for their own project only.
-const OTHER_PROJECTS: [Refused; 1] =
-    [("blazar:usage:get", "see the usage of other projects", "`allot usage` shows that of yours")];
+const OTHER_PROJECTS: [Refused; 2] = [
+    ("blazar:usage:get", "see the usage of other projects", "`allot usage` shows that of yours"),
+    (
+        "blazar:capacity:get",
+        "see refused requests of other projects",
+        "`allot capacity` shows those of yours",
+    ),
+];
 
 /// The message and hint for a refusal in the service's words.
 pub(super) fn refusal(message: &str) -> Option<(String, String)> {

@@ -215,6 +215,7 @@ fn commands() -> Vec<String> {
         "usage --by lease",
         "usage billing",
         "usage events",
+        "capacity",
         "energy plan",
         "energy report",
         "energy hosts",
