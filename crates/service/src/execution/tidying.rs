@@ -31,7 +31,7 @@ const LEASES_AT_ONCE: usize = 200;
 const RECORDS_AT_ONCE: u32 = 2000;
 /// How often refused requests are written.
 const WRITE_REFUSALS_EVERY: SignedDuration = SignedDuration::from_mins(1);
-/// Maximum number of their records that are written at once, in some 10 ms.
+/// Maximum number of their records that are written at once.
 const REFUSALS_AT_ONCE: usize = 250;
 
 impl Execution<'_> {
