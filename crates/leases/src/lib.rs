@@ -82,6 +82,7 @@ pub mod requirement;
 pub mod resources;
 pub mod scarcity;
 pub mod shortage;
+pub mod scoped;
 pub mod standing;
 pub mod status;
 pub mod terms;

@@ -66,6 +66,12 @@ impl Reader<'_> {
         let is_section = TABLE.iter().any(|setting| setting.key.starts_with(&section));
         let setting = TABLE.iter().find(|setting| setting.key == key);
         match (setting, value.get_ref()) {
+            (Some(setting), DeValue::Table(table)) if setting.is_table() => {
+                let text = table_text(table)
+                    .ok_or_else(|| kind("write a table of texts and numbers, with names without commas"))?;
+                self.found.push(FileValue { key: setting.key, text, line });
+                Ok(())
+            }
             (Some(_), DeValue::Table(_)) => Err(kind("this is a value, not a section")),
             (Some(setting), value) => {
                 let text = text(value)
@@ -104,4 +110,17 @@ fn text(value: &DeValue<'_>) -> Option<String> {
         }
         DeValue::Datetime(_) | DeValue::Table(_) => return None,
     })
+}
+
+/// The values of a table as they would stand on the command line: `a=1,b=2`.
+fn table_text(table: &DeTable<'_>) -> Option<String> {
+    let mut values = Vec::new();
+    for (name, value) in table {
+        let name = name.get_ref();
+        if name.contains(',') {
+            return None;
+        }
+        values.push(format!("{name}={}", text(value.get_ref())?));
+    }
+    Some(values.join(","))
 }

@@ -68,6 +68,11 @@ impl Setting {
         format!("ALLOT_{}", self.key.replace('.', "_").to_uppercase())
     }
 
+    /// Whether it has several values by name, which can be a table in the file.
+    pub(crate) fn is_table(&self) -> bool {
+        self.value_name.contains('=')
+    }
+
     /// The section of the file that it is in; nothing if it is in none.
     pub(crate) fn section(&self) -> &'static str {
         self.key.split_once('.').map_or("", |(section, _)| section)

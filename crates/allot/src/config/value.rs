@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use leases::project::ProjectId;
+use leases::scoped::{NotScope, Scope, Scoped};
 use leases::usage::{Decimal, NotDecimal};
 use server::ShortageStatus;
 
@@ -145,6 +146,42 @@ impl Value for Decimal {
     }
 }
 
+/// The key of the general value where all values have keys: in a table of the file.
+const GENERAL: &str = "default";
+
+/// A general value, and others for projects, flavors and free pools: `14d,pool:gpu=7d`.
+impl<T: Value + Default> Value for Scoped<T> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (mut general, mut scoped) = (None, Self::default());
+        for item in items(text) {
+            let Some((key, value)) = item.rsplit_once('=') else {
+                if general.replace(T::parse(item)?).is_some() {
+                    return Err(format!("{GENERAL} has two values"));
+                }
+                continue;
+            };
+            let key = key.trim();
+            let value = T::parse(value.trim()).map_err(|error| format!("{key}: {error}"))?;
+            let before = match key.parse::<Scope>() {
+                Ok(scope) => scoped.insert(scope, value),
+                Err(NotScope) if key == GENERAL => general.replace(value),
+                Err(error) => return Err(format!("{key}: {error}")),
+            };
+            if before.is_some() {
+                return Err(format!("{key} has two values"));
+            }
+        }
+        scoped.general = general.unwrap_or_default();
+        Ok(scoped)
+    }
+
+    fn show(&self) -> String {
+        let general = Some(self.general.show()).filter(|general| !general.is_empty());
+        let specific = self.specific().map(|(scope, value)| format!("{scope}={}", value.show()));
+        list(general.into_iter().chain(specific))
+    }
+}
+
 impl Value for SignedDuration {
     fn parse(text: &str) -> Result<Self, String> {
         duration::parse(text).ok_or_else(|| "write a duration, as 30s, 5m, 2h, 7d or 1d12h".to_owned())
@@ -174,5 +211,42 @@ impl Value for ShortageStatus {
 
     fn show(&self) -> String {
         self.code().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Lengths = Scoped<Option<SignedDuration>>;
+
+    #[test]
+    fn values_differ_by_project_flavor_and_pool() {
+        let hours = |hours| Some(SignedDuration::from_hours(hours));
+        let read = Lengths::parse("14d, pool:gpu=7d,flavor:a=b=1d, project:web=").expect("four values");
+        let expected = Scoped::from(hours(14 * 24))
+            .with(Scope::pool("gpu"), hours(7 * 24))
+            .with(Scope::flavor("a=b"), hours(24))
+            .with(Scope::project("web"), None);
+        assert_eq!(read, expected);
+        assert_eq!(read.show(), "14d,project:web=,flavor:a=b=1d,pool:gpu=7d");
+        assert_eq!(Lengths::parse(&read.show()), Ok(read), "as it was written");
+        assert_eq!(Lengths::parse("pool:gpu=7d, default=14d").map(|read| read.general), Ok(hours(14 * 24)));
+        assert_eq!(Lengths::parse(""), Ok(Scoped::default()));
+        assert_eq!(<Scoped<Decimal>>::parse("pool:gpu=2.5").expect("a price").general, Decimal::ZERO);
+    }
+
+    #[test]
+    fn a_mistake_in_one_of_several_values_is_named() {
+        for (wrong, says) in [
+            ("soon", "write a duration"),
+            ("14d,pool:gpu=soon", "pool:gpu: write a duration"),
+            ("14d,host:gpu=7d", "host:gpu: expected project:ID, flavor:ID or pool:NAME"),
+            ("14d,7d", "default has two values"),
+            ("pool:gpu=1d,pool:gpu=2d", "pool:gpu has two values"),
+        ] {
+            let error = Lengths::parse(wrong).expect_err(wrong);
+            assert!(error.starts_with(says), "{wrong}: {error}");
+        }
     }
 }
