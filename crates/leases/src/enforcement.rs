@@ -8,15 +8,17 @@ use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
 use crate::lease::Lease;
+use crate::length_limit::{LengthLimit, of_scope};
 use crate::project::ProjectId;
 use crate::quota::{LeaseQuota, OverLeaseQuota};
+use crate::scoped::{Scope, ScopeKind, Scoped, Scopes};
 use crate::window::{Window, earlier, later};
 
 /// The limits.
 #[derive(Clone, Debug, Default)]
 pub struct Enforcement {
     /// The longest lease; no limit if absent.
-    pub max_lease_duration: Option<SignedDuration>,
+    pub max_lease_duration: Scoped<Option<SignedDuration>>,
     /// Projects without limits.
     pub exempt_projects: BTreeSet<ProjectId>,
     /// How long before its end a lease may be extended, by up to the longest duration again. If absent, a lease
@@ -30,18 +32,21 @@ pub struct Enforcement {
 }
 
 /// Which limit is exceeded. Texts are Blazar's and Chameleon's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EnforcementError {
     /// Too long.
     #[error(
         "Lease duration of {asked_seconds} seconds must be less than or equal to the maximum lease duration \
-         of {allowed_seconds} seconds."
+         of {allowed_seconds} seconds{}.",
+        of_scope(.scope.as_ref())
     )]
     TooLong {
         /// What was asked for: the length of the lease, or of its extension within the extension window.
         asked_seconds: i64,
         /// What is allowed.
         allowed_seconds: i64,
+        /// The project, flavor or free pool that the limit is for; `None` for the general limit.
+        scope: Option<Scope>,
     },
     /// Too long together with others of the project.
     #[error(
@@ -64,21 +69,52 @@ pub enum EnforcementError {
     },
 }
 
+impl EnforcementError {
+    /// For a lease of that length, or for an extension.
+    pub(crate) fn too_long(length: SignedDuration, limit: &LengthLimit) -> Self {
+        Self::TooLong {
+            asked_seconds: length.as_secs(),
+            allowed_seconds: limit.longest.as_secs(),
+            scope: limit.scope.clone(),
+        }
+    }
+}
+
 impl Enforcement {
-    /// Whether the project may have a new lease for that window.
-    pub fn check_create(&self, project: &ProjectId, window: &Window) -> Result<(), EnforcementError> {
-        if self.exempt_projects.contains(project) { Ok(()) } else { self.check_length(window.length()) }
+    /// The limit on the length of leases in these scopes, if there is one.
+    pub fn length_limit(&self, scopes: Scopes<'_>) -> Option<LengthLimit> {
+        let (longest, scope) = self.max_lease_duration.find(scopes);
+        longest.map(|longest| LengthLimit { longest, scope })
     }
 
-    /// Whether the project may change a lease's window.
+    /// Whether that limit depends on the free pool.
+    pub fn limits_by_pool(&self, scopes: Scopes<'_>) -> bool {
+        let more_specific = || self.max_lease_duration.find(Scopes { pool: None, ..scopes }).1.is_some();
+        self.max_lease_duration.differs_by(ScopeKind::Pool) && !more_specific()
+    }
+
+    /// Whether the project may have a new lease for that window. The limit is the lowest one for its `parts`.
+    pub fn check_create<'p>(
+        &self,
+        project: &ProjectId,
+        parts: impl IntoIterator<Item = Scopes<'p>>,
+        window: &Window,
+    ) -> Result<(), EnforcementError> {
+        if self.exempt_projects.contains(project) {
+            return Ok(());
+        }
+        check_length(window.length(), self.lowest(parts))
+    }
+
+    /// Whether the project may change a lease's window. The limit is the lowest one for its `parts`.
     ///
     /// A change that makes a lease end no later and last no longer is never refused: it could otherwise not be
     /// shortened after the limit was lowered.
-    pub fn check_update(
+    pub fn check_update<'p>(
         &self,
         project: &ProjectId,
-        before: &Window,
-        after: &Window,
+        parts: impl IntoIterator<Item = Scopes<'p>>,
+        (before, after): (&Window, &Window),
         now: Timestamp,
     ) -> Result<(), EnforcementError> {
         let shrinks = after.end() <= before.end() && after.length() <= before.length();
@@ -90,9 +126,9 @@ impl Enforcement {
                 if now < earlier(before.end(), window) {
                     return Err(EnforcementError::TooEarlyToExtend { window_seconds: window.as_secs() });
                 }
-                self.check_length(after.end().duration_since(before.end()))
+                check_length(after.end().duration_since(before.end()), self.lowest(parts))
             }
-            _ => self.check_length(after.length()),
+            _ => check_length(after.length(), self.lowest(parts)),
         }
     }
 
@@ -152,14 +188,15 @@ impl Enforcement {
         quota.check(before, lease, others)
     }
 
-    fn check_length(&self, length: SignedDuration) -> Result<(), EnforcementError> {
-        match self.max_lease_duration {
-            Some(max) if length > max => Err(EnforcementError::TooLong {
-                asked_seconds: length.as_secs(),
-                allowed_seconds: max.as_secs(),
-            }),
-            _ => Ok(()),
-        }
+    fn lowest<'p>(&self, parts: impl IntoIterator<Item = Scopes<'p>>) -> Option<LengthLimit> {
+        parts.into_iter().filter_map(|scopes| self.length_limit(scopes)).min()
+    }
+}
+
+fn check_length(length: SignedDuration, limit: Option<LengthLimit>) -> Result<(), EnforcementError> {
+    match limit {
+        Some(limit) if length > limit.longest => Err(EnforcementError::too_long(length, &limit)),
+        _ => Ok(()),
     }
 }
 
@@ -174,7 +211,7 @@ mod tests {
 
     fn limits(extension_window: Option<i64>) -> Enforcement {
         Enforcement {
-            max_lease_duration: Some(minutes(60)),
+            max_lease_duration: Some(minutes(60)).into(),
             exempt_projects: BTreeSet::from([ProjectId("vip".into())]),
             extension_window: extension_window.map(minutes),
             ..Enforcement::default()
@@ -212,18 +249,44 @@ mod tests {
 
     #[test]
     fn a_lease_of_the_longest_duration_is_allowed_and_a_longer_one_is_not() {
-        assert_eq!(limits(None).check_create(&project(), &window(0, 60)), Ok(()));
-        let refused = limits(None).check_create(&project(), &window(0, 61)).expect_err("too long");
+        let check = |project: &ProjectId, end| {
+            limits(None).check_create(project, [Scopes::default()], &window(0, end))
+        };
+        assert_eq!(check(&project(), 60), Ok(()));
+        let refused = check(&project(), 61).expect_err("too long");
         let text = "Lease duration of 3660 seconds must be less than or equal to the maximum lease duration \
                     of 3600 seconds.";
         assert_eq!(refused.to_string(), text);
-        assert_eq!(limits(None).check_create(&ProjectId("vip".into()), &window(0, 61)), Ok(()));
+        assert_eq!(check(&ProjectId("vip".into()), 61), Ok(()));
+    }
+
+    #[test]
+    fn the_lowest_limit_of_all_parts_counts_and_the_error_says_what_it_is_for() {
+        let mut limits = limits(None);
+        limits.max_lease_duration.insert(Scope::flavor("p3"), Some(minutes(30)));
+        limits.max_lease_duration.insert(Scope::pool("bench"), Some(minutes(600)));
+        limits.max_lease_duration.insert(Scope::pool("open"), None);
+        let none = Scopes::default();
+        let (flavor, bench) = (Scopes { flavor: Some("p3"), ..none }, Scopes { pool: Some("bench"), ..none });
+        let check = |parts: &[Scopes<'_>], end| {
+            limits.check_create(&project(), parts.iter().copied(), &window(0, end))
+        };
+        assert_eq!(check(&[bench], 600), Ok(()), "the pool's limit replaces the general one");
+        assert!(check(&[bench, none], 61).is_err());
+        assert_eq!(check(&[Scopes { pool: Some("open"), ..none }], 10_000), Ok(()));
+        let refused = check(&[bench, flavor], 31).expect_err("too long").to_string();
+        let text = "Lease duration of 1860 seconds must be less than or equal to the maximum lease duration \
+                    of 1800 seconds for flavor p3 (leases.max_duration).";
+        assert_eq!(refused, text);
+        let refused = check(&[bench], 601).expect_err("too long").to_string();
+        assert!(refused.ends_with("36000 seconds for free pool bench (leases.max_duration)."), "{refused}");
+        assert!(limits.limits_by_pool(none) && !limits.limits_by_pool(flavor));
     }
 
     #[test]
     fn an_extension_counts_the_whole_lease_unless_there_is_a_window_for_it() {
         let extend = |limits: Enforcement, now, end| {
-            limits.check_update(&project(), &window(0, 60), &window(0, end), at(now))
+            limits.check_update(&project(), [Scopes::default()], (&window(0, 60), &window(0, end)), at(now))
         };
         assert!(extend(limits(None), 0, 61).is_err());
         assert_eq!(extend(limits(Some(10)), 50, 120), Ok(()));
@@ -235,6 +298,8 @@ mod tests {
     #[test]
     fn a_lease_that_is_too_long_already_can_be_shortened() {
         let limits = limits(Some(10));
-        assert_eq!(limits.check_update(&project(), &window(0, 500), &window(0, 400), at(0)), Ok(()));
+        let (before, after) = (window(0, 500), window(0, 400));
+        let checked = limits.check_update(&project(), [Scopes::default()], (&before, &after), at(0));
+        assert_eq!(checked, Ok(()));
     }
 }

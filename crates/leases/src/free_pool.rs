@@ -13,6 +13,11 @@ use crate::ids::FreePoolId;
 /// The name of the pool that is always there, until somebody changes it: Blazar's for its only one.
 pub const DEFAULT_NAME: &str = "freepool";
 
+/// The free pool that a host comes from and goes back to, by its name at the time.
+pub fn pool_of(host: &Host) -> &str {
+    host.capabilities.get(POOL_PROPERTY).map_or(DEFAULT_NAME, String::as_str)
+}
+
 /// A free pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreePool {

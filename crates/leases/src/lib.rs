@@ -26,7 +26,7 @@
 //!   waits for its turn, from leases.
 //! - [`housekeeping`] reminds owners, and ends leases that nobody uses; [`maintenance`] finds times for it.
 //! - [`enforcement`] holds the operator's limits, [`filters`] has those that the operator has chosen and counts what
-//!   ruled hosts out.
+//!   ruled hosts out. A [`length_limit`] on leases, and prices, can differ by project, flavor and free pool ([`scoped`]).
 //! - A [`reason`] says why something does not get on, to owners and to administrators.
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
 //!   Blazar's, as its clients know them.
@@ -69,6 +69,7 @@ pub mod instance;
 pub mod lease;
 pub mod lease_pool;
 pub mod lease_type;
+pub mod length_limit;
 pub mod maintenance;
 pub mod occupancy;
 pub mod offer;

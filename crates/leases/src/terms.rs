@@ -170,6 +170,14 @@ impl ReservationTerms {
         }
     }
 
+    /// The identifier of the flavor that is asked for, if one is.
+    pub fn flavor(&self) -> Option<&str> {
+        match self {
+            Self::Flavor(terms) => Some(&terms.flavor.id),
+            Self::Hosts(_) | Self::Instances(_) | Self::FloatingIps(_) => None,
+        }
+    }
+
     /// How many hosts at most, instances or addresses are asked for.
     pub fn number(&self) -> u32 {
         match self {
@@ -373,6 +381,7 @@ impl InstancesTerms {
             amount: self.amount.get(),
             affinity: self.affinity,
             requirement: Some(&self.requirement),
+            flavor: None,
             traits: self.extras.as_deref().map(InstanceExtras::traits),
             survives: self.survives.as_ref(),
         }
@@ -398,6 +407,7 @@ impl FlavorTerms {
             amount: self.amount.get(),
             affinity: Affinity::Any,
             requirement: None,
+            flavor: Some(&self.flavor.id),
             traits: Some(self.flavor.traits()),
             survives: self.survives.as_ref(),
         }
@@ -447,6 +457,8 @@ pub struct SlotsTerms<'a> {
     pub amount: u32,
     /// How they relate to each other.
     pub affinity: Affinity,
+    /// The identifier of the flavor, if one was asked for.
+    pub flavor: Option<&'a str>,
     /// What hosts must be like, if anything is required.
     pub requirement: Option<&'a Requirement>,
     /// Traits of hosts, if any are wanted or not wanted.

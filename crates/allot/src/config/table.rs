@@ -220,8 +220,9 @@ settings! {
     "leases.replan_notice" "DURATION" => service.replan_notice;
     /// How many requests of a project may be on the waitlist
     "leases.waitlist_limit" "N" => service.waitlist_limit;
-    /// Longest lease; without it, there is no limit
-    "leases.max_duration" "DURATION" => service.rules.enforcement.max_lease_duration as AtLeast<1>;
+    /// Longest lease, which can differ by project, flavor and free pool: `14d,pool:gpu=7d,flavor:m1.huge=1d`; without it,
+    /// there is no limit
+    "leases.max_duration" "DURATION,SCOPE=DURATION,..." => service.rules.enforcement.max_lease_duration;
     /// How long before its end a lease may be extended, by up to the longest duration again; without it, at any
     /// time, and its whole length is limited
     "leases.extension_window" "DURATION" => service.rules.enforcement.extension_window;

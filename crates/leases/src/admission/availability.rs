@@ -101,14 +101,14 @@ impl Admission<'_> {
         (length, most): (SignedDuration, usize),
     ) -> Result<Vec<Window>, Refusal> {
         let within = within.since(self.now);
-        let checked = self.rules.enforcement.check_create(project, &Window::starting(within.start(), length));
+        let checked = self.check_length(project, &Window::starting(within.start(), length), [asked]);
         if checked.is_err() || within.length() < length {
             return Ok(Vec::new());
         }
         match asked {
             ReservationTerms::Hosts(asked) if self.is_by_calendar_alone(asked, within) => {
                 self.rules.check_hosts(asked)?;
-                let admission = self.asked_by(project);
+                let admission = self.asked_by(project).lasting(length);
                 let (hosts, _) = admission.suitable(asked, within.end());
                 let hosts: Vec<HostId> = hosts.iter().map(|host| host.id).collect();
                 let count = asked.min() as usize;
@@ -157,7 +157,9 @@ impl Admission<'_> {
     fn suitable(&self, asked: &HostsTerms, end: Timestamp) -> (Vec<&Host>, FilterReport) {
         let screening = self.screening(asked.properties.specs());
         let unsuited = self.unsuited(asked);
-        let objection = |host: &Host| self.barred(host, end).or_else(|| unsuited(host));
+        let objection = |host: &Host| {
+            self.barred(host, end).or_else(|| unsuited(host)).or_else(|| self.too_long(host, None))
+        };
         screen(self.inventory.hosts(), screening, &objection, &[])
     }
 

@@ -124,12 +124,12 @@ impl<'a> Admission<'a> {
         Admission { hints: Some(hints), ..self }
     }
 
-    /// The same on behalf of the project of a lease, with its hints.
+    /// The same on behalf of the project of a lease, with its hints, for as long as it lasts.
     pub(super) fn on_behalf_of<'b>(self, lease: &'b Lease) -> Admission<'b>
     where
         'a: 'b,
     {
-        self.asked_by(&lease.owner.project).hinted(&lease.hints)
+        self.asked_by(&lease.owner.project).hinted(&lease.hints).lasting(self.time_left(lease))
     }
 
     /// Whether what a project asks for can be promised at all.

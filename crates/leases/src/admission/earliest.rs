@@ -56,7 +56,7 @@ impl Admission<'_> {
             let allocations = self.decide(project, terms)?;
             return Ok(Grant { terms: terms.clone(), allocations, hunt: None });
         };
-        self.rules.enforcement.check_create(project, &terms.window())?;
+        self.check_length(project, &terms.window(), &terms.reservations)?;
         self.check(project, terms)?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         let wish = Wish {
@@ -66,7 +66,7 @@ impl Admission<'_> {
             length: terms.window().length(),
             own: None,
         };
-        let hinted = self.suited_to(terms.lease_type).hinted(&terms.hints);
+        let hinted = self.suited_to(terms.lease_type).hinted(&terms.hints).lasting(wish.length);
         let waiting = hinted.asked_by(project).earliest(&wish);
         let patience = waiting.as_ref().ok().map(|(start, _)| *start);
         let hunted = hinted.hunt(project, &wish, patience);
@@ -77,15 +77,16 @@ impl Admission<'_> {
             (_, Ok((start, allocations))) => {
                 Ok(Grant { terms: terms.clone().starting(start), allocations, hunt: None })
             }
+            // To move guests away doesn't help a lease that is too long.
+            (None, Err(refusal)) | (Some(Err(_)), Err(refusal @ Refusal::Enforcement(_))) => Err(refusal),
             (Some(Err(hunt)), Err(refusal)) => Err(Refusal::NoHunt { refusal: Box::new(refusal), hunt }),
-            (None, Err(refusal)) => Err(refusal),
         };
         hinted.settled(&asked, granted)
     }
 
     /// The first time in a window when all that is asked for can be had.
     fn somewhere(&self, project: &ProjectId, terms: &Terms, within: Window) -> Result<Grant, Refusal> {
-        self.rules.enforcement.check_create(project, &terms.window())?;
+        self.check_length(project, &terms.window(), &terms.reservations)?;
         self.check(project, terms)?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
         let length = terms.window().length();
@@ -95,7 +96,7 @@ impl Admission<'_> {
             return Err(Refusal::StartInPast);
         }
         let wish = Wish { asked: &asked, from, before: later(last, INSTANT), length, own: None };
-        let admission = self.suited_to(terms.lease_type).asked_by(project);
+        let admission = self.suited_to(terms.lease_type).asked_by(project).lasting(length);
         let (start, allocations) = admission.hinted(&terms.hints).earliest(&wish)?;
         Ok(Grant { terms: terms.clone().starting(start).fixed(), allocations, hunt: None })
     }

@@ -74,7 +74,10 @@ impl Search<'_> {
         screen(
             hosts,
             admission.screening(asked.properties.specs()),
-            &|host| self.objection(host, start).or_else(|| unsuited(host)),
+            &|host| {
+                let unsuited = self.objection(host, start).or_else(|| unsuited(host));
+                unsuited.or_else(|| admission.too_long(host, None))
+            },
             &[(HostFilter::Guests, &|host| {
                 !admission.occupied(host.id, start) || (self.keeps_own && self.has(host.id))
             })],

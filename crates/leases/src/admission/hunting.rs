@@ -89,7 +89,7 @@ impl Admission<'_> {
         if !self.obstructed(lease) {
             return None;
         }
-        let hinted = self.hinted(&lease.hints);
+        let hinted = self.hinted(&lease.hints).lasting(self.time_left(lease));
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
         let asked = hosts_only(&asked).filter(|asked| !hinted.scattered(asked))?;
         let own: BTreeSet<HostId> = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();

@@ -20,6 +20,7 @@ mod hint_rules;
 mod hosts;
 mod hunting;
 mod instances;
+mod lengths;
 mod memory;
 mod moves;
 mod offers;
@@ -115,6 +116,8 @@ pub struct Admission<'a> {
     project: Option<&'a ProjectId>,
     /// Where hosts are to be, if that was said. Every decision sets it to the hints of the lease that it is about.
     hints: Option<&'a Hints>,
+    /// How long the lease has its hosts; any length if absent. Decisions on leases set it.
+    length: Option<SignedDuration>,
     /// Hosts of leases that preemptible instances may be started on; none if they are started on no such host.
     backfill: Option<&'a Backfill>,
     /// How far ahead hosts that don't work are replaced, and so can't be given.
@@ -172,6 +175,7 @@ impl<'a> Admission<'a> {
             avoided: facts.avoided,
             project: None,
             hints: None,
+            length: None,
             backfill: None,
             healing: HealingInterval::default(),
             keeps_blocked_hosts: false,
@@ -262,7 +266,7 @@ impl Admission<'_> {
     /// there is, and does not count.
     fn settled<T>(&self, asked: &[&ReservationTerms], decided: Result<T, Refusal>) -> Result<T, Refusal> {
         match self.budget.stopped() {
-            None => decided,
+            None => decided.map_err(|refusal| refusal.by_length(self.length)),
             Some(Stop::Canceled) => Err(Refusal::Canceled),
             Some(Stop::Exhausted) => {
                 Err(Refusal::TooCostly(Costly::new(asked, self.hints, self.budget.limit())))
@@ -273,7 +277,7 @@ impl Admission<'_> {
     /// The same of what a lease is given.
     fn settled_of<T>(&self, lease: &Lease, decided: Result<T, Refusal>) -> Result<T, Refusal> {
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
-        self.hinted(&lease.hints).settled(&asked, decided)
+        self.hinted(&lease.hints).lasting(self.time_left(lease)).settled(&asked, decided)
     }
 
     /// The same of what can be done without.
@@ -293,10 +297,10 @@ impl Admission<'_> {
 
     /// What is given for that window, whatever the type.
     fn given(&self, project: &ProjectId, terms: &Terms) -> Result<Vec<Allocation>, Refusal> {
-        self.rules.enforcement.check_create(project, &terms.window())?;
+        self.check_length(project, &terms.window(), &terms.reservations)?;
         self.check(project, terms)?;
         let asked: Vec<&ReservationTerms> = terms.reservations.iter().collect();
-        let admission = self.asked_by(project).hinted(&terms.hints);
+        let admission = self.asked_by(project).hinted(&terms.hints).lasting(terms.window().length());
         admission.settled(&asked, Search::new(admission, terms.window(), None).give_all(&asked))
     }
 }

@@ -120,12 +120,13 @@ impl Admission<'_> {
         asked: &Terms,
         latest: Timestamp,
     ) -> Option<(Terms, Vec<Allocation>)> {
-        self.rules.enforcement.check_create(project, &asked.window()).ok()?;
+        self.check_length(project, &asked.window(), &asked.reservations).ok()?;
         self.check(project, asked).ok()?;
         let wanted: Vec<&ReservationTerms> = asked.reservations.iter().collect();
         let from = asked.window().start();
         let wish = Wish { asked: &wanted, from, before: latest, length: asked.window().length(), own: None };
-        let (start, _) = self.asked_by(project).hinted(&asked.hints).earliest(&wish).ok()?;
+        let admission = self.asked_by(project).hinted(&asked.hints).lasting(wish.length);
+        let (start, _) = admission.earliest(&wish).ok()?;
         // Dates have no seconds, but times for cleaning may have.
         let start = next_minute(start);
         let terms = asked.clone().starting(start);
@@ -212,7 +213,7 @@ impl Admission<'_> {
         let wanted: Vec<&ReservationTerms> = changed.reservations.iter().map(|r| &r.terms).collect();
         let (from, length) = (changed.window.start().max(self.now), changed.window.length());
         let wish = Wish { asked: &wanted, from, before: latest, length, own: Some(lease.id) };
-        let (start, _) = self.on_behalf_of(lease).earliest(&wish).ok()?;
+        let (start, _) = self.on_behalf_of(lease).lasting(length).earliest(&wish).ok()?;
         let start = next_minute(start);
         (start > from).then_some(())?;
         let end = Some(start.checked_add(length).ok()?);

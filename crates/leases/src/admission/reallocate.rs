@@ -21,7 +21,7 @@ impl Admission<'_> {
     }
 
     fn given_what_it_needs(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
-        let admission = self.on_behalf_of(before);
+        let admission = self.on_behalf_of(before).lasting(self.time_left(updated));
         let attempt = Attempt { admission, before, updated };
         let given = match attempt.keeping_apart(&BTreeMap::new()) {
             // Served one by one, a reservation may take a host that another one needs.

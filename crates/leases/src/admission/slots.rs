@@ -155,15 +155,21 @@ impl Search<'_> {
 
     /// Hosts with room for at least one slot, and what became of the others.
     pub(super) fn rooms(&self, asked: &SlotsTerms<'_>) -> (Vec<Room<'_>>, FilterReport) {
+        let unsuited = |host: &Host| match (asked.requirement, asked.traits) {
+            (Some(requirement), _) if !self.admission.meets(requirement, host) => {
+                Some(HostFilter::ResourceProperties)
+            }
+            (_, Some(traits)) if !traits.admit(host) => Some(HostFilter::Traits),
+            _ => None,
+        };
         let (open, mut report) = screen(
             self.admission.inventory.hosts(),
             self.admission.screening(0),
-            &|host| self.objection(host, self.window.start()),
+            &|host| {
+                let unsuited = self.objection(host, self.window.start()).or_else(|| unsuited(host));
+                unsuited.or_else(|| self.admission.too_long(host, asked.flavor))
+            },
             &[
-                (HostFilter::ResourceProperties, &|host| {
-                    asked.requirement.is_none_or(|requirement| self.admission.meets(requirement, host))
-                }),
-                (HostFilter::Traits, &|host| asked.traits.is_none_or(|traits| traits.admit(host))),
                 (HostFilter::OwnPart, &|host| !self.taken.whole.contains(&host.id)),
                 (HostFilter::Calendar, &|host| self.host_open_to_slots(host.id)),
                 (HostFilter::Power, &|host| self.can_be_on(host.id)),

@@ -154,8 +154,7 @@ impl Admission<'_> {
         updated.window = self.new_window(lease, changes)?;
         let before_end_rearmed = self.move_before_end(&mut updated, lease, changes)?;
         check_reservations(lease, changes)?;
-        let enforcement = &self.rules.enforcement;
-        enforcement.check_update(&lease.owner.project, &lease.window, &updated.window, self.now)?;
+        self.check_new_length(lease, &updated.window)?;
         self.reallocate(&mut updated, lease, changes)?;
         for reservation in &mut updated.reservations {
             reservation.resources_changed = false;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub use self::choice::{CustomFilter, Filter, Filters};
 use crate::hints::Hint;
 use crate::host::Host;
+use crate::length_limit::LengthLimit;
 use crate::text::counted;
 use crate::work::Budget;
 
@@ -28,6 +29,8 @@ pub enum HostFilter {
     ResourceProperties,
     /// It is as a hint of the lease wants it.
     Hint(Hint),
+    /// Leases there can be as long.
+    Length(LengthLimit),
     /// It has the traits that the flavor requires, and none that it forbids.
     Traits,
     /// No guest is on it that nobody may remove.
@@ -56,6 +59,7 @@ impl HostFilter {
             Self::HypervisorProperties => "not matching hypervisor_properties",
             Self::ResourceProperties => "not matching resource_properties",
             Self::Hint(_) => "against the hint",
+            Self::Length(_) => "where leases must be shorter",
             Self::Traits => "without the flavor's traits",
             Self::Guests => "with guests of others",
             Self::Calendar => "leased at that time",
@@ -75,6 +79,7 @@ impl HostFilter {
             Self::HypervisorProperties | Self::ResourceProperties => Some(Filter::Json.name()),
             Self::Hint(hint) => Some(hint.name()),
             Self::Reservable
+            | Self::Length(_)
             | Self::Traits
             | Self::Guests
             | Self::Calendar
@@ -83,6 +88,29 @@ impl HostFilter {
             | Self::Room
             | Self::InReserve
             | Self::Unplaced => None,
+        }
+    }
+
+    /// Whether a host that it removes may pass at another time.
+    fn may_pass_later(&self) -> bool {
+        match self {
+            Self::Reservable
+            | Self::Named(Filter::Compute | Filter::Homogeneous)
+            | Self::Hint(Hint::Location)
+            | Self::Guests
+            | Self::Calendar
+            | Self::OwnPart
+            | Self::Power
+            | Self::Room
+            | Self::InReserve => true,
+            Self::Named(_)
+            | Self::Custom(_)
+            | Self::HypervisorProperties
+            | Self::ResourceProperties
+            | Self::Hint(_)
+            | Self::Length(_)
+            | Self::Traits
+            | Self::Unplaced => false,
         }
     }
 }
@@ -107,6 +135,25 @@ impl FilterReport {
     pub fn left(&self) -> usize {
         self.considered - self.removed.values().sum::<usize>()
     }
+
+    /// The limit on the length of leases that keeps `needed` hosts from being found, if they would be found at some time for a
+    /// shorter lease only. Of several limits, the one that allows the longest leases.
+    pub(crate) fn length_limit(&self, needed: u64) -> Option<&LengthLimit> {
+        let mut possible = self.left();
+        let mut too_long: usize = 0;
+        let mut longest = None;
+        for (filter, &count) in &self.removed {
+            if let HostFilter::Length(limit) = filter {
+                too_long += count;
+                // Limits are in their order.
+                longest = Some(limit);
+            } else if filter.may_pass_later() {
+                possible += count;
+            }
+        }
+        let is_cause = (possible as u64) < needed && needed <= (possible + too_long) as u64;
+        longest.filter(|_| is_cause)
+    }
 }
 
 impl fmt::Display for FilterReport {
@@ -116,6 +163,8 @@ impl fmt::Display for FilterReport {
             write!(f, ", {count} {}", filter.complaint())?;
             if let Some(name) = filter.name() {
                 write!(f, " ({name})")?;
+            } else if let HostFilter::Length(limit) = filter {
+                write!(f, ": {limit}")?;
             }
         }
         Ok(())
@@ -153,7 +202,8 @@ pub(crate) fn screen<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::host;
+    use crate::scoped::Scope;
+    use crate::testing::{host, minutes};
     use crate::work::UNLIMITED;
 
     #[test]
@@ -170,5 +220,30 @@ mod tests {
         let text = "1 of 5 hosts left, 2 with too few virtual CPUs (CoreFilter), \
                     1 against the operator's rules (NoTestHosts), 1 leased at that time";
         assert_eq!(report.to_string(), text);
+    }
+
+    #[test]
+    fn a_limit_on_the_length_is_the_cause_if_others_could_not_be_found_at_any_time() {
+        let limit = |pool: &str, longest| {
+            let scope = Some(Scope::pool(pool));
+            HostFilter::Length(LengthLimit { longest: minutes(longest), scope })
+        };
+        let report = |removed: &[(HostFilter, usize)]| FilterReport {
+            considered: 6,
+            removed: removed.iter().cloned().collect(),
+        };
+        let cause = |report: &FilterReport, needed| {
+            report.length_limit(needed).and_then(|limit| limit.scope.as_ref()).map(Scope::to_string)
+        };
+        let (short, long, other) = (limit("a", 60), limit("b", 90), HostFilter::ResourceProperties);
+        let all = report(&[(short.clone(), 2), (long, 1), (other.clone(), 3)]);
+        assert_eq!(cause(&all, 1).as_deref(), Some("pool:b"), "the longest that it could be");
+        assert_eq!(cause(&all, 4), None, "there are not as many");
+        let busy = report(&[(short.clone(), 2), (HostFilter::Calendar, 1), (other.clone(), 3)]);
+        assert_eq!((cause(&busy, 1), cause(&busy, 2).as_deref()), (None, Some("pool:a")));
+        let text = report(&[(short, 2), (other, 4)]).to_string();
+        let says = "0 of 6 hosts left, 4 not matching resource_properties (JsonFilter), \
+                    2 where leases must be shorter: at most 3600 seconds for free pool a (leases.max_duration)";
+        assert_eq!(text, says);
     }
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::event::{of_instance, of_lease};
-use super::{Entries, Held, PREEMPTIBLE, Query, Size, Span, SpanChange, Totals, pool_of, sums};
+use super::{Entries, Held, PREEMPTIBLE, Query, Size, Span, SpanChange, Totals, sums};
+use crate::free_pool::pool_of;
 use crate::host::Host;
 use crate::ids::HostId;
 use crate::instance::{Instance, InstanceKind, InstanceStatus};

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::account::{holds, window_until};
-use super::{Entries, Event, Held, Occurrence, Size, Span, SpanChange, pool_of};
+use super::{Entries, Event, Held, Occurrence, Size, Span, SpanChange};
+use crate::free_pool::pool_of;
 use crate::host::Host;
 use crate::ids::{GuestId, HostId, ReservationId};
 use crate::instance::InstanceStatus;

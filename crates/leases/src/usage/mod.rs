@@ -33,8 +33,6 @@ pub use self::guests::{Counted, KnownGuests, SeenGuest, Sighting};
 pub use self::ledger::{Ledger, held_hosts};
 pub use self::price::{Charge, Decimal, Item, NotDecimal, Prices};
 pub use self::totals::{Amounts, By, Group, Instances, Query, Sum, Totals, by_group, sums};
-use crate::free_pool::{DEFAULT_NAME, POOL_PROPERTY};
-use crate::host::Host;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::{Allocation, Reservation};
 use crate::project::Owner;
@@ -43,11 +41,6 @@ use crate::window::Window;
 
 /// What stands in the place of the type of the lease for instances that are preempted for leases.
 pub const PREEMPTIBLE: &str = "preemptible";
-
-/// The free pool that a host comes from and goes back to, by its name at the time.
-pub fn pool_of(host: &Host) -> &str {
-    host.capabilities.get(POOL_PROPERTY).map_or(DEFAULT_NAME, String::as_str)
-}
 
 /// What is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
+use crate::free_pool::DEFAULT_NAME;
 use crate::host::Inventory;
 use crate::instance::{Instance, InstanceKind, InstanceStatus};
 use crate::lease::{Allocation, Lease};

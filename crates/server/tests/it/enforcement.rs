@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use jiff::SignedDuration;
+use leases::scoped::Scope;
 use serde_json::{Value, json};
 use server::{Config, ExternalService, ExternalServiceConfig};
 use service::Settings;
@@ -141,7 +142,7 @@ async fn w27_an_external_service_that_does_not_answer_in_time_allows_nothing() {
 #[tokio::test]
 async fn a_lease_that_is_too_long_is_forbidden_and_an_extension_refused() {
     let mut settings = Settings::default();
-    settings.rules.enforcement.max_lease_duration = Some(SignedDuration::from_hours(24));
+    settings.rules.enforcement.max_lease_duration = Some(SignedDuration::from_hours(24)).into();
     let site = Site::of_settings(settings).await;
     let text = "Lease duration of 104400 seconds must be less than or equal to the maximum lease duration of \
                 86400 seconds.";
@@ -149,6 +150,29 @@ async fn a_lease_that_is_too_long_is_forbidden_and_an_extension_refused() {
     let error = site.post("/v1/leases", &lease("2030-01-03 15:00")).await.error();
     assert_eq!(error, (403, text.to_owned()));
     let made = site.lease(&lease("2030-01-03 10:00")).await;
+    let path = format!("/v1/leases/{}", made["id"].as_str().expect("text"));
+    let error = site.put(&path, &json!({"end_date": "2030-01-03 15:00"})).await.error();
+    assert_eq!(error, (400, text.to_owned()));
+}
+
+#[tokio::test]
+async fn the_limit_of_a_free_pool_holds_for_new_leases_for_series_and_for_extensions() {
+    let mut settings = Settings::default();
+    let limits = &mut settings.rules.enforcement.max_lease_duration;
+    limits.insert(Scope::pool("freepool"), Some(SignedDuration::from_hours(24)));
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(1).await;
+    let text = "Lease duration of 104400 seconds must be less than or equal to the maximum lease duration of \
+                86400 seconds for free pool freepool (leases.max_duration).";
+    let long = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-03 15:00");
+    for path in ["/v1/leases", "/v1/leases?dry_run=true"] {
+        assert_eq!(site.post(path, &long).await.error(), (403, text.to_owned()), "{path}");
+    }
+    let mut weekly = long;
+    weekly["repeat"] = json!({"every": "1w", "times": 3});
+    let answer = site.post("/v1/leases", &weekly).await;
+    assert!(answer.status.is_client_error() && answer.text.contains(text), "{}", answer.text);
+    let made = site.lease(&hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-03 10:00")).await;
     let path = format!("/v1/leases/{}", made["id"].as_str().expect("text"));
     let error = site.put(&path, &json!({"end_date": "2030-01-03 15:00"})).await.error();
     assert_eq!(error, (400, text.to_owned()));

@@ -108,7 +108,8 @@ impl Wanted {
 
     pub(super) fn admission<'a>(&'a self, admission: Admission<'a>) -> Admission<'a> {
         let suited = self.lease_type.map_or(admission, |lease_type| admission.suited_to(lease_type));
-        suited.asked_by(&self.project).hinted(&self.hints)
+        let length = self.window.since(admission.now).length();
+        suited.asked_by(&self.project).hinted(&self.hints).lasting(length)
     }
 
     /// The ways to serve each reservation.

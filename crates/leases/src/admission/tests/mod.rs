@@ -26,6 +26,7 @@ mod extending;
 mod growing;
 mod hinting;
 mod hunting;
+mod lengths;
 mod losses;
 mod moving;
 mod occupied;
@@ -440,10 +441,10 @@ fn unknown_reservations_and_other_types_are_refused() {
 #[test]
 fn limits_of_the_operator_hold_for_new_and_for_changed_leases() {
     let mut cloud = Cloud::new(1);
-    cloud.rules.enforcement.max_lease_duration = Some(minutes(50));
+    cloud.rules.enforcement.max_lease_duration = Some(minutes(50)).into();
     let lease = cloud.lease(1, window(10, 60), vec![hosts(1, 1)]);
-    let too_long = EnforcementError::TooLong { asked_seconds: 3060, allowed_seconds: 3000 };
-    assert_eq!(cloud.update(&lease, &ends(61), 0), Err(Refusal::Enforcement(too_long)));
+    let too_long = EnforcementError::TooLong { asked_seconds: 3060, allowed_seconds: 3000, scope: None };
+    assert_eq!(cloud.update(&lease, &ends(61), 0), Err(Refusal::Enforcement(too_long.clone())));
     assert_eq!(cloud.decide(window(60, 111), vec![]), Err(Refusal::Enforcement(too_long)));
 }
 

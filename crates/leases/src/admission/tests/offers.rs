@@ -106,7 +106,7 @@ fn cls_10_b_who_asks_for_a_pool_is_offered_hosts_of_another() {
 #[test]
 fn cls_10_b_who_asks_for_too_long_a_lease_is_offered_the_longest() {
     let mut cloud = Cloud::new(1);
-    cloud.rules.enforcement.max_lease_duration = Some(minutes(45));
+    cloud.rules.enforcement.max_lease_duration = Some(minutes(45)).into();
     let offered = cloud.shown(&terms(window(0, 60), vec![hosts(1, 1)]));
     assert_eq!(offered, [(OfferKind::ShorterDuration, window(0, 45), 1)]);
 }
