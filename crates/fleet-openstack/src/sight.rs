@@ -210,6 +210,7 @@ impl Sight {
             has_shut_down: server.is_shut_off(),
             project: Some(ProjectId(server.tenant_id.clone())),
             size: size(server),
+            launched_at: server.launched_at(),
             moving_to: moving_to.and_then(|host| known.hosts.get(host)).copied(),
             copied_percent: server
                 .progress

@@ -86,6 +86,8 @@ pub(crate) struct Server {
     pub(crate) host: Option<String>,
     #[serde(rename = "OS-EXT-STS:task_state", default)]
     pub(crate) task_state: Option<String>,
+    #[serde(rename = "OS-SRV-USG:launched_at", default)]
+    launched_at: Option<String>,
     /// How far Nova is with what it does to the server, percent.
     #[serde(default)]
     pub(crate) progress: Option<u64>,
@@ -149,10 +151,9 @@ pub(crate) struct Migration {
 }
 
 impl Migration {
-    /// Since when it has been under way, if Nova says so: in UTC, without an offset.
+    /// Since when it has been under way, if Nova says so.
     pub(crate) fn since(&self) -> Option<Timestamp> {
-        let text: DateTime = self.created_at.as_deref()?.parse().ok()?;
-        TimeZone::UTC.to_timestamp(text).ok()
+        in_utc(self.created_at.as_deref()?)
     }
 
     /// Whether a server that was moved while it was shut off is on its new host and waits for somebody to say that it
@@ -240,7 +241,17 @@ impl Image {
     }
 }
 
+/// An instant as Nova writes it: in UTC, without an offset.
+fn in_utc(text: &str) -> Option<Timestamp> {
+    TimeZone::UTC.to_timestamp(text.parse::<DateTime>().ok()?).ok()
+}
+
 impl Server {
+    /// Start of its run, if Nova reports it.
+    pub(crate) fn launched_at(&self) -> Option<Timestamp> {
+        in_utc(self.launched_at.as_deref()?)
+    }
+
     /// Whether its flavor, in the way that `BlazarFilter` reads, or a hint makes it preemptible. None if neither says anything.
     pub(crate) fn marked_preemptible(&self) -> Option<bool> {
         let of_flavor = self.flavor.extra_specs.get(PROPERTY).map(String::as_str);

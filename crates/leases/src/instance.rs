@@ -35,7 +35,7 @@ pub struct Instance {
     pub status: InstanceStatus,
     /// Since when it runs, as far as is known.
     pub launched_at: Option<Timestamp>,
-    /// When it is preempted, if it is preemptible and a lease of its host is known.
+    /// When it is preempted, if it is preemptible and a lease of its host is known, or its lifetime is over.
     pub departure: Option<Departure>,
     /// What its owner can count on when it is preempted, if it is of a class.
     pub class: Option<Class>,
@@ -71,6 +71,8 @@ pub enum Cause {
     OwnProject,
     /// For the lease whose host it is on: that needs it itself, or does not let others on it any more (PRE-11).
     Holder,
+    /// For nobody: it has run for as long as it may.
+    Lifetime,
 }
 
 impl Departure {

@@ -23,7 +23,8 @@ pub struct GuestFacts {
     pub reservation: Option<ReservationId>,
     /// Whether leases preempt it.
     pub preemptible: bool,
-    /// When it is preempted, if a lease that needs its place is known; it may stay until it has had its notice.
+    /// When it is preempted, if a lease that needs its place is known or its lifetime is limited; it may stay until it has had
+    /// its notice.
     pub departure: Option<Departure>,
 }
 
@@ -44,7 +45,7 @@ impl Instances<'_> {
             };
             let preemptible = instance.kind == InstanceKind::Preemptible;
             let notice = self.notice(instance);
-            let departure = instance.departure.map(|departure| departure.for_owner(notice));
+            let departure = self.departure(instance).map(|departure| departure.for_owner(notice));
             return Ok(Some(GuestFacts { lease, reservation, preemptible, departure }));
         }
         let known = self.facts_among(&self.service.observed(), id);
@@ -82,6 +83,8 @@ impl Instances<'_> {
                         now,
                     )
                 });
+                let expiry = self.service.decider.expiry(guest.launched_at, None);
+                let departure = departure.into_iter().chain(expiry).min_by_key(|known| known.asked_at);
                 let notice = self.service.decider.settings.plan_rules.notice(None);
                 let departure = departure.map(|departure| departure.for_owner(notice));
                 GuestFacts { preemptible: true, departure, ..GuestFacts::default() }

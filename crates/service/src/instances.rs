@@ -158,12 +158,28 @@ impl<'a> Instances<'a> {
     }
 
     /// Until when a preemptible instance may stay, unless its host fails: when it is asked to leave for the next lease
-    /// that needs its place. None if it is not preemptible, or no such lease is known. On a host of a lease it is the
-    /// present, since its holder may need that at any time.
+    /// that needs its place, or because of its lifetime. None if it is not preemptible, or neither is known. On a host of a
+    /// lease it is the present, since its holder may need that at any time.
     pub fn safe_until(self, instance: &Instance) -> Option<Timestamp> {
         let now = self.service.now();
-        let asked_at = instance.departure.map(|departure| departure.asked_at.max(now));
+        let asked_at = self.departure(instance).map(|departure| departure.asked_at.max(now));
         if instance.backfills.is_some() { Some(now) } else { asked_at }
+    }
+
+    /// When a preemptible instance that runs has run for as long as it may, and is gone; none if that is not limited.
+    pub fn deadline(self, instance: &Instance) -> Option<Timestamp> {
+        self.expiry(instance).map(|expiry| expiry.gone_by)
+    }
+
+    /// When an instance is preempted, as far as is known: for a lease, or because of its lifetime.
+    pub(crate) fn departure(self, instance: &Instance) -> Option<Departure> {
+        let known = instance.departure.into_iter().chain(self.expiry(instance));
+        known.min_by_key(|departure| departure.asked_at)
+    }
+
+    fn expiry(self, instance: &Instance) -> Option<Departure> {
+        let runs = instance.kind == InstanceKind::Preemptible && instance.status == InstanceStatus::Active;
+        self.service.decider.expiry(instance.launched_at.filter(|_| runs), instance.class.as_ref())
     }
 
     /// How long the instance has to shut down.

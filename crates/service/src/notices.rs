@@ -126,6 +126,7 @@ pub(crate) fn of_instance(
         // Where it is is the operator's business.
         fields.remove("host");
         fields.remove("safe_until");
+        fields.remove("deadline");
         if let Some(id) = fields.remove("id") {
             fields.insert("instance_id".to_owned(), id);
         }

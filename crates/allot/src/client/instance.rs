@@ -304,32 +304,47 @@ fn print(answer: &Value, found: &[Value], session: &mut Session<'_>) -> Result<(
 }
 
 pub(super) fn table(found: &[Value]) -> Table {
-    let columns = [
-        id("ID").hide(4).key(),
+    // Most operators don't limit how long preemptible instances run.
+    let deadlines = found.iter().any(|instance| instance["deadline"].is_string());
+    let mut columns = vec![
+        id("ID").hide(5).key(),
         word("NAME"),
         word("STATUS"),
         word("KIND").hide(1),
         id("LEASE").hide(2),
         time("SAFE UNTIL").hide(3),
-        word("HOST"),
-        word("VCPUS"),
-        word("MEMORY"),
-        word("DISK"),
     ];
+    columns.extend(deadlines.then(|| time("DEADLINE").hide(4)));
+    columns.extend(["HOST", "VCPUS", "MEMORY", "DISK"].map(word));
     let mut table = Table::new(columns).or("There are no instances. `allot instance create` starts one.");
     for instance in found {
-        table.add_row([
-            plain(&instance["id"]),
-            plain(&instance["name"]),
-            plain(&instance["status"]),
-            plain(&instance["kind"]),
-            plain(&instance["lease_id"]),
-            plain(&instance["safe_until"]),
+        let mut row: Vec<String> = ["id", "name", "status", "kind", "lease_id", "safe_until"]
+            .map(|name| plain(&instance[name]))
+            .into();
+        row.extend(deadlines.then(|| plain(&instance["deadline"])));
+        row.extend([
             plain(&instance["host"]),
             plain(&instance["vcpus"]),
             memory(&instance["memory_mb"]),
             format!("{} GiB", plain(&instance["disk_gb"])),
         ]);
+        table.add_row(row);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn deadlines_have_a_column_if_an_instance_has_one() {
+        let deadline = "2030-01-02T10:00:30Z";
+        let instance = |deadline| json!({"name": "job", "memory_mb": 4096, "deadline": deadline});
+        let shown = table(&[instance(Some(deadline)), instance(None)]).in_pipe();
+        assert!(shown.contains("SAFE UNTIL  DEADLINE") && shown.contains("2030-01-02"), "{shown}");
+        assert!(!table(&[instance(None)]).in_pipe().contains("DEADLINE"));
+    }
 }

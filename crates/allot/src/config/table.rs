@@ -278,6 +278,9 @@ settings! {
     "preemptible.marks" "LIST" => service.preemption.marks;
     /// How long a preemptible instance is to have its place at least
     "preemptible.least_lifetime" "DURATION" => service.preemption.least_lifetime;
+    /// How long a preemptible instance may run: it is gone by then, and asked to leave its notice before that; without it,
+    /// there is no limit
+    "preemptible.max_lifetime" "DURATION" => service.plan_rules.max_lifetime as ZeroOrNothing;
     /// How long before a lease starts its hosts are to be empty of preemptible instances; they are asked to leave
     /// leases.grace before that
     "preemptible.margin" "DURATION" => preemptible.margin;

@@ -40,12 +40,17 @@ pub struct Instance {
     /// `reserved` in a lease, `regular`, or `preemptible`: it is preempted for the next lease of its host.
     pub kind: String,
     /// Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts
-    /// sooner: UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
+    /// sooner: UTC to the second. Null if no lease of its host is known and it may run for any time, and of others; now if it
+    /// `backfills`.
     #[schema(format = "date-time")]
     pub safe_until: Option<String>,
+    /// When a preemptible instance that runs has run for as long as it may, and is gone: UTC to the second. Null if that is
+    /// not limited, and of others.
+    #[schema(format = "date-time")]
+    pub deadline: Option<String>,
     /// Whether it is on a host of a lease that does not use it, and leaves as soon as that does.
     pub backfills: bool,
-    /// When it is preempted for a lease, of one that is preemptible; null if no lease of its host is known.
+    /// When it is preempted, of one that is preemptible; null if no lease of its host is known and it has time to run.
     pub departure: Option<Departure>,
     /// The class of one that is preemptible, if it is of any.
     pub preemptible_class: Option<String>,
@@ -80,7 +85,7 @@ pub struct Instance {
     pub updated_at: Option<String>,
 }
 
-/// When a preemptible instance is preempted for a lease.
+/// When a preemptible instance is preempted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Departure {
     /// When it is asked to shut down: UTC to the second.
@@ -100,6 +105,12 @@ impl Instance {
         let reason = record.instance.reason.as_deref();
         self.status_reason = reason.map(|reason| for_operator(reason).to_owned());
         self
+    }
+
+    /// The instance, which has run for as long as it may at that time.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Option<Timestamp>) -> Self {
+        Self { deadline: deadline.map(rfc_3339_seconds), ..self }
     }
 
     /// The instance on a host of that name, with when it has to leave it. `notice` is how long it has to shut down.
@@ -125,6 +136,7 @@ impl Instance {
             status_reason: instance.reason.as_deref().map(|reason| for_owner(reason).to_owned()),
             kind: instance.kind.name().to_owned(),
             safe_until: safe_until.map(rfc_3339_seconds),
+            deadline: None,
             backfills: instance.backfills.is_some(),
             departure: instance.departure.map(|departure| departure.for_owner(notice)).map(|departure| {
                 Departure {

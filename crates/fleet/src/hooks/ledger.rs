@@ -189,6 +189,7 @@ impl Record {
             stopping_since: self.stopping.get(id).copied(),
             project: guest.project.clone(),
             size: guest.size,
+            launched_at: None,
             moving_to: None,
             has_shut_down: false,
             copied_percent: None,

@@ -508,6 +508,7 @@ impl Host {
             stopping_since: guest.stopping_since,
             project: guest.project.clone().map(ProjectId),
             size: GuestSize { vcpus: guest.vcpus, memory_mib: guest.memory_mib, disk_gib: guest.disk_gib },
+            launched_at: None,
             moving_to: guest.moving_to,
             has_shut_down: guest.shut_off,
             copied_percent: None,

@@ -3,7 +3,7 @@
 use super::Claims;
 use super::World;
 use super::effort::Effort;
-use super::leaving::stop;
+use super::leaving::{leaves_anyway, stop};
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use crate::admission::is_used;
 use crate::ids::{HostId, LeaseId};
@@ -20,11 +20,9 @@ pub(super) fn plan_host(
 ) {
     for guest in observed.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
         // Of instances it is on record first, for their owners to be told.
-        let leaves = if claims.preemptible.contains(&guest.id) {
-            claims.leaves_anyway(guest.id)
-        } else {
-            !may_have_others(&effort.world, claims, (host, observed), lease)
-        };
+        let leaves = leaves_anyway(effort, claims, guest)
+            || (!claims.preemptible.contains(&guest.id)
+                && !may_have_others(&effort.world, claims, (host, observed), lease));
         if leaves {
             stop(effort, claims, host, guest, Some(lease));
         }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::Claims;
 use super::backfill;
 use super::effort::Effort;
@@ -13,6 +15,7 @@ use crate::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
 use crate::lease::Lease;
 use crate::reason::{reason, tries};
 use crate::status::LeaseStatus;
+use crate::window::earlier;
 
 /// An instance that is to be committed as it is here, or forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +98,13 @@ fn next(
             let departure = Some(Departure::at_once(Cause::Holder, now, notice));
             changed(Instance { departure, ..instance.clone() })
         }
+        (InstanceStatus::Active, Some(_))
+            if expires_at(effort, instance).is_some_and(|at| at <= effort.world.now) =>
+        {
+            let (now, notice) = (effort.world.now, effort.world.rules.notice(instance.class.as_ref()));
+            let departure = Some(Departure::at_once(Cause::Lifetime, now, notice));
+            changed(Instance { departure, ..instance.clone() })
+        }
         (InstanceStatus::Building, None) if claims.leaving.contains_key(&instance.id) => {
             if instance.requeue {
                 // Wherever it lands. What it would have gone on with is for who comes after it.
@@ -103,7 +113,7 @@ fn next(
             let whose = match instance.departure.map(|departure| departure.cause) {
                 Some(Cause::OwnProject) => "an instance of its project",
                 Some(Cause::Holder) => "whoever has leased its host",
-                Some(Cause::Lease) | None => "a lease",
+                Some(Cause::Lease | Cause::Lifetime) | None => "a lease",
             };
             let reason = Some(format!("{whose} needs its place before it could be started"));
             changed(Instance { reason, ..instance.becoming(InstanceStatus::Error) })
@@ -162,6 +172,16 @@ fn has_lost_its_lease(claims: &Claims<'_>, instance: &Instance) -> bool {
     }
 }
 
+/// When a preemptible instance is asked to leave because of its lifetime, if that is limited and it doesn't leave already.
+fn expires_at(effort: &Effort<'_>, instance: &Instance) -> Option<Timestamp> {
+    let rules = effort.world.rules;
+    let ends_at = rules.lifetime_ends_at(instance.launched_at)?;
+    let stays = instance.kind == InstanceKind::Preemptible
+        && !instance.leaves_anyway()
+        && !instance.is_departing(effort.world.now);
+    stays.then(|| earlier(ends_at, rules.notice(instance.class.as_ref())))
+}
+
 fn started(effort: &Effort<'_>, instance: &Instance) -> bool {
     effort.world.history.done.contains_key(&Action::StartGuest(instance.host, instance.id))
 }
@@ -204,6 +224,11 @@ fn plan_steps(
         InstanceKind::Preemptible => false,
     };
     match (instance.status, seen) {
+        (InstanceStatus::Active, Some(_)) => {
+            if let Some(at) = expires_at(effort, instance) {
+                effort.wake(at);
+            }
+        }
         // It is started once those have gone that are preempted for it.
         (InstanceStatus::Building, None) if in_the_way() => {}
         (InstanceStatus::Building, None) => {

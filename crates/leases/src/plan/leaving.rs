@@ -3,13 +3,14 @@
 use jiff::Timestamp;
 
 use super::Claims;
+use super::World;
 use super::effort::{Effort, Waiting};
 use super::observed::{Guest, GuestOwner, ObservedHost};
 use super::rules::overdue_at;
 use super::step::Action;
 use crate::ids::{GuestId, HostId, LeaseId};
 use crate::lease::Lease;
-use crate::window::later;
+use crate::window::{earlier, later};
 
 /// Guests that a lease leaves behind and that go with it. Those of a lease that nobody knows stay: what is not
 /// understood is not deleted.
@@ -22,6 +23,26 @@ pub(super) fn doomed<'o>(
         .guests
         .iter()
         .filter(move |guest| doomed.is_some_and(|lease| guest.owner == GuestOwner::Lease(lease)))
+}
+
+/// When a preemptible guest that others have started is asked to leave because of its lifetime, if that is limited and the
+/// fleet says since when it runs. Instances are asked once that is on record.
+pub(super) fn expires_at(world: &World<'_>, claims: &Claims<'_>, guest: &Guest) -> Option<Timestamp> {
+    let foreign = guest.owner == GuestOwner::Preemptible && !claims.preemptible.contains(&guest.id);
+    let ends_at = world.rules.lifetime_ends_at(guest.launched_at.filter(|_| foreign))?;
+    Some(earlier(ends_at, world.rules.grace))
+}
+
+/// Whether a guest leaves now whatever becomes of leases: an instance for which that is on record, or a guest that others
+/// have started and whose lifetime is over.
+pub(super) fn leaves_anyway(effort: &mut Effort<'_>, claims: &Claims<'_>, guest: &Guest) -> bool {
+    let expires_at = expires_at(&effort.world, claims, guest);
+    if let Some(at) = expires_at
+        && effort.world.now < at
+    {
+        effort.wake(at);
+    }
+    claims.leaves_anyway(guest.id) || expires_at.is_some_and(|at| at <= effort.world.now)
 }
 
 /// A preemptible guest is asked to shut down, and deleted when its grace time has passed. The lease says so if it stays

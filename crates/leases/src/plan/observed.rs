@@ -212,6 +212,8 @@ pub struct Guest {
     pub project: Option<ProjectId>,
     /// What it uses of its host; nothing if that is not known.
     pub size: GuestSize,
+    /// Since when it runs, if the fleet says so.
+    pub launched_at: Option<Timestamp>,
     /// The host that it is moving to, if it is.
     pub moving_to: Option<HostId>,
     /// How much of it is there already, percent; none if it does not move, or nobody says.
@@ -231,6 +233,7 @@ impl Guest {
             has_shut_down: false,
             project: None,
             size,
+            launched_at: None,
             moving_to: None,
             copied_percent: None,
             mobility: None,

@@ -36,6 +36,8 @@ pub struct PlanRules {
     pub start_attempts: u32,
     /// Whether leases may let preemptible instances on hosts that they do not use.
     pub backfill: bool,
+    /// How long a preemptible guest may run; no limit if absent.
+    pub max_lifetime: Option<SignedDuration>,
 }
 
 /// Whoever has a clock that is behind by less than this does not take back what was fenced ahead of a start, nor what
@@ -65,6 +67,11 @@ impl PlanRules {
         class.map_or(self.grace, Class::notice)
     }
 
+    /// When a preemptible guest is gone that runs since then, if its lifetime is limited.
+    pub fn lifetime_ends_at(&self, launched_at: Option<Timestamp>) -> Option<Timestamp> {
+        Some(later(launched_at?, self.max_lifetime?))
+    }
+
     /// When a preemptible guest that is still there and has so long to shut down is asked to leave for a lease that
     /// starts then.
     pub fn asks_at(&self, start: Timestamp, notice: SignedDuration) -> Timestamp {
@@ -80,7 +87,8 @@ impl PlanRules {
 }
 
 impl Default for PlanRules {
-    /// A minute of grace, nothing before the end, two moves at once, an hour for them after the end, no backfill.
+    /// A minute of grace, nothing before the end, two moves at once, an hour for them after the end, no backfill, no limit
+    /// on lifetimes.
     fn default() -> Self {
         Self {
             grace: SignedDuration::from_mins(1),
@@ -95,6 +103,7 @@ impl Default for PlanRules {
             longest_departure: SignedDuration::from_hours(1),
             start_attempts: 3,
             backfill: false,
+            max_lifetime: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::Claims;
 use super::effort::{Effort, Waiting};
 use super::handover::{is_near, move_or_stop};
-use super::leaving::{doomed, stop};
+use super::leaving::{doomed, leaves_anyway, stop};
 use super::life;
 use super::observed::{ObservedHost, Place};
 use super::reservations;
@@ -68,7 +68,7 @@ pub(super) fn plan_slots(
 fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) -> bool {
     if observed.place == Place::FreePool {
         for guest in &observed.guests {
-            if claims.leaves_anyway(guest.id) {
+            if leaves_anyway(effort, claims, guest) {
                 stop(effort, claims, host, guest, None);
             }
         }

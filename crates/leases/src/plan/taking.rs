@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::effort::Effort;
+use super::leaving::expires_at;
 use super::life;
 use super::observed::{Guest, GuestOwner, ObservedHost, Place};
 use super::step::Action;
@@ -38,6 +39,7 @@ fn has_to_leave(effort: &Effort<'_>, claims: &Claims<'_>, host: HostId, guest: &
         || claims.sharing.contains_key(&host) && preempted_at(&effort.world, claims, guest).is_some();
     claims.going.contains(&guest.id)
         || leaving.is_some_and(|instance| instance.leaves_anyway() || instance.is_departing(now))
+        || expires_at(&effort.world, claims, guest).is_some_and(|at| at <= now)
         || for_room()
 }
 

@@ -155,3 +155,29 @@ async fn pre_15_where_the_operator_does_not_allow_it_that_is_said() {
         (&json!("regular"), &Value::Null)
     );
 }
+
+#[tokio::test]
+async fn an_instance_shows_when_it_has_run_for_as_long_as_it_may() {
+    let mut settings = Settings::default();
+    settings.preemption.allowed = true;
+    settings.plan_rules.max_lifetime = Some(SignedDuration::from_hours(24));
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(1).await;
+    for preemptible in [true, false] {
+        site.post("/v1/instances", &instance(&json!({ "preemptible": preemptible }))).await.ok(201);
+    }
+    site.pass(SignedDuration::from_mins(1)).await;
+    let shown = site.get("/v1/instances").await.ok(200);
+    let of = |kind: &str| {
+        let all = shown["instances"].as_array().expect("a list");
+        all.iter().find(|instance| instance["kind"] == kind).cloned().expect("it runs")
+    };
+    let (limited, regular) = (of("preemptible"), of("regular"));
+    let at = |field: &str| {
+        let text = limited[field].as_str().unwrap_or_else(|| panic!("{field}: {limited}"));
+        text.parse::<jiff::Timestamp>().expect("a date")
+    };
+    assert_eq!(at("deadline").duration_since(at("launched_at")), SignedDuration::from_hours(24));
+    assert_eq!(at("deadline").duration_since(at("safe_until")), SignedDuration::from_mins(1), "its notice");
+    assert_eq!((&limited["departure"], &regular["deadline"]), (&Value::Null, &Value::Null));
+}

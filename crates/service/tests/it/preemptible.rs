@@ -464,6 +464,32 @@ async fn pre_notice_owners_are_told_when_their_instances_are_preempted_and_when_
 }
 
 #[tokio::test]
+async fn an_instance_whose_lifetime_is_over_leaves_with_notice_though_the_service_restarts() {
+    let mut settings = allowing();
+    settings.plan_rules.max_lifetime = Some(minutes(60));
+    let quick = Timing { shut_down: Between::secs(20, 20), ..Timing::IMMEDIATE };
+    let mut world = world_with(1, settings, None, |fleet| fleet.with_timing(quick)).await;
+    let id = start(&mut world).await.expect("room").instance.id;
+    world.run_until(at(5)).await;
+    let instances = world.service.instances();
+    let known = instances.get(id).expect("it runs").instance.clone();
+    let ends_at = known.launched_at.expect("it runs") + minutes(60);
+    let asked_at = ends_at - minutes(1);
+    assert_eq!((known.departure, instances.deadline(&known)), (None, Some(ends_at)));
+    assert_eq!(instances.safe_until(&known), Some(asked_at));
+    let facts = instances.facts(id).await.expect("the fleet answers").expect("it is known");
+    assert_eq!(facts.departure.map(|known| (known.asked_at, known.gone_by)), Some((asked_at, ends_at)));
+    world.restart().await.expect("the store works");
+    world.run_until(asked_at - SignedDuration::from_secs(1)).await;
+    assert_eq!((state(&world, id), told(&world).await), ("ACTIVE", vec![]));
+    world.run_until(ends_at + minutes(1)).await;
+    assert_eq!(state(&world, id), "gone");
+    let events: Vec<String> = told(&world).await.into_iter().map(|(event, _)| event).collect();
+    assert_eq!(events, ["instance.departure.planned", "instance.preempted"]);
+    assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
 async fn pre_01_what_preemptible_instances_ran_and_lost_is_accounted_for() {
     let mut world = world(2).await;
     make(&mut world, asking(60, 90, vec![hosts(2)])).await.expect("free");

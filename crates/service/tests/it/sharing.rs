@@ -11,6 +11,7 @@ use service::{LeaseFilter, OpenError, ServiceError, Task};
 use simulation::{Happened, Setup, World, caller};
 use store::StoreError;
 
+use crate::preemptible;
 use crate::terms::{asking, at, hosts, hosts_of, settings, status};
 
 fn setup(hosts: u32) -> Setup {
@@ -20,7 +21,10 @@ fn setup(hosts: u32) -> Setup {
 
 /// Two services whose clocks agree, and so many hosts.
 pub async fn two(hosts: u32) -> World {
-    let setup = setup(hosts);
+    two_of(setup(hosts)).await
+}
+
+async fn two_of(setup: Setup) -> World {
     let layout = setup.layout.clone();
     let mut world = World::shared(setup, &[SignedDuration::ZERO; 2], |fleet| fleet).await.expect("opens");
     world.take_on(&layout).await.expect("taken on");
@@ -40,6 +44,25 @@ async fn a_service_decides_on_what_another_has_committed() {
     world.service_of(1).leases().delete(&caller("p"), first.lease.id).await.expect("deleted");
     world.service_of(0).refresh().await.expect("the store works");
     assert_eq!(status(&world, first.lease.id), "gone");
+}
+
+#[tokio::test]
+async fn an_instance_whose_lifetime_is_over_leaves_though_the_service_that_started_it_is_gone() {
+    let mut settings = preemptible::allowing();
+    settings.plan_rules.max_lifetime = Some(SignedDuration::from_mins(60));
+    let mut world = two_of(Setup { settings, ..setup(1) }).await;
+    let new = preemptible::new(Some(true));
+    let started = world.service_of(0).instances().create(&caller("p"), new).await;
+    let id = started.expect("room").instance.id;
+    world.touched_one(0);
+    world.run_until(at(5)).await;
+    world.kill(0);
+    world.run_until(at(55)).await;
+    let runs = |world: &World| world.service_of(1).instances().get(id).is_some();
+    assert!(runs(&world), "it has time");
+    world.run_until(at(70)).await;
+    assert!(!runs(&world), "it has run for an hour");
+    assert_eq!(world.fleet.violations(), []);
 }
 
 #[tokio::test]

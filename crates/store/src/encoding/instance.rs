@@ -37,6 +37,9 @@ struct Document {
     /// It leaves for the lease that let it on its host.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     for_holder: bool,
+    /// It leaves since its lifetime is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    for_lifetime: bool,
     /// The host that it is moved to before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moves_to: Option<u64>,
@@ -79,6 +82,7 @@ pub fn instance_json(instance: &Instance) -> String {
             .map(|departure| (departure.asked_at.as_microsecond(), departure.gone_by.as_microsecond())),
         for_own: cause == Some(Cause::OwnProject),
         for_holder: cause == Some(Cause::Holder),
+        for_lifetime: cause == Some(Cause::Lifetime),
         moves_to: instance.departure.and_then(|departure| departure.moves_to).map(|host| host.0),
         class: instance.class.as_ref().map(class_parts),
         backfills: instance.backfills.map(|lease| hex(lease.0)),
@@ -101,9 +105,10 @@ pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadabl
     };
     let Document { vcpus, memory_mib, disk_gib, .. } = document;
     let moves_to = document.moves_to.map(HostId);
-    let cause = match (document.for_own, document.for_holder) {
-        (true, _) => Cause::OwnProject,
-        (_, true) => Cause::Holder,
+    let cause = match (document.for_own, document.for_holder, document.for_lifetime) {
+        (true, ..) => Cause::OwnProject,
+        (_, true, _) => Cause::Holder,
+        (.., true) => Cause::Lifetime,
         _ => Cause::Lease,
     };
     let departure = |(asked, gone)| {
@@ -137,4 +142,23 @@ fn class_of((name, notice_us, end_state): (String, i64, String)) -> Result<Class
     let wrong = |error: ClassError| Unreadable::new("class", &name, error.to_string());
     let end_state = named("end state", &end_state, EndState::from_name)?;
     Class::new(&name, SignedDuration::from_micros(notice_us), end_state).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_of_a_departure_is_read_as_it_was_written() {
+        for cause in [Cause::Lease, Cause::OwnProject, Cause::Holder, Cause::Lifetime] {
+            let owner = Owner { project: ProjectId("web".to_owned()), user: UserId("ann".to_owned()) };
+            let size = GuestSize { vcpus: 1, memory_mib: 512, disk_gib: 10 };
+            let kind = InstanceKind::Preemptible;
+            let new = Instance::new(GuestId(1), "job".to_owned(), owner, kind, size, HostId(1));
+            let departure = Departure::at_once(cause, Timestamp::UNIX_EPOCH, SignedDuration::from_mins(1));
+            let instance = Instance { departure: Some(departure), ..new };
+            let read = instance_from_json(instance.id, &instance_json(&instance));
+            assert_eq!(read.ok(), Some(instance));
+        }
+    }
 }

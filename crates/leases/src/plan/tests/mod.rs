@@ -24,6 +24,7 @@ mod delays;
 mod departures;
 mod hunts;
 mod instances;
+mod lifetimes;
 mod ratios;
 mod reservations;
 
