@@ -185,10 +185,10 @@ export interface components {
              * @description Until when.
              */
             end: string;
-            /** @description For what: lease, host, room-core, room-memory, address or instance. */
+            /** @description For what: lease, host, room, room-core, room-memory, address, instance, preemptible-core or preemptible-memory. */
             item: string;
-            /** @description The lease. */
-            lease_id: string;
+            /** @description The lease; absent for preemptible instances, which are in none. */
+            lease_id?: string | null;
             /** @description The project. */
             project_id: string;
             /** @description How much of it: a decimal number, rounded to six decimals. */
@@ -346,7 +346,7 @@ export interface components {
             /** @description The currency, as the operator has it. */
             currency: string;
         };
-        /** @description When a preemptible instance is preempted for a lease. */
+        /** @description When a preemptible instance is preempted. */
         Departure: {
             /**
              * Format: date-time
@@ -1097,6 +1097,12 @@ export interface components {
              * @description When it was asked for: UTC to the second.
              */
             created_at: string;
+            /**
+             * Format: date-time
+             * @description When a preemptible instance that runs has run for as long as it may, and is gone: UTC to the second. Null if that is
+             *     not limited, and of others.
+             */
+            deadline?: string | null;
             departure?: components["schemas"]["Departure"] | null;
             /**
              * Format: int32
@@ -1143,7 +1149,8 @@ export interface components {
             /**
              * Format: date-time
              * @description Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts
-             *     sooner: UTC to the second. Null if no lease of its host is known, and of others; now if it `backfills`.
+             *     sooner: UTC to the second. Null if no lease of its host is known and it may run for any time, and of others; now if it
+             *     `backfills`.
              */
             safe_until?: string | null;
             /**

@@ -22,7 +22,7 @@ use leases::quota::{OverQuota, OverUsage};
 use leases::status::LeaseStatus;
 use leases::terms::Terms;
 use leases::text::Quoted;
-use leases::usage::Totals;
+use leases::usage::{Decimal, Totals};
 use leases::window::Window;
 use store::{FloatingIpRecord, HostRecord, LeaseRecord, Sizes, StoreError, TooLarge, Wording};
 use thiserror::Error;
@@ -322,6 +322,8 @@ pub struct LeaseUsage {
     pub whole: Totals,
     /// What of that is past.
     pub so_far: Totals,
+    /// What all of it costs; none if nothing has a price.
+    pub cost: Option<Decimal>,
 }
 
 /// Figures for metrics.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use leases::project::ProjectId;
 use leases::status::LeaseStatus;
-use leases::usage::{By, Event, Group, Occurrence, PREEMPTIBLE, Prices, Query, Totals, by_group, foreseen};
+use leases::usage::{
+    By, Event, Group, Occurrence, PREEMPTIBLE, Prices, Query, Sum, Totals, by_group, foreseen,
+};
 use leases::window::Window;
 use store::{LeaseRecord, UsageFilter};
 
@@ -137,27 +139,32 @@ impl<'a> Usage<'a> {
     /// What a lease has come to, and will come to (CLS-12).
     pub async fn of_lease(self, record: &LeaseRecord) -> Result<LeaseUsage, ServiceError> {
         let (lease, now) = (&record.lease, self.service.now());
+        let by = By { project: true, ..self.prices().grouping() };
         let waits =
             matches!(lease.status, LeaseStatus::Creating | LeaseStatus::Pending | LeaseStatus::Starting);
         if waits {
             // Nothing is counted yet, so the store need not be asked.
             let state = self.service.state();
-            let whole = foreseen(lease, now, |host| state.inventory.host(host));
-            return Ok(LeaseUsage { whole, so_far: Totals::default() });
+            return Ok(self.priced(&foreseen(lease, by, now, |host| state.inventory.host(host)), |_| false));
         }
         let periods = vec![
             Window::new(Timestamp::MIN, now).unwrap_or(Window::ALWAYS),
             Window::new(now, Timestamp::MAX).unwrap_or(Window::ALWAYS),
         ];
-        let query = Query { periods, by: By::default(), lease: Some(lease.id), ..Query::default() };
+        let query = Query { periods, by, lease: Some(lease.id), ..Query::default() };
         let sums = self.service.store_read(self.service.parts.store.usage(&query)).await?;
+        Ok(self.priced(&sums, |sum| sum.group.period == 0))
+    }
+
+    /// What sums of a lease come to. They are by what prices differ by.
+    fn priced(self, sums: &[Sum], is_past: impl Fn(&Sum) -> bool) -> LeaseUsage {
         let (mut so_far, mut whole) = (Totals::default(), Totals::default());
-        for sum in &sums {
+        for sum in sums {
             whole.add(sum);
-            if sum.group.period == 0 {
+            if is_past(sum) {
                 so_far.add(sum);
             }
         }
-        Ok(LeaseUsage { whole, so_far })
+        LeaseUsage { whole, so_far, cost: self.prices().cost(&by_group(sums)) }
     }
 }

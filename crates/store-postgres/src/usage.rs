@@ -66,6 +66,7 @@ async fn open(db: &mut PgConnection, spans: &[Span]) -> Result<(), sqlx::Error> 
     let things: Vec<Option<Uuid>> = column(spans, |span| thing(span.held).map(uuid));
     let hosts: Vec<Option<i64>> = column(spans, |span| span.host.map(|host| host.0.cast_signed()));
     let pools: Vec<Option<String>> = column(spans, |span| maybe(span.pool.as_deref()));
+    let flavors: Vec<Option<String>> = column(spans, |span| maybe(span.flavor.as_deref()));
     let leases: Vec<Option<Uuid>> = column(spans, |span| span.lease.map(|id| uuid(id.0)));
     let reservations: Vec<Option<Uuid>> = column(spans, |span| span.reservation.map(|id| uuid(id.0)));
     let projects: Vec<String> = column(spans, |span| text(&span.owner.project.0).into_owned());
@@ -73,14 +74,14 @@ async fn open(db: &mut PgConnection, spans: &[Span]) -> Result<(), sqlx::Error> 
     let types: Vec<Option<String>> = column(spans, |span| maybe(span.lease_type.as_deref()));
     let insertion = sqlx::query!(
         "INSERT INTO usage_span (open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease,
-             reservation, project, user_id, lease_type, begins, starts_us, ends_us)
+             reservation, project, user_id, lease_type, begins, starts_us, ends_us, flavor)
          SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
-             project, user_id, lease_type, begins, starts_us, ends_us
+             project, user_id, lease_type, begins, starts_us, ends_us, flavor
          FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[],
              $8::bigint[], $9::bigint[], $10::uuid[], $11::uuid[], $12::text[], $13::text[], $14::text[],
-             $15::boolean[], $16::bigint[], $17::bigint[])
+             $15::boolean[], $16::bigint[], $17::bigint[], $18::text[])
              WITH ORDINALITY AS new (open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib,
-                 lease, reservation, project, user_id, lease_type, begins, starts_us, ends_us, position)
+                 lease, reservation, project, user_id, lease_type, begins, starts_us, ends_us, flavor, position)
          ORDER BY position
          ON CONFLICT (open_key) DO NOTHING",
         &keys as &[Option<String>],
@@ -100,6 +101,7 @@ async fn open(db: &mut PgConnection, spans: &[Span]) -> Result<(), sqlx::Error> 
         &column(spans, |span| span.begins),
         &column(spans, |span| us(span.window.start())),
         &column(spans, |span| us(span.window.end())),
+        &flavors as &[Option<String>],
     );
     insertion.execute(db).await.map(drop)
 }
@@ -132,14 +134,15 @@ async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, T
         r#"SELECT position AS "period!",
              CASE WHEN $3 THEN project END AS project, CASE WHEN $4 THEN user_id END AS user_id,
              CASE WHEN $5 THEN pool END AS pool, CASE WHEN $6 THEN lease END AS lease,
-             CASE WHEN $7 THEN lease_type END AS lease_type, kind AS "kind!",
+             CASE WHEN $7 THEN lease_type END AS lease_type, CASE WHEN $10 THEN flavor END AS flavor,
+             kind AS "kind!",
              lease IS NOT NULL AS "leased!", count AS "count!", cores AS "cores!",
              memory_mib AS "memory_mib!", disk_gib AS "disk_gib!",
              sum(time_us / 1000000)::bigint AS "seconds!", sum(time_us % 1000000)::bigint AS "rest_us!",
              count(*) FILTER (WHERE begun) AS "begun!"
          FROM (
-             SELECT position, project, user_id, pool, lease, lease_type, kind, count, cores, memory_mib,
-                 disk_gib,
+             SELECT position, project, user_id, pool, flavor, lease, lease_type, kind, count, cores,
+                 memory_mib, disk_gib,
                  greatest(least(ends_us, period.end_us) - greatest(starts_us, period.start_us), 0) AS time_us,
                  begins AND starts_us >= period.start_us AND starts_us < period.end_us AS begun
              FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY
@@ -148,7 +151,7 @@ async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, T
              WHERE ($8::text IS NULL OR user_id = $8) AND ($9::text IS NULL OR pool = $9)
          ) AS part
          WHERE time_us > 0 OR begun
-         GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12"#,
+         GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13"#,
         &starts,
         &ends,
         by.project,
@@ -158,6 +161,7 @@ async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, T
         by.lease_type,
         user,
         pool,
+        by.flavor,
     );
     let rows = rows.fetch_all(db).await?;
     let read = rows.into_iter().map(|row| {
@@ -166,6 +170,7 @@ async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, T
             project: row.project.map(|name| ProjectId(plain(name))),
             user: row.user_id.map(|name| UserId(plain(name))),
             pool: row.pool.map(plain),
+            flavor: row.flavor.map(plain),
             lease: row.lease.map(|id| LeaseId(id.as_u128())),
             lease_type: row.lease_type.map(plain),
         };
@@ -245,6 +250,7 @@ struct Row {
     thing: Option<Uuid>,
     host: Option<i64>,
     pool: Option<String>,
+    flavor: Option<String>,
     count: i64,
     cores: i64,
     memory_mib: i64,
@@ -265,6 +271,7 @@ impl Row {
             held: held(&self.kind, self.thing.map(|id| id.as_u128()))?,
             host: self.host.map(|host| HostId(host.cast_unsigned())),
             pool: self.pool.map(plain),
+            flavor: self.flavor.map(plain),
             size: Size {
                 count: number(self.count)?,
                 cores: number(self.cores)?,
@@ -286,7 +293,7 @@ impl Row {
 pub(crate) async fn spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
     let rows = sqlx::query_as!(
         Row,
-        "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+        "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span ORDER BY number"
     );
@@ -297,7 +304,7 @@ pub(crate) async fn spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
 pub(crate) async fn open_spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
     let rows = sqlx::query_as!(
         Row,
-        r#"SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+        r#"SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span WHERE open_key IS NOT NULL ORDER BY open_key COLLATE "C""#
     );
@@ -308,7 +315,7 @@ pub(crate) async fn open_spans(db: &mut PgConnection) -> Result<Vec<Span>, Troub
 async fn of_lease(db: &mut PgConnection, lease: LeaseId) -> Result<Vec<Span>, Trouble> {
     let rows = sqlx::query_as!(
         Row,
-        "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+        "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span WHERE lease = $1",
         uuid(lease.0),
@@ -320,7 +327,7 @@ async fn of_lease(db: &mut PgConnection, lease: LeaseId) -> Result<Vec<Span>, Tr
 async fn of_project(db: &mut PgConnection, project: &ProjectId, since_us: i64) -> Result<Vec<Span>, Trouble> {
     let rows = sqlx::query_as!(
         Row,
-        "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+        "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span WHERE project = $1 AND ends_us >= $2",
         &text(&project.0),

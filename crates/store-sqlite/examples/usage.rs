@@ -28,6 +28,7 @@ fn spans(project: u64, number: i64, month: Window) -> Vec<Span> {
         held,
         host: host.map(HostId),
         pool: host.map(|_| "freepool".to_owned()),
+        flavor: None,
         size,
         lease: Some(LeaseId(id)),
         reservation: Some(ReservationId(id)),

@@ -56,7 +56,8 @@ async fn open(db: &mut SqliteConnection, spans: &[Span]) -> Result<(), sqlx::Err
         let Size { count, cores, memory_mib, disk_gib } = span.size;
         let size = (count, cores, memory_mib, disk_gib);
         let times = (span.begins, us(span.window.start()), us(span.window.end()));
-        let texts = (&span.owner.project.0, &span.owner.user.0, &span.lease_type, &span.pool);
+        let Owner { project, user } = &span.owner;
+        let texts = (&project.0, &user.0, &span.lease_type, &span.pool, &span.flavor);
         let key = span.open.then(|| span.key());
         let host = span.host.map(|host| host.0.cast_signed());
         json(&(key, span.held.kind().name(), host, ids, size, times, texts))
@@ -64,12 +65,12 @@ async fn open(db: &mut SqliteConnection, spans: &[Span]) -> Result<(), sqlx::Err
     let rows = list(spans.iter().map(row));
     let insertion = sqlx::query!(
         "INSERT INTO usage_span (open_key, kind, host, thing, lease, reservation, count, cores, memory_mib,
-             disk_gib, begins, starts_us, ends_us, project, user_id, lease_type, pool)
+             disk_gib, begins, starts_us, ends_us, project, user_id, lease_type, pool, flavor)
          SELECT value ->> '$[0]', value ->> '$[1]', value ->> '$[2]', unhex(value ->> '$[3][0]'),
              unhex(value ->> '$[3][1]'), unhex(value ->> '$[3][2]'), value ->> '$[4][0]',
              value ->> '$[4][1]', value ->> '$[4][2]', value ->> '$[4][3]', value ->> '$[5][0]',
              value ->> '$[5][1]', value ->> '$[5][2]', value ->> '$[6][0]', value ->> '$[6][1]',
-             value ->> '$[6][2]', value ->> '$[6][3]'
+             value ->> '$[6][2]', value ->> '$[6][3]', value ->> '$[6][4]'
          FROM json_each(?) WHERE true ORDER BY key ON CONFLICT (open_key) DO NOTHING",
         rows,
     );
@@ -124,13 +125,14 @@ async fn sums_of_all(db: &mut SqliteConnection, query: &Query) -> Result<Vec<Sum
          SELECT place AS "period!: i64",
              iif(?2, project, NULL) AS "project: String", iif(?3, user_id, NULL) AS "user_id: String",
              iif(?4, pool, NULL) AS "pool: String", iif(?5, lease, NULL) AS "lease: Vec<u8>",
-             iif(?6, lease_type, NULL) AS "lease_type: String", kind AS "kind!: String",
+             iif(?6, lease_type, NULL) AS "lease_type: String",
+             iif(?9, flavor, NULL) AS "flavor: String", kind AS "kind!: String",
              lease IS NOT NULL AS "leased!: bool", count AS "count!: i64", cores AS "cores!: i64",
              memory_mib AS "memory_mib!: i64", disk_gib AS "disk_gib!: i64",
              sum(time_us / 1000000) AS "seconds!: i64", sum(time_us % 1000000) AS "rest_us!: i64",
              sum(begun) AS "begun!: i64"
          FROM (
-             SELECT place, project, user_id, pool, lease, lease_type, kind, count, cores, memory_mib,
+             SELECT place, project, user_id, pool, flavor, lease, lease_type, kind, count, cores, memory_mib,
                  disk_gib, max(min(ends_us, end_us) - max(starts_us, start_us), 0) AS time_us,
                  begins AND starts_us >= start_us AND starts_us < end_us AS begun
              FROM period CROSS JOIN usage_span
@@ -138,7 +140,7 @@ async fn sums_of_all(db: &mut SqliteConnection, query: &Query) -> Result<Vec<Sum
                AND (?7 IS NULL OR user_id = ?7) AND (?8 IS NULL OR pool = ?8)
          )
          WHERE time_us > 0 OR begun
-         GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12"#,
+         GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13"#,
         periods,
         by.project,
         by.user,
@@ -147,6 +149,7 @@ async fn sums_of_all(db: &mut SqliteConnection, query: &Query) -> Result<Vec<Sum
         by.lease_type,
         user,
         query.pool,
+        by.flavor,
     );
     let rows = rows.fetch_all(db).await.map_err(unavailable)?;
     let read = rows.into_iter().map(|row| {
@@ -155,6 +158,7 @@ async fn sums_of_all(db: &mut SqliteConnection, query: &Query) -> Result<Vec<Sum
             project: row.project.map(ProjectId),
             user: row.user_id.map(UserId),
             pool: row.pool,
+            flavor: row.flavor,
             lease: row.lease.map(|lease| uuid(&lease).map(LeaseId)).transpose()?,
             lease_type: row.lease_type,
         };
@@ -237,6 +241,7 @@ struct Row {
     thing: Option<Vec<u8>>,
     host: Option<i64>,
     pool: Option<String>,
+    flavor: Option<String>,
     count: i64,
     cores: i64,
     memory_mib: i64,
@@ -257,6 +262,7 @@ impl Row {
             held: held(&self.kind, self.thing.map(|id| uuid(&id)).transpose()?)?,
             host: self.host.map(|host| HostId(host.cast_unsigned())),
             pool: self.pool,
+            flavor: self.flavor,
             size: Size {
                 count: number(self.count)?,
                 cores: number(self.cores)?,
@@ -278,7 +284,7 @@ impl Row {
 pub(crate) async fn spans(db: &mut SqliteConnection) -> Result<Vec<Span>, StoreError> {
     let rows = sqlx::query_as!(
         Row,
-        "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+        "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span ORDER BY number"
     );
@@ -289,7 +295,7 @@ pub(crate) async fn spans(db: &mut SqliteConnection) -> Result<Vec<Span>, StoreE
 pub(crate) async fn open_spans(db: &mut SqliteConnection) -> Result<Vec<Span>, StoreError> {
     let rows = sqlx::query_as!(
         Row,
-        "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+        "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span WHERE open_key IS NOT NULL ORDER BY open_key"
     );
@@ -302,7 +308,7 @@ async fn of_lease(db: &mut SqliteConnection, lease: LeaseId) -> Result<Vec<Span>
     let lease = lease.as_slice();
     let rows = sqlx::query_as!(
         Row,
-        "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+        "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span WHERE lease = ?",
         lease,
@@ -318,7 +324,7 @@ async fn of_project(
 ) -> Result<Vec<Span>, StoreError> {
     let rows = sqlx::query_as!(
         Row,
-        "SELECT open_key, kind, thing, host, pool, count, cores, memory_mib, disk_gib, lease, reservation,
+        "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
              project, user_id, lease_type, begins, starts_us, ends_us
          FROM usage_span WHERE project = ? AND ends_us >= ?",
         project.0,

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// What leases cost, line by line
+    /// What leases and preemptible instances cost, line by line
     Billing(Billing),
     /// What happened to leases and instances
     Events(Events),
@@ -268,6 +268,7 @@ struct Line {
     start: String,
     project_id: String,
     user_id: String,
+    #[serde(default)]
     lease_id: String,
     item: String,
     quantity: String,

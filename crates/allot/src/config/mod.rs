@@ -345,6 +345,23 @@ mod tests {
     }
 
     #[test]
+    fn values_by_name_can_be_a_table_in_the_file() {
+        let file = "[leases.max_duration]\ndefault = \"14d\"\n\"pool:gpu large\" = \"7d\"\n\
+                    [usage.price_host_hour]\n\"project:web\" = 0.25\n";
+        let read = merged(&[], &[], file).expect("a configuration").service;
+        let flag = [("leases.max_duration", "14d,pool:gpu large=7d")];
+        let variable = [("ALLOT_USAGE_PRICE_HOST_HOUR", "project:web=0.25")];
+        let same = merged(&flag, &variable, "").expect("the same").service;
+        assert_eq!(read.rules.enforcement.max_lease_duration, same.rules.enforcement.max_lease_duration);
+        assert_eq!(read.prices, same.prices);
+        let nested = "\n[leases.max_duration.pool]\ngpu = \"7d\"\n";
+        for file in [nested, "\n[leases.max_duration]\n\"pool:a,b\" = \"7d\"\n"] {
+            let error = merged(&[], &[], file).expect_err(file);
+            assert!(error.starts_with("allot.toml, line 2, leases.max_duration: write a table"), "{error}");
+        }
+    }
+
+    #[test]
     fn settings_are_shown_with_where_they_were_found_and_without_secrets() {
         let file = "database = \"postgres://allot:hunter2@db1,db2/allot?password=hunter2\"\n\
                     [notifications]\nurl = \"https://hooks.example.org:8443/services/hunter2?key=hunter2@x\"\n\

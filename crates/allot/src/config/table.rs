@@ -309,18 +309,23 @@ settings! {
     "usage.keep" "DURATION" => service.keep_usage as Forever;
     /// What prices are in, as it is to be shown
     "usage.currency" "NAME" => service.prices.currency;
-    /// Price of a lease, once, when it starts
-    "usage.price_lease" "PRICE" => service.prices.lease;
+    /// Price of a lease, once, when it starts. This price and the following ones can differ by project, flavor and free
+    /// pool: `2,pool:gpu=5,project:staff=0`
+    "usage.price_lease" "PRICE,SCOPE=PRICE,..." => service.prices.lease;
     /// Price of a whole host for an hour
-    "usage.price_host_hour" "PRICE" => service.prices.host_hour;
+    "usage.price_host_hour" "PRICE,SCOPE=PRICE,..." => service.prices.host_hour;
+    /// Price of room for one instance for an hour, beside its CPUs and memory
+    "usage.price_slot_hour" "PRICE,SCOPE=PRICE,..." => service.prices.slot_hour;
     /// Price of a CPU of room for instances for an hour
-    "usage.price_core_hour" "PRICE" => service.prices.core_hour;
+    "usage.price_core_hour" "PRICE,SCOPE=PRICE,..." => service.prices.core_hour;
     /// Price of a GiB of memory of room for instances for an hour
-    "usage.price_gib_hour" "PRICE" => service.prices.gib_hour;
+    "usage.price_gib_hour" "PRICE,SCOPE=PRICE,..." => service.prices.gib_hour;
     /// Price of an address for an hour
-    "usage.price_address_hour" "PRICE" => service.prices.address_hour;
+    "usage.price_address_hour" "PRICE,SCOPE=PRICE,..." => service.prices.address_hour;
     /// Price of an instance in a lease for an hour, beside what the lease costs
-    "usage.price_instance_hour" "PRICE" => service.prices.instance_hour;
+    "usage.price_instance_hour" "PRICE,SCOPE=PRICE,..." => service.prices.instance_hour;
+    /// Part of the prices of CPUs and memory that preemptible instances cost: `0.25`; with 0 they are free
+    "usage.price_preemptible" "PART,SCOPE=PART,..." => service.prices.preemptible;
 
     /// Whether hosts that nobody needs are switched off, and on again in time; the fleet has to be able to
     "energy.enabled" "BOOL" => energy.enabled;

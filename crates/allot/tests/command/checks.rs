@@ -119,6 +119,20 @@ fn serve_check_reports_all_wrong_settings() {
 }
 
 #[test]
+fn serve_check_names_the_wrong_one_of_several_values() {
+    let settings = "[leases.max_duration]\n\"pool:gpu\" = \"soon\"\n\
+                    [usage]\nprice_lease = [\"1\", \"rack:r1=2\"]\n";
+    let ran = run(command().args(["serve", "--check", "--config", &file("allot.toml", settings)]));
+    assert_eq!((ran.status, ran.err.lines().count()), (1, 2), "{}", ran.err);
+    for mistake in [
+        "line 1, leases.max_duration: invalid value \"pool:gpu=soon\": pool:gpu: write a duration",
+        "line 4, usage.price_lease: invalid value \"1,rack:r1=2\": rack:r1: expected project:ID",
+    ] {
+        assert!(ran.err.contains(mistake), "{mistake}: {}", ran.err);
+    }
+}
+
+#[test]
 fn serve_check_of_a_valid_configuration_creates_no_file() {
     let directory = fresh("valid");
     fs::create_dir(&directory).expect("it is new");

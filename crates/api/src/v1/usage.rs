@@ -227,9 +227,10 @@ pub struct BillingLine {
     pub project_id: String,
     /// The user.
     pub user_id: String,
-    /// The lease.
-    pub lease_id: String,
-    /// For what: lease, host, room-core, room-memory, address or instance.
+    /// The lease; absent for preemptible instances, which are in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_id: Option<String>,
+    /// For what: lease, host, room, room-core, room-memory, address, instance, preemptible-core or preemptible-memory.
     pub item: String,
     /// How much of it: a decimal number, rounded to six decimals.
     pub quantity: String,
@@ -256,7 +257,7 @@ impl BillingLine {
         "amount",
     ];
 
-    /// What is charged for a lease in a period; nothing for what is not of a lease.
+    /// What is charged for a lease, or for a user's preemptible instances, in a period.
     pub fn new(period: Window, group: &Group, charge: &Charge) -> Option<Self> {
         let item: Item = charge.item;
         Some(Self {
@@ -264,7 +265,7 @@ impl BillingLine {
             end: period.end().to_string(),
             project_id: group.project.as_ref()?.0.clone(),
             user_id: group.user.as_ref()?.0.clone(),
-            lease_id: group.lease?.to_string(),
+            lease_id: group.lease.map(|lease| lease.to_string()),
             item: item.name().to_owned(),
             quantity: charge.quantity.to_string(),
             unit: item.unit().to_owned(),
@@ -277,9 +278,10 @@ impl BillingLine {
     pub fn row(&self) -> Vec<String> {
         let Self { start, end, project_id, user_id, lease_id, item, quantity, unit, unit_price, amount } =
             self;
-        [start, end, project_id, user_id, lease_id, item, quantity, unit, unit_price, amount]
-            .map(Clone::clone)
-            .to_vec()
+        let lease_id = lease_id.as_deref().unwrap_or_default();
+        let fields: [&str; 10] =
+            [start, end, project_id, user_id, lease_id, item, quantity, unit, unit_price, amount];
+        fields.map(str::to_owned).to_vec()
     }
 }
 

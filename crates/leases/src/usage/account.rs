@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::event::{of_instance, of_lease};
-use super::{Entries, Held, PREEMPTIBLE, Query, Size, Span, SpanChange, Totals, sums};
+use super::{By, Entries, Held, PREEMPTIBLE, Query, Size, Span, SpanChange, Sum, sums};
 use crate::free_pool::pool_of;
 use crate::host::Host;
 use crate::ids::HostId;
 use crate::instance::{Instance, InstanceKind, InstanceStatus};
 use crate::lease::{Allocation, EventStatuses, Lease};
 use crate::status::{EventStatus, LeaseStatus};
+use crate::terms::ReservationTerms;
 use crate::window::Window;
 
 /// Follows changes that are made at one instant.
@@ -114,6 +115,7 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
             held: Held::Lease,
             host: None,
             pool: None,
+            flavor: flavor_of(lease).map(str::to_owned),
             size: Size::ONE,
             lease: Some(lease.id),
             reservation: None,
@@ -125,7 +127,8 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
         };
         let mut spans = vec![];
         for reservation in &lease.reservations {
-            let part = Span { reservation: Some(reservation.id), ..whole.clone() };
+            let flavor = reservation.terms.flavor().map(str::to_owned);
+            let part = Span { reservation: Some(reservation.id), flavor, ..whole.clone() };
             let on = |id: HostId, held, size| {
                 let host = (self.hosts)(id);
                 let pool = host.map(|host| pool_of(host).to_owned());
@@ -167,10 +170,12 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
             InstanceKind::Regular | InstanceKind::Preemptible => None,
         };
         let start = lease.map_or(self.now, |lease| lease.window.start());
+        let terms = lease.zip(reservation).and_then(|(lease, id)| Some(&lease.reservation(id)?.terms));
         Some(Span {
             held: Held::Instance(instance.id),
             host: Some(instance.host),
             pool: (self.hosts)(instance.host).map(|host| pool_of(host).to_owned()),
+            flavor: terms.and_then(ReservationTerms::flavor).map(str::to_owned),
             size: Size::of(1, &instance.size.resources()),
             lease: part_of,
             reservation,
@@ -196,6 +201,14 @@ fn pool_of_most(spans: &[Span]) -> Option<String> {
     Some(pool.to_owned())
 }
 
+/// The flavor of which all the room of a lease is, if it is of one and the lease has no hosts.
+fn flavor_of(lease: &Lease) -> Option<&str> {
+    let on_hosts = lease.reservations.iter().map(|reservation| &reservation.terms);
+    let mut on_hosts = on_hosts.filter(|terms| !matches!(terms, ReservationTerms::FloatingIps(_)));
+    let flavor = on_hosts.next()?.flavor()?;
+    on_hosts.all(|other| other.flavor() == Some(flavor)).then_some(flavor)
+}
+
 /// Whether it has what it was given.
 pub fn holds(lease: &Lease) -> bool {
     matches!(lease.status, LeaseStatus::Active | LeaseStatus::Updating)
@@ -211,7 +224,12 @@ pub(super) fn window_until(start: Timestamp, end: Timestamp) -> Window {
 }
 
 /// What a lease will come to if it starts when it is to and nothing happens to it: not before that instant.
-pub fn foreseen<'h>(lease: &Lease, now: Timestamp, hosts: impl Fn(HostId) -> Option<&'h Host>) -> Totals {
+pub fn foreseen<'h>(
+    lease: &Lease,
+    by: By,
+    now: Timestamp,
+    hosts: impl Fn(HostId) -> Option<&'h Host>,
+) -> Vec<Sum> {
     let mut going = lease.clone();
     going.status = LeaseStatus::Active;
     going.events = EventStatuses { start: EventStatus::Done, ..EventStatuses::UNDONE };
@@ -219,10 +237,6 @@ pub fn foreseen<'h>(lease: &Lease, now: Timestamp, hosts: impl Fn(HostId) -> Opt
     let mut account = Account::new(start, hosts);
     account.lease(None, Some(&going));
     let period = window_until(start, lease.window.end());
-    let query = Query { periods: vec![period], ..Query::default() };
-    let mut totals = Totals::default();
-    for sum in &sums(&account.entries().opened, &query) {
-        totals.add(sum);
-    }
-    totals
+    let query = Query { periods: vec![period], by, ..Query::default() };
+    sums(&account.entries().opened, &query)
 }

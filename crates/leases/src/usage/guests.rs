@@ -17,6 +17,7 @@ use crate::instance::InstanceStatus;
 use crate::lease::Lease;
 use crate::plan::GuestSize;
 use crate::status::EventStatus;
+use crate::terms::ReservationTerms;
 
 /// How a guest was seen.
 #[derive(Clone, Copy, Debug)]
@@ -68,10 +69,12 @@ impl SeenGuest<'_> {
 
     /// What it uses from now on, until the end of its lease.
     fn span(&self, id: GuestId, begins: bool, now: Timestamp) -> Span {
+        let terms = self.reservation.and_then(|id| Some(&self.lease.reservation(id)?.terms));
         Span {
             held: Held::Instance(id),
             host: Some(self.host.id),
             pool: Some(pool_of(self.host).to_owned()),
+            flavor: terms.and_then(ReservationTerms::flavor).map(str::to_owned),
             size: self.uses(),
             lease: Some(self.lease.id),
             reservation: self.reservation,

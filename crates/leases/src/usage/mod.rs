@@ -176,6 +176,8 @@ pub struct Span {
     pub host: Option<HostId>,
     /// The free pool that the host comes from; of a lease, that most of its hosts come from.
     pub pool: Option<String>,
+    /// The identifier of the flavor of room, of instances in it, and of leases that have nothing but such room.
+    pub flavor: Option<String>,
     /// How much it is.
     pub size: Size,
     /// The lease that holds it; none of an instance beside all leases.

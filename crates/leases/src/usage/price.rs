@@ -1,11 +1,13 @@
 //! Prices, and what is charged (USE: leases are billed a flat fee, or a premium for each instance).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::Totals;
+use super::{By, Group, PREEMPTIBLE, Totals};
+use crate::scoped::{ScopeKind, Scoped, Scopes};
 
 /// Microseconds of an hour.
 const HOUR_US: u128 = 3_600_000_000;
@@ -29,6 +31,11 @@ impl Decimal {
     pub const ZERO: Self = Self { millionths: 0 };
     /// Most that is accepted, so that no product is too large.
     const MOST: u128 = 1_000_000_000_000_000;
+
+    /// The product, to the nearest millionth.
+    fn times(self, other: Self) -> Self {
+        Self::of_parts(self.millionths * other.millionths, 1_000_000_000_000)
+    }
 
     /// So many parts of which `whole` make one, to the nearest millionth.
     pub fn of_parts(parts: u128, whole: u128) -> Self {
@@ -66,13 +73,15 @@ impl FromStr for Decimal {
     }
 }
 
-/// What is charged for. All but instances is flat: it costs the same whether it is used or not.
+/// What is charged for. What leases reserve costs the same whether it is used or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Item {
     /// A lease, once, when it starts.
     Lease,
     /// A whole host.
     Host,
+    /// Room for an instance.
+    Room,
     /// A CPU of room for instances.
     RoomCore,
     /// Memory of room for instances.
@@ -81,22 +90,38 @@ pub enum Item {
     Address,
     /// An instance that runs in a lease, beside what the lease costs.
     Instance,
+    /// A CPU of a preemptible instance.
+    PreemptibleCore,
+    /// Memory of a preemptible instance.
+    PreemptibleMemory,
 }
 
 impl Item {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Lease, Self::Host, Self::RoomCore, Self::RoomMemory, Self::Address, Self::Instance];
+    pub const ALL: [Self; 9] = [
+        Self::Lease,
+        Self::Host,
+        Self::Room,
+        Self::RoomCore,
+        Self::RoomMemory,
+        Self::Address,
+        Self::Instance,
+        Self::PreemptibleCore,
+        Self::PreemptibleMemory,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lease => "lease",
             Self::Host => "host",
+            Self::Room => "room",
             Self::RoomCore => "room-core",
             Self::RoomMemory => "room-memory",
             Self::Address => "address",
             Self::Instance => "instance",
+            Self::PreemptibleCore => "preemptible-core",
+            Self::PreemptibleMemory => "preemptible-memory",
         }
     }
 
@@ -105,43 +130,67 @@ impl Item {
         match self {
             Self::Lease => "lease",
             Self::Host => "host-hour",
-            Self::RoomCore => "core-hour",
-            Self::RoomMemory => "GiB-hour",
+            Self::Room => "slot-hour",
+            Self::RoomCore | Self::PreemptibleCore => "core-hour",
+            Self::RoomMemory | Self::PreemptibleMemory => "GiB-hour",
             Self::Address => "address-hour",
             Self::Instance => "instance-hour",
         }
     }
 
-    /// How much of it there is, in parts of which so many make a unit.
-    fn parts(self, totals: &Totals) -> (u128, u128) {
+    /// Parts that make a unit.
+    fn whole(self) -> u128 {
         match self {
-            Self::Lease => (u128::from(totals.leases_started), 1),
-            Self::Host => (totals.hosts_us, HOUR_US),
-            Self::RoomCore => (totals.of_room.cores_us, HOUR_US),
-            Self::RoomMemory => (totals.of_room.memory_mib_us, HOUR_US * MIB),
-            Self::Address => (totals.addresses_us, HOUR_US),
-            Self::Instance => (totals.in_leases.count_us, HOUR_US),
+            Self::Lease => 1,
+            Self::RoomMemory | Self::PreemptibleMemory => HOUR_US * MIB,
+            Self::Host
+            | Self::Room
+            | Self::RoomCore
+            | Self::Address
+            | Self::Instance
+            | Self::PreemptibleCore => HOUR_US,
+        }
+    }
+
+    /// How much of it a group has, in these parts.
+    fn parts(self, group: &Group, totals: &Totals) -> u128 {
+        let preemptible = group.lease_type.as_deref() == Some(PREEMPTIBLE);
+        match self {
+            Self::Lease => totals.leases_started.into(),
+            Self::Host => totals.hosts_us,
+            Self::Room => totals.slots_us,
+            Self::RoomCore => totals.of_room.cores_us,
+            Self::RoomMemory => totals.of_room.memory_mib_us,
+            Self::Address => totals.addresses_us,
+            Self::Instance => totals.in_leases.count_us,
+            Self::PreemptibleCore if preemptible => totals.beside_leases.amounts.cores_us,
+            Self::PreemptibleMemory if preemptible => totals.beside_leases.amounts.memory_mib_us,
+            Self::PreemptibleCore | Self::PreemptibleMemory => 0,
         }
     }
 }
 
-/// What a unit of each item costs.
+/// What a unit of each item costs. Each price can differ by project, flavor and free pool.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Prices {
     /// The currency, as it is to be shown: `EUR`.
     pub currency: String,
     /// A lease.
-    pub lease: Decimal,
+    pub lease: Scoped<Decimal>,
     /// A host for an hour.
-    pub host_hour: Decimal,
+    pub host_hour: Scoped<Decimal>,
+    /// Room for an instance for an hour, beside its CPUs and memory.
+    pub slot_hour: Scoped<Decimal>,
     /// A CPU of room for instances for an hour.
-    pub core_hour: Decimal,
+    pub core_hour: Scoped<Decimal>,
     /// A GiB of memory of room for instances for an hour.
-    pub gib_hour: Decimal,
+    pub gib_hour: Scoped<Decimal>,
     /// An address for an hour.
-    pub address_hour: Decimal,
+    pub address_hour: Scoped<Decimal>,
     /// An instance in a lease for an hour.
-    pub instance_hour: Decimal,
+    pub instance_hour: Scoped<Decimal>,
+    /// The part of the prices of CPUs and memory that preemptible instances cost.
+    pub preemptible: Scoped<Decimal>,
 }
 
 /// A line of a bill.
@@ -158,40 +207,84 @@ pub struct Charge {
 }
 
 impl Prices {
-    /// What a unit of that costs.
-    pub fn of(&self, item: Item) -> Decimal {
-        match item {
-            Item::Lease => self.lease,
-            Item::Host => self.host_hour,
-            Item::RoomCore => self.core_hour,
-            Item::RoomMemory => self.gib_hour,
-            Item::Address => self.address_hour,
-            Item::Instance => self.instance_hour,
+    fn all(&self) -> [&Scoped<Decimal>; 8] {
+        [
+            &self.lease,
+            &self.host_hour,
+            &self.slot_hour,
+            &self.core_hour,
+            &self.gib_hour,
+            &self.address_hour,
+            &self.instance_hour,
+            &self.preemptible,
+        ]
+    }
+
+    /// What usage must be summed by, at least, for each sum to have one price.
+    pub fn grouping(&self) -> By {
+        let differs_by = |kind| self.all().iter().any(|price| price.differs_by(kind));
+        By {
+            project: differs_by(ScopeKind::Project),
+            flavor: differs_by(ScopeKind::Flavor),
+            pool: differs_by(ScopeKind::Pool),
+            lease_type: is_charged(&self.preemptible),
+            ..By::default()
         }
     }
 
-    /// What all of that costs, to the nearest millionth a line; none if nothing has a price.
-    pub fn cost(&self, totals: &Totals) -> Option<Decimal> {
-        if Item::ALL.into_iter().all(|item| self.of(item) == Decimal::ZERO) {
+    /// What a unit of that costs the group.
+    fn unit_price(&self, item: Item, group: &Group) -> Decimal {
+        let scopes = Scopes {
+            project: group.project.as_ref().map(|project| project.0.as_str()),
+            flavor: group.flavor.as_deref(),
+            pool: group.pool.as_deref(),
+        };
+        let price = |price: &Scoped<Decimal>| *price.find(scopes).0;
+        match item {
+            Item::Lease => price(&self.lease),
+            Item::Host => price(&self.host_hour),
+            Item::Room => price(&self.slot_hour),
+            Item::RoomCore => price(&self.core_hour),
+            Item::RoomMemory => price(&self.gib_hour),
+            Item::Address => price(&self.address_hour),
+            Item::Instance => price(&self.instance_hour),
+            Item::PreemptibleCore => price(&self.core_hour).times(price(&self.preemptible)),
+            Item::PreemptibleMemory => price(&self.gib_hour).times(price(&self.preemptible)),
+        }
+    }
+
+    /// What all of that costs, to the nearest millionth a line; none if nothing has a price. Groups are those of
+    /// [`Self::grouping`].
+    pub fn cost<'g>(&self, groups: impl IntoIterator<Item = (&'g Group, &'g Totals)>) -> Option<Decimal> {
+        if !self.all().into_iter().any(is_charged) {
             return None;
         }
-        let amounts = self.charges(totals).into_iter().map(|charge| charge.amount.millionths);
+        let amounts = self.charges(groups).into_iter().map(|charge| charge.amount.millionths);
         Some(Decimal { millionths: amounts.fold(0, u128::saturating_add) })
     }
 
-    /// The lines of a bill: of what there is, also where it costs nothing.
-    pub fn charges(&self, totals: &Totals) -> Vec<Charge> {
-        let charge = |item: Item| {
-            let ((parts, whole), unit_price) = (item.parts(totals), self.of(item));
-            let amount = (parts.saturating_mul(unit_price.millionths).saturating_add(whole / 2)) / whole;
+    /// The lines of a bill, one for each item and price: of what there is, also where it costs nothing. Groups are those of
+    /// [`Self::grouping`].
+    pub fn charges<'g>(&self, groups: impl IntoIterator<Item = (&'g Group, &'g Totals)>) -> Vec<Charge> {
+        let mut lines: BTreeMap<(Item, Decimal), u128> = BTreeMap::new();
+        for (group, totals) in groups {
+            for item in Item::ALL {
+                let parts = item.parts(group, totals);
+                if parts > 0 {
+                    *lines.entry((item, self.unit_price(item, group))).or_default() += parts;
+                }
+            }
+        }
+        let charge = |((item, unit_price), parts): ((Item, Decimal), u128)| {
+            let whole = item.whole();
+            let amount = parts.saturating_mul(unit_price.millionths).saturating_add(whole / 2) / whole;
             let quantity = Decimal::of_parts(parts, whole);
-            (parts > 0).then_some(Charge {
-                item,
-                quantity,
-                unit_price,
-                amount: Decimal { millionths: amount },
-            })
+            Charge { item, quantity, unit_price, amount: Decimal { millionths: amount } }
         };
-        Item::ALL.into_iter().filter_map(charge).collect()
+        lines.into_iter().map(charge).collect()
     }
+}
+
+fn is_charged(price: &Scoped<Decimal>) -> bool {
+    price.values().any(|price| *price > Decimal::ZERO)
 }

@@ -13,7 +13,9 @@ use crate::instance::{Instance, InstanceKind, InstanceStatus};
 use crate::lease::{Allocation, Lease};
 use crate::lease_type::LeaseType;
 use crate::plan::GuestSize;
+use crate::project::ProjectId;
 use crate::requirement::Requirement;
+use crate::scoped::{Scope, Scoped};
 use crate::status::{EventStatus, LeaseStatus, ReservationStatus};
 use crate::terms::{Affinity, InstanceSize, InstancesTerms, ReservationTerms};
 use crate::testing::{at, host, lease, owner, window};
@@ -301,7 +303,7 @@ proptest! {
     fn usage_d_sums_over_parts_make_up_the_sum_over_the_whole(
         deeds in history(),
         cuts in proptest::collection::btree_set(0..MINUTES * 60_000_000, 2..9),
-        by in any::<[bool; 5]>(),
+        by in any::<[bool; 6]>(),
     ) {
         let (_, ledger, _) = run(&deeds);
         let at = |us: i64| Timestamp::from_microsecond(us).expect("in range");
@@ -309,8 +311,8 @@ proptest! {
         let part = |pair: &[Timestamp]| Window::new(pair[0], pair[1]).expect("sorted");
         let parts: Vec<_> = cuts.windows(2).map(part).collect();
         let whole = part(&[cuts[0], cuts[cuts.len() - 1]]);
-        let [project, user, pool, lease, lease_type] = by;
-        let by = By { project, user, pool, lease, lease_type };
+        let [project, user, pool, flavor, lease, lease_type] = by;
+        let by = By { project, user, pool, flavor, lease, lease_type };
         let of = |periods: Vec<Window>| {
             let query = Query { periods, by, ..Query::default() };
             let mut times: BTreeMap<_, (u128, u64)> = BTreeMap::new();
@@ -554,9 +556,9 @@ fn prices_are_decimal_and_amounts_exact_to_the_millionth() {
     }
     let prices = Prices {
         currency: "EUR".into(),
-        lease: decimal("10"),
-        host_hour: decimal("0.1"),
-        instance_hour: decimal("0.05"),
+        lease: decimal("10").into(),
+        host_hour: decimal("0.1").into(),
+        instance_hour: decimal("0.05").into(),
         ..Prices::default()
     };
     let hour = 3_600_000_000;
@@ -566,13 +568,118 @@ fn prices_are_decimal_and_amounts_exact_to_the_millionth() {
         in_leases: Instances { started: 1, count_us: hour / 3, ..Instances::default() },
         ..Totals::default()
     };
-    let lines: Vec<_> = prices
-        .charges(&totals)
-        .iter()
-        .map(|line| format!("{} {} {}", line.item.name(), line.quantity, line.amount))
-        .collect();
-    assert_eq!(lines, ["lease 1 10", "host 3 0.3", "instance 0.333333 0.016667"]);
-    assert_eq!(prices.cost(&totals), Some(decimal("10.316667")));
-    assert_eq!(prices.cost(&Totals::default()), Some(Decimal::ZERO));
-    assert_eq!(Prices::default().cost(&totals), None, "nothing has a price");
+    let group = Group::default();
+    let lines = lines(&prices, &[(&group, &totals)]);
+    assert_eq!(lines, ["lease 1 at 10: 10", "host 3 at 0.1: 0.3", "instance 0.333333 at 0.05: 0.016667"]);
+    assert_eq!(prices.cost([(&group, &totals)]), Some(decimal("10.316667")));
+    assert_eq!(prices.cost([(&group, &Totals::default())]), Some(Decimal::ZERO));
+    assert_eq!(Prices::default().cost([(&group, &totals)]), None, "nothing has a price");
+}
+
+/// The lines of a bill.
+fn lines(prices: &Prices, groups: &[(&Group, &Totals)]) -> Vec<String> {
+    let charges = prices.charges(groups.iter().copied());
+    let line = |line: &Charge| {
+        let Charge { item, quantity, unit_price, amount } = line;
+        format!("{} {quantity} at {unit_price}: {amount}", item.name())
+    };
+    charges.iter().map(line).collect()
+}
+
+#[test]
+fn the_price_for_a_project_precedes_that_for_a_flavor_a_pool_and_the_general_one() {
+    let decimal = |text: &str| text.parse::<Decimal>().expect("a number");
+    let mut prices = Prices { slot_hour: decimal("1").into(), ..Prices::default() };
+    assert_eq!(prices.grouping(), By::default());
+    for (scope, price) in
+        [(Scope::pool("gpu"), "2"), (Scope::flavor("p3"), "3"), (Scope::project("staff"), "0")]
+    {
+        prices.slot_hour.insert(scope, decimal(price));
+    }
+    assert_eq!(prices.grouping(), By { project: true, flavor: true, pool: true, ..By::default() });
+    let group = |project: &str, flavor: Option<&str>, pool: &str| Group {
+        project: Some(ProjectId(project.to_owned())),
+        flavor: flavor.map(str::to_owned),
+        pool: Some(pool.to_owned()),
+        ..Group::default()
+    };
+    let totals = Totals { slots_us: 3_600_000_000, ..Totals::default() };
+    for (group, price) in [
+        (group("web", None, "cpu"), "1"),
+        (group("web", None, "gpu"), "2"),
+        (group("web", Some("p3"), "gpu"), "3"),
+        (group("web", Some("p4"), "gpu"), "2"),
+        (group("staff", Some("p3"), "gpu"), "0"),
+    ] {
+        assert_eq!(
+            lines(&prices, &[(&group, &totals)]),
+            [format!("room 1 at {price}: {price}")],
+            "{group:?}"
+        );
+    }
+    // What has one price is one line, whatever it is in.
+    let groups = [group("web", None, "cpu"), group("web", None, "gpu"), group("ci", None, "gpu")];
+    let groups = groups.each_ref().map(|group| (group, &totals));
+    assert_eq!(lines(&prices, &groups), ["room 1 at 1: 1", "room 2 at 2: 4"]);
+}
+
+#[test]
+fn preemptible_instances_cost_a_part_of_the_prices_of_cpus_and_memory() {
+    let decimal = |text: &str| text.parse::<Decimal>().expect("a number");
+    let core_hour = Scoped::from(decimal("0.03")).with(Scope::pool("gpu"), decimal("0.5"));
+    let mut prices = Prices { core_hour, gib_hour: decimal("0.004").into(), ..Prices::default() };
+    let hour = 3_600_000_000;
+    let amounts = Amounts { cores_us: 8 * hour, memory_mib_us: 2048 * hour, disk_gib_us: 0 };
+    let beside_leases = Instances { started: 1, count_us: hour, amounts };
+    let totals = Totals { beside_leases, ..Totals::default() };
+    let group = |lease_type: Option<&str>, pool: &str| Group {
+        lease_type: lease_type.map(str::to_owned),
+        pool: Some(pool.to_owned()),
+        ..Group::default()
+    };
+    let (cpu, gpu) = (group(Some(PREEMPTIBLE), "cpu"), group(Some(PREEMPTIBLE), "gpu"));
+    assert!(!prices.grouping().lease_type, "they are free");
+    prices.preemptible = decimal("0.25").into();
+    assert!(prices.grouping().lease_type);
+    assert_eq!(
+        lines(&prices, &[(&cpu, &totals)]),
+        ["preemptible-core 8 at 0.0075: 0.06", "preemptible-memory 2 at 0.001: 0.002"]
+    );
+    assert_eq!(lines(&prices, &[(&gpu, &totals)])[0], "preemptible-core 8 at 0.125: 1");
+    assert!(lines(&prices, &[(&group(None, "cpu"), &totals)]).is_empty(), "others are free");
+}
+
+#[test]
+fn room_is_counted_under_its_flavor_and_so_is_a_lease_of_one_flavor() {
+    use crate::terms::{Flavor, FlavorSize, FlavorTerms, InstanceSize, ReservationTerms};
+    let size = FlavorSize { instance: InstanceSize::new(2, 1024, 10).expect("a size"), ephemeral_gib: 0 };
+    let of_flavor = |id: &str| {
+        let flavor = Flavor::new(id, size, &BTreeMap::new()).expect("a flavor");
+        let amount = std::num::NonZeroU32::new(2).expect("some");
+        ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives: None })
+    };
+    let mut lease = lease(1, window(0, 60), &[]);
+    active(&mut lease);
+    lease.reservations[0].terms = of_flavor("p3");
+    lease.reservations[0].allocation = Allocation::Slots([(HostId(1), 2)].into());
+    let inside = instance(100, Some(1), 1);
+    let inventory = all_hosts();
+    let counted = |lease: &Lease| {
+        let mut account = Account::new(at(0), |id| inventory.host(id));
+        account.lease(None, Some(lease));
+        account.instance(None, Some((&inside, Some(lease))));
+        let spans = account.entries().opened;
+        let counted = spans.iter().map(|span| (span.held.kind(), span.flavor.clone().unwrap_or_default()));
+        counted.collect::<BTreeSet<_>>()
+    };
+    let of = |flavors: &[(Kind, &str)]| -> BTreeSet<(Kind, String)> {
+        flavors.iter().map(|(kind, flavor)| (*kind, (*flavor).to_owned())).collect()
+    };
+    let all = [(Kind::Lease, "p3"), (Kind::Room, "p3"), (Kind::Instance, "p3")];
+    assert_eq!(counted(&lease), of(&all));
+    let mut other = lease.reservations[0].clone();
+    (other.id, other.terms) = (ReservationId(11), of_flavor("p4"));
+    lease.reservations.push(other);
+    let both = [(Kind::Lease, ""), (Kind::Room, "p3"), (Kind::Room, "p4"), (Kind::Instance, "p3")];
+    assert_eq!(counted(&lease), of(&both));
 }

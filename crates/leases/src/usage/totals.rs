@@ -16,6 +16,8 @@ pub struct By {
     pub user: bool,
     /// By free pool.
     pub pool: bool,
+    /// By flavor.
+    pub flavor: bool,
     /// By lease.
     pub lease: bool,
     /// By type of lease.
@@ -60,6 +62,8 @@ pub struct Group {
     pub user: Option<UserId>,
     /// The free pool; none of what is in none.
     pub pool: Option<String>,
+    /// The flavor; none of what is of none.
+    pub flavor: Option<String>,
     /// The lease; none of what is in none.
     pub lease: Option<LeaseId>,
     /// The type of the lease.
@@ -112,6 +116,7 @@ impl By {
             project: self.project.then(|| span.owner.project.clone()),
             user: self.user.then(|| span.owner.user.clone()),
             pool: span.pool.clone().filter(|_| self.pool),
+            flavor: span.flavor.clone().filter(|_| self.flavor),
             lease: span.lease.filter(|_| self.lease),
             lease_type: span.lease_type.clone().filter(|_| self.lease_type),
         }

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use leases::ids::{FloatingIpId, HostId, ReservationId};
 use leases::plan::Prepared;
 use leases::unseen::Unseen;
-use leases::usage::Totals;
+use leases::usage::Decimal;
 use service::{Asked, Property, ServiceError, Shown};
 use store::{FlavorRecord, LeaseRecord};
 
@@ -117,7 +117,7 @@ pub(super) async fn with_usage(app: &App, session: &Session, record: &LeaseRecor
     let usage = app.service().usage().of_lease(record).await;
     // The lease itself is known; that its usage is unknown is no reason not to show it.
     let usage = usage.inspect_err(|error| tracing::warn!(%error, "lease usage unknown"));
-    let cost = usage.as_ref().ok().and_then(|usage| cost(app, &usage.whole));
+    let cost = usage.as_ref().ok().and_then(|usage| cost(app, usage.cost));
     let usage = usage.ok().map(|usage| LeaseUsage::new(&usage.whole, &usage.so_far));
     Lease { usage, cost, ..viewed(app, session, record) }
 }
@@ -125,14 +125,13 @@ pub(super) async fn with_usage(app: &App, session: &Session, record: &LeaseRecor
 /// A lease as it would be, with what it would cost.
 pub(super) async fn foreseen(app: &App, record: &LeaseRecord) -> Lease {
     let usage = app.service().usage().of_lease(record).await.ok();
-    Lease { cost: usage.and_then(|usage| cost(app, &usage.whole)), ..Lease::from(record) }
+    Lease { cost: usage.and_then(|usage| cost(app, usage.cost)), ..Lease::from(record) }
 }
 
-/// What that costs at the operator's prices, if there are any.
-fn cost(app: &App, totals: &Totals) -> Option<Cost> {
-    let prices = app.service().usage().prices();
-    let amount = prices.cost(totals)?.to_string();
-    Some(Cost { amount, currency: prices.currency.clone() })
+/// The amount in the operator's currency.
+fn cost(app: &App, amount: Option<Decimal>) -> Option<Cost> {
+    let currency = app.service().usage().prices().currency.clone();
+    amount.map(|amount| Cost { amount: amount.to_string(), currency })
 }
 
 /// What hosts and addresses are called, for answers.

@@ -2,6 +2,7 @@
 
 pub(super) mod period;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::v1::body::{BillingBody, UsageBody, UsageEventsBody};
@@ -126,8 +127,8 @@ pub(crate) async fn show(
     Ok(listing.with("end", &period.end().to_string())?.respond().await)
 }
 
-/// What leases cost in a period that is past, lease by lease, at the operator's prices. Of the caller's project; an
-/// administrator sees all.
+/// What leases and preemptible instances cost in a period that is past, lease by lease, at the operator's prices. Of the
+/// caller's project; an administrator sees all.
 #[utoipa::path(
     get, path = "/v1/usage/billing", tag = "usage", operation_id = "show_billing",
     params(
@@ -151,18 +152,23 @@ pub(crate) async fn billing(
     session.allow(&app, Rule::UsageGet)?;
     let format = Format::read(&options)?;
     let (period, zone) = asked(&options, app.service().now())?;
-    let by = By { project: true, user: true, lease: true, ..By::default() };
+    let prices = app.service().usage().prices();
+    let by = By { project: true, user: true, lease: true, ..prices.grouping() };
     let step = options.parsed("interval", Step::from_name)?;
     let query = Query { periods: parts(period, step, &zone)?, by, ..of_whom(&app, &session, &options)? };
     let (service, asked) = (Arc::clone(app.service()), query.clone());
     let groups = session.consider(async move { service.usage().sums(&asked).await }).await??;
-    let prices = app.service().usage().prices();
+    let mut bills: BTreeMap<Group, Vec<(&Group, &Totals)>> = BTreeMap::new();
+    for (group, totals) in &groups {
+        let billed = Group { pool: None, flavor: None, lease_type: None, ..group.clone() };
+        bills.entry(billed).or_default().push((group, totals));
+    }
     let mut total = 0_u128;
     let mut billing = Vec::new();
-    for (group, totals) in &groups {
-        let within = query.periods.get(group.period).copied().unwrap_or(period);
-        for charge in prices.charges(totals) {
-            if let Some(line) = BillingLine::new(within, group, &charge) {
+    for (billed, groups) in bills {
+        let within = query.periods.get(billed.period).copied().unwrap_or(period);
+        for charge in prices.charges(groups) {
+            if let Some(line) = BillingLine::new(within, &billed, &charge) {
                 total = total.saturating_add(charge.amount.millionths);
                 billing.push(line);
             }

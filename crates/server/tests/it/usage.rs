@@ -1,6 +1,7 @@
 //! Usage through the API. Tests are named by the criteria of USE and CLS-12.
 
 use axum::http::Method;
+use leases::scoped::{Scope, Scoped};
 use leases::usage::{Decimal, Prices};
 use serde_json::{Value, json};
 use service::Settings;
@@ -167,9 +168,9 @@ async fn usage_b_leases_are_billed_flat_and_by_instance() {
     let price = |text: &str| text.parse::<Decimal>().expect("a price");
     let prices = Prices {
         currency: "EUR".into(),
-        lease: price("10"),
-        host_hour: price("0.5"),
-        instance_hour: price("0.25"),
+        lease: price("10").into(),
+        host_hour: price("0.5").into(),
+        instance_hour: price("0.25").into(),
         ..Prices::default()
     };
     let settings = Settings { prices, ..Settings::default() };
@@ -245,8 +246,8 @@ async fn a_dry_run_says_what_a_lease_would_cost() {
     let price = |text: &str| text.parse::<Decimal>().expect("a price");
     let prices = Prices {
         currency: "EUR".to_owned(),
-        lease: price("10"),
-        host_hour: price("0.5"),
+        lease: price("10").into(),
+        host_hour: price("0.5").into(),
         ..Prices::default()
     };
     let site = Site::of_settings(Settings { prices, ..Settings::default() }).await;
@@ -265,4 +266,41 @@ async fn a_dry_run_says_what_a_lease_would_cost() {
     free.add_hosts(2).await;
     let dry = free.post("/v1/leases?dry_run=true", &lease).await.ok(200);
     assert_eq!(cost(&dry), Value::Null, "nothing has a price");
+}
+
+#[tokio::test]
+async fn prices_differ_by_pool_and_preemptible_instances_are_billed_to_their_owner() {
+    let price = |text: &str| text.parse::<Decimal>().expect("a price");
+    let prices = Prices {
+        host_hour: Scoped::from(price("0.5")).with(Scope::pool("freepool"), price("2")),
+        core_hour: price("0.4").into(),
+        preemptible: price("0.25").into(),
+        ..Prices::default()
+    };
+    let mut settings = Settings { prices, ..Settings::default() };
+    settings.preemption.allowed = true;
+    let site = Site::of_settings(settings).await;
+    site.add_hosts(2).await;
+    let lease = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 13:00");
+    let dry = site.post("/v1/leases?dry_run=true", &lease).await.ok(200);
+    assert_eq!(dry["lease"]["cost"]["amount"], "6", "three hours of a host of that pool");
+    let lease = site.lease(&hosts_lease(1, 1, "now", "2030-01-01 12:00")).await;
+    site.until("2030-01-01T10:00:40Z", &lease, "ACTIVE").await;
+    let body = json!({"name": "job", "vcpus": 2, "memory_mb": 1024, "disk_gb": 1,
+        "scheduler_hints": {"preemptible": true}});
+    site.post("/v1/instances", &body).await.ok(201);
+    site.pass(jiff::SignedDuration::from_mins(1)).await;
+    site.pass(jiff::SignedDuration::from_hours(1)).await;
+    let bill = site.get("/v1/usage/billing?start=2030-01-01").await.ok(200);
+    let line = |item: &str| {
+        let lines = bill["billing"].as_array().expect("a list");
+        lines.iter().find(|line| line["item"] == item).cloned().unwrap_or_else(|| panic!("{item}: {bill}"))
+    };
+    assert_eq!((&line("host")["unit_price"], &line("host")["lease_id"]), (&json!("2"), &lease["id"]));
+    let core = line("preemptible-core");
+    assert_eq!((&core["unit_price"], &core["unit"]), (&json!("0.1"), &json!("core-hour")));
+    assert!(core.get("lease_id").is_none() && core["project_id"].is_string(), "{core}");
+    assert!(price(core["amount"].as_str().expect("text")) > Decimal::ZERO, "{core}");
+    let table = site.get("/v1/usage/billing?start=2030-01-01&format=csv").await.text;
+    assert!(table.contains(",,preemptible-core,"), "{table}");
 }

@@ -128,7 +128,7 @@ async fn usage_b_what_is_reserved_and_what_is_used_is_counted() {
     assert!(inside.count_us <= 50 * MINUTE_US && inside.count_us > 49 * MINUTE_US, "{inside:?}");
     assert!(beside.count_us <= 70 * MINUTE_US && beside.count_us > 69 * MINUTE_US, "{beside:?}");
     assert_eq!(inside.amounts.cores_us, 2 * inside.count_us);
-    let by = By { project: true, user: true, pool: true, lease: true, lease_type: true };
+    let by = By { project: true, user: true, pool: true, flavor: true, lease: true, lease_type: true };
     let query = Query { periods: vec![window(10, 90)], by, ..Query::default() };
     let groups = world.service.usage().sums(&query).await.expect("works");
     let held = groups.iter().find(|(_, totals)| totals.hosts_us > 0).expect("a host").0;

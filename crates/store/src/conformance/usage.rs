@@ -18,6 +18,7 @@ fn span(number: u128, open: bool, window: Window) -> Span {
         held: Held::Host,
         host: Some(HostId(number as u64)),
         pool: Some("freepool".into()),
+        flavor: None,
         size: Size { count: 1, cores: 16, memory_mib: 65_536, disk_gib: 1000 },
         lease: Some(LeaseId(number)),
         reservation: Some(ReservationId(number * 10)),
@@ -48,7 +49,12 @@ fn spans() -> Vec<Span> {
     vec![
         span(1, true, window(0, 60)),
         lease.clone(),
-        Span { held: Held::Room, size: room, ..span(2, true, window(10, 90)) },
+        Span {
+            held: Held::Room,
+            flavor: Some("ü'flavor".into()),
+            size: room,
+            ..span(2, true, window(10, 90))
+        },
         Span {
             held: Held::Address(FloatingIpId(7)),
             size: Size::ONE,
@@ -105,13 +111,14 @@ async fn enter(store: &Arc<dyn Store>, usage: Entries) {
 
 /// Questions of every kind.
 fn queries() -> Vec<Query> {
-    let bys: Vec<By> = (0..32_u8)
+    let bys: Vec<By> = (0..64_u8)
         .map(|bits| By {
             project: bits & 1 != 0,
             user: bits & 2 != 0,
             pool: bits & 4 != 0,
             lease: bits & 8 != 0,
             lease_type: bits & 16 != 0,
+            flavor: bits & 32 != 0,
         })
         .collect();
     let of = |periods: &[(i64, i64)], by| Query {
@@ -123,7 +130,7 @@ fn queries() -> Vec<Query> {
     for period in [(-1000, 1000), (7, 8), (20, 30), (30, 30), (-200, -60), (500, 600)] {
         queries.push(of(&[period], By::default()));
     }
-    let all = of(&[(-1000, 1000)], bys[31]);
+    let all = of(&[(-1000, 1000)], bys[63]);
     queries.push(Query { project: Some(ProjectId("p'1".into())), ..all.clone() });
     queries.push(Query { user: Some(UserId("ü\"".into())), ..all.clone() });
     queries.push(Query { user: Some(UserId("nobody".into())), ..all.clone() });
