@@ -17,6 +17,7 @@
 //!   instances is found by the placement core (crate `placement`).
 //! - [`host_facts`] is what decisions know of hosts at the moment: who is on them, and which are off.
 //! - [`occupancy`] says how much of a host is reserved, span by span.
+//! - [`occupants`] records which instances were seen on the hosts of a lease, and when nothing was seen.
 //! - A [`lease_type`] says whether a lease starts at its date, at once, or as soon as it can.
 //! - An [`instance`] is started in a lease, or beside all leases, through the service itself.
 //! - [`hints`] say where the hosts of a lease are to be, and how its instances are spread over them.
@@ -72,6 +73,7 @@ pub mod lease_type;
 pub mod length_limit;
 pub mod maintenance;
 pub mod occupancy;
+pub mod occupants;
 pub mod offer;
 pub mod plan;
 pub mod preemption;

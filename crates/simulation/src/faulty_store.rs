@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::Sleep;
 use leases::ids::{HostId, LeaseId};
+use leases::occupants::{self, Interval};
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::shortage::Shortage;
@@ -419,6 +420,36 @@ impl Store for FaultyStore {
 
     async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError> {
         self.unless(self.inner.prune_usage(before, limit)).await
+    }
+
+    async fn record_occupancy(&self, changes: &occupants::Changes) -> Result<(), StoreError> {
+        self.unless(self.inner.record_occupancy(changes)).await
+    }
+
+    async fn open_occupancy(&self) -> Result<Vec<Interval>, StoreError> {
+        self.unless(self.inner.open_occupancy()).await
+    }
+
+    async fn occupancy_seen_until(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.unless(self.inner.occupancy_seen_until()).await
+    }
+
+    async fn occupancy(
+        &self,
+        lease: LeaseId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Interval)>, StoreError> {
+        self.read(self.inner.occupancy(lease, after, limit)).await
+    }
+
+    async fn prune_occupancy(
+        &self,
+        before: Option<Timestamp>,
+        most: u64,
+        limit: u32,
+    ) -> Result<bool, StoreError> {
+        self.unless(self.inner.prune_occupancy(before, most, limit)).await
     }
 
     async fn reclaim(&self) -> Result<bool, StoreError> {

@@ -13,7 +13,7 @@ use crate::columns::{instant, plain, text, us, uuid};
 use crate::commit::{self, Pace};
 use crate::error::Trouble;
 use crate::load::{self, Wanted};
-use crate::{feed, journal, power, refusals, tokens, usage};
+use crate::{feed, journal, occupancy, power, refusals, tokens, usage};
 
 /// Records that are entered by one statement.
 const TOGETHER: usize = 1000;
@@ -35,6 +35,8 @@ pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
     archive.slept = power::read(db, &Window::ALWAYS).await?;
     archive.refusals = refusals::all(db).await?;
+    archive.occupancy.opened = occupancy::all(db).await?;
+    archive.occupancy.seen_until = occupancy::seen_until(db).await?;
     archive.tokens = tokens::read(db).await?;
     let last = sqlx::query_scalar!("SELECT last FROM fence").fetch_one(&mut *db).await?;
     archive.last_fence = last.cast_unsigned();
@@ -87,6 +89,7 @@ pub(crate) async fn import(db: &mut PgConnection, archive: &Archive) -> Result<b
     for part in archive.refusals.chunks(TOGETHER) {
         refusals::add(db, part).await?;
     }
+    occupancy::record(db, &archive.occupancy).await?;
     tokens::replace(db, &archive.tokens).await?;
     let (notifications, fence) = (archive.last_notification.cast_signed(), archive.last_fence.cast_signed());
     sqlx::query!("UPDATE revision SET notifications = $1", notifications).execute(&mut *db).await?;

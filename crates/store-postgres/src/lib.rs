@@ -24,6 +24,7 @@ mod feed;
 mod hints;
 mod journal;
 mod load;
+mod occupancy;
 mod open;
 mod pool;
 mod postgres_store;

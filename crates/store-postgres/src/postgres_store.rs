@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::energy::Sleep;
-use leases::ids::HostId;
+use leases::ids::{HostId, LeaseId};
+use leases::occupants::{self, Interval};
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::shortage::Shortage;
@@ -27,7 +28,7 @@ use crate::load::Wanted;
 use crate::pool::Pool;
 use crate::servers::Servers;
 use crate::{
-    archive, changes, columns, commit, expiry, feed, journal, load, power, refusals, size, steps, tokens,
+    archive, changes, columns, commit, expiry, feed, journal, load, occupancy, power, refusals, size, steps, tokens,
     usage,
 };
 
@@ -301,6 +302,36 @@ impl Store for PostgresStore {
             Ok(more)
         });
         Ok(more?)
+    }
+
+    async fn record_occupancy(&self, changes: &occupants::Changes) -> Result<(), StoreError> {
+        Ok(writing!(self, db => occupancy::record(db, changes).await)?)
+    }
+
+    async fn open_occupancy(&self) -> Result<Vec<Interval>, StoreError> {
+        Ok(asking!(self, db => occupancy::open_intervals(db).await)?)
+    }
+
+    async fn occupancy_seen_until(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(asking!(self, db => occupancy::seen_until(db).await)?)
+    }
+
+    async fn occupancy(
+        &self,
+        lease: LeaseId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Interval)>, StoreError> {
+        Ok(asking!(self, db => occupancy::of_lease(db, lease, after, limit).await)?)
+    }
+
+    async fn prune_occupancy(
+        &self,
+        before: Option<Timestamp>,
+        most: u64,
+        limit: u32,
+    ) -> Result<bool, StoreError> {
+        Ok(writing!(self, db => occupancy::prune(db, before, most, limit).await)?)
     }
 
     async fn sizes(&self) -> Result<Sizes, StoreError> {

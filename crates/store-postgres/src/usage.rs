@@ -49,7 +49,7 @@ async fn change(db: &mut PgConnection, changes: &[SpanChange]) -> Result<(), sql
 }
 
 /// A column of these.
-fn column<'a, R, T>(rows: &'a [R], of: impl FnMut(&'a R) -> T) -> Vec<T> {
+pub(crate) fn column<'a, R, T>(rows: &'a [R], of: impl FnMut(&'a R) -> T) -> Vec<T> {
     rows.iter().map(of).collect()
 }
 

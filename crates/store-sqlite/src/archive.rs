@@ -10,7 +10,7 @@ use store::{IdempotencyRecord, Snapshot, StoreError, UsageFilter};
 
 use crate::columns::{instant, us, uuid};
 use crate::error::unavailable;
-use crate::{commit, journal, load, origin, power, refusals, tokens, usage};
+use crate::{commit, journal, load, occupancy, origin, power, refusals, tokens, usage};
 
 /// Reads everything in one transaction, and so as of one instant.
 pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreError> {
@@ -30,6 +30,8 @@ pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreEr
     archive.usage.events = events.into_iter().map(|(_, event)| event).collect();
     archive.slept = power::read(db, &Window::ALWAYS).await?;
     archive.refusals = refusals::all(db).await?;
+    archive.occupancy.opened = occupancy::all(db).await?;
+    archive.occupancy.seen_until = occupancy::seen_until(db).await?;
     archive.tokens = tokens::read(&mut *db).await?;
     let last =
         sqlx::query_scalar!("SELECT last FROM fence").fetch_one(&mut *db).await.map_err(unavailable)?;
@@ -62,6 +64,7 @@ pub(crate) async fn import(db: &mut SqliteConnection, archive: &Archive) -> Resu
     import_history(db, &archive.snapshot).await.map_err(unavailable)?;
     import_journal(db, archive).await.map_err(unavailable)?;
     refusals::add(db, &archive.refusals).await?;
+    occupancy::record(db, &archive.occupancy).await?;
     tokens::replace(db, &archive.tokens).await?;
     Ok(())
 }

@@ -26,6 +26,7 @@ mod file;
 mod journal;
 mod load;
 mod log;
+mod occupancy;
 mod open;
 mod open_error;
 mod origin;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use leases::energy::Sleep;
-use leases::ids::HostId;
+use leases::ids::{HostId, LeaseId};
+use leases::occupants::{self, Interval};
 use leases::plan::Action;
 use leases::project::ProjectId;
 use leases::shortage::Shortage;
@@ -28,7 +29,7 @@ use tokio::sync::watch;
 
 use crate::error::unavailable;
 use crate::{
-    archive, changes, commit, expiry, feed, file, journal, load, origin, power, refusals, size, steps,
+    archive, changes, commit, expiry, feed, file, journal, load, occupancy, origin, power, refusals, size, steps,
     tokens, usage,
 };
 
@@ -444,6 +445,45 @@ impl Store for SqliteStore {
         let mut more = usage::prune(&mut transaction, before, limit).await?;
         more |= power::prune(&mut transaction, before, limit).await?;
         more |= refusals::prune(&mut transaction, before, limit).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await?;
+        Ok(more)
+    }
+
+    async fn record_occupancy(&self, changes: &occupants::Changes) -> Result<(), StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        occupancy::record(&mut transaction, changes).await?;
+        transaction.commit().await.map_err(unavailable)?;
+        writer.confirm().await
+    }
+
+    async fn open_occupancy(&self) -> Result<Vec<Interval>, StoreError> {
+        occupancy::open_intervals(&mut *self.reading().await?).await
+    }
+
+    async fn occupancy_seen_until(&self) -> Result<Option<Timestamp>, StoreError> {
+        occupancy::seen_until(&mut *self.reading().await?).await
+    }
+
+    async fn occupancy(
+        &self,
+        lease: LeaseId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Interval)>, StoreError> {
+        occupancy::of_lease(&mut *self.reading().await?, lease, after, limit).await
+    }
+
+    async fn prune_occupancy(
+        &self,
+        before: Option<Timestamp>,
+        most: u64,
+        limit: u32,
+    ) -> Result<bool, StoreError> {
+        let mut writer = self.writer().await;
+        let mut transaction = writer.begin().await?;
+        let more = occupancy::prune(&mut transaction, before, most, limit).await?;
         transaction.commit().await.map_err(unavailable)?;
         writer.confirm().await?;
         Ok(more)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use leases::energy::Sleep;
+use leases::occupants;
 use leases::usage::Entries;
 use thiserror::Error;
 
@@ -33,6 +34,8 @@ pub struct Archive {
     pub slept: Vec<Sleep>,
     /// Refused requests, by project and day.
     pub refusals: Vec<RefusalRecord>,
+    /// Occupancy: all intervals, oldest first.
+    pub occupancy: occupants::Changes,
     /// Keys of tokens and revocations. A store that has nothing else counts as empty, and takes these instead.
     pub tokens: TokenState,
     /// The highest fence that was given out: what carries out steps refuses lower ones.
@@ -100,6 +103,7 @@ impl Archive {
             && usage.is_empty()
             && slept.is_empty()
             && self.refusals.is_empty()
+            && self.occupancy.is_empty()
             && self.last_notification == 0
     }
 }

@@ -15,6 +15,7 @@
 //! - the audit log;
 //! - usage: spans of time in which something was held, and what happened ([`leases::usage`]);
 //! - counts of refused requests ([`RefusalRecord`]);
+//! - occupancy: what was seen of the hosts of leases, and when ([`leases::occupants`]);
 //! - keys of requests that were served ([`IdempotencyRecord`]);
 //! - keys that tokens are signed with, and tokens that were revoked ([`TokenState`]).
 //!
@@ -45,6 +46,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::energy::Sleep;
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
+use leases::occupants::{self, Interval};
 use leases::plan::{Action, History};
 use leases::preemption::ProjectPattern;
 use leases::project::ProjectId;
@@ -587,6 +589,35 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Forgets usage that is over, its events, times that hosts were off for, and refused requests, from before that time,
     /// at most so many of each kind. Says whether there may be more to forget.
     async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError>;
+
+    /// Records what was seen of the hosts of leases. An interval that isn't open is not closed, and one that is open is not
+    /// opened again.
+    async fn record_occupancy(&self, changes: &occupants::Changes) -> Result<(), StoreError>;
+
+    /// All open intervals of occupancy, in the order in which they were opened.
+    async fn open_occupancy(&self) -> Result<Vec<Interval>, StoreError>;
+
+    /// The last [`occupants::Changes::seen_until`] that was recorded.
+    async fn occupancy_seen_until(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Intervals of occupancy of a lease after that number, oldest first, with their numbers: later ones have higher
+    /// numbers.
+    async fn occupancy(
+        &self,
+        lease: LeaseId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Interval)>, StoreError>;
+
+    /// Deletes intervals of occupancy that ended before that time, and the oldest intervals of projects of leases that have
+    /// more than `most` bytes of them. Open intervals stay. One call deletes at most `limit` of each. Returns whether there
+    /// may be more to delete.
+    async fn prune_occupancy(
+        &self,
+        before: Option<Timestamp>,
+        most: u64,
+        limit: u32,
+    ) -> Result<bool, StoreError>;
 
     /// Gives a bounded amount of space that is not needed any more back to the system, where the store does not do so by
     /// itself. Says whether there is more.

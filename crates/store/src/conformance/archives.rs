@@ -31,6 +31,7 @@ async fn fill(store: &Arc<dyn Store>) {
     store.finish(&finished, at(1)).await.expect("works");
     store.set_delivered("listener", 1).await.expect("works");
     store.add_refusals(&super::refusals::some_refusals()).await.expect("works");
+    store.record_occupancy(&super::occupancy::some_occupancy()).await.expect("works");
     super::tokens::add_some_tokens(store).await;
 }
 

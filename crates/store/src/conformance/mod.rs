@@ -26,6 +26,7 @@ mod changes;
 mod documents;
 mod forgetting;
 mod journals;
+mod occupancy;
 mod power;
 mod races;
 mod random;
@@ -45,6 +46,7 @@ pub use changes::*;
 pub use documents::*;
 pub use forgetting::*;
 pub use journals::*;
+pub use occupancy::*;
 pub use power::*;
 pub use races::*;
 pub use random::*;
@@ -130,6 +132,9 @@ macro_rules! promises {
             usage_c_a_refused_commit_leaves_no_usage
             usage_d_sums_do_not_overflow
             usage_e_is_summed_as_the_model_sums_it
+            occupancy_is_read_as_it_was_recorded
+            occupancy_is_opened_and_closed_once
+            occupancy_expires_by_age_and_by_size
             energy_f_times_that_hosts_were_off_for_are_kept
             energy_f_a_refused_commit_leaves_no_time
             refusals_are_summed_by_shortage_over_days_and_projects

@@ -12,6 +12,7 @@ mod free_pool;
 mod hunt;
 mod instance;
 mod lease;
+pub mod occupancy;
 mod outcome;
 mod power;
 mod record;

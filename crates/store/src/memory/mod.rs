@@ -6,6 +6,7 @@
 mod draft;
 mod journals;
 mod log;
+mod occupancy;
 mod page;
 mod refusals;
 
@@ -18,6 +19,7 @@ use jiff::Timestamp;
 use leases::energy::Sleep;
 use leases::host::NetworkId;
 use leases::ids::{FloatingIpId, FreePoolId, GuestId, HostId, LeaseId};
+use leases::occupants::{self, Interval};
 use leases::plan::{Action, History};
 use leases::project::ProjectId;
 use leases::shortage::Shortage;
@@ -28,6 +30,7 @@ use tokio::sync::watch;
 use self::draft::{apply, work_out};
 use self::journals::prune;
 use self::log::Log;
+use self::occupancy::Occupancy;
 use self::page::Page;
 use crate::archive::{Archive, ImportError};
 use crate::booking::Subject;
@@ -76,6 +79,7 @@ struct State {
     slept: Vec<Sleep>,
     /// Refused requests by project, day and shortage.
     refusals: BTreeMap<(ProjectId, Timestamp, Shortage), u64>,
+    occupancy: Occupancy,
     tokens: TokenState,
     log: Log,
     /// Who leads, by role, and until when.
@@ -139,6 +143,11 @@ impl State {
             },
             slept: self.slept.clone(),
             refusals: self.refusal_records(),
+            occupancy: occupants::Changes {
+                closed: Vec::new(),
+                opened: self.occupancy.intervals().map(|(_, interval)| interval.clone()).collect(),
+                seen_until: self.occupancy.seen_until,
+            },
             tokens: self.tokens.clone(),
             last_fence: self.last_fence,
             id: None,
@@ -157,6 +166,7 @@ impl State {
         let keyed = archive.requests.iter().map(|r| ((r.project.clone(), r.key.clone()), r.clone()));
         self.requests = keyed.collect();
         self.add_refusals(&archive.refusals);
+        self.occupancy.record(&archive.occupancy);
         self.tokens = archive.tokens.clone();
         self.last_fence = archive.last_fence;
         Ok(advance)
@@ -485,6 +495,39 @@ impl Store for MemoryStore {
         // All at once: it is no more work than a part of it.
         state.usage.prune(before);
         Ok(prune(&mut state.usage_events, limit as usize, |(_, event)| event.at < before))
+    }
+
+    async fn record_occupancy(&self, changes: &occupants::Changes) -> Result<(), StoreError> {
+        self.state().occupancy.record(changes);
+        Ok(())
+    }
+
+    async fn open_occupancy(&self) -> Result<Vec<Interval>, StoreError> {
+        Ok(self.state().occupancy.open())
+    }
+
+    async fn occupancy_seen_until(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.state().occupancy.seen_until)
+    }
+
+    async fn occupancy(
+        &self,
+        lease: LeaseId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<(u64, Interval)>, StoreError> {
+        let state = self.state();
+        let later = state.occupancy.intervals().filter(|(number, one)| *number > after && one.lease == lease);
+        Ok(later.take(limit as usize).map(|(number, interval)| (number, interval.clone())).collect())
+    }
+
+    async fn prune_occupancy(
+        &self,
+        before: Option<Timestamp>,
+        most: u64,
+        limit: u32,
+    ) -> Result<bool, StoreError> {
+        Ok(self.state().occupancy.prune(before, most, limit as usize))
     }
 
     async fn sizes(&self) -> Result<Sizes, StoreError> {

@@ -1,0 +1,249 @@
+use super::*;
+use crate::testing::{at, window};
+
+const HOST: HostId = HostId(1);
+const OWN: GuestId = GuestId(7);
+const OTHER: GuestId = GuestId(8);
+/// Looks are a minute apart.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(2);
+
+/// A watch, and what a store has recorded of it.
+#[derive(Default)]
+struct Records {
+    watch: Watch,
+    intervals: Vec<Interval>,
+    seen_until: Option<Timestamp>,
+    written: usize,
+}
+
+impl Records {
+    fn look(&mut self, minute: i64, seen: Option<Seen>) {
+        self.watch.note(HOST, window(minute, minute), seen, LONGEST_PAUSE);
+        self.record();
+    }
+
+    fn record(&mut self) {
+        let Some(changes) = self.watch.take_changes() else { return };
+        self.written += 1;
+        for closed in changes.closed {
+            let mut open = self.intervals.iter_mut().filter(|interval| interval.end.is_none());
+            let same = open.find(|interval| {
+                (interval.host, interval.lease, &interval.fact) == (closed.host, closed.lease, &closed.fact)
+            });
+            same.expect("it is open").end = closed.end;
+        }
+        self.intervals.extend(changes.opened);
+        self.seen_until = changes.seen_until.or(self.seen_until);
+    }
+
+    fn restart(&mut self) {
+        let open = self.intervals.iter().filter(|interval| interval.end.is_none()).cloned();
+        self.watch = Watch::new(open, self.seen_until);
+    }
+
+    /// Facts with the minutes from which and until which they were seen.
+    fn facts(&self) -> Vec<(&'static str, i64, Option<i64>)> {
+        let minute = |time: Timestamp| time.duration_since(at(0)).as_mins();
+        let fact =
+            |interval: &Interval| (interval.fact.name(), minute(interval.start), interval.end.map(minute));
+        self.intervals.iter().map(fact).collect()
+    }
+}
+
+fn project(name: &str) -> ProjectId {
+    ProjectId(name.into())
+}
+
+/// A host of the lease with that fence and these instances.
+fn seen_by(lease: u128, fence: Fence, instances: &[GuestId]) -> Option<Seen> {
+    let instances = instances.iter().map(|id| (*id, (*id == OWN).then(|| project("own"))));
+    Some(Seen { lease: LeaseId(lease), project: project("own"), fence, instances: Some(instances.collect()) })
+}
+
+fn seen(fence: Fence, instances: &[GuestId]) -> Option<Seen> {
+    seen_by(1, fence, instances)
+}
+
+/// A host that doesn't report instances.
+fn silent() -> Option<Seen> {
+    seen(Fence::Held, &[]).map(|seen| Seen { instances: None, ..seen })
+}
+
+#[test]
+fn a_handover_is_recorded_from_the_fence_to_the_release() {
+    let mut records = Records::default();
+    records.look(0, None);
+    records.look(1, seen(Fence::Fenced, &[OTHER]));
+    records.look(2, seen(Fence::Fenced, &[]));
+    records.look(3, seen(Fence::Verified, &[]));
+    records.look(4, seen(Fence::Held, &[]));
+    records.look(5, seen(Fence::Held, &[OWN]));
+    records.look(6, seen(Fence::Held, &[OWN]));
+    records.look(7, seen(Fence::Releasing, &[]));
+    records.look(8, None);
+    records.look(9, None);
+    let facts = [
+        ("fenced", 1, Some(2)),
+        ("instance", 1, Some(1)),
+        ("verified", 3, Some(3)),
+        ("held", 4, Some(6)),
+        ("instance", 5, Some(6)),
+        ("releasing", 7, Some(7)),
+        ("released", 8, Some(8)),
+    ];
+    assert_eq!(records.facts(), facts);
+    let begins: Vec<_> = records.intervals.iter().map(|interval| interval.begins).collect();
+    assert_eq!(begins, [true, false, false, false, false, false, false]);
+    let instances: Vec<_> =
+        records.intervals.iter().filter_map(|interval| interval.fact.instance()).collect();
+    assert_eq!(instances, [(OTHER, None), (OWN, Some(&project("own")))]);
+    assert!(!records.watch.has(HOST));
+}
+
+#[test]
+fn a_host_goes_from_one_lease_to_the_next() {
+    let mut records = Records::default();
+    records.look(1, seen_by(1, Fence::Held, &[OWN]));
+    records.look(2, seen_by(2, Fence::Held, &[OWN]));
+    let facts = [
+        ("held", 1, Some(1)),
+        ("instance", 1, Some(1)),
+        ("released", 2, Some(2)),
+        ("held", 2, None),
+        ("instance", 2, None),
+    ];
+    assert_eq!(records.facts(), facts);
+    let leases: Vec<_> = records.intervals.iter().map(|interval| interval.lease.0).collect();
+    assert_eq!(leases, [1, 1, 1, 2, 2]);
+}
+
+#[test]
+fn only_changes_are_recorded_and_once_a_minute_the_time_of_the_last_look() {
+    let mut records = Records::default();
+    for second in 0..=300 {
+        let time = at(0) + SignedDuration::from_secs(second);
+        let look = Window::starting(time, SignedDuration::ZERO);
+        records.watch.note(HOST, look, seen(Fence::Held, &[OWN]), LONGEST_PAUSE);
+        records.record();
+    }
+    assert_eq!(records.facts(), [("held", 0, None), ("instance", 0, None)]);
+    assert_eq!((records.written, records.seen_until), (6, Some(at(5))));
+    records.watch.check_pauses(at(6), LONGEST_PAUSE, |_| true);
+    records.record();
+    assert_eq!(records.written, 6, "no look, no record");
+}
+
+#[test]
+fn a_long_look_is_no_pause_and_a_long_time_between_looks_is_one() {
+    let mut records = Records::default();
+    let mut look = |start, end| {
+        records.watch.note(HOST, window(start, end), seen(Fence::Held, &[OWN]), LONGEST_PAUSE);
+        records.record();
+    };
+    look(0, 0);
+    look(1, 6);
+    look(8, 9);
+    look(12, 12);
+    let facts = [("held", 0, None), ("instance", 0, None), ("unseen", 9, Some(12))];
+    assert_eq!(records.facts(), facts);
+}
+
+#[test]
+fn a_host_that_does_not_report_instances_is_unseen() {
+    let mut records = Records::default();
+    records.look(1, seen(Fence::Held, &[OWN]));
+    records.look(2, silent());
+    records.look(3, silent());
+    records.look(4, seen(Fence::Held, &[OTHER]));
+    let facts = [("held", 1, None), ("instance", 1, Some(1)), ("unseen", 1, Some(4)), ("instance", 4, None)];
+    assert_eq!(records.facts(), facts);
+    let mut records = Records::default();
+    records.look(1, silent());
+    records.look(2, None);
+    let facts = [("held", 1, Some(1)), ("unseen", 1, Some(2)), ("released", 2, Some(2))];
+    assert_eq!(records.facts(), facts);
+}
+
+#[test]
+fn a_service_that_starts_again_records_that_nobody_looked_meanwhile() {
+    let mut records = Records::default();
+    for minute in 0..=3 {
+        records.look(minute, seen(Fence::Held, &[OWN]));
+    }
+    records.restart();
+    records.look(4, seen(Fence::Held, &[OWN]));
+    assert_eq!(records.facts(), [("held", 0, None), ("instance", 0, None)], "it was quick");
+    records.restart();
+    records.look(14, seen(Fence::Held, &[OTHER]));
+    let facts =
+        [("held", 0, None), ("instance", 0, Some(4)), ("unseen", 4, Some(14)), ("instance", 14, None)];
+    assert_eq!(records.facts(), facts);
+    assert!(records.intervals[1..].iter().all(|interval| !interval.begins));
+    records.restart();
+    records.look(24, None);
+    let facts = [
+        ("held", 0, Some(14)),
+        ("instance", 0, Some(4)),
+        ("unseen", 4, Some(14)),
+        ("instance", 14, Some(14)),
+        ("unseen", 14, Some(24)),
+        ("released", 24, Some(24)),
+    ];
+    assert_eq!(records.facts(), facts);
+}
+
+/// Looks at other hosts go on, so the time of the last look isn't that of this host.
+#[test]
+fn a_host_that_is_missed_by_looks_is_unseen_also_after_a_restart() {
+    const BESIDE: HostId = HostId(2);
+    let mut records = Records::default();
+    records.look(0, seen(Fence::Held, &[OWN]));
+    for minute in 0..=9 {
+        records.watch.note(BESIDE, window(minute, minute), seen(Fence::Held, &[]), LONGEST_PAUSE);
+        records.watch.check_pauses(at(minute), LONGEST_PAUSE, |_| true);
+        records.record();
+    }
+    assert_eq!(records.seen_until, Some(at(9)));
+    records.restart();
+    records.look(10, seen(Fence::Held, &[]));
+    let facts = [("held", 0, None), ("instance", 0, Some(0)), ("held", 0, None), ("unseen", 0, Some(10))];
+    assert_eq!(records.facts(), facts);
+    // What was removed from the service isn't looked at any more.
+    records.watch.check_pauses(at(11), LONGEST_PAUSE, |host| host == BESIDE);
+    records.record();
+    assert!(!records.watch.has(HOST) && records.watch.has(BESIDE));
+    assert_eq!(records.facts()[0], ("held", 0, Some(10)));
+}
+
+#[test]
+fn an_interval_that_ends_before_it_is_recorded_is_recorded_with_its_end() {
+    let mut records = Records::default();
+    records.watch.note(HOST, window(1, 1), seen(Fence::Held, &[OWN]), LONGEST_PAUSE);
+    records.watch.note(HOST, window(2, 2), None, LONGEST_PAUSE);
+    assert_eq!(records.watch.pending(), 3);
+    records.record();
+    let facts = [("held", 1, Some(1)), ("instance", 1, Some(1)), ("released", 2, Some(2))];
+    assert_eq!(records.facts(), facts);
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_no_interval_end_before_its_start() {
+    let mut records = Records::default();
+    records.look(10, seen(Fence::Verified, &[OTHER]));
+    records.look(3, seen(Fence::Held, &[OWN]));
+    records.look(4, None);
+    let ends = records.intervals.iter().map(|interval| (interval.start, interval.end));
+    assert!(ends.clone().all(|(start, end)| end.is_some_and(|end| start <= end)), "{:?}", records.facts());
+    assert_eq!(ends.count(), 5);
+}
+
+#[test]
+fn facts_are_known_by_their_names() {
+    let fences = [Fence::Fenced, Fence::Verified, Fence::Held, Fence::Releasing, Fence::Released];
+    let facts = fences.into_iter().map(Fact::Fence);
+    for fact in facts.chain([Fact::Unseen, Fact::Instance(OWN, Some(project("own")))]) {
+        let again = Fact::from_parts(fact.name(), OWN, Some(project("own")));
+        assert_eq!(again, Some(fact));
+    }
+    assert_eq!(Fact::from_parts("occupied", OWN, None), None);
+}
