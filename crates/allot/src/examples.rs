@@ -37,6 +37,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("lease list", &["allot lease list", "allot lease list --status ACTIVE", "allot lease list -o name"]),
     ("lease show", &["allot lease show exp", "allot lease show exp -o json"]),
     ("lease plan", &["allot lease plan exp"]),
+    ("lease occupancy", &["allot lease occupancy exp", "allot lease occupancy exp -o csv"]),
     (
         "lease update",
         &["allot lease update exp --hosts 6 --dry-run", "allot lease update exp --start 'tue 09:00'"],

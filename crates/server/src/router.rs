@@ -22,8 +22,7 @@ use crate::document;
 use crate::error::{ApiError, with_shortage_status};
 use crate::middleware::{authenticate, compression, context, current, security, suffix, unread, version};
 use crate::routes::{
-    audit, availability, calendar, capacity, drift, energy, flavors, floating_ips, free_pools, hints, hosts,
-    identity, instances, lease_pools, leases, maintenance, notifications, offers, operation, placement,
+    audit, availability, calendar, capacity, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity, instances, lease_pools, leases, maintenance, notifications, occupancy, offers, operation, placement,
     preemptible, series, session, settings, usage, vendordata, versions, waitlist,
 };
 
@@ -38,6 +37,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(leases::list, leases::create))
         .routes(routes!(leases::show, leases::update, leases::delete))
         .routes(routes!(leases::plan))
+        .routes(routes!(occupancy::show))
         .routes(routes!(offers::list))
         .routes(routes!(offers::show, offers::decline))
         .routes(routes!(offers::accept))

@@ -122,8 +122,8 @@ pub use types::{
     AllocationFilter, Caller, Created, Enforcer, EnforcerVerdict, FreePoolChange, GrantedLease,
     HostAllocation, HostAnswer, HostPower, HostQuestion, HostRefusal, HostSelector, HostUpdate,
     IdempotencyKey, LeaseChanges, LeaseFilter, LeasePoolChange, LeaseUsage, NewFloatingIp, NewFreePool,
-    NewInstance, NewLease, NewMaintenance, NotFound, OpenError, OtherInstances, Placing, PlannedMaintenance,
-    PreemptibleUsage, Property, ServiceError, Statistics,
+    NewInstance, NewLease, NewMaintenance, NotFound, Occupancy, OpenError, OtherInstances, Placing,
+    PlannedMaintenance, PreemptibleUsage, Property, ServiceError, Statistics,
 };
 pub use usage::Usage;
 pub use waitlist::Waitlist;

@@ -62,8 +62,8 @@ pub struct Settings {
     pub longest_absence: SignedDuration,
     /// How long notifications, audit records and keys of requests are kept.
     pub keep_records: SignedDuration,
-    /// Maximum bytes of notifications, and of audit records, of each project. Beyond it, the project's oldest records
-    /// expire. Audit records that expire by age only don't count: those of administrators, of failed logins and of the
+    /// Maximum bytes of notifications, of audit records, and of occupancy of leases, of each project. Beyond it, the
+    /// project's oldest records expire. Audit records that expire by age only don't count: those of administrators, of failed logins and of the
     /// service itself.
     pub keep_bytes: u64,
     /// How long notifications are kept for a listener that does not take them.
@@ -72,7 +72,7 @@ pub struct Settings {
     pub metered: bool,
     /// How long leases are kept after they have ended; none means forever.
     pub keep_leases: Option<SignedDuration>,
-    /// How long usage that is over is kept; none means forever.
+    /// How long usage and occupancy that is over is kept; none means forever.
     pub keep_usage: Option<SignedDuration>,
     /// How much work one decision may cost, in units of [`leases::work::Budget`].
     pub decision_work: u64,

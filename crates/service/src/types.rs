@@ -15,6 +15,7 @@ use leases::instance::{InstanceKind, LeaseHint};
 use leases::lease::EndAction;
 use leases::lease_pool::Ratio;
 use leases::maintenance::MaintenanceWish;
+use leases::occupants::Interval;
 use leases::plan::GuestSize;
 use leases::preemption::{Marked, NotPreemptible};
 use leases::project::{Owner, ProjectId, UserId};
@@ -324,6 +325,15 @@ pub struct LeaseUsage {
     pub so_far: Totals,
     /// What all of it costs; none if nothing has a price.
     pub cost: Option<Decimal>,
+}
+
+/// Who was seen on the hosts of a lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Intervals with their numbers, oldest first.
+    pub intervals: Vec<(u64, Interval)>,
+    /// Until when all that was seen is recorded. Open intervals lasted at least until then.
+    pub seen_until: Option<Timestamp>,
 }
 
 /// Figures for metrics.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use leases::ids::LeaseId;
 use leases::project::ProjectId;
 use leases::status::LeaseStatus;
 use leases::usage::{
@@ -13,9 +14,9 @@ use store::{LeaseRecord, UsageFilter};
 
 use crate::deciding::beside_requests;
 use crate::service::Service;
-use crate::types::{LeaseUsage, PreemptibleUsage, ServiceError};
+use crate::types::{LeaseUsage, Occupancy, PreemptibleUsage, ServiceError};
 
-/// So many events are read at once.
+/// So many events, or intervals of occupancy, are read at once.
 const EVENTS_AT_ONCE: u32 = 1000;
 /// Maximum number of periods in one query.
 const PERIODS_AT_ONCE: usize = 64;
@@ -65,6 +66,19 @@ impl<'a> Usage<'a> {
     ) -> Result<Vec<(u64, Event)>, ServiceError> {
         let store = &self.service.parts.store;
         self.service.store_read(store.usage_events(filter, after, limit.min(EVENTS_AT_ONCE))).await
+    }
+
+    /// Who was seen on the whole hosts of a lease, after the interval of that number. The lease may be gone.
+    pub async fn occupancy(self, lease: LeaseId, after: u64, limit: u32) -> Result<Occupancy, ServiceError> {
+        let store = &self.service.parts.store;
+        let mut seen_until = None;
+        let read = async {
+            // Before the intervals, which must not be older.
+            seen_until = store.occupancy_seen_until().await?;
+            store.occupancy(lease, after, limit.min(EVENTS_AT_ONCE)).await
+        };
+        let intervals = self.service.store_read(read).await?;
+        Ok(Occupancy { intervals, seen_until })
     }
 
     /// What preemptible instances came to in that period, of one project if it is given (PRE).

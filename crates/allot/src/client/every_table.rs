@@ -117,6 +117,14 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         "timestamp": "2026-11-20T11:58:07Z", "user_id": USER, "project_id": PROJECT, "action": "lease.update",
         "object_id": IDS[0], "request_id": format!("req-{}", IDS[1]),
     });
+    let occupied = |kind: &str, end: Value, instance: Value, project: Value| {
+        json!({"host_id": "112", "host": HOST, "kind": kind, "start": "2026-11-18T09:30:00Z", "end": end,
+            "instance_id": instance, "project_id": project, "begins": true})
+    };
+    let occupancy = json!({"occupancy": [
+        occupied("held", Value::Null, Value::Null, Value::Null),
+        occupied("foreign_instance", json!("2026-11-20T11:58:07Z"), json!(IDS[2]), json!(PROJECT)),
+    ]});
     let allocation = json!([{"resource_id": "112", "reservations": [
         {"id": IDS[1], "lease_id": IDS[0], "start_date": PAST, "end_date": LATER},
         {"id": IDS[2], "lease_id": IDS[1], "start_date": LATER, "end_date": LATER},
@@ -181,6 +189,7 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         ("lease waitlist", "PLACE,NAME,WAITS UNTIL,ID", read_or_fail(lease::waitlist_table(&waitlist))),
         ("lease hints", "HINT,VALUES,MEANING", read_or_fail(lease::hints_table(&hints))),
         ("lease plan", "INSTANCE,TO,STATE", lease::plan_table(read(&plan, "moves").expect("moves"))),
+        ("lease occupancy", "HOST,FROM,UNTIL,WHAT", read_or_fail(lease::occupancy_table(&occupancy))),
         ("host list", "NAME,RESERVABLE,CAPABILITIES", host::table_of(&typed::<Vec<_>>(hosts()))),
         (
             "host allocations",

@@ -166,6 +166,7 @@ fn commands() -> Vec<String> {
         "lease list",
         "lease show ID",
         "lease plan ID",
+        "lease occupancy ID",
         "lease hints",
         "lease offers",
         "lease waitlist",

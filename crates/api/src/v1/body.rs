@@ -21,8 +21,7 @@ pub use self::list::{
 use super::{
     Allocation, AuditEntry, Availability, BillingLine, Calendar, DriftEntry, EnergyHost, EnergyPool,
     EnergyPoolReport, Flavor, FlavorAvailability, FloatingIp, FreePool, Host, Instance, Lease, LeasePool,
-    LeasePoolHost, Maintenance, Notification, Offer, Plan, PreemptibleProject, PreemptibleUsage, Property,
-    RefusedRequests, ResourceProperty, Series, SessionOf, SettingOf, Usage, UsageEvent, WaitlistEntry,
+    LeasePoolHost, Maintenance, Notification, OccupancyInterval, Offer, Plan, PreemptibleProject, PreemptibleUsage, Property, RefusedRequests, ResourceProperty, Series, SessionOf, SettingOf, Usage, UsageEvent, WaitlistEntry,
 };
 
 /// A lease that was made; or several that recur, with the first of them as the lease.
@@ -288,6 +287,18 @@ pub struct UsageEventsBody {
     pub events: Vec<UsageEvent>,
     /// What to ask for next: `after` this.
     pub last: u64,
+}
+
+/// Who was on the hosts of a lease.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct OccupancyBody {
+    /// Intervals, oldest first.
+    pub occupancy: Vec<OccupancyInterval>,
+    /// What to ask for next: `after` this.
+    pub last: u64,
+    /// Until when all that was seen is recorded: UTC, RFC 3339. Intervals without an end lasted at least until then.
+    #[schema(format = "date-time")]
+    pub seen_until: Option<String>,
 }
 
 /// Maintenance that is to be booked, of hosts or of all those of a free pool.

@@ -27,6 +27,7 @@ mod lease_request;
 pub mod limits;
 mod maintenance;
 mod notification;
+mod occupancy;
 mod offer;
 mod placement;
 mod plan;
@@ -73,6 +74,7 @@ pub use lease_request::{LeaseRequest, LeaseUpdate};
 pub use limits::Limits;
 pub use maintenance::{Maintenance, MaintenanceRequest};
 pub use notification::Notification;
+pub use occupancy::OccupancyInterval;
 pub use offer::{Offer, WaitlistEntry, read_hold};
 pub use placement::{
     AskedCluster, BalanceQuestion, DrainQuestion, FitQuestion, PlacementQuestion, PlacementRequest,

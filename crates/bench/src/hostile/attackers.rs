@@ -185,6 +185,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("PUT /v1/leases/{lease_id}").body(bodies::large_change),
     attack("DELETE /v1/leases/{lease_id}"),
     attack("GET /v1/leases/{lease_id}/plan"),
+    attack("GET /v1/leases/{lease_id}/occupancy").query("limit=2147483647"),
     attack("GET /v1/series/{series_id}"),
     attack("DELETE /v1/series/{series_id}"),
     attack("GET /v1/offers"),

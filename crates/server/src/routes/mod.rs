@@ -26,6 +26,7 @@ mod lease_view;
 pub(crate) mod leases;
 pub(crate) mod maintenance;
 pub(crate) mod notifications;
+pub(crate) mod occupancy;
 pub(crate) mod offers;
 pub(crate) mod operation;
 mod paging;

@@ -24,6 +24,7 @@ const MATRIX: [(&str, &str, &str); 100] = [
     ("POST", "/v1/leases", "admin member foreign"),
     ("GET", "/v1/leases/{lease_id}", "admin member reader"),
     ("GET", "/v1/leases/{lease_id}/plan", "admin member reader"),
+    ("GET", "/v1/leases/{lease_id}/occupancy", "admin member reader"),
     ("PUT", "/v1/leases/{lease_id}", "admin member"),
     ("DELETE", "/v1/leases/{lease_id}", "admin member"),
     ("GET", "/v1/offers", "admin member reader foreign"),

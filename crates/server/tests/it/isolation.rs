@@ -62,6 +62,7 @@ const ROWS: [Row; 100] = [
         .sending(lease_of_the_same),
     row("GET", "/v1/leases/{lease_id}").with(&[("detail", "1")]),
     row("GET", "/v1/leases/{lease_id}/plan"),
+    row("GET", "/v1/leases/{lease_id}/occupancy").with(&[("after", "0"), ("limit", "1000")]),
     row("PUT", "/v1/leases/{lease_id}")
         .with(&[("dry_run", "true"), ("hold_offers", "true"), ("hold_for", "10m")])
         .sending(change_of_everything),

@@ -31,6 +31,7 @@ mod limits;
 mod logins;
 mod native;
 mod negotiating;
+mod occupancy;
 mod operations;
 mod paging;
 mod placement;

@@ -123,6 +123,7 @@ impl<'a> Execution<'a> {
         changed |= PowerSaving::of(self.service).watch(now);
         changed |= self.service.progress().sight.wanted;
         changed |= self.count_guests(writer, looked, now).await;
+        changed |= self.record_occupants(now).await;
         self.service.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
         let partial = self.tidy(writer, &steps, looked, now).await?;
         changed |= partial;

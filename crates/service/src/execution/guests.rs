@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use leases::ids::GuestId;
+use leases::occupants::Watch;
 use leases::plan::{GuestOwner, Observed};
 use leases::usage::{Counted, Held, KnownGuests, Sighting};
 use store::{Commit, CommitError, StoreError};
@@ -93,13 +94,17 @@ impl Execution<'_> {
         if let Some(counting) = counting {
             return Ok(Some(Counting { until, ..counting }));
         }
-        let open = self.service.parts.store.open_usage().await?;
+        let store = &self.service.parts.store;
+        // Before the intervals, which must not be older.
+        let seen_until = store.occupancy_seen_until().await?;
+        let watch = Watch::new(store.open_occupancy().await?, seen_until);
+        let open = store.open_usage().await?;
         let state = self.service.state();
         let of_guests = open.into_iter().filter(|span| match span.held {
             Held::Instance(id) => state.instances.get(id).is_none(),
             _ => false,
         });
-        Ok(Some(Counting { known: KnownGuests::new(of_guests), until }))
+        Ok(Some(Counting { known: KnownGuests::new(of_guests), watch, until }))
     }
 }
 

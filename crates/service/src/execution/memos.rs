@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use leases::ids::{GuestId, HostId, LeaseId};
+use leases::occupants::Watch;
 use leases::plan::Guest;
 use leases::usage::KnownGuests;
 use store::{JournalSize, Revision, Sizes};
@@ -87,6 +88,8 @@ pub(crate) type Tried = (Revision, BTreeSet<GuestId>);
 #[derive(Clone, Debug)]
 pub(crate) struct Counting {
     pub known: KnownGuests,
+    /// Hosts of leases, with what is recorded of them.
+    pub watch: Watch,
     /// Until when nobody else counts.
     pub until: Timestamp,
 }

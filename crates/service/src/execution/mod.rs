@@ -22,6 +22,7 @@ mod housekeeping;
 mod look;
 pub(crate) mod memos;
 mod observe;
+mod occupants;
 mod passes;
 pub(crate) mod pause;
 mod plan;

@@ -126,6 +126,7 @@ impl Execution<'_> {
                     // Somebody may wait for what a reservation needs.
                     self.service.changes.send_modify(|count| *count += 1);
                 }
+                progress.note_sighted(&look, now);
                 if machines.is_some() {
                     progress.note_differences(differences);
                     progress.machines = machines;

@@ -13,6 +13,7 @@ use leases::instance::{Instance, InstanceStatus};
 use leases::lease::Lease;
 use leases::plan::{Action, Guest, Observed};
 use leases::project::ProjectId;
+use leases::window::Window;
 use store::{Claim, Finished, InstanceRecord, Revision, Version};
 
 use super::backoff::{FIRST_RETRY, LONGEST_RETRY, backoff};
@@ -145,6 +146,8 @@ pub(crate) struct Progress {
     pub counting: Option<Counting>,
     /// Whether there are more of them to count.
     pub guests_left: bool,
+    /// Hosts that were seen since occupants were last recorded, with the beginning and the end of the last look at them.
+    pub sighted: BTreeMap<HostId, Window>,
     /// How many drafts were changed.
     drafts: u64,
     pub steps_done: u64,
@@ -448,6 +451,14 @@ impl Progress {
             self.touched.hosts.retain(|host, _| ours(*host));
         }
         changed
+    }
+
+    /// Notes which hosts no later look has seen, for records of their occupants. The look ended at that time.
+    pub fn note_sighted(&mut self, look: &Look, ended: Timestamp) {
+        let time = Window::starting(look.began, ended.duration_since(look.began));
+        let seen = look.hosts.iter().filter(|host| self.seen_by.get(*host) == Some(&look.number));
+        self.sighted.extend(seen.map(|host| (*host, time)));
+        self.sighted.retain(|host, _| self.seen_by.contains_key(host));
     }
 
     /// Notes one difference of each reservation, the first.

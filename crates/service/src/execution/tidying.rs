@@ -128,9 +128,12 @@ impl Execution<'_> {
         let undelivered = before(self.service.decider.settings.keep_undelivered);
         more |= store.prune(records, undelivered, RECORDS_AT_ONCE).await?;
         more |= self.trim_journals().await?;
-        if let Some(kept) = self.service.decider.settings.keep_usage {
-            more |= store.prune_usage(before(kept), RECORDS_AT_ONCE).await?;
+        let settings = &self.service.decider.settings;
+        let usage = settings.keep_usage.map(before);
+        if let Some(usage) = usage {
+            more |= store.prune_usage(usage, RECORDS_AT_ONCE).await?;
         }
+        more |= store.prune_occupancy(usage, settings.keep_bytes, RECORDS_AT_ONCE).await?;
         more |= store.reclaim().await?;
         Ok(more)
     }

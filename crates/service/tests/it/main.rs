@@ -24,6 +24,7 @@ mod journals;
 mod metering;
 mod moving;
 mod negotiating;
+mod occupancy;
 mod observing;
 mod preemptible;
 mod readiness;

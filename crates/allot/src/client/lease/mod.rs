@@ -4,6 +4,7 @@ mod amount;
 mod create;
 mod end_action;
 mod hints;
+mod occupancy;
 mod offers;
 mod plan;
 mod recurring;
@@ -30,6 +31,8 @@ pub(super) use end_action::EndAction;
 #[cfg(test)]
 pub(super) use hints::table as hints_table;
 #[cfg(test)]
+pub(super) use occupancy::table as occupancy_table;
+#[cfg(test)]
 pub(super) use offers::{table as offers_table, waiting_table as waitlist_table};
 #[cfg(test)]
 pub(super) use plan::table as plan_table;
@@ -48,6 +51,8 @@ pub(crate) enum Command {
     Show(One),
     /// Show whose instances are moved out of a lease's way, and how far that is
     Plan(One),
+    /// Show which instances were seen on a lease's hosts, and when
+    Occupancy(One),
     /// Ask for hosts, room for instances, or addresses, from when to when
     Create(Box<create::Arguments>),
     /// Change a lease's name, times, or what is reserved
@@ -117,6 +122,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::List(arguments) => list(&arguments, session).await,
         Command::Show(arguments) => show(&arguments.lease, session).await,
         Command::Plan(arguments) => plan::run(&arguments.lease, session).await,
+        Command::Occupancy(arguments) => occupancy::run(&arguments.lease, session).await,
         Command::Create(arguments) => create::run(&arguments, session).await,
         Command::Update(arguments) => update::run(&arguments, session).await,
         Command::Extend(arguments) => update::extend(arguments, session).await,

@@ -1,0 +1,83 @@
+//! Who was on the hosts of a lease, for auditors. Not in Blazar.
+
+use std::sync::Arc;
+
+use api::v1::body::OccupancyBody;
+use api::v1::{OccupancyInterval, lease_id};
+use axum::Json;
+use axum::extract::{Path, State};
+use leases::ids::LeaseId;
+use leases::project::UserId;
+use service::Occupancy;
+
+use super::lease_view::target;
+use crate::app::{App, Session};
+use crate::error::ApiError;
+use crate::extract::Options;
+use crate::policy::{Rule, Target};
+
+/// Most intervals of an answer.
+const MOST: u32 = 1000;
+/// How many an answer has unless it is said.
+const USUAL: u32 = 100;
+
+/// Which instances were seen on the whole hosts of a lease, which fence kept others away, and when nothing was seen. Kept
+/// after the lease is gone, as long as usage. Instances of other projects are shown without identifiers, except to those who
+/// may see hosts.
+#[utoipa::path(
+    get, path = "/v1/leases/{lease_id}/occupancy", tag = "leases", operation_id = "show_lease_occupancy",
+    params(
+        ("lease_id" = String, Path, description = "The lease, also if it is gone"),
+        ("after" = Option<u64>, Query, description = "Intervals after this number"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of intervals", minimum = 1, maximum = 2_147_483_647),
+    ),
+    responses((status = 200, body = OccupancyBody), (status = 404, body = api::v1::ErrorBody))
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    session: Session,
+    Path(id): Path<String>,
+    options: Options,
+) -> Result<Json<OccupancyBody>, ApiError> {
+    session.allow(&app, Rule::LeasesGet)?;
+    let missing = || ApiError::not_found("lease_id", &id);
+    let lease = lease_id(&id).ok_or_else(missing)?;
+    let after = options.parsed("after", |text| text.parse().ok())?.unwrap_or(0);
+    let limit = options.limit()?.unwrap_or(USUAL).min(MOST);
+    if let Some(record) = app.service().leases().get(lease) {
+        session.allow_on(&app, Rule::LeasesGet, &target(&record))?;
+    } else if !may_see_gone(&app, &session, lease).await? {
+        return Err(missing());
+    }
+    let Occupancy { intervals, seen_until } = read(&app, &session, lease, after, limit).await?;
+    let show_others = session.may(Rule::HostsGet);
+    let last = intervals.last().map_or(after, |(number, _)| *number);
+    let shown = intervals.iter().map(|(number, interval)| {
+        let host = app.service().hosts().get(interval.host).map(|record| record.host.name.clone());
+        OccupancyInterval::new(*number, interval, host, show_others)
+    });
+    let occupancy = shown.collect();
+    Ok(Json(OccupancyBody { occupancy, last, seen_until: seen_until.map(|until| until.to_string()) }))
+}
+
+/// Whether the caller may see a lease that is gone. Its records still say whose it was.
+async fn may_see_gone(app: &App, session: &Session, lease: LeaseId) -> Result<bool, ApiError> {
+    let first = read(app, session, lease, 0, 1).await?.intervals.pop();
+    let user = UserId(String::new());
+    Ok(first.is_some_and(|(_, first)| {
+        let target = Target { project: &first.project, user: &user };
+        session.allow_on(app, Rule::LeasesGet, &target).is_ok()
+    }))
+}
+
+async fn read(
+    app: &App,
+    session: &Session,
+    lease: LeaseId,
+    after: u64,
+    limit: u32,
+) -> Result<Occupancy, ApiError> {
+    let service = Arc::clone(app.service());
+    let read = async move { service.usage().occupancy(lease, after, limit).await };
+    Ok(session.consider(read).await??)
+}

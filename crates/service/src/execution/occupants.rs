@@ -1,0 +1,104 @@
+//! Records of who was on leased hosts, for auditors: what looks have seen of hosts that leases have as a whole.
+
+use jiff::{SignedDuration, Timestamp};
+use leases::host::Health;
+use leases::ids::{HostId, LeaseId, ReservationId};
+use leases::occupants::{Fence, Seen};
+use leases::plan::{Guest, GuestOwner, ObservedHost, Place};
+use leases::project::ProjectId;
+use leases::status::LeaseStatus;
+use leases::window::Window;
+
+use super::Execution;
+use crate::deciding::beside_requests;
+use crate::state::State;
+
+/// Once a cycle has this many intervals to record, it leaves other hosts to the next one.
+const MOST_AT_ONCE: usize = 1000;
+/// Longest time between two looks at a host that doesn't count as unseen, in [`crate::Settings::observe_interval`]s.
+const LONGEST_PAUSE: i32 = 2;
+
+impl Execution<'_> {
+    /// Records what looks have seen since the last time, if this service is the one that counts guests. Returns whether
+    /// there is more to record at once.
+    ///
+    /// If the store fails, what it has is read again, and the time until then counts as unseen.
+    pub(super) async fn record_occupants(self, now: Timestamp) -> bool {
+        let (mut sighted, mut counting) = {
+            let mut progress = self.service.progress();
+            let Some(counting) = progress.counting.take_if(|counting| now < counting.until) else {
+                return false;
+            };
+            (std::mem::take(&mut progress.sighted), counting)
+        };
+        let watch = &mut counting.watch;
+        let changes = {
+            let (state, observed) = (self.service.snapshot(), self.service.observed());
+            let longest_pause = self.service.decider.settings.observe_interval.saturating_mul(LONGEST_PAUSE);
+            beside_requests(|| {
+                while watch.pending() < MOST_AT_ONCE
+                    && let Some((host, look)) = sighted.pop_first()
+                {
+                    // A host that the fleet doesn't know at the moment is unseen before long.
+                    let Some(seen) = observed.hosts.get(&host) else { continue };
+                    let seen = seen_host(&state, host, seen, now);
+                    if seen.is_some() || watch.has(host) {
+                        watch.note(host, look, seen, longest_pause);
+                    }
+                }
+                watch.check_pauses(now, longest_pause, |host| state.hosts.contains_key(&host));
+                watch.take_changes()
+            })
+        };
+        if let Some(changes) = changes
+            && let Err(error) = self.service.parts.store.record_occupancy(&changes).await
+        {
+            tracing::warn!(%error, "occupants of leased hosts not recorded");
+            return false;
+        }
+        let mut progress = self.service.progress();
+        progress.counting = Some(counting);
+        let more = !sighted.is_empty();
+        for (host, look) in sighted {
+            // Another look may have ended meanwhile.
+            progress.sighted.entry(host).or_insert(look);
+        }
+        more
+    }
+}
+
+/// The host as a look saw it, if it is in the hands of a lease.
+fn seen_host(state: &State, host: HostId, seen: &ObservedHost, now: Timestamp) -> Option<Seen> {
+    let of = |reservation: ReservationId| state.leases.of_reservation(reservation);
+    let (lease, fence) = match seen.place {
+        Place::FreePool => return None,
+        Place::Fenced { verified_for: None } => (starting_on(state, host, now)?, Fence::Fenced),
+        Place::Fenced { verified_for: Some(reservation) } => (of(reservation)?, Fence::Verified),
+        Place::Held(reservation) => (of(reservation)?, Fence::Held),
+        Place::Releasing(reservation) => (of(reservation)?, Fence::Releasing),
+    };
+    let project = state.leases.get(lease)?.lease.owner.project.clone();
+    // Of a host that doesn't answer, fleets repeat what they saw last.
+    let reports = seen.reports_guests && seen.health != Health::Unknown;
+    let instances = || seen.guests.iter().map(|guest| (guest.id, project_of(state, guest))).collect();
+    Some(Seen { lease, project, fence, instances: reports.then(instances) })
+}
+
+/// The lease that a fenced host is emptied for.
+fn starting_on(state: &State, host: HostId, now: Timestamp) -> Option<LeaseId> {
+    let present = Window::starting(now, SignedDuration::from_micros(1));
+    let mut bookings = state.calendar.bookings_in(host, present).map(|(_, booking)| booking);
+    let lease = bookings.find(|booking| booking.used.is_none())?.lease;
+    let starts = state.leases.get(lease)?.lease.status == LeaseStatus::Starting;
+    starts.then_some(lease)
+}
+
+/// The project of a guest: what the fleet says, or else what is on record of the instance or of its lease.
+fn project_of(state: &State, guest: &Guest) -> Option<ProjectId> {
+    let of_instance = || Some(state.instances.get(guest.id)?.instance.owner.project.clone());
+    let of_lease = || match guest.owner {
+        GuestOwner::Lease(lease) => Some(state.leases.get(lease)?.lease.owner.project.clone()),
+        GuestOwner::Preemptible | GuestOwner::Other => None,
+    };
+    guest.project.clone().or_else(of_instance).or_else(of_lease)
+}

@@ -1,0 +1,225 @@
+//! Records of who was on leased hosts.
+
+use fleet::simulated::{Between, Faults, Happening, Timing};
+use jiff::{SignedDuration, Timestamp};
+use leases::ids::{GuestId, HostId, LeaseId};
+use leases::occupants::{Fact, Fence, Interval};
+use leases::plan::GuestOwner;
+use service::{Occupancy, Settings};
+use simulation::{World, caller};
+use store::Store;
+
+use crate::sharing::two;
+use crate::terms::{asking, at, hosts, hosts_of, make, settings, slots, world, world_with};
+
+async fn occupancy(world: &World, lease: LeaseId) -> Occupancy {
+    world.service.usage().occupancy(lease, 0, 1000).await.expect("works")
+}
+
+async fn intervals(world: &World, lease: LeaseId) -> Vec<Interval> {
+    let occupancy = occupancy(world, lease).await;
+    occupancy.intervals.into_iter().map(|(_, interval)| interval).collect()
+}
+
+fn names(intervals: &[Interval]) -> Vec<&'static str> {
+    intervals.iter().map(|interval| interval.fact.name()).collect()
+}
+
+fn unseen(intervals: &[Interval]) -> Vec<&Interval> {
+    intervals.iter().filter(|interval| interval.fact == Fact::Unseen).collect()
+}
+
+fn of_instance(intervals: &[Interval], id: GuestId) -> Vec<&Interval> {
+    let is_of = |interval: &&Interval| interval.fact.instance().is_some_and(|(instance, _)| instance == id);
+    intervals.iter().filter(is_of).collect()
+}
+
+/// A lease of a host that runs from the start to minute 600, at minute 10.
+async fn running(world: &mut World) -> (LeaseId, HostId) {
+    let lease = make(world, asking(0, 600, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(10)).await;
+    (lease.lease.id, hosts_of(&lease)[0])
+}
+
+#[tokio::test]
+async fn hosts_are_recorded_from_the_handover_to_the_release() {
+    let quick = Timing { shut_down: Between::secs(20, 20), ..Timing::IMMEDIATE };
+    let mut world = world_with(2, settings(), None, |fleet| fleet.with_timing(quick)).await;
+    let others = [1, 2].map(|host| {
+        world.fleet.start_guest(HostId(host), GuestOwner::Preemptible, None).expect("a free host")
+    });
+    let lease = make(&mut world, asking(1, 60, vec![hosts(1), slots(1, 2)])).await.expect("free");
+    let (id, host) = (lease.lease.id, *lease.lease.reservations[0].allocation.hosts().first().expect("one"));
+    world.run_until(at(10)).await;
+    let owner = GuestOwner::Lease(id);
+    let twenty = SignedDuration::from_mins(20);
+    let short = world.fleet.start_guest(host, owner, Some(twenty)).expect("its own host");
+    let long = world.fleet.start_guest(host, owner, None).expect("its own host");
+    world.run_until(at(90)).await;
+    let found = intervals(&world, id).await;
+    let facts = ["fenced", "instance", "verified", "held", "instance", "instance", "released"];
+    assert_eq!(names(&found), facts);
+    assert!(found.iter().all(|one| one.host == host), "others may be on hosts of room: {found:?}");
+    assert_eq!(
+        found.iter().map(|one| one.begins).collect::<Vec<_>>(),
+        [true, false, false, false, false, false, false]
+    );
+    let end = |one: &Interval| one.end.expect("it is over");
+    let (fenced, verified, held, released) = (&found[0], &found[2], &found[3], &found[6]);
+    assert!(at(1) <= fenced.start && end(fenced) <= verified.start, "{found:?}");
+    assert!(end(verified) <= held.start && held.start < at(3), "{found:?}");
+    assert!(at(59) < end(held) && end(held) <= released.start && released.start < at(62), "{found:?}");
+    let left = others.iter().flat_map(|id| of_instance(&found, *id)).collect::<Vec<_>>();
+    assert_eq!(
+        (left.len(), &left[0].fact.instance().expect("one").1.expect("known").0),
+        (1, &"somebody".to_owned())
+    );
+    assert!(end(left[0]) < verified.start, "nothing was found when it was verified: {found:?}");
+    for (instance, minutes) in [(short, 20), (long, 50)] {
+        let [own] = of_instance(&found, instance)[..] else { panic!("once: {found:?}") };
+        assert_eq!(own.fact.instance().expect("one").1, Some(&own.project));
+        let lasted = end(own).duration_since(own.start).as_mins();
+        assert!((minutes - 2..=minutes).contains(&lasted), "{lasted} of {minutes} minutes");
+    }
+    assert!(world.store.open_occupancy().await.expect("works").is_empty());
+}
+
+#[tokio::test]
+async fn a_service_that_was_away_says_since_when_nothing_was_seen() {
+    let mut world = world(2).await;
+    let (id, host) = running(&mut world).await;
+    let start = |world: &World| world.fleet.start_guest(host, GuestOwner::Lease(id), None).expect("its own");
+    let first = start(&world);
+    world.run_until(at(12)).await;
+    world.kill(0);
+    // While nobody looks, one comes and goes.
+    world.run_until(at(20)).await;
+    world.fleet.happen(Happening::GuestEnds(first));
+    let missed = start(&world);
+    world.fleet.happen(Happening::GuestEnds(missed));
+    let last = start(&world);
+    world.run_until(at(30)).await;
+    assert_eq!(unseen(&intervals(&world, id).await), Vec::<&Interval>::new());
+    assert!(
+        occupancy(&world, id).await.seen_until.is_some_and(|until| until <= at(12)),
+        "it isn't glossed over"
+    );
+    world.restart_one(0).await.expect("it starts");
+    world.run_until(at(40)).await;
+    let found = intervals(&world, id).await;
+    let [gap] = unseen(&found)[..] else { panic!("one gap: {found:?}") };
+    let end = gap.end.expect("it looks again");
+    assert!(at(10) < gap.start && gap.start <= at(12) && at(30) <= end && end < at(31), "{found:?}");
+    let [first] = of_instance(&found, first)[..] else { panic!("once: {found:?}") };
+    assert_eq!(first.end, Some(gap.start), "it was seen until then");
+    assert_eq!(of_instance(&found, missed), Vec::<&Interval>::new());
+    let [last] = of_instance(&found, last)[..] else { panic!("once: {found:?}") };
+    assert_eq!((last.start, last.end), (end, None));
+    let held: Vec<_> = found.iter().filter(|one| one.fact == Fact::Fence(Fence::Held)).collect();
+    assert_eq!((held.len(), held[0].end), (1, None), "the fence is what it was: {found:?}");
+    assert_eq!(found.iter().filter(|one| one.begins).count(), 1);
+}
+
+#[tokio::test]
+async fn a_fleet_or_a_host_that_does_not_answer_is_a_gap() {
+    let mut world = world(2).await;
+    let (id, host) = running(&mut world).await;
+    world.fleet.set_faults(Faults { unanswered: 1.0, ..Faults::NONE });
+    world.run_until(at(20)).await;
+    assert!(occupancy(&world, id).await.seen_until.is_some_and(|until| until <= at(10)));
+    world.fleet.set_faults(Faults::NONE);
+    world.run_until(at(30)).await;
+    let found = intervals(&world, id).await;
+    let [gap] = unseen(&found)[..] else { panic!("one gap: {found:?}") };
+    let (start, end) = (gap.start, gap.end.expect("it answers again"));
+    assert!(at(9) <= start && start <= at(10) && at(20) <= end && end < at(24), "{found:?}");
+    world.fleet.happen(Happening::HostFallsSilent(host));
+    world.run_until(at(40)).await;
+    let found = intervals(&world, id).await;
+    let [_, gap] = unseen(&found)[..] else { panic!("two gaps: {found:?}") };
+    assert!(at(29) <= gap.start && gap.start <= at(30) && gap.end.is_none(), "{found:?}");
+    world.fleet.recover(host);
+    world.run_until(at(50)).await;
+    let found = intervals(&world, id).await;
+    let end = unseen(&found)[1].end.expect("it is back");
+    assert!(at(40) <= end && end < at(42), "{found:?}");
+}
+
+/// Times of the last look are recorded, but not each of them.
+#[tokio::test]
+async fn nothing_but_the_time_of_the_last_look_is_recorded_while_nothing_changes() {
+    let mut world = world(2).await;
+    let (id, _) = running(&mut world).await;
+    let before = intervals(&world, id).await;
+    let mut times = Vec::<Timestamp>::new();
+    for minute in 11..=40 {
+        world.run_until(at(minute)).await;
+        times.extend(occupancy(&world, id).await.seen_until);
+    }
+    assert_eq!(intervals(&world, id).await, before);
+    assert!(times.is_sorted() && times[29] >= at(38), "{times:?}");
+    times.dedup();
+    assert!((14..=30).contains(&times.len()), "at most once a minute: {times:?}");
+}
+
+#[tokio::test]
+async fn records_outlive_their_lease_and_are_kept_as_long_as_usage() {
+    for (kept, left) in [(None, true), (Some(SignedDuration::from_hours(24)), false)] {
+        let settings = Settings { keep_usage: kept, ..settings() };
+        let mut world = world_with(2, settings, None, |fleet| fleet).await;
+        let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free").lease.id;
+        world.run_until(at(90)).await;
+        world.service.leases().delete(&caller("p"), lease).await.expect("over");
+        world.touched();
+        world.run_until(at(100)).await;
+        assert!(world.service.leases().get(lease).is_none());
+        let found = intervals(&world, lease).await;
+        assert_eq!(names(&found).last(), Some(&"released"));
+        world.run_until(at(3 * 24 * 60)).await;
+        assert_eq!(!intervals(&world, lease).await.is_empty(), left, "{kept:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_project_with_too_many_records_loses_its_oldest() {
+    let settings = Settings { keep_bytes: 2000, ..settings() };
+    let mut world = world_with(2, settings, None, |fleet| fleet).await;
+    let (id, host) = running(&mut world).await;
+    for minute in (10..70).step_by(2) {
+        let runs = Some(SignedDuration::from_secs(90));
+        world.fleet.start_guest(host, GuestOwner::Lease(id), runs).expect("its own host");
+        world.run_until(at(minute + 2)).await;
+    }
+    world.run_until(at(100)).await;
+    let found = intervals(&world, id).await;
+    assert!((10..=15).contains(&found.len()), "{found:?}");
+    assert_eq!(
+        (&found[0].fact, found[0].begins),
+        (&Fact::Fence(Fence::Held), false),
+        "older ones are missing"
+    );
+    assert!(found.iter().any(|one| one.start > at(65)), "the newest are left: {found:?}");
+}
+
+#[tokio::test]
+async fn of_two_services_one_records_and_the_other_takes_over() {
+    let mut world = two(1).await;
+    let lease = world.service_of(0).leases().create(&caller("p"), asking(1, 60, vec![hosts(1)]), None).await;
+    let id = lease.expect("free").lease.lease.id;
+    world.touched();
+    world.run_until(at(20)).await;
+    let before = intervals(&world, id).await;
+    assert_eq!(names(&before).iter().filter(|name| **name == "held").count(), 1, "{before:?}");
+    world.kill(0);
+    world.run_until(at(30)).await;
+    assert!(world.service_of(1).usage().occupancy(id, 0, 9).await.expect("works").seen_until >= Some(at(28)));
+    world.run_until(at(70)).await;
+    let store = world.store_of(1);
+    let found = store.occupancy(id, 0, 100).await.expect("works");
+    let found: Vec<Interval> = found.into_iter().map(|(_, interval)| interval).collect();
+    let fences = names(&found).into_iter().filter(|name| !["instance", "unseen"].contains(name));
+    let again: Vec<_> =
+        names(&before).into_iter().filter(|name| *name != "unseen").chain(["released"]).collect();
+    assert_eq!(fences.collect::<Vec<_>>(), again, "{found:?}");
+    assert!(unseen(&found).len() <= 1 && found.iter().all(|one| one.end.is_some()), "{found:?}");
+}
