@@ -494,6 +494,25 @@ fn usage_e_is_shown_as_a_table_and_handed_on_as_csv_and_json() {
 }
 
 #[test]
+fn who_was_on_the_hosts_of_a_lease_is_shown() {
+    let service = Running::start(&database(), &["--simulated-timing", "immediate"]);
+    service.says("host create r1-h01");
+    service.says("lease create web --hosts 1 --for 2h --wait");
+    // It is recorded right after others can see that the lease is active.
+    let mut asked = (0..100).map(|_| service.says("lease occupancy web"));
+    let shown = asked.find(|shown| shown.contains(" held")).expect("it is recorded");
+    for text in ["r1-h01", "verified empty", "ongoing", "What was seen is recorded until "] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    let json = service.json("lease occupancy web");
+    let first = &json["occupancy"][0];
+    assert!(first["begins"] == true && first["host"] == "r1-h01", "{json}");
+    service.says("lease create later --hosts 1 --start +2d --for 1h");
+    assert!(service.says("lease occupancy later").contains("Nothing was recorded"));
+    assert_eq!(service.allot("lease occupancy nosuch").status, 1);
+}
+
+#[test]
 fn energy_f_plans_reports_and_hosts_are_shown() {
     let service = Running::start(
         "memory",
