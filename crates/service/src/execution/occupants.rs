@@ -26,6 +26,9 @@ impl Execution<'_> {
     pub(super) async fn record_occupants(self, now: Timestamp) -> bool {
         let (mut sighted, mut counting) = {
             let mut progress = self.service.progress();
+            if progress.sighted.is_empty() {
+                return false;
+            }
             let Some(counting) = progress.counting.take_if(|counting| now < counting.until) else {
                 return false;
             };
