@@ -22,8 +22,9 @@ use crate::document;
 use crate::error::{ApiError, with_shortage_status};
 use crate::middleware::{authenticate, compression, context, current, security, suffix, unread, version};
 use crate::routes::{
-    audit, availability, calendar, capacity, drift, energy, flavors, floating_ips, free_pools, hints, hosts, identity, instances, lease_pools, leases, maintenance, notifications, occupancy, offers, operation, placement,
-    preemptible, series, session, settings, usage, vendordata, versions, waitlist,
+    audit, availability, calendar, capacity, drift, energy, flavors, floating_ips, free_pools, hints, hosts,
+    identity, instances, lease_pools, leases, maintenance, notifications, occupancy, offers, operation,
+    placement, preemptible, series, session, settings, usage, vendordata, versions, waitlist,
 };
 
 /// The routes with their parts of the document.

@@ -28,8 +28,8 @@ use crate::load::Wanted;
 use crate::pool::Pool;
 use crate::servers::Servers;
 use crate::{
-    archive, changes, columns, commit, expiry, feed, journal, load, occupancy, power, refusals, size, steps, tokens,
-    usage,
+    archive, changes, columns, commit, expiry, feed, journal, load, occupancy, power, refusals, size, steps,
+    tokens, usage,
 };
 
 /// How often who waits for a change looks for one when no hint comes.

@@ -29,8 +29,8 @@ use tokio::sync::watch;
 
 use crate::error::unavailable;
 use crate::{
-    archive, changes, commit, expiry, feed, file, journal, load, occupancy, origin, power, refusals, size, steps,
-    tokens, usage,
+    archive, changes, commit, expiry, feed, file, journal, load, occupancy, origin, power, refusals, size,
+    steps, tokens, usage,
 };
 
 /// How often who waits for a change looks for one. Usually the writer says so before; but a commit that its

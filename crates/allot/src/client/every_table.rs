@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::table::{Style, Table};
 use super::wire::read;
 use super::{
-    audit, availability, capacity, energy, events, flavor, floating_ip, free_pool, host, instance, lease, lease_pool,
-    maintenance, preemptible, settings, usage,
+    audit, availability, capacity, energy, events, flavor, floating_ip, free_pool, host, instance, lease,
+    lease_pool, maintenance, preemptible, settings, usage,
 };
 
 const NAME: &str = "thermal-runs-2026-11";

@@ -21,7 +21,9 @@ pub use self::list::{
 use super::{
     Allocation, AuditEntry, Availability, BillingLine, Calendar, DriftEntry, EnergyHost, EnergyPool,
     EnergyPoolReport, Flavor, FlavorAvailability, FloatingIp, FreePool, Host, Instance, Lease, LeasePool,
-    LeasePoolHost, Maintenance, Notification, OccupancyInterval, Offer, Plan, PreemptibleProject, PreemptibleUsage, Property, RefusedRequests, ResourceProperty, Series, SessionOf, SettingOf, Usage, UsageEvent, WaitlistEntry,
+    LeasePoolHost, Maintenance, Notification, OccupancyInterval, Offer, Plan, PreemptibleProject,
+    PreemptibleUsage, Property, RefusedRequests, ResourceProperty, Series, SessionOf, SettingOf, Usage,
+    UsageEvent, WaitlistEntry,
 };
 
 /// A lease that was made; or several that recur, with the first of them as the lease.
