@@ -75,6 +75,7 @@ fn of_hosts(terms: &HostsTerms) -> String {
         memory_mib,
         disk_gib,
         homogeneous,
+        alike,
         survives,
         extra_specs,
         image,
@@ -86,8 +87,11 @@ fn of_hosts(terms: &HostsTerms) -> String {
     let specs = extra_specs.iter().chain(image.iter()).map(|(name, value)| named(name, value));
     let parts = [&terms.hypervisor, &terms.resource].into_iter().filter_map(required);
     let parts = parts.chain(texts).chain(sizes).chain(specs);
-    let parts =
-        parts.chain(homogeneous.then(|| "homogeneous".to_owned())).chain(surviving(survives.as_ref()));
+    let names = alike.iter().map(String::as_str).collect::<Vec<_>>().join(" and ");
+    let parts = parts
+        .chain(homogeneous.then(|| "homogeneous".to_owned()))
+        .chain((!alike.is_empty()).then(|| format!("alike in {names}")))
+        .chain(surviving(survives.as_ref()));
     parts.collect::<Vec<_>>().join(", ")
 }
 

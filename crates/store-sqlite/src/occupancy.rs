@@ -173,7 +173,7 @@ pub(crate) async fn prune(
     for share in large.fetch_all(&mut *db).await.map_err(unavailable)? {
         let rows = left.cast_signed();
         let records = sqlx::query!(
-            r#"SELECT number, 128 + octet_length(project) + coalesce(octet_length(instance_project), 0) AS "bytes!: i64"
+            r#"SELECT number AS "number!", 128 + octet_length(project) + coalesce(octet_length(instance_project), 0) AS "bytes!: i64"
              FROM occupancy WHERE project = ? AND ends_us IS NOT NULL ORDER BY number LIMIT ?"#,
             share.project,
             rows,

@@ -55,13 +55,13 @@ fn project(name: &str) -> ProjectId {
 }
 
 /// A host of the lease with that fence and these instances.
-fn seen_by(lease: u128, fence: Fence, instances: &[GuestId]) -> Option<Seen> {
+fn seen_by(lease: u128, fence: Fence, instances: &[GuestId]) -> Seen {
     let instances = instances.iter().map(|id| (*id, (*id == OWN).then(|| project("own"))));
-    Some(Seen { lease: LeaseId(lease), project: project("own"), fence, instances: Some(instances.collect()) })
+    Seen { lease: LeaseId(lease), project: project("own"), fence, instances: Some(instances.collect()) }
 }
 
 fn seen(fence: Fence, instances: &[GuestId]) -> Option<Seen> {
-    seen_by(1, fence, instances)
+    Some(seen_by(1, fence, instances))
 }
 
 /// A host that doesn't report instances.
@@ -103,8 +103,8 @@ fn a_handover_is_recorded_from_the_fence_to_the_release() {
 #[test]
 fn a_host_goes_from_one_lease_to_the_next() {
     let mut records = Records::default();
-    records.look(1, seen_by(1, Fence::Held, &[OWN]));
-    records.look(2, seen_by(2, Fence::Held, &[OWN]));
+    records.look(1, Some(seen_by(1, Fence::Held, &[OWN])));
+    records.look(2, Some(seen_by(2, Fence::Held, &[OWN])));
     let facts = [
         ("held", 1, Some(1)),
         ("instance", 1, Some(1)),

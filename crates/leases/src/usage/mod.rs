@@ -33,6 +33,7 @@ pub use self::guests::{Counted, KnownGuests, SeenGuest, Sighting};
 pub use self::ledger::{Ledger, held_hosts};
 pub use self::price::{Charge, Decimal, Item, NotDecimal, Prices};
 pub use self::totals::{Amounts, By, Group, Instances, Query, Sum, Totals, by_group, sums};
+use crate::host::Host;
 use crate::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 use crate::lease::{Allocation, Reservation};
 use crate::project::Owner;
