@@ -43,6 +43,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Its properties by their names, whatever values it wants them to have.
+    #[must_use]
     pub fn only_names(self) -> Self {
         Self { names: self.names, ..Self::default() }
     }

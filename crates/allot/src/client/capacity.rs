@@ -28,7 +28,8 @@ pub(crate) struct Arguments {
 pub(super) struct Refused {
     resource_type: String,
     kind: String,
-    refused: u64,
+    #[serde(rename = "refused")]
+    requests: u64,
     met_by: Vec<MetBy>,
 }
 
@@ -56,7 +57,7 @@ impl Refused {
             _ => format!("room for {}", counted(*more, "more instance", "more instances")),
         };
         let kind = if self.kind.is_empty() { String::new() } else { format!(" of kind {}", self.kind) };
-        let refused = counted(self.refused, "refused request", "refused requests");
+        let refused = counted(self.requests, "refused request", "refused requests");
         Some(format!("With {number}{kind}, {met} of {refused} would have been met."))
     }
 }
@@ -90,7 +91,7 @@ pub(super) fn table(refused: &[Refused]) -> Table {
             other => other,
         };
         let name = if kind.kind.is_empty() { "any" } else { &kind.kind };
-        let cells = [resource.to_owned(), name.to_owned(), kind.refused.to_string()].into_iter();
+        let cells = [resource.to_owned(), name.to_owned(), kind.requests.to_string()].into_iter();
         table.add_row(cells.chain(MORE.map(|more| kind.met_by(more).to_string())));
     }
     table
@@ -102,9 +103,9 @@ mod tests {
 
     use super::*;
 
-    fn refused(resource_type: &str, kind: &str, refused: u64, met_by: &[(u64, u64)]) -> Refused {
+    fn refused(resource_type: &str, kind: &str, requests: u64, met_by: &[(u64, u64)]) -> Refused {
         let met_by = met_by.iter().map(|(more, met)| MetBy { more: *more, met: *met }).collect();
-        Refused { resource_type: resource_type.to_owned(), kind: kind.to_owned(), refused, met_by }
+        Refused { resource_type: resource_type.to_owned(), kind: kind.to_owned(), requests, met_by }
     }
 
     #[test]

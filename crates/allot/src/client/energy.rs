@@ -133,7 +133,9 @@ async fn plan(wanted: &Plan, session: &mut Session<'_>) -> Result<(), ClientErro
             notes.extend(session.print_rows(&rests_table(off))?);
         }
     }
-    notes.iter().for_each(|note| session.note(note));
+    for note in &notes {
+        session.note(note);
+    }
     Ok(())
 }
 

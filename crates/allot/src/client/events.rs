@@ -136,7 +136,9 @@ impl Printer {
         let Rendered { text, notes } = table.render(&style, &session.zone, session.answered())?;
         session.print(&text)?;
         if !self.headed {
-            notes.iter().for_each(|note| session.note(note));
+            for note in &notes {
+                session.note(note);
+            }
         }
         self.headed = true;
         Ok(())

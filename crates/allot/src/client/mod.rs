@@ -221,7 +221,9 @@ impl Session<'_> {
 
     fn print_table(&mut self, table: &Table) -> Result<(), ClientError> {
         let notes = self.print_rows(table)?;
-        notes.iter().for_each(|note| self.note(note));
+        for note in &notes {
+            self.note(note);
+        }
         Ok(())
     }
 

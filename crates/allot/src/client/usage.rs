@@ -277,18 +277,19 @@ struct Line {
     amount: String,
 }
 
+const BILLING: &str = "/v1/usage/billing";
+
 async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), ClientError> {
     let mut query = query(&arguments.period, session).await?;
     query.extend(arguments.each.clone().map(|step| ("interval", step)));
-    const PATH: &str = "/v1/usage/billing";
     let (answer, table) = match arguments.by {
         None => {
-            let Some(answer) = ask(PATH, query, arguments.format, session).await? else { return Ok(()) };
+            let Some(answer) = ask(BILLING, query, arguments.format, session).await? else { return Ok(()) };
             let table = bill_table(&answer)?;
             (answer, table)
         }
         Some(by) => {
-            let mut answer = session.connection.get(PATH, &query).await?;
+            let mut answer = session.connection.get(BILLING, &query).await?;
             answer["billing"] = bill_by(by, &answer)?;
             if session.wants_document() {
                 return session.print_json(&answer);

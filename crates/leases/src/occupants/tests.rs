@@ -17,8 +17,8 @@ struct Records {
 }
 
 impl Records {
-    fn look(&mut self, minute: i64, seen: Option<Seen>) {
-        self.watch.note(HOST, window(minute, minute), seen, LONGEST_PAUSE);
+    fn look(&mut self, minute: i64, seen: impl Into<Option<Seen>>) {
+        self.watch.note(HOST, window(minute, minute), seen.into(), LONGEST_PAUSE);
         self.record();
     }
 
@@ -60,13 +60,13 @@ fn seen_by(lease: u128, fence: Fence, instances: &[GuestId]) -> Seen {
     Seen { lease: LeaseId(lease), project: project("own"), fence, instances: Some(instances.collect()) }
 }
 
-fn seen(fence: Fence, instances: &[GuestId]) -> Option<Seen> {
-    Some(seen_by(1, fence, instances))
+fn seen(fence: Fence, instances: &[GuestId]) -> Seen {
+    seen_by(1, fence, instances)
 }
 
 /// A host that doesn't report instances.
-fn silent() -> Option<Seen> {
-    seen(Fence::Held, &[]).map(|seen| Seen { instances: None, ..seen })
+fn silent() -> Seen {
+    Seen { instances: None, ..seen(Fence::Held, &[]) }
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn a_handover_is_recorded_from_the_fence_to_the_release() {
 #[test]
 fn a_host_goes_from_one_lease_to_the_next() {
     let mut records = Records::default();
-    records.look(1, Some(seen_by(1, Fence::Held, &[OWN])));
-    records.look(2, Some(seen_by(2, Fence::Held, &[OWN])));
+    records.look(1, seen_by(1, Fence::Held, &[OWN]));
+    records.look(2, seen_by(2, Fence::Held, &[OWN]));
     let facts = [
         ("held", 1, Some(1)),
         ("instance", 1, Some(1)),
@@ -123,7 +123,7 @@ fn only_changes_are_recorded_and_once_a_minute_the_time_of_the_last_look() {
     for second in 0..=300 {
         let time = at(0) + SignedDuration::from_secs(second);
         let look = Window::starting(time, SignedDuration::ZERO);
-        records.watch.note(HOST, look, seen(Fence::Held, &[OWN]), LONGEST_PAUSE);
+        records.watch.note(HOST, look, Some(seen(Fence::Held, &[OWN])), LONGEST_PAUSE);
         records.record();
     }
     assert_eq!(records.facts(), [("held", 0, None), ("instance", 0, None)]);
@@ -137,7 +137,7 @@ fn only_changes_are_recorded_and_once_a_minute_the_time_of_the_last_look() {
 fn a_long_look_is_no_pause_and_a_long_time_between_looks_is_one() {
     let mut records = Records::default();
     let mut look = |start, end| {
-        records.watch.note(HOST, window(start, end), seen(Fence::Held, &[OWN]), LONGEST_PAUSE);
+        records.watch.note(HOST, window(start, end), Some(seen(Fence::Held, &[OWN])), LONGEST_PAUSE);
         records.record();
     };
     look(0, 0);
@@ -199,7 +199,7 @@ fn a_host_that_is_missed_by_looks_is_unseen_also_after_a_restart() {
     let mut records = Records::default();
     records.look(0, seen(Fence::Held, &[OWN]));
     for minute in 0..=9 {
-        records.watch.note(BESIDE, window(minute, minute), seen(Fence::Held, &[]), LONGEST_PAUSE);
+        records.watch.note(BESIDE, window(minute, minute), Some(seen(Fence::Held, &[])), LONGEST_PAUSE);
         records.watch.check_pauses(at(minute), LONGEST_PAUSE, |_| true);
         records.record();
     }
@@ -218,7 +218,7 @@ fn a_host_that_is_missed_by_looks_is_unseen_also_after_a_restart() {
 #[test]
 fn an_interval_that_ends_before_it_is_recorded_is_recorded_with_its_end() {
     let mut records = Records::default();
-    records.watch.note(HOST, window(1, 1), seen(Fence::Held, &[OWN]), LONGEST_PAUSE);
+    records.watch.note(HOST, window(1, 1), Some(seen(Fence::Held, &[OWN])), LONGEST_PAUSE);
     records.watch.note(HOST, window(2, 2), None, LONGEST_PAUSE);
     assert_eq!(records.watch.pending(), 3);
     records.record();

@@ -32,7 +32,7 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 100] = [
+const ROWS: [Row; 101] = [
     row("GET", "/"),
     row("GET", "/versions"),
     row("GET", "/healthz"),
