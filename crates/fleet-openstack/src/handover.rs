@@ -37,10 +37,14 @@ impl OpenStackFleet {
         self.join(&free, &look).await?;
         // Servers that were on their way when nobody knew that the host is to be closed.
         self.settle().await;
-        let look = self.look_at(host).await?;
-        if let Err(refused) = self.refuse_servers(&look).await {
-            self.take_trait(&look.names, FREE).await?;
+        let checked = match self.look_at(host).await {
+            Ok(look) => self.refuse_servers(&look).await,
+            Err(error) => Err(error),
+        };
+        if let Err(refused) = checked {
+            // The aggregate comes first: while the host is in it, its servers can count as preemptible.
             self.cloud.remove_host(free.id, look.host()).await?;
+            self.take_trait(&look.names, FREE).await?;
             return Err(refused);
         }
         Ok(Outcome::Done)
@@ -254,7 +258,12 @@ impl OpenStackFleet {
         let Some(pool) = pools.find(held) else { return Ok(()) };
         let (name, zone) = (pools::kept_of(reservation), pools::zone_of(reservation));
         let kept = self.ensure_aggregate(look.aggregates(), &name, Some(&zone)).await?;
-        self.mark(&kept, pools::kept_servers(pool.project, pool.lease)).await?;
+        let mut keys = pools::kept_servers(pool.project, pool.lease);
+        if self.settings.fence.marks_by_place() {
+            // Servers of images that mark would not count as preemptible here, so they stay out.
+            keys.extend(self.settings.fence.of_nobody().into_iter().map(|(key, value)| (key, Some(value))));
+        }
+        self.mark(&kept, keys).await?;
         self.join(&kept, look).await
     }
 

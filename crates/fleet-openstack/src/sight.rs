@@ -148,11 +148,11 @@ impl Sight {
         if let Some((_, Some(lease))) = whose.filter(|(project, _)| *project == server.tenant_id) {
             return GuestOwner::Lease(lease);
         }
-        // Servers that have stayed after a lease are in the free pool without a mark.
+        // Servers of reservations stay what they are after their lease, without a mark, in whatever project and pool.
+        let of_lease = server.flavor.original_name.starts_with(FLAVOR);
         let in_free_pool = membership.free && membership.holder.is_none() && membership.kept.is_none();
-        let has_stayed = server.flavor.original_name.starts_with(FLAVOR);
-        let by_place = fence.marks_by_place() && in_free_pool && !has_stayed;
-        if by_place || fence.is_preemptible(server) { GuestOwner::Preemptible } else { GuestOwner::Other }
+        let is_marked = fence.is_preemptible(server) || (fence.marks_by_place() && in_free_pool);
+        if is_marked && !of_lease { GuestOwner::Preemptible } else { GuestOwner::Other }
     }
 
     /// Hosts that were adopted, of those.
@@ -210,7 +210,7 @@ impl Sight {
             has_shut_down: server.is_shut_off(),
             project: Some(ProjectId(server.tenant_id.clone())),
             size: size(server),
-            launched_at: server.launched_at(),
+            launched_at: server.created,
             moving_to: moving_to.and_then(|host| known.hosts.get(host)).copied(),
             copied_percent: server
                 .progress

@@ -144,7 +144,7 @@ impl OpenStackFleet {
 
     /// Gives aggregates of leases the key of lease pools if an older version has made them without it. As a difference to the
     /// store, each of these leases would be reported as degraded.
-    pub(crate) async fn add_lease_keys(&self, aggregates: &[Aggregate]) -> Result<(), FleetError> {
+    pub(crate) async fn add_lease_keys(&self, aggregates: &[Aggregate]) {
         let mut missing = Vec::new();
         for pool in aggregates.iter().filter_map(Pool::of) {
             if let Some(lease) = pool.lease
@@ -154,9 +154,12 @@ impl OpenStackFleet {
                 missing.push((pool.aggregate.id, key));
             }
         }
-        let set = missing.into_iter();
-        let set = set.map(async |(aggregate, key)| self.cloud.set_metadata(aggregate, &key).await);
-        stream::iter(set).buffer_unordered(AT_ONCE).try_collect().await
+        let set = stream::iter(missing).for_each_concurrent(AT_ONCE, async |(aggregate, key)| {
+            if let Err(error) = self.cloud.set_metadata(aggregate, &key).await {
+                tracing::warn!(aggregate, %error, "key {LEASE_KEY} not added");
+            }
+        });
+        set.await;
     }
 
     async fn set_keys(

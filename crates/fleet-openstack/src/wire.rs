@@ -86,8 +86,9 @@ pub(crate) struct Server {
     pub(crate) host: Option<String>,
     #[serde(rename = "OS-EXT-STS:task_state", default)]
     pub(crate) task_state: Option<String>,
-    #[serde(rename = "OS-SRV-USG:launched_at", default)]
-    launched_at: Option<String>,
+    /// Time of its creation. Resizing, rebuilding and unshelving reset Nova's `launched_at`, but not this.
+    #[serde(default)]
+    pub(crate) created: Option<Timestamp>,
     /// How far Nova is with what it does to the server, percent.
     #[serde(default)]
     pub(crate) progress: Option<u64>,
@@ -247,11 +248,6 @@ fn in_utc(text: &str) -> Option<Timestamp> {
 }
 
 impl Server {
-    /// Start of its run, if Nova reports it.
-    pub(crate) fn launched_at(&self) -> Option<Timestamp> {
-        in_utc(self.launched_at.as_deref()?)
-    }
-
     /// Whether its flavor, in the way that `BlazarFilter` reads, or a hint makes it preemptible. None if neither says anything.
     pub(crate) fn marked_preemptible(&self) -> Option<bool> {
         let of_flavor = self.flavor.extra_specs.get(PROPERTY).map(String::as_str);

@@ -22,12 +22,12 @@ impl fmt::Display for LengthLimit {
     }
 }
 
-/// ` for free pool gpu (leases.max_duration)`; nothing for the general limit.
+/// ` for flavor m1.huge (leases.max_duration)`; nothing for the general limit.
 pub(crate) fn of_scope(scope: Option<&Scope>) -> String {
     let Some(Scope { kind, name }) = scope else { return String::new() };
-    let kind = match kind {
-        ScopeKind::Pool => "free pool",
-        kind => kind.name(),
-    };
-    format!(" for {kind} {name} (leases.max_duration)")
+    match kind {
+        // Names of pools can be hidden from members.
+        ScopeKind::Pool => " for its free pool (leases.max_duration)".to_owned(),
+        kind => format!(" for {} {name} (leases.max_duration)", kind.name()),
+    }
 }

@@ -87,7 +87,7 @@ fn of_hosts(terms: &HostsTerms) -> String {
     let specs = extra_specs.iter().chain(image.iter()).map(|(name, value)| named(name, value));
     let parts = [&terms.hypervisor, &terms.resource].into_iter().filter_map(required);
     let parts = parts.chain(texts).chain(sizes).chain(specs);
-    let names = alike.iter().map(String::as_str).collect::<Vec<_>>().join(" and ");
+    let names = alike.iter().map(|name| as_written(name)).collect::<Vec<_>>().join(" and ");
     let parts = parts
         .chain(homogeneous.then(|| "homogeneous".to_owned()))
         .chain((!alike.is_empty()).then(|| format!("alike in {names}")))

@@ -2,7 +2,7 @@
 //!
 //! Samples aren't stored, and the samples of a half hour that has passed aren't sent any more. What is stored is the
 //! position that the samples have reached: the half hour, and the first 32 bits of the identifier of the last lease. So
-//! each sample is sent once, although services are restarted and several of them share a store.
+//! each sample is sent once unless a service dies while it sends, although services are restarted and several of them share a store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use leases::scoped::Scoped;
+use leases::usage::Decimal;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -54,6 +56,40 @@ impl Notation<Option<SignedDuration>> for ZeroOrNothing {
     }
 
     fn show(value: &Option<SignedDuration>) -> String {
+        value.show()
+    }
+}
+
+/// Limits of at least a second, by scope.
+pub(super) struct Lengths;
+
+impl Notation<Scoped<Option<SignedDuration>>> for Lengths {
+    fn parse(text: &str) -> Result<Scoped<Option<SignedDuration>>, String> {
+        let read = <Scoped<Option<SignedDuration>> as Value>::parse(text)?;
+        if read.values().flatten().any(|length| length.as_secs() < 1) {
+            return Err("write a duration of at least 1s".to_owned());
+        }
+        Ok(read)
+    }
+
+    fn show(value: &Scoped<Option<SignedDuration>>) -> String {
+        value.show()
+    }
+}
+
+/// Parts of a whole, from 0 to 1, by scope.
+pub(super) struct Parts;
+
+impl Notation<Scoped<Decimal>> for Parts {
+    fn parse(text: &str) -> Result<Scoped<Decimal>, String> {
+        let read = <Scoped<Decimal> as Value>::parse(text)?;
+        if read.values().any(|part| *part > Decimal::ONE) {
+            return Err("write a part of the price, from 0 to 1".to_owned());
+        }
+        Ok(read)
+    }
+
+    fn show(value: &Scoped<Decimal>) -> String {
         value.show()
     }
 }

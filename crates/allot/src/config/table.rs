@@ -2,8 +2,8 @@
 //! its default is.
 
 use super::notation::{
-    AtLeast, Clusters, Forever, Gib, HttpUrl, LogLevels, Name, Notation, Plain, Seconds, Unlimited, Within,
-    ZeroForNone, ZeroOrNothing,
+    AtLeast, Clusters, Forever, Gib, HttpUrl, Lengths, LogLevels, Name, Notation, Parts, Plain, Seconds,
+    Unlimited, Within, ZeroForNone, ZeroOrNothing,
 };
 use super::setting::Setting;
 
@@ -222,7 +222,7 @@ settings! {
     "leases.waitlist_limit" "N" => service.waitlist_limit;
     /// Longest lease, which can differ by project, flavor and free pool: `14d,pool:gpu=7d,flavor:m1.huge=1d`; without it,
     /// there is no limit
-    "leases.max_duration" "DURATION,SCOPE=DURATION,..." => service.rules.enforcement.max_lease_duration;
+    "leases.max_duration" "DURATION,SCOPE=DURATION,..." => service.rules.enforcement.max_lease_duration as Lengths;
     /// How long before its end a lease may be extended, by up to the longest duration again; without it, at any
     /// time, and its whole length is limited
     "leases.extension_window" "DURATION" => service.rules.enforcement.extension_window;
@@ -325,7 +325,7 @@ settings! {
     /// Price of an instance in a lease for an hour, beside what the lease costs
     "usage.price_instance_hour" "PRICE,SCOPE=PRICE,..." => service.prices.instance_hour;
     /// Part of the prices of CPUs and memory that preemptible instances cost: `0.25`; with 0 they are free
-    "usage.price_preemptible" "PART,SCOPE=PART,..." => service.prices.preemptible;
+    "usage.price_preemptible" "PART,SCOPE=PART,..." => service.prices.preemptible as Parts;
 
     /// Whether hosts that nobody needs are switched off, and on again in time; the fleet has to be able to
     "energy.enabled" "BOOL" => energy.enabled;
@@ -552,7 +552,8 @@ mod tests {
             "leases.healing_interval leases.offer_hold leases.offers_at_once leases.offers_hourly leases.offers_ahead",
             "leases.replan_notice leases.waitlist_limit leases.extension_window leases.keep housekeeping.reminders",
             "housekeeping.swaps quota.leases quota.hosts quota.host_hours quota.instances instances.quota",
-            "instances.quota_vcpus instances.quota_memory_gib preemptible.least_lifetime preemptible.margin",
+            "instances.quota_vcpus instances.quota_memory_gib preemptible.least_lifetime preemptible.max_lifetime",
+            "preemptible.margin",
             "preemptible.moving_time preemptible.quota preemptible.quota_vcpus preemptible.quota_memory_gib",
             "preemptible.usage_limit usage.keep energy.spare_hosts energy.boot_time energy.margin",
             "energy.shortest_rest energy.repack_watt_hours hints.least_hosts limits.requests_per_second",
@@ -561,7 +562,8 @@ mod tests {
         ];
         let meaningful: Vec<&str> = meaningful.iter().flat_map(|keys| keys.split(' ')).collect();
         let counted = ["DURATION", "N", "BYTES", "UNITS", "GIB"];
-        let numeric = TABLE.iter().filter(|setting| counted.contains(&setting.value_name));
+        let first = |setting: &Setting| setting.value_name.split(',').next().unwrap_or_default();
+        let numeric = TABLE.iter().filter(|setting| counted.contains(&first(setting)));
         let accepting = numeric.filter(|setting| ["0", "0s"].iter().any(|zero| setting.check(zero).is_ok()));
         assert_eq!(accepting.map(|setting| setting.key).collect::<Vec<_>>(), meaningful);
     }

@@ -70,6 +70,7 @@ impl Assembly {
         machines: &Machines,
     ) -> Result<Self, ServeError> {
         let config = server_config(configuration)?;
+        check_lifetime(configuration)?;
         let external_service = listeners::external_service(configuration)?;
         let enforcer = external_service.as_ref().map(ExternalService::new).transpose();
         let enforcer =
@@ -274,6 +275,17 @@ pub(super) fn settings(configuration: &Configuration) -> Settings {
         FleetChoice::Hooks(_) | FleetChoice::Simulated => {}
     }
     settings
+}
+
+/// The error if preemptible instances would be asked to leave as soon as they run.
+pub(super) fn check_lifetime(configuration: &Configuration) -> Result<(), AssemblyError> {
+    let Settings { plan_rules, preemption, .. } = &configuration.service;
+    let notices = preemption.classes.iter().map(Class::notice);
+    let longest = notices.fold(plan_rules.grace, SignedDuration::max);
+    let reason =
+        "preemptible.max_lifetime: must be longer than leases.grace and every notice of preemptible.classes";
+    let is_wrong = plan_rules.max_lifetime.is_some_and(|most| most <= longest);
+    AssemblyError::check(is_wrong.then(|| reason.to_owned()).into_iter().collect())
 }
 
 /// What of the rules of hand-over follows from others.

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use server::ExternalService;
 use store_postgres::{OpenError, PostgresStore};
 
-use super::assembly::{methods, tls};
+use super::assembly::{check_lifetime, methods, tls};
 use super::fleet::{POWER_FILE, check_power, cloud, fence, state_file};
 use super::hooks_file::HooksFile;
 use super::{keystone, listeners};
@@ -85,6 +85,9 @@ impl Mistakes<'_> {
         let mut config = configuration.server.clone();
         if self.knows(&["tls"]) {
             config.tls = self.note(tls(&configuration.tls)).flatten();
+        }
+        if self.knows(&["preemptible.max_lifetime", "preemptible.classes", "leases.grace"]) {
+            self.note(check_lifetime(configuration));
         }
         config.auth.methods.clear();
         if self.knows(&["auth"]) {

@@ -185,6 +185,11 @@ fn preemptible_patterns(configuration: &Configuration, mistakes: &mut Vec<String
             projects.len()
         ));
     }
+    if let Some(long) = projects.iter().find(|pattern| pattern.to_string().len() > LONGEST_PROJECT) {
+        mistakes.push(format!(
+            "preemptible.projects: has {long}: at most {LONGEST_PROJECT} characters are allowed"
+        ));
+    }
     if *allowed { projects.clone() } else { Vec::new() }
 }
 

@@ -373,12 +373,12 @@ fn a_service_that_is_configured_wrongly_says_so_and_does_not_start() {
             &[&CLOUD[..], &FILTER, &["--openstack-open-pool", "true", "--preemptible-projects", "spot-*"]]
                 .concat(),
             1,
-            "preemptible.projects cannot be used with openstack.open_pool",
+            "preemptible.projects: cannot be used with openstack.open_pool",
         ),
         (
             &[&CLOUD[..], &TRAITS, &["--preemptible-marks", "flavor,image"]].concat(),
             1,
-            "preemptible.marks needs image and volume, or neither",
+            "preemptible.marks: needs image and volume, or neither",
         ),
         (
             &[&CLOUD[..], &TRAITS, &["--preemptible-marks", "hint"]].concat(),

@@ -196,7 +196,7 @@ async fn preemptible_servers_leave_a_fenced_host_and_those_that_have_shut_down_n
     let before = seen(&fleet, ONE).await.guests.remove(0);
     assert_eq!((before.owner, before.stopping_since), (GuestOwner::Preemptible, None));
     assert!(before.mobility.is_some(), "it may go to another host of the free pool");
-    assert_eq!(before.launched_at, "2026-11-30T02:39:54Z".parse().ok(), "as Nova says");
+    assert_eq!(before.launched_at, "2026-11-30T02:39:54Z".parse().ok(), "a resize resets Nova's launched_at");
     done(&fleet, &[Action::StopGuest(ONE, id), Action::StopGuest(ONE, id)]).await;
     let after = seen(&fleet, ONE).await.guests.remove(0);
     assert_eq!(after.stopping_since, Some(jiff::Timestamp::UNIX_EPOCH), "the grace time is over");

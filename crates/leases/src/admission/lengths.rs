@@ -76,8 +76,12 @@ impl Admission<'_> {
             if !is_on_hosts(&reservation.terms) || !enforcement.limits_by_pool(scopes) {
                 parts.push(scopes);
             } else if lease.status != LeaseStatus::Pending {
-                let pools = self.pools_of(reservation).into_iter();
-                parts.extend(pools.map(|pool| Scopes { pool: Some(pool), ..scopes }));
+                let pools = self.pools_of(reservation);
+                // Without hosts, the general limit counts.
+                if pools.is_empty() {
+                    parts.push(scopes);
+                }
+                parts.extend(pools.into_iter().map(|pool| Scopes { pool: Some(pool), ..scopes }));
             }
         }
         if lease.reservations.is_empty() {

@@ -29,6 +29,8 @@ pub struct NotDecimal;
 impl Decimal {
     /// Nothing.
     pub const ZERO: Self = Self { millionths: 0 };
+    /// The whole of a price, as a part of it.
+    pub const ONE: Self = Self { millionths: 1_000_000 };
     /// Most that is accepted, so that no product is too large.
     const MOST: u128 = 1_000_000_000_000_000;
 

@@ -74,7 +74,7 @@ impl<'a> Outage<'a> {
             if !self.cluster.instance(index).forthcoming {
                 let listed = relocations.binary_search_by_key(&index, |relocation| relocation.instance);
                 let to = listed.ok().map(|position| relocations[position].to);
-                if !self.safe(index, to, rules.evacuation) {
+                if !self.safe(index, to, rules) {
                     return Err(Violation::Stranded(index));
                 }
             }
@@ -107,11 +107,14 @@ impl<'a> Outage<'a> {
         Ok(())
     }
 
-    /// Whether the instance is, after it went `to` another place, where it may be. A pinned instance may only stay.
-    fn safe(&self, index: InstanceIdx, to: Option<(NodeIdx, Option<NodeIdx>)>, must: Evacuation) -> bool {
-        let instance = self.cluster.instance(index);
+    /// Whether the instance is, after it went `to` another place, where it may be. A pinned instance may only stay, and nothing
+    /// that runs it or must leave it may be down.
+    fn safe(&self, index: InstanceIdx, to: Option<(NodeIdx, Option<NodeIdx>)>, rules: &Rules<'_>) -> bool {
+        let (instance, must) = (self.cluster.instance(index), rules.evacuation);
         if instance.is_pinned() {
-            return to.is_none();
+            let stops = self.is_down(instance.primary) && instance.uses_memory();
+            let loses_mirror = must.secondaries && instance.secondary.is_some_and(|node| self.is_down(node));
+            return to.is_none() && (rules.instances_down || !(stops || loses_mirror));
         }
         let refuge = |node: NodeIdx, left: NodeIdx| {
             let (to, from) = (self.cluster.node(node), self.cluster.node(left));

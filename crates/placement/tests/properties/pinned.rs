@@ -71,6 +71,13 @@ proptest! {
             let options = DrainOptions { purpose, ignore_soft_errors: false, disk_moves: true };
             let plan = drain(&mut after, &leaving, options);
             stay(&before, &after)?;
+            for index in pinned(&before) {
+                let instance = before.instance(index);
+                let must_leave = purpose == Purpose::Retire || instance.uses_memory();
+                if !instance.forthcoming && leaving.contains(&instance.primary) && must_leave {
+                    prop_assert!(plan.stays.iter().any(|stays| stays.instance == index), "{index:?}");
+                }
+            }
             for stays in plan.stays.iter().filter(|stays| before.instance(stays.instance).is_pinned()) {
                 let is_named = matches!(
                     stays.obstacle,

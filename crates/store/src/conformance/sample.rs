@@ -218,8 +218,8 @@ pub fn host_in(id: u64, pool: u128) -> HostRecord {
 
 /// An instance, in a lease or in none.
 pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
-    let causes = [Cause::Lease, Cause::OwnProject, Cause::Holder];
-    let cause = causes[usize::try_from(number % 3).expect("small")];
+    let causes = [Cause::Lease, Cause::OwnProject, Cause::Holder, Cause::Lifetime];
+    let cause = causes[usize::try_from(number % 4).expect("small")];
     let departure = Departure::at_once(cause, at(50), SignedDuration::from_mins(10));
     let instance = Instance {
         id: GuestId(number),

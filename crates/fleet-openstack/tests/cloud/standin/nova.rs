@@ -249,7 +249,7 @@ fn server((id, server): (&String, &Server)) -> Value {
         },
         "OS-EXT-SRV-ATTR:host": server.listed.then_some(&server.host),
         "OS-EXT-STS:task_state": server.task,
-        "OS-SRV-USG:launched_at": "2026-11-30T02:39:54.000000",
+        "created": "2026-11-30T02:39:54Z", "OS-SRV-USG:launched_at": "2026-11-30T04:00:00.000000",
         "progress": if server.task == Some("migrating") { 43 } else { 0 },
     })
 }

@@ -77,7 +77,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "simulate",
         (Required("SPEC"), "string"),
         &[Hail, Hspace],
-        "make up a group of empty nodes: policy,nodes,disk,memory,cpus[,spindles[,exclusive]]",
+        "make up a group of empty nodes: policy,nodes,disk,memory,cpus (optional: ,spindles,exclusive)",
         |o, v| {
             o.simulate.extend(v.map(str::to_owned));
             Ok(())

@@ -118,7 +118,7 @@ impl<'a> Board<'a> {
                 None => taken.push(Choice { host, blockers }),
             }
         }
-        taken.sort_by_key(|choice| (choice.blockers.len(), search.avoids(choice.host), choice.host));
+        taken.sort_by_cached_key(|choice| (choice.blockers.len(), search.avoids(choice.host), choice.host));
         let free = search.ranked(&free, &self.wanted.held);
         free.map(|host| Choice { host, blockers: Vec::new() }).chain(taken).collect()
     }
