@@ -12,6 +12,9 @@ use crate::columns::{instant, us, uuid};
 use crate::error::unavailable;
 use crate::{commit, journal, load, occupancy, origin, power, refusals, tokens, usage};
 
+/// Refused requests that are entered by one statement.
+const TOGETHER: usize = 1000;
+
 /// Reads everything in one transaction, and so as of one instant.
 pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreError> {
     let snapshot = load::snapshot(db).await?;
@@ -63,7 +66,9 @@ pub(crate) async fn import(db: &mut SqliteConnection, archive: &Archive) -> Resu
     commit::write(db, &archive.commit()).await?;
     import_history(db, &archive.snapshot).await.map_err(unavailable)?;
     import_journal(db, archive).await.map_err(unavailable)?;
-    refusals::add(db, &archive.refusals).await?;
+    for part in archive.refusals.chunks(TOGETHER) {
+        refusals::add(db, part).await?;
+    }
     occupancy::record(db, &archive.occupancy).await?;
     tokens::replace(db, &archive.tokens).await?;
     Ok(())

@@ -12,10 +12,15 @@ use store::{StoreError, WriteSize, to_remove};
 use crate::columns::{instant, maybe_instant, us, uuid};
 use crate::error::unavailable;
 
+/// Intervals that are entered by one statement.
+const TOGETHER: usize = 1000;
+
 /// Records changes.
 pub(crate) async fn record(db: &mut SqliteConnection, changes: &Changes) -> Result<(), StoreError> {
     close(db, &changes.closed).await.map_err(unavailable)?;
-    open(db, &changes.opened).await.map_err(unavailable)?;
+    for opened in changes.opened.chunks(TOGETHER) {
+        open(db, opened).await.map_err(unavailable)?;
+    }
     let Some(seen_until) = changes.seen_until else { return Ok(()) };
     let until_us = us(seen_until);
     let seen = sqlx::query!("INSERT OR REPLACE INTO occupancy_seen (one, until_us) VALUES (1, ?)", until_us);
@@ -45,9 +50,6 @@ async fn close(db: &mut SqliteConnection, closed: &[Interval]) -> Result<(), sql
 }
 
 async fn open(db: &mut SqliteConnection, opened: &[Interval]) -> Result<(), sqlx::Error> {
-    if opened.is_empty() {
-        return Ok(());
-    }
     let rows = opened.iter().map(|interval| {
         let Interval { lease, project, host, fact, begins, start, end } = interval;
         let ids = (hex(lease.0), hex(instance(fact)));

@@ -45,6 +45,8 @@ fn shown(archive: &Archive) -> String {
 pub async fn what_was_exported_can_be_imported(store: &Arc<dyn Store>) {
     let model: Arc<dyn Store> = Arc::new(MemoryStore::new());
     fill(&model).await;
+    model.add_refusals(&super::refusals::many_refusals()).await.expect("works");
+    model.record_occupancy(&super::occupancy::many_intervals()).await.expect("works");
     let id = Some("0123456789abcdef0123456789abcdef".to_owned());
     let mut archive = Archive { id, ..model.export().await.expect("works") };
     // A key that a service made when it began does not stand in the way.

@@ -46,6 +46,12 @@ pub(super) fn some_occupancy() -> Changes {
     Changes { closed: Vec::new(), opened, seen_until: Some(at(6)) }
 }
 
+/// More than one statement enters.
+pub(super) fn many_intervals() -> Changes {
+    let opened = (0..1200).map(|minute| until(open(3, Fact::Unseen, minute), minute)).collect();
+    Changes { closed: Vec::new(), opened, seen_until: None }
+}
+
 async fn record(store: &Arc<dyn Store>, closed: Vec<Interval>, opened: Vec<Interval>) {
     let changes = Changes { closed, opened, seen_until: None };
     store.record_occupancy(&changes).await.expect("works");

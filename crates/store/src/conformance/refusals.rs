@@ -35,6 +35,14 @@ pub(super) fn some_refusals() -> Vec<RefusalRecord> {
     ]
 }
 
+/// More than one statement enters, in the order in which they are exported.
+pub(super) fn many_refusals() -> Vec<RefusalRecord> {
+    let of_project = |project: &'static str| {
+        (1..=400).map(move |missing| record(project, 0, shortage("", Some(missing)), 1))
+    };
+    ["x", "y", "z"].into_iter().flat_map(of_project).collect()
+}
+
 async fn add(store: &Arc<dyn Store>, refusals: &[RefusalRecord]) {
     store.add_refusals(refusals).await.expect("works");
 }
