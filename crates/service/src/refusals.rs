@@ -19,7 +19,7 @@ const OF_PROJECT: usize = 1000;
 /// Maximum number of requests that are counted per day, in about 6 MB of memory.
 const OF_ALL: usize = 100_000;
 /// Maximum number of records that wait to be written.
-const UNWRITTEN: usize = 10_000;
+pub(crate) const UNWRITTEN: usize = 10_000;
 /// Maximum number of characters of a kind, without the hash of a longer one.
 const KIND: usize = 200;
 

@@ -52,6 +52,7 @@ pub use self::look::Look;
 pub use self::observe::Looked;
 pub use self::steps::{ClaimedStep, Performed, StepUnderWay};
 use crate::hosts::Hosts;
+use crate::refusals::UNWRITTEN;
 use crate::service::Service;
 use crate::writing::Writer;
 
@@ -179,7 +180,7 @@ pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
     if let Err(error) = record_last_outcomes(&service).await {
         tracing::warn!(%error, "step outcomes not recorded, repeating steps");
     }
-    Execution::of(&service).write_refusals().await;
+    Execution::of(&service).write_refusals(UNWRITTEN).await;
 }
 
 /// Goes through cycles, and waits until there is something for the next one.

@@ -31,7 +31,7 @@ const LEASES_AT_ONCE: usize = 200;
 const RECORDS_AT_ONCE: u32 = 2000;
 /// How often refused requests are written.
 const WRITE_REFUSALS_EVERY: SignedDuration = SignedDuration::from_mins(1);
-/// Maximum number of their records that are written at once.
+/// Maximum number of their records that a cycle writes.
 const REFUSALS_AT_ONCE: usize = 250;
 
 impl Execution<'_> {
@@ -46,7 +46,7 @@ impl Execution<'_> {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let written = self.service.progress().memos.refusals_written;
-        if !written.is_some_and(|pause| pause.lasts(now)) && self.write_refusals().await {
+        if !written.is_some_and(|pause| pause.lasts(now)) && self.write_refusals(REFUSALS_AT_ONCE).await {
             self.service.progress().memos.refusals_written = Some(Pause::of(now, WRITE_REFUSALS_EVERY));
         }
         let lately = self.service.progress().memos.tidied.is_some_and(|pause| pause.lasts(now));
@@ -69,9 +69,10 @@ impl Execution<'_> {
         }
     }
 
-    /// Writes refused requests that were counted. Those that the store doesn't take are lost. Returns whether there were any.
-    pub(super) async fn write_refusals(self) -> bool {
-        let refusals = self.service.refusals.take(REFUSALS_AT_ONCE);
+    /// Writes refused requests that were counted, at most so many records. Those that the store doesn't take are lost. Returns
+    /// whether there were any.
+    pub(super) async fn write_refusals(self, most: usize) -> bool {
+        let refusals = self.service.refusals.take(most);
         if refusals.is_empty() {
             return false;
         }
