@@ -30,6 +30,8 @@ pub enum Fence {
     Verified,
     /// Only the lease's project can start instances there.
     Held,
+    /// None, although the lease has the host: others can start instances there.
+    Unfenced,
     /// The host is being taken back. The lease's project may still be able to start instances there.
     Releasing,
     /// The lease has given the host back.
@@ -54,6 +56,7 @@ impl Fact {
             Self::Fence(Fence::Fenced) => "fenced",
             Self::Fence(Fence::Verified) => "verified",
             Self::Fence(Fence::Held) => "held",
+            Self::Fence(Fence::Unfenced) => "unfenced",
             Self::Fence(Fence::Releasing) => "releasing",
             Self::Fence(Fence::Released) => "released",
             Self::Instance(..) => "instance",
@@ -67,6 +70,7 @@ impl Fact {
             "fenced" => Self::Fence(Fence::Fenced),
             "verified" => Self::Fence(Fence::Verified),
             "held" => Self::Fence(Fence::Held),
+            "unfenced" => Self::Fence(Fence::Unfenced),
             "releasing" => Self::Fence(Fence::Releasing),
             "released" => Self::Fence(Fence::Released),
             "instance" => Self::Instance(instance, project),
@@ -185,10 +189,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Continues from the open intervals and the last [`Changes::seen_until`].
-    pub fn new(open: impl IntoIterator<Item = Interval>, seen_until: Option<Timestamp>) -> Self {
+    /// Continues from the open intervals and the last [`Changes::seen_until`]. Later times than `now` were recorded before the
+    /// clock was set back, and count as `now`.
+    pub fn new(
+        open: impl IntoIterator<Item = Interval>,
+        seen_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Self {
         let mut hosts: BTreeMap<(HostId, LeaseId), Watched> = BTreeMap::new();
+        let seen_until = seen_until.map(|until| until.min(now));
         for interval in open {
+            let interval = Interval { start: interval.start.min(now), ..interval };
             let seen_at = seen_until.unwrap_or(interval.start);
             let watched = hosts
                 .entry((interval.host, interval.lease))
@@ -211,6 +222,11 @@ impl Watch {
         self.leases_on(host).next().is_some()
     }
 
+    /// Whether the host was in the hands of that lease at the last look.
+    pub fn follows(&self, host: HostId, lease: LeaseId) -> bool {
+        self.hosts.contains_key(&(host, lease))
+    }
+
     fn leases_on(&self, host: HostId) -> impl Iterator<Item = LeaseId> {
         let keys = (host, LeaseId(0))..=(host, LeaseId(u128::MAX));
         self.hosts.range(keys).map(|((_, lease), _)| *lease)
@@ -230,7 +246,7 @@ impl Watch {
             self.release(host, lease, look, longest_pause);
         }
         let Some(seen) = seen else { return };
-        let begins = !self.hosts.contains_key(&(host, seen.lease));
+        let begins = !self.follows(host, seen.lease);
         let changes = &mut self.changes;
         let watched = self
             .hosts
@@ -264,8 +280,18 @@ impl Watch {
                 changes.close(instance, seen_before);
             }
             for (id, project) in instances {
-                if let Entry::Vacant(place) = watched.instances.entry(id) {
-                    place.insert(changes.open(interval(Fact::Instance(id, project), start)));
+                let is_new_project =
+                    |before: &Interval| project.is_some() && matches!(before.fact, Fact::Instance(_, None));
+                match watched.instances.entry(id) {
+                    Entry::Vacant(place) => {
+                        place.insert(changes.open(interval(Fact::Instance(id, project), start)));
+                    }
+                    // Until its project is known, an instance counts as another project's.
+                    Entry::Occupied(mut place) if is_new_project(place.get()) => {
+                        changes.close(place.get().clone(), seen_before);
+                        place.insert(changes.open(interval(Fact::Instance(id, project), start)));
+                    }
+                    Entry::Occupied(_) => {}
                 }
             }
         } else if watched.unseen.is_none() {
@@ -306,21 +332,31 @@ impl Watch {
         }
     }
 
-    /// Marks hosts as unseen if the last look at them ended more than `longest_pause` before `now`, and stops following hosts
-    /// that aren't `known` any more.
+    /// Marks hosts as unseen if the last look at them ended more than `longest_pause` before `time`, and stops following hosts
+    /// that aren't `known` any more. `time` is the beginning of the look at all hosts that is under way, or else now.
+    ///
+    /// Returns whether hosts are left because there are `most` intervals to record.
     pub fn check_pauses(
         &mut self,
-        now: Timestamp,
+        time: Timestamp,
         longest_pause: SignedDuration,
+        most: usize,
         known: impl Fn(HostId) -> bool,
-    ) {
+    ) -> bool {
         let gone: Vec<_> = self.hosts.keys().filter(|(host, _)| !known(*host)).copied().collect();
-        for watched in gone.iter().filter_map(|key| self.hosts.remove(key)).collect::<Vec<_>>() {
+        for key in gone {
+            if self.pending() >= most {
+                return true;
+            }
+            let Some(watched) = self.hosts.remove(&key) else { continue };
             let instances_seen_at = watched.instances_seen_at();
             self.forget(watched, instances_seen_at);
         }
         for ((host, lease), watched) in &mut self.hosts {
-            if watched.unseen.is_none() && now.duration_since(watched.seen_at) > longest_pause {
+            if watched.unseen.is_none() && time.duration_since(watched.seen_at) > longest_pause {
+                if self.changes.len() >= most {
+                    return true;
+                }
                 let unseen = Interval {
                     lease: *lease,
                     project: watched.project.clone(),
@@ -333,6 +369,7 @@ impl Watch {
                 watched.unseen = Some(self.changes.open(unseen));
             }
         }
+        false
     }
 
     /// Takes what is to be recorded now. If that can't be recorded, the watch has to be made again from the records.

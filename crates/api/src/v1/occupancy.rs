@@ -17,8 +17,9 @@ pub struct OccupancyInterval {
     /// The host's name; null if the service doesn't have the host any more.
     pub host: Option<String>,
     /// `fenced`: nobody can start instances, and other tenants' instances leave. `verified`: nobody can start instances, and
-    /// only instances of the lease were found. `held`: only the lease's project can start instances. `releasing`: the host is
-    /// being taken back. `released`: the lease has given it back. `instance`: an instance of the lease's project was there.
+    /// only instances of the lease were found. `held`: only the lease's project can start instances. `unfenced`: the lease has
+    /// the host, but the fence is missing, so others can start instances. `releasing`: the host is being taken back.
+    /// `released`: the lease has given it back. `instance`: an instance of the lease's project was there.
     /// `foreign_instance`: an instance of another project, or of an unknown one, was there. `unseen`: no look saw which
     /// instances were there.
     pub kind: String,

@@ -6,6 +6,7 @@ const OWN: GuestId = GuestId(7);
 const OTHER: GuestId = GuestId(8);
 /// Looks are a minute apart.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(2);
+const MOST: usize = 1000;
 
 /// A watch, and what a store has recorded of it.
 #[derive(Default)]
@@ -37,8 +38,12 @@ impl Records {
     }
 
     fn restart(&mut self) {
+        self.restart_at(Timestamp::MAX);
+    }
+
+    fn restart_at(&mut self, now: Timestamp) {
         let open = self.intervals.iter().filter(|interval| interval.end.is_none()).cloned();
-        self.watch = Watch::new(open, self.seen_until);
+        self.watch = Watch::new(open, self.seen_until, now);
     }
 
     /// Facts with the minutes from which and until which they were seen.
@@ -128,7 +133,7 @@ fn only_changes_are_recorded_and_once_a_minute_the_time_of_the_last_look() {
     }
     assert_eq!(records.facts(), [("held", 0, None), ("instance", 0, None)]);
     assert_eq!((records.written, records.seen_until), (6, Some(at(5))));
-    records.watch.check_pauses(at(6), LONGEST_PAUSE, |_| true);
+    records.watch.check_pauses(at(6), LONGEST_PAUSE, MOST, |_| true);
     records.record();
     assert_eq!(records.written, 6, "no look, no record");
 }
@@ -137,6 +142,10 @@ fn only_changes_are_recorded_and_once_a_minute_the_time_of_the_last_look() {
 fn a_long_look_is_no_pause_and_a_long_time_between_looks_is_one() {
     let mut records = Records::default();
     let mut look = |start, end| {
+        // A cycle while the look is under way.
+        let left = records.watch.check_pauses(at(start), LONGEST_PAUSE, MOST, |_| true);
+        assert!(!left);
+        records.record();
         records.watch.note(HOST, window(start, end), Some(seen(Fence::Held, &[OWN])), LONGEST_PAUSE);
         records.record();
     };
@@ -200,7 +209,7 @@ fn a_host_that_is_missed_by_looks_is_unseen_also_after_a_restart() {
     records.look(0, seen(Fence::Held, &[OWN]));
     for minute in 0..=9 {
         records.watch.note(BESIDE, window(minute, minute), Some(seen(Fence::Held, &[])), LONGEST_PAUSE);
-        records.watch.check_pauses(at(minute), LONGEST_PAUSE, |_| true);
+        records.watch.check_pauses(at(minute), LONGEST_PAUSE, MOST, |_| true);
         records.record();
     }
     assert_eq!(records.seen_until, Some(at(9)));
@@ -209,10 +218,65 @@ fn a_host_that_is_missed_by_looks_is_unseen_also_after_a_restart() {
     let facts = [("held", 0, None), ("instance", 0, Some(0)), ("held", 0, None), ("unseen", 0, Some(10))];
     assert_eq!(records.facts(), facts);
     // What was removed from the service isn't looked at any more.
-    records.watch.check_pauses(at(11), LONGEST_PAUSE, |host| host == BESIDE);
+    records.watch.check_pauses(at(11), LONGEST_PAUSE, MOST, |host| host == BESIDE);
     records.record();
     assert!(!records.watch.has(HOST) && records.watch.has(BESIDE));
     assert_eq!(records.facts()[0], ("held", 0, Some(10)));
+}
+
+#[test]
+fn pauses_are_recorded_in_parts() {
+    let mut records = Records::default();
+    for host in 1..=5 {
+        records.watch.note(HostId(host), window(0, 0), Some(seen(Fence::Held, &[])), LONGEST_PAUSE);
+    }
+    records.record();
+    let known = |host: HostId| host != HostId(1);
+    for (left, unseen) in [(true, 1), (true, 3), (false, 4), (false, 4)] {
+        assert_eq!(records.watch.check_pauses(at(9), LONGEST_PAUSE, 2, known), left);
+        assert!(records.watch.pending() <= 2);
+        records.record();
+        assert_eq!(records.facts().iter().filter(|(name, ..)| *name == "unseen").count(), unseen);
+    }
+    assert!(!records.watch.has(HostId(1)));
+}
+
+#[test]
+fn a_fence_that_is_lost_is_recorded_with_the_instances_seen_without_it() {
+    let mut records = Records::default();
+    records.look(1, seen(Fence::Held, &[OWN]));
+    records.look(2, seen(Fence::Unfenced, &[OWN, OTHER]));
+    records.look(3, seen(Fence::Fenced, &[OWN, OTHER]));
+    records.look(4, seen(Fence::Held, &[OWN]));
+    let facts = [
+        ("held", 1, Some(1)),
+        ("instance", 1, None),
+        ("unfenced", 2, Some(2)),
+        ("instance", 2, Some(3)),
+        ("fenced", 3, Some(3)),
+        ("held", 4, None),
+    ];
+    assert_eq!(records.facts(), facts);
+}
+
+#[test]
+fn an_instance_gets_a_new_interval_when_its_project_becomes_known() {
+    let with = |name: Option<&str>| Seen {
+        instances: Some([(OTHER, name.map(project))].into()),
+        ..seen(Fence::Held, &[])
+    };
+    let mut records = Records::default();
+    records.look(1, with(None));
+    records.look(2, with(None));
+    records.look(3, with(Some("own")));
+    // The fleet doesn't always say so again.
+    records.look(4, with(None));
+    records.look(5, with(Some("own")));
+    let facts = [("held", 1, None), ("instance", 1, Some(2)), ("instance", 3, None)];
+    assert_eq!(records.facts(), facts);
+    let projects =
+        records.intervals[1..].iter().map(|one| one.fact.instance().and_then(|(_, project)| project));
+    assert_eq!(projects.collect::<Vec<_>>(), [None, Some(&project("own"))]);
 }
 
 #[test]
@@ -238,8 +302,20 @@ fn a_clock_that_is_set_back_makes_no_interval_end_before_its_start() {
 }
 
 #[test]
+fn times_that_a_wrong_clock_recorded_do_not_hide_what_is_seen_later() {
+    let mut records = Records::default();
+    records.look(100, seen(Fence::Held, &[OWN]));
+    records.restart_at(at(3));
+    records.look(4, seen(Fence::Held, &[OTHER]));
+    records.look(14, seen(Fence::Held, &[OTHER]));
+    assert_eq!(records.seen_until, Some(at(14)));
+    assert_eq!(records.facts()[2..], [("instance", 4, None), ("unseen", 4, Some(14))]);
+}
+
+#[test]
 fn facts_are_known_by_their_names() {
-    let fences = [Fence::Fenced, Fence::Verified, Fence::Held, Fence::Releasing, Fence::Released];
+    let fences =
+        [Fence::Fenced, Fence::Verified, Fence::Held, Fence::Unfenced, Fence::Releasing, Fence::Released];
     let facts = fences.into_iter().map(Fact::Fence);
     for fact in facts.chain([Fact::Unseen, Fact::Instance(OWN, Some(project("own")))]) {
         let again = Fact::from_parts(fact.name(), OWN, Some(project("own")));

@@ -97,7 +97,7 @@ impl Execution<'_> {
         let store = &self.service.parts.store;
         // Before the intervals, which must not be older.
         let seen_until = store.occupancy_seen_until().await?;
-        let watch = Watch::new(store.open_occupancy().await?, seen_until);
+        let watch = Watch::new(store.open_occupancy().await?, seen_until, now);
         let open = store.open_usage().await?;
         let state = self.service.state();
         let of_guests = open.into_iter().filter(|span| match span.held {

@@ -1,9 +1,11 @@
 //! Records of who was on leased hosts, for auditors: what looks have seen of hosts that leases have as a whole.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use leases::host::Health;
 use leases::ids::{HostId, LeaseId, ReservationId};
-use leases::occupants::{Fence, Seen};
+use leases::occupants::{Fence, Seen, Watch};
 use leases::plan::{Guest, GuestOwner, ObservedHost, Place};
 use leases::project::ProjectId;
 use leases::status::LeaseStatus;
@@ -24,19 +26,24 @@ impl Execution<'_> {
     ///
     /// If the store fails, what it has is read again, and the time until then counts as unseen.
     pub(super) async fn record_occupants(self, now: Timestamp) -> bool {
-        let (mut sighted, mut counting) = {
+        let (mut sighted, observed, looks_until, mut counting) = {
+            // All at once, so that what was seen belongs to the looks.
             let mut progress = self.service.progress();
-            if progress.sighted.is_empty() {
+            let goes_on = std::mem::take(&mut progress.occupants_left);
+            let sighted = std::mem::take(&mut progress.sighted);
+            if sighted.is_empty() && !goes_on {
                 return false;
             }
             let Some(counting) = progress.counting.take_if(|counting| now < counting.until) else {
                 return false;
             };
-            (std::mem::take(&mut progress.sighted), counting)
+            // The round that is under way may take longer than a pause.
+            let looks_until = progress.round_began().map_or(now, |began| began.min(now));
+            (sighted, Arc::clone(&progress.observed), looks_until, counting)
         };
         let watch = &mut counting.watch;
-        let changes = {
-            let (state, observed) = (self.service.snapshot(), self.service.observed());
+        let (changes, pauses_left) = {
+            let (state, observed) = (self.service.snapshot(), observed);
             let longest_pause = self.service.decider.settings.observe_interval.saturating_mul(LONGEST_PAUSE);
             beside_requests(|| {
                 while watch.pending() < MOST_AT_ONCE
@@ -44,24 +51,33 @@ impl Execution<'_> {
                 {
                     // A host that the fleet doesn't know at the moment is unseen before long.
                     let Some(seen) = observed.hosts.get(&host) else { continue };
-                    let seen = seen_host(&state, host, seen, now);
+                    let seen = seen_host(&state, watch, host, seen, now);
                     if seen.is_some() || watch.has(host) {
                         watch.note(host, look, seen, longest_pause);
                     }
                 }
-                watch.check_pauses(now, longest_pause, |host| state.hosts.contains_key(&host));
-                watch.take_changes()
+                // Hosts that are left to the next cycle were seen.
+                let pauses_left = sighted.is_empty()
+                    && watch.check_pauses(looks_until, longest_pause, MOST_AT_ONCE, |host| {
+                        state.hosts.contains_key(&host)
+                    });
+                (watch.take_changes(), pauses_left)
             })
         };
-        if let Some(changes) = changes
-            && let Err(error) = self.service.parts.store.record_occupancy(&changes).await
-        {
-            tracing::warn!(%error, "occupants of leased hosts not recorded");
-            return false;
+        if let Some(changes) = changes {
+            if self.service.now() >= counting.until {
+                // Another service may record by now.
+                return false;
+            }
+            if let Err(error) = self.service.parts.store.record_occupancy(&changes).await {
+                tracing::warn!(%error, "occupants of leased hosts not recorded");
+                return false;
+            }
         }
         let mut progress = self.service.progress();
         progress.counting = Some(counting);
-        let more = !sighted.is_empty();
+        progress.occupants_left = pauses_left;
+        let more = pauses_left || !sighted.is_empty();
         for (host, look) in sighted {
             // Another look may have ended meanwhile.
             progress.sighted.entry(host).or_insert(look);
@@ -71,11 +87,22 @@ impl Execution<'_> {
 }
 
 /// The host as a look saw it, if it is in the hands of a lease.
-fn seen_host(state: &State, host: HostId, seen: &ObservedHost, now: Timestamp) -> Option<Seen> {
+fn seen_host(
+    state: &State,
+    watch: &Watch,
+    host: HostId,
+    seen: &ObservedHost,
+    now: Timestamp,
+) -> Option<Seen> {
     let of = |reservation: ReservationId| state.leases.of_reservation(reservation);
     let (lease, fence) = match seen.place {
-        Place::FreePool => return None,
-        Place::Fenced { verified_for: None } => (starting_on(state, host, now)?, Fence::Fenced),
+        Place::FreePool if !watch.has(host) => return None,
+        // A host that the lease was about to get isn't its own yet; one that it had has lost its fence.
+        Place::FreePool => {
+            let lease = lease_on(state, host, now).filter(|lease| watch.follows(host, *lease))?;
+            (lease, Fence::Unfenced)
+        }
+        Place::Fenced { verified_for: None } => (lease_on(state, host, now)?, Fence::Fenced),
         Place::Fenced { verified_for: Some(reservation) } => (of(reservation)?, Fence::Verified),
         Place::Held(reservation) => (of(reservation)?, Fence::Held),
         Place::Releasing(reservation) => (of(reservation)?, Fence::Releasing),
@@ -87,13 +114,13 @@ fn seen_host(state: &State, host: HostId, seen: &ObservedHost, now: Timestamp) -
     Some(Seen { lease, project, fence, instances: reports.then(instances) })
 }
 
-/// The lease that a fenced host is emptied for.
-fn starting_on(state: &State, host: HostId, now: Timestamp) -> Option<LeaseId> {
+/// The lease that has the whole host or is about to get it: it starts, or it goes on and the host is new or has lost its fence.
+fn lease_on(state: &State, host: HostId, now: Timestamp) -> Option<LeaseId> {
     let present = Window::starting(now, SignedDuration::from_micros(1));
     let mut bookings = state.calendar.bookings_in(host, present).map(|(_, booking)| booking);
     let lease = bookings.find(|booking| booking.used.is_none())?.lease;
-    let starts = state.leases.get(lease)?.lease.status == LeaseStatus::Starting;
-    starts.then_some(lease)
+    let status = state.leases.get(lease)?.lease.status;
+    matches!(status, LeaseStatus::Starting | LeaseStatus::Active | LeaseStatus::Updating).then_some(lease)
 }
 
 /// The project of a guest: what the fleet says, or else what is on record of the instance or of its lease.

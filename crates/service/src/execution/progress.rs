@@ -148,6 +148,8 @@ pub(crate) struct Progress {
     pub guests_left: bool,
     /// Hosts that were seen since occupants were last recorded, with the beginning and the end of the last look at them.
     pub sighted: BTreeMap<HostId, Window>,
+    /// Whether there is more to record of hosts that no look has seen for long.
+    pub occupants_left: bool,
     /// How many drafts were changed.
     drafts: u64,
     pub steps_done: u64,
@@ -414,6 +416,12 @@ impl Progress {
         self.looks.values().any(|under_way| under_way.look.all)
     }
 
+    /// When the look at the whole fleet began that is under way.
+    pub fn round_began(&self) -> Option<Timestamp> {
+        let looks = self.looks.values().map(|under_way| &under_way.look);
+        looks.filter(|look| look.all).map(|look| look.began).min()
+    }
+
     /// What a look saw. Whatever a later one saw already stays, and hosts that are none of ours any more are
     /// left out. Says whether what there is of reservations as a whole is not what it was.
     pub fn saw(&mut self, look: &Look, mut seen: Observed, ours: impl Fn(HostId) -> bool) -> bool {
@@ -601,6 +609,22 @@ mod tests {
         let fourth = begin(&mut progress);
         end(&mut progress, &fourth, &[GUEST]);
         assert!(!gone(&mut progress, &active));
+    }
+
+    #[test]
+    fn a_round_is_under_way_until_it_has_seen_the_fleet_or_failed() {
+        let mut progress = Progress::default();
+        let now = Timestamp::UNIX_EPOCH;
+        progress.begin_look(false, [HOST].into(), (now, now));
+        assert_eq!(progress.round_began(), None, "it is no round");
+        let first = begin(&mut progress);
+        assert_eq!(progress.round_began(), Some(now));
+        end(&mut progress, &first, &[]);
+        assert_eq!(progress.round_began(), None);
+        let second = begin(&mut progress);
+        assert_eq!(progress.round_began(), Some(now));
+        progress.saw_nothing(second.number);
+        assert_eq!(progress.round_began(), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Records of who was on leased hosts.
 
 use fleet::simulated::{Between, Faults, Happening, Timing};
+use fleet::{Isolation as _, OperationKey};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::occupants::{Fact, Fence, Interval};
@@ -82,6 +83,55 @@ async fn hosts_are_recorded_from_the_handover_to_the_release() {
         assert!((minutes - 2..=minutes).contains(&lasted), "{lasted} of {minutes} minutes");
     }
     assert!(world.store.open_occupancy().await.expect("works").is_empty());
+}
+
+#[tokio::test]
+async fn a_host_that_a_running_lease_gets_is_recorded_from_its_fence_on() {
+    let quick = Timing { shut_down: Between::secs(20, 20), ..Timing::IMMEDIATE };
+    let mut world = world_with(2, settings(), None, |fleet| fleet.with_timing(quick)).await;
+    let (id, failed) = running(&mut world).await;
+    let spare = HostId(3 - failed.0);
+    world.fleet.start_guest(spare, GuestOwner::Preemptible, None).expect("a free host");
+    world.fleet.happen(Happening::HostFails(failed));
+    world.run_until(at(20)).await;
+    let mut found = intervals(&world, id).await;
+    found.retain(|one| one.host == spare);
+    assert_eq!(names(&found), ["fenced", "instance", "verified", "held"], "{found:?}");
+    assert!(found[0].begins && found[1].end.is_some_and(|end| end < found[2].start), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_fence_that_is_lost_is_recorded_with_the_instances_seen_meanwhile() {
+    let mut world = world(2).await;
+    let (id, host) = running(&mut world).await;
+    let reservation = world.service.leases().get(id).expect("it runs").lease.reservations[0].id;
+    let key = OperationKey { key: "by hand".to_owned(), fence: 1, ..OperationKey::default() };
+    world.fleet.release(host, reservation, &key).await.expect("done");
+    let stranger = world.fleet.start_guest(host, GuestOwner::Preemptible, None).expect("nothing prevents it");
+    world.run_until(at(30)).await;
+    let found = intervals(&world, id).await;
+    let lost = found.iter().position(|one| one.fact == Fact::Fence(Fence::Unfenced)).expect("it is seen");
+    let [seen] = of_instance(&found, stranger)[..] else { panic!("once: {found:?}") };
+    assert!(seen.start >= found[lost].start && seen.end.is_some(), "{found:?}");
+    let after = names(&found[lost..]);
+    assert_eq!((after.contains(&"fenced"), after.last()), (true, Some(&"held")), "{found:?}");
+    assert!(!names(&found).contains(&"released"), "{found:?}");
+}
+
+/// Looks at other hosts end while all hosts are being looked at.
+#[tokio::test]
+async fn a_round_that_takes_longer_than_a_pause_is_no_gap() {
+    let slow = Timing { question: Between::secs(45, 45), ..Timing::IMMEDIATE };
+    let mut world = world_with(3, settings(), None, |fleet| fleet.with_timing(slow)).await;
+    let (id, _) = running(&mut world).await;
+    for minute in [12, 16, 20, 24] {
+        make(&mut world, asking(minute, minute + 3, vec![hosts(1)])).await.expect("free");
+        world.run_until(at(minute + 3)).await;
+    }
+    world.run_until(at(30)).await;
+    let found = intervals(&world, id).await;
+    assert!(names(&found).contains(&"held"), "{found:?}");
+    assert_eq!(unseen(&found), Vec::<&Interval>::new());
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ impl Interval {
     fn what(&self) -> &str {
         match self.kind.as_str() {
             "verified" => "verified empty",
+            "unfenced" => "fence missing",
             "releasing" => "being released",
             "unseen" => "not observed",
             "foreign_instance" => "instance of another project",
@@ -125,13 +126,15 @@ mod tests {
             interval(Some("node2"), "held", None, true),
             interval(Some("node1"), "verified", end, false),
             interval(Some("node2"), "unseen", end, false),
+            interval(Some("node2"), "unfenced", None, false),
             interval(None, "foreign_instance", end, true),
         ]});
         let wanted = "\x20HOST   FROM                 UNTIL                WHAT                         INSTANCE  PROJECT
  12     2030-01-02 10:00:00  2030-01-02 10:00:30  instance of another project
  node1  2030-01-02 10:00:00  2030-01-02 10:00:30  verified empty
  node2  2030-01-02 10:00:00  ongoing              held
- node2  2030-01-02 10:00:00  2030-01-02 10:00:30  not observed";
+ node2  2030-01-02 10:00:00  2030-01-02 10:00:30  not observed
+ node2  2030-01-02 10:00:00  ongoing              fence missing";
         assert_eq!(table(&answer).expect("it reads").in_pipe(), wanted);
         assert_eq!(incomplete(&intervals(&answer).expect("it reads")), ["node1"]);
     }
