@@ -1,3 +1,5 @@
+//! Records of who was on hosts, from looks at them and the time between.
+
 use super::*;
 use crate::testing::{at, window};
 
