@@ -582,10 +582,11 @@ mod tests {
     #[test]
     fn every_setting_has_a_place_of_its_own() {
         // One of these is something else than the default of any setting, and may stand there.
-        const OTHERS: [&str; 25] = [
+        const OTHERS: [&str; 26] = [
             "5h",
             "37s",
             "37",
+            "0.37",
             "true",
             "false",
             "[::1]:37",
