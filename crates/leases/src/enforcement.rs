@@ -279,7 +279,7 @@ mod tests {
                     of 1800 seconds for flavor p3 (leases.max_duration).";
         assert_eq!(refused, text);
         let refused = check(&[bench], 601).expect_err("too long").to_string();
-        assert!(refused.ends_with("36000 seconds for free pool bench (leases.max_duration)."), "{refused}");
+        assert!(refused.ends_with("36000 seconds for its free pool (leases.max_duration)."), "{refused}");
         assert!(limits.limits_by_pool(none) && !limits.limits_by_pool(flavor));
     }
 

@@ -243,7 +243,7 @@ mod tests {
         assert_eq!((cause(&busy, 1), cause(&busy, 2).as_deref()), (None, Some("pool:a")));
         let text = report(&[(short, 2), (other, 4)]).to_string();
         let says = "0 of 6 hosts left, 4 not matching resource_properties (JsonFilter), \
-                    2 where leases must be shorter: at most 3600 seconds for free pool a (leases.max_duration)";
+                    2 where leases must be shorter: at most 3600 seconds for its free pool (leases.max_duration)";
         assert_eq!(text, says);
     }
 }

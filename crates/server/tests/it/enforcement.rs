@@ -163,7 +163,7 @@ async fn the_limit_of_a_free_pool_holds_for_new_leases_for_series_and_for_extens
     let site = Site::of_settings(settings).await;
     site.add_hosts(1).await;
     let text = "Lease duration of 104400 seconds must be less than or equal to the maximum lease duration of \
-                86400 seconds for free pool freepool (leases.max_duration).";
+                86400 seconds for its free pool (leases.max_duration).";
     let long = hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-03 15:00");
     for path in ["/v1/leases", "/v1/leases?dry_run=true"] {
         assert_eq!(site.post(path, &long).await.error(), (403, text.to_owned()), "{path}");

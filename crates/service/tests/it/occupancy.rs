@@ -120,21 +120,6 @@ async fn a_fence_that_is_lost_is_recorded_with_the_instances_seen_meanwhile() {
 
 /// Looks at other hosts end while all hosts are being looked at.
 #[tokio::test]
-async fn a_round_that_takes_longer_than_a_pause_is_no_gap() {
-    let slow = Timing { question: Between::secs(45, 45), ..Timing::IMMEDIATE };
-    let mut world = world_with(3, settings(), None, |fleet| fleet.with_timing(slow)).await;
-    let (id, _) = running(&mut world).await;
-    for minute in [12, 16, 20, 24] {
-        make(&mut world, asking(minute, minute + 3, vec![hosts(1)])).await.expect("free");
-        world.run_until(at(minute + 3)).await;
-    }
-    world.run_until(at(30)).await;
-    let found = intervals(&world, id).await;
-    assert!(names(&found).contains(&"held"), "{found:?}");
-    assert_eq!(unseen(&found), Vec::<&Interval>::new());
-}
-
-#[tokio::test]
 async fn a_service_that_was_away_says_since_when_nothing_was_seen() {
     let mut world = world(2).await;
     let (id, host) = running(&mut world).await;

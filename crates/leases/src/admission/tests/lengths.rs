@@ -60,7 +60,7 @@ fn where_others_have_the_hosts_the_limit_is_mentioned_only() {
     assert!(refusal.is_lack(), "{refusal:?}");
     let hint = refusal.hint().expect("a report");
     let limit =
-        "2 where leases must be shorter: at most 3600 seconds for free pool gpu (leases.max_duration)";
+        "2 where leases must be shorter: at most 3600 seconds for its free pool (leases.max_duration)";
     assert!(hint.contains(limit) && hint.contains("1 leased at that time"), "{hint}");
 }
 
