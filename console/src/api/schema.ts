@@ -1652,6 +1652,61 @@ export interface components {
             /** @description Notifications, oldest first. */
             notifications: components["schemas"]["Notification"][];
         };
+        /** @description Who was on the hosts of a lease. */
+        OccupancyBody: {
+            /**
+             * Format: int64
+             * @description What to ask for next: `after` this.
+             */
+            last: number;
+            /** @description Intervals, oldest first. */
+            occupancy: components["schemas"]["OccupancyInterval"][];
+            /**
+             * Format: date-time
+             * @description Until when all that was seen is recorded: UTC, RFC 3339. Intervals without an end lasted at least until then.
+             */
+            seen_until?: string | null;
+        };
+        /** @description What looks at a host of a lease saw, from the first one to the last one that saw the same. */
+        OccupancyInterval: {
+            /**
+             * @description Whether records of the host in this lease begin here. If the first interval of a host doesn't say so, older ones have
+             *     expired.
+             */
+            begins: boolean;
+            /**
+             * Format: date-time
+             * @description End of the last look that saw it; of `unseen`, beginning of the next look. Null while it lasts.
+             */
+            end?: string | null;
+            /** @description The host's name; null if the service doesn't have the host any more. */
+            host?: string | null;
+            /** @description The host, by its identifier. */
+            host_id: string;
+            /** @description The instance. Of other projects, only for those who may see hosts. */
+            instance_id?: string | null;
+            /**
+             * @description `fenced`: nobody can start instances, and other tenants' instances leave. `verified`: nobody can start instances, and
+             *     only instances of the lease were found. `held`: only the lease's project can start instances. `unfenced`: the lease has
+             *     the host, but the fence is missing, so others can start instances. `releasing`: the host is being taken back.
+             *     `released`: the lease has given it back. `instance`: an instance of the lease's project was there.
+             *     `foreign_instance`: an instance of another project, or of an unknown one, was there. `unseen`: no look saw which
+             *     instances were there.
+             */
+            kind: string;
+            /**
+             * Format: int64
+             * @description Its number: later ones have higher numbers.
+             */
+            number: number;
+            /** @description The instance's project, if it is known. Other projects, only for those who may see hosts. */
+            project_id?: string | null;
+            /**
+             * Format: date-time
+             * @description Beginning of the first look that saw it; of `unseen`, end of the look before. UTC, RFC 3339.
+             */
+            start: string;
+        };
         /** @description What could be had instead of what was refused. */
         Offer: {
             /**
