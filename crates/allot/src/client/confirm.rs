@@ -4,7 +4,8 @@ use clap::Args;
 
 use super::ask::ask;
 use super::failure::REFUSED;
-use super::{ClientError, Session, outcome};
+use super::identify::Listed;
+use super::{ClientError, Session, outcome, segment};
 use crate::shown;
 
 /// Things that a question lists, at most.
@@ -100,6 +101,28 @@ impl Consent {
             return Err(ClientError::WithoutResult(message));
         }
         outcome(names.len() - missing, failed)
+    }
+
+    /// Deletes named entries of a list. `done` is what to print about an entry, by its name.
+    pub(crate) async fn delete(
+        &self,
+        act: Act,
+        listed: &Listed,
+        names: &[String],
+        session: &mut Session<'_>,
+        done: impl Fn(&str) -> String,
+    ) -> Result<(), ClientError> {
+        self.carry_out(
+            act,
+            names,
+            session,
+            async |name, session: &mut Session<'_>| listed.find_described(name, session).await,
+            async |found: &Found, session: &mut Session<'_>| {
+                session.connection.delete(&format!("{}/{}", listed.path, segment(&found.id))).await?;
+                session.done(&done(&found.name))
+            },
+        )
+        .await
     }
 }
 

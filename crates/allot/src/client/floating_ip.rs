@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use api::v1::body::FloatingIpCreate;
 use clap::{Args, Subcommand};
 
-use super::confirm::{Act, Consent, Found};
+use super::confirm::{Act, Consent};
 use super::identify::Listed;
 use super::table::{Table, id, word};
 use super::wire::{FloatingIp, read};
@@ -64,21 +64,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Create(arguments) => create(&arguments, session).await,
         Command::Delete(arguments) => {
             let act = Act { verb: "Remove", one: "floating IP", several: "floating IPs" };
-            arguments
-                .consent
-                .carry_out(
-                    act,
-                    &arguments.addresses,
-                    session,
-                    async |address, session: &mut Session<'_>| {
-                        ADDRESSES.find_described(address, session).await
-                    },
-                    async |address: &Found, session: &mut Session<'_>| {
-                        session.connection.delete(&format!("/v1/floatingips/{}", address.id)).await?;
-                        session.done(&format!("Address {} is taken away.", address.name))
-                    },
-                )
-                .await
+            let done = |address: &str| format!("Address {address} is taken away.");
+            arguments.consent.delete(act, &ADDRESSES, &arguments.addresses, session, done).await
         }
     }
 }

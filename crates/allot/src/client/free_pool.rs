@@ -5,8 +5,8 @@ use api::v1::body::{FreePoolChange, FreePoolCreate};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::confirm::{Act, Consent, Found};
-use super::host::{all, find_described, new_host, not_removed, table_of};
+use super::confirm::{Act, Consent};
+use super::host::{all, new_host, remove, table_of};
 use super::identify::Listed;
 use super::lease::EndAction;
 use super::name_value::name_value;
@@ -146,40 +146,13 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Update(arguments) => update(arguments, session).await,
         Command::Delete(arguments) => {
             let act = Act { verb: "Delete", one: "free pool", several: "free pools" };
-            arguments
-                .consent
-                .carry_out(
-                    act,
-                    &arguments.pools,
-                    session,
-                    async |pool, session: &mut Session<'_>| POOLS.find_described(pool, session).await,
-                    async |pool: &Found, session: &mut Session<'_>| {
-                        session.connection.delete(&format!("{}/{}", POOLS.path, segment(&pool.id))).await?;
-                        session.done(&format!("Free pool {} is removed.", pool.name))
-                    },
-                )
-                .await
+            let done = |pool: &str| format!("Free pool {pool} is removed.");
+            arguments.consent.delete(act, &POOLS, &arguments.pools, session, done).await
         }
         Command::AddHost(arguments) => add_hosts(&arguments, session).await,
         Command::RemoveHost(arguments) => {
             let pool = path(&arguments.pool, session).await?;
-            let act = Act { verb: "Remove", one: "host", several: "hosts" };
-            arguments
-                .consent
-                .carry_out(
-                    act,
-                    &arguments.hosts,
-                    session,
-                    async |host, session: &mut Session<'_>| find_described(host, session).await,
-                    async |host: &Found, session: &mut Session<'_>| {
-                        let address = format!("{pool}/hosts/{}", segment(&host.id));
-                        if let Err(error) = session.connection.delete(&address).await {
-                            return Err(not_removed(host, error, session).await);
-                        }
-                        session.done(&format!("Host {} is given back.", host.name))
-                    },
-                )
-                .await
+            remove(&arguments.consent, &arguments.hosts, &format!("{pool}/hosts"), session).await
         }
     }
 }

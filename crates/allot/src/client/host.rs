@@ -12,7 +12,7 @@ use super::name_value::name_value;
 use super::sizes::memory;
 use super::table::{Table, date, id, prose, word};
 use super::wire::{Allocation, Host, Lease, plain, read};
-use super::{ClientError, Session, with_each};
+use super::{ClientError, Session, segment, with_each};
 
 /// What to do with hosts.
 #[derive(Debug, Subcommand)]
@@ -110,7 +110,9 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Update(arguments) => update(&arguments, session).await,
         Command::Close(arguments) => set_reservable(&arguments.hosts, false, session).await,
         Command::Open(arguments) => set_reservable(&arguments.hosts, true, session).await,
-        Command::Delete(arguments) => delete(&arguments.several.hosts, arguments.consent, session).await,
+        Command::Delete(arguments) => {
+            remove(&arguments.consent, &arguments.several.hosts, HOSTS.path, session).await
+        }
         Command::Properties(arguments) => properties(&arguments, session).await,
         Command::Allocations(arguments) => allocations(&arguments, session).await,
     }
@@ -188,7 +190,13 @@ async fn update(arguments: &Update, session: &mut Session<'_>) -> Result<(), Cli
     print_host(&answer, session)
 }
 
-async fn delete(hosts: &[String], consent: Consent, session: &mut Session<'_>) -> Result<(), ClientError> {
+/// Removes hosts from the collection with that path: all hosts of the service, or those of a free pool.
+pub(super) async fn remove(
+    consent: &Consent,
+    hosts: &[String],
+    path: &str,
+    session: &mut Session<'_>,
+) -> Result<(), ClientError> {
     let act = Act { verb: "Remove", one: "host", several: "hosts" };
     consent
         .carry_out(
@@ -197,8 +205,8 @@ async fn delete(hosts: &[String], consent: Consent, session: &mut Session<'_>) -
             session,
             async |host, session: &mut Session<'_>| find_described(host, session).await,
             async |host: &Found, session: &mut Session<'_>| {
-                let removed = session.connection.delete(&format!("/v1/os-hosts/{}", host.id)).await;
-                if let Err(error) = removed {
+                let address = format!("{path}/{}", segment(&host.id));
+                if let Err(error) = session.connection.delete(&address).await {
                     return Err(not_removed(host, error, session).await);
                 }
                 session.done(&format!("Host {} is given back.", host.name))
@@ -208,7 +216,7 @@ async fn delete(hosts: &[String], consent: Consent, session: &mut Session<'_>) -
 }
 
 /// The refusal to remove a host, by the name that the user gave and with the leases that have it.
-pub(super) async fn not_removed(host: &Found, error: ClientError, session: &Session<'_>) -> ClientError {
+async fn not_removed(host: &Found, error: ClientError, session: &Session<'_>) -> ClientError {
     let ClientError::Refused { status: 409, message, hint } = error else { return error };
     let message = message.replace(&format!("host {}.", host.id), &format!("host {}.", host.name));
     let path = format!("/v1/os-hosts/{}/allocation", host.id);
@@ -231,7 +239,7 @@ pub(super) async fn not_removed(host: &Found, error: ClientError, session: &Sess
 async fn properties(arguments: &Properties, session: &mut Session<'_>) -> Result<(), ClientError> {
     let hide = arguments.hide.as_ref().map(|name| (name, true));
     if let Some((name, private)) = hide.or_else(|| arguments.unhide.as_ref().map(|name| (name, false))) {
-        let path = format!("/v1/os-hosts/properties/{}", super::segment(name));
+        let path = format!("/v1/os-hosts/properties/{}", segment(name));
         let answer = session.connection.patch(&path, &PropertyChange { private }).await?;
         if session.wants_document() {
             return session.print_json(&answer);
@@ -281,10 +289,7 @@ async fn lease_names(session: &Session<'_>) -> BTreeMap<String, Lease> {
 }
 
 /// The number of the host that is meant, and its name for a question.
-pub(super) async fn find_described(
-    host: &str,
-    session: &Session<'_>,
-) -> Result<(String, String), ClientError> {
+async fn find_described(host: &str, session: &Session<'_>) -> Result<(String, String), ClientError> {
     if session.may_ask {
         HOSTS.find_described(host, session).await
     } else {

@@ -7,7 +7,7 @@ use api::v1::body::{HostsQuestion, InstanceCreate, LeaseHints};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::confirm::{Act, Consent, Found};
+use super::confirm::{Act, Consent};
 use super::identify::Listed;
 use super::lease::identify;
 use super::name_value::name_value;
@@ -172,21 +172,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Delete(arguments) => {
             let act = Act { verb: "Destroy", one: "instance", several: "instances" };
-            arguments
-                .consent
-                .carry_out(
-                    act,
-                    &arguments.instances,
-                    session,
-                    async |instance, session: &mut Session<'_>| {
-                        INSTANCES.find_described(instance, session).await
-                    },
-                    async |instance: &Found, session: &mut Session<'_>| {
-                        session.connection.delete(&format!("/v1/instances/{}", instance.id)).await?;
-                        session.done(&format!("Instance {} is being destroyed.", instance.name))
-                    },
-                )
-                .await
+            let done = |instance: &str| format!("Instance {instance} is being destroyed.");
+            arguments.consent.delete(act, &INSTANCES, &arguments.instances, session, done).await
         }
         Command::Filter(arguments) => {
             let Asked { hints, flavor, image, volumes } = Asked::of(&arguments.placing, session).await?;

@@ -5,7 +5,7 @@ use api::v1::{LeasePool, LeasePoolHost};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::confirm::{Act, Consent, Found};
+use super::confirm::{Act, Consent};
 use super::identify::Listed;
 use super::lease::EndAction;
 use super::name_value::name_value;
@@ -211,19 +211,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Delete(arguments) => {
             let act = Act { verb: "End", one: "lease pool", several: "lease pools" };
-            arguments
-                .consent
-                .carry_out(
-                    act,
-                    &arguments.pools,
-                    session,
-                    async |pool, session: &mut Session<'_>| POOLS.find_described(pool, session).await,
-                    async |pool: &Found, session: &mut Session<'_>| {
-                        session.connection.delete(&format!("{}/{}", POOLS.path, pool.id)).await?;
-                        session.done(&format!("The lease of pool {} is ended.", pool.name))
-                    },
-                )
-                .await
+            let done = |pool: &str| format!("The lease of pool {pool} is ended.");
+            arguments.consent.delete(act, &POOLS, &arguments.pools, session, done).await
         }
     }
 }
