@@ -49,16 +49,27 @@ pub enum Fact {
     Unseen,
 }
 
+impl Fence {
+    const ALL: [Self; 6] =
+        [Self::Fenced, Self::Verified, Self::Held, Self::Unfenced, Self::Releasing, Self::Released];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fenced => "fenced",
+            Self::Verified => "verified",
+            Self::Held => "held",
+            Self::Unfenced => "unfenced",
+            Self::Releasing => "releasing",
+            Self::Released => "released",
+        }
+    }
+}
+
 impl Fact {
     /// The name in databases.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Fence(Fence::Fenced) => "fenced",
-            Self::Fence(Fence::Verified) => "verified",
-            Self::Fence(Fence::Held) => "held",
-            Self::Fence(Fence::Unfenced) => "unfenced",
-            Self::Fence(Fence::Releasing) => "releasing",
-            Self::Fence(Fence::Released) => "released",
+            Self::Fence(fence) => fence.name(),
             Self::Instance(..) => "instance",
             Self::Unseen => "unseen",
         }
@@ -66,17 +77,11 @@ impl Fact {
 
     /// The fact with that name; `None` if the name is unknown. Other facts than instances have no use for the rest.
     pub fn from_parts(name: &str, instance: GuestId, project: Option<ProjectId>) -> Option<Self> {
-        Some(match name {
-            "fenced" => Self::Fence(Fence::Fenced),
-            "verified" => Self::Fence(Fence::Verified),
-            "held" => Self::Fence(Fence::Held),
-            "unfenced" => Self::Fence(Fence::Unfenced),
-            "releasing" => Self::Fence(Fence::Releasing),
-            "released" => Self::Fence(Fence::Released),
-            "instance" => Self::Instance(instance, project),
-            "unseen" => Self::Unseen,
-            _ => return None,
-        })
+        match name {
+            "instance" => Some(Self::Instance(instance, project)),
+            "unseen" => Some(Self::Unseen),
+            _ => Fence::ALL.into_iter().find(|fence| fence.name() == name).map(Self::Fence),
+        }
     }
 
     /// The instance and its project, of a fact about an instance.
