@@ -36,6 +36,8 @@ impl<'a> Execution<'a> {
         let looks = self.looks(self.service.now());
         let writer = self.writer_for_cycle().await;
         let mut cycle = self.cycle_with(writer.as_ref()).await;
+        drop(writer);
+        self.end_cycle(&mut cycle).await;
         cycle.tasks.extend(looks.into_iter().map(Task::Look));
         cycle
     }
@@ -65,6 +67,13 @@ impl<'a> Execution<'a> {
                 cycle
             }
             Err(error) => self.failed_cycle(&error, now),
+        }
+    }
+
+    /// Records what neither due steps nor clients should wait for: steps have begun, and the write lock is free.
+    pub(super) async fn end_cycle(self, cycle: &mut Cycle) {
+        if !cycle.failed && self.record_occupants(self.service.now()).await {
+            cycle.wake_at = self.service.now();
         }
     }
 
@@ -123,7 +132,6 @@ impl<'a> Execution<'a> {
         changed |= PowerSaving::of(self.service).watch(now);
         changed |= self.service.progress().sight.wanted;
         changed |= self.count_guests(writer, looked, now).await;
-        changed |= self.record_occupants(now).await;
         self.service.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
         let partial = self.tidy(writer, &steps, looked, now).await?;
         changed |= partial;

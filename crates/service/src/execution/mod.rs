@@ -185,7 +185,8 @@ pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
 
 /// Goes through cycles, and waits until there is something for the next one.
 async fn turn(service: &Service, tasks: &mut Tasks, stop: &mut watch::Receiver<bool>) {
-    let cycle = cycles_in_a_row(service, tasks).await;
+    let mut cycle = cycles_in_a_row(service, tasks).await;
+    Execution::of(service).end_cycle(&mut cycle).await;
     if !cycle.failed {
         service.running.store(true, Ordering::Release);
     }
