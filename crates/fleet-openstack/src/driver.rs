@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use fleet::hooks::{PowerHooks, RunningHook};
@@ -87,6 +88,10 @@ impl Inventory for OpenStackFleet {
 
     fn running_hooks(&self) -> Vec<RunningHook> {
         self.power.as_ref().map(PowerHooks::running_hooks).unwrap_or_default()
+    }
+
+    fn longest_step(&self) -> Duration {
+        self.power.as_ref().map(PowerHooks::longest_step).unwrap_or_default()
     }
 
     async fn look_closely(&self) {

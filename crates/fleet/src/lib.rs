@@ -29,6 +29,7 @@ mod wanted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use leases::host::{FloatingIp, Health, NetworkId};
@@ -197,6 +198,12 @@ pub trait Inventory: Send + Sync {
     /// Hooks that the driver has called and that have not answered.
     fn running_hooks(&self) -> Vec<hooks::RunningHook> {
         Vec::new()
+    }
+
+    /// Maximum duration of all hooks of a step together, by their own time limits. The service asks when it starts, and
+    /// gives no step less time.
+    fn longest_step(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// What is kept of machines since it seldom changes is compared with the machines at the next look.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ambient::Ids;
+use jiff::SignedDuration;
 use leases::plan::Observed;
 
 use crate::execution::progress::Progress;
@@ -28,6 +29,8 @@ pub(crate) struct Abilities {
     pub switches_hosts: bool,
     /// It prepares something for reservations as a whole.
     pub prepares: bool,
+    /// Maximum duration of the hooks of a step, which have time limits of their own.
+    pub longest_step: SignedDuration,
     /// What operators can do about a guest that it doesn't delete.
     pub remedy: Option<&'static str>,
 }
@@ -41,6 +44,11 @@ impl Decider {
     pub fn twin(&self, ids: Arc<dyn Ids>) -> Self {
         let progress = Mutex::new(self.progress().clone());
         Self { settings: self.settings.clone(), ids, abilities: self.abilities, progress }
+    }
+
+    /// Maximum duration of a step: no less than its hooks may take.
+    pub fn step_time(&self) -> SignedDuration {
+        self.settings.step_time.max(self.abilities.longest_step)
     }
 
     pub fn progress(&self) -> MutexGuard<'_, Progress> {

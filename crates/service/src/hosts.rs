@@ -150,7 +150,7 @@ impl<'a> Hosts<'a> {
 
     /// Returns when the machine is in the free pool.
     pub(crate) async fn adopt(self, id: HostId) -> Result<(), ServiceError> {
-        let deadline = self.service.now() + self.service.decider.settings.step_time;
+        let deadline = self.service.now() + self.service.decider.step_time();
         while self.service.in_time(self.service.parts.fleet.adopt(id)).await? == Outcome::Pending {
             if self.service.now() >= deadline {
                 return Err(ServiceError::Fleet(format!("host {id} is still on its way to the free pool")));
@@ -304,7 +304,7 @@ impl<'a> Hosts<'a> {
 
     /// Has the fleet have a host back, for as long as a step may take.
     pub(crate) async fn abandon(self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.service.now() + self.service.decider.settings.step_time;
+        let limit = self.service.now() + self.service.decider.step_time();
         self.service.until(limit, self.service.parts.fleet.abandon(host)).await
     }
 

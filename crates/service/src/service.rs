@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use ambient::{Clock, Ids};
 use fleet::{Fleet, FleetError};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::hints::HintRules;
 use leases::host::FloatingIp;
 use leases::plan::Observed;
@@ -84,6 +84,7 @@ impl Service {
         let abilities = Abilities {
             switches_hosts: parts.fleet.switches_hosts(),
             prepares: parts.fleet.prepares(),
+            longest_step: SignedDuration::try_from(parts.fleet.longest_step()).unwrap_or_default(),
             remedy: parts.fleet.remedy(),
         };
         let decider = Decider::new(settings, Arc::clone(&parts.ids), abilities);
@@ -167,7 +168,7 @@ impl Service {
         &self,
         call: impl Future<Output = Result<T, FleetError>>,
     ) -> Result<T, ServiceError> {
-        let limit = self.now() + self.decider.settings.step_time;
+        let limit = self.now() + self.decider.step_time();
         self.until(limit, call).await.map_err(|error| match error {
             FleetError::Unavailable(why) => ServiceError::Fleet(why),
             FleetError::Refused(why) => ServiceError::Conflict(why),

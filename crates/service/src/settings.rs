@@ -46,7 +46,7 @@ pub struct Settings {
     pub observe_interval: SignedDuration,
     /// After how long without an observation the health of hosts counts as unknown.
     pub unknown_after: SignedDuration,
-    /// Maximum duration of a step. After that it is given up and tried again.
+    /// Maximum duration of a step, unless its hooks may take longer. After that it is given up and tried again.
     pub step_time: SignedDuration,
     /// How many steps are carried out at once.
     pub steps_at_once: usize,

@@ -487,7 +487,7 @@ settings! {
     "limits.delete_wait" "DURATION" => service.delete_wait;
     /// How long running requests may take when the service stops
     "limits.stop_time" "DURATION" => server.limits.stop_time as Seconds;
-    /// How long a step of a hand-over may take before it is tried again
+    /// How long a step of a hand-over may take before it is tried again, unless its hooks may take longer
     "limits.step_time" "DURATION" => service.step_time as AtLeast<1>;
     /// How many steps are carried out at once; without it, 256 by hooks, which may be a process each, and 1024
     /// simulated

@@ -215,6 +215,29 @@ fn a_service_that_stops_says_what_it_waits_for_and_a_second_signal_ends_its_hook
 }
 
 #[test]
+fn hooks_may_take_longer_than_other_steps() {
+    let rack = fresh("rack");
+    fs::create_dir(&rack).expect("a directory");
+    let hooks = format!(
+        "state_file = \"{}\"
+         hosts = [{{ id = 1, name = \"node1\", vcpus = 8, memory_mib = 16384 }}]
+         [hooks.on_hold]
+         time_limit_seconds = 600
+         exec = [\"sleep\", \"2\"]",
+        rack.join("state.json").display()
+    );
+    let path = rack.join("hooks.toml");
+    fs::write(&path, hooks).expect("a file");
+    let fleet = format!("hooks:{}", path.display());
+    let service = Running::start("memory", &["--fleet", &fleet, "--limits-step-time", "1s"]);
+    let create = ["lease", "create", "web", "--hosts", "1", "--for", "1d", "--wait"];
+    for words in [&["host", "create", "node1"][..], &create] {
+        let ran = run(command().env("ALLOT_URL", &service.url).args(words));
+        assert_eq!(ran.status, 0, "{}", ran.err);
+    }
+}
+
+#[test]
 fn a_question_ends_with_a_service_that_is_killed() {
     let (api, setting) = silent();
     let service =

@@ -32,6 +32,18 @@ use crate::{FleetError, LeaseFacts, Machine, OperationKey};
 /// 128 KiB. Longer texts are in the JSON only.
 const LONGEST_VARIABLE: usize = 64 * 1024;
 
+/// Hooks that a single step can call one after another. Every other step calls one.
+const CALLED_IN_TURN: [&[Moment]; 8] = [
+    &[Moment::Check, Moment::OnAdopt],
+    &[Moment::OnRelease, Moment::OnFinish, Moment::OnUnfence],
+    &[Moment::OnFence, Moment::OnRelease, Moment::OnFinish, Moment::Check],
+    &[Moment::OnPrepare, Moment::OnHold],
+    &[Moment::OnPrepare, Moment::OnGrant],
+    &[Moment::OnWithdraw, Moment::OnFinish],
+    &[Moment::OnPrepare, Moment::OnAssign],
+    &[Moment::OnUnassign, Moment::OnFinish],
+];
+
 /// What is to be called when.
 #[derive(Debug)]
 pub(super) struct Hooks {
@@ -288,6 +300,15 @@ impl Hooks {
     fn passed_on(&self) -> impl Iterator<Item = (&str, OsString)> {
         let names = self.pass_environment.iter().map(String::as_str);
         names.filter_map(|name| Some((name, std::env::var_os(name)?)))
+    }
+
+    /// Maximum duration of all hooks of a step together.
+    pub(super) fn longest_step(&self) -> Duration {
+        let limit =
+            |moment: &Moment| self.by_moment.get(moment).map_or(Duration::ZERO, |hook| hook.time_limit);
+        let in_turn = CALLED_IN_TURN.iter().map(|moments| moments.iter().map(limit).sum::<Duration>());
+        let alone = self.by_moment.values().map(|hook| hook.time_limit);
+        in_turn.chain(alone).max().unwrap_or_default()
     }
 
     /// Whether something is called then.

@@ -20,6 +20,9 @@ const TIME_LIMIT_SECONDS: u64 = 60;
 /// The same for [`Moment::Check`]: whoever looks at the machines waits for the slowest.
 const CHECK_TIME_LIMIT_SECONDS: u64 = 10;
 
+/// The longest time that a hook may take: a week.
+const LONGEST_TIME_LIMIT_SECONDS: u64 = 7 * 24 * 60 * 60;
+
 /// The configuration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -240,8 +243,8 @@ pub enum HooksError {
     /// A variable that the service doesn't have, so programs won't get it.
     #[error("pass_environment: {0} is not set in the environment")]
     Unset(String),
-    /// A hook that may take no time at all.
-    #[error("hooks.{0}: time_limit_seconds must be at least 1")]
+    /// A hook that may take no time at all, or longer than a week.
+    #[error("hooks.{0}: time_limit_seconds must be at least 1 and at most {max}", max = LONGEST_TIME_LIMIT_SECONDS)]
     TimeLimit(Moment),
     /// What only a web hook can have.
     #[error("hooks.{0}: {1} goes with webhook only")]
@@ -308,8 +311,8 @@ impl HookConfig {
     pub(super) fn time_limit(&self, moment: Moment) -> Result<Duration, HooksError> {
         let usual = if moment == Moment::Check { CHECK_TIME_LIMIT_SECONDS } else { TIME_LIMIT_SECONDS };
         match self.time_limit_seconds.unwrap_or(usual) {
-            0 => Err(HooksError::TimeLimit(moment)),
-            seconds => Ok(Duration::from_secs(seconds)),
+            seconds @ 1..=LONGEST_TIME_LIMIT_SECONDS => Ok(Duration::from_secs(seconds)),
+            _ => Err(HooksError::TimeLimit(moment)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The rack as a driver.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use leases::host::FloatingIp;
@@ -119,6 +120,10 @@ impl Inventory for HooksFleet {
 
     fn running_hooks(&self) -> Vec<RunningHook> {
         self.hooks.running_hooks()
+    }
+
+    fn longest_step(&self) -> Duration {
+        self.hooks.longest_step()
     }
 
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {

@@ -1,6 +1,7 @@
 //! Hooks that switch machines, for fleets that cannot do so by themselves.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use leases::ids::HostId;
 use serde::Deserialize;
@@ -51,6 +52,11 @@ impl PowerHooks {
     /// Those that were called and have not answered.
     pub fn running_hooks(&self) -> Vec<RunningHook> {
         self.0.running_hooks()
+    }
+
+    /// Maximum duration of the slower one.
+    pub fn longest_step(&self) -> Duration {
+        self.0.longest_step()
     }
 
     /// Switches a host on, or off.

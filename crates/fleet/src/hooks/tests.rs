@@ -90,6 +90,24 @@ async fn a_program_that_does_not_end_is_broken_off() {
     assert_eq!(call(text).await.expect_err("too long"), "hook on_hold: not done within 1 s");
 }
 
+#[test]
+fn a_step_may_take_as_long_as_the_hooks_that_it_calls() {
+    let longest = |text: &str| hooks(text).expect("hooks").longest_step().as_secs();
+    let hook = |moment: &str, limit: &str| {
+        format!("[hooks.{moment}]\nexec = [\"true\"]\ntime_limit_seconds = {limit}\n")
+    };
+    assert_eq!(longest(""), 0);
+    assert_eq!(longest("[hooks.on_start]\nexec = [\"true\"]"), 60, "the usual limit");
+    let two = hook("on_hold", "600") + &hook("on_migrate", "601");
+    assert_eq!(longest(&two), 601, "each has a step of its own");
+    assert_eq!(longest(&(two + &hook("on_prepare", "30"))), 630, "before on_hold");
+    let verification =
+        ["on_fence", "on_release", "on_finish", "check"].map(|moment| hook(moment, "5")).concat();
+    assert_eq!(longest(&verification), 20);
+    let error = hooks(&hook("on_hold", "604801")).expect_err("more than a week").to_string();
+    assert!(error.contains("at least 1 and at most 604800"), "{error}");
+}
+
 #[tokio::test]
 async fn what_a_program_that_is_broken_off_has_started_ends_with_it() {
     // Whoever has the pipe open keeps a reader waiting: its end is the end of all of them.

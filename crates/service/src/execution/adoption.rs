@@ -43,7 +43,7 @@ impl Execution<'_> {
 
     /// Has the fleet hand a host to us again, for as long as a step may take.
     pub(super) async fn adopt_again(self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.service.now() + self.service.decider.settings.step_time;
+        let limit = self.service.now() + self.service.decider.step_time();
         let answer = self.service.until(limit, self.service.parts.fleet.adopt(host)).await;
         // Somebody, at this service or another, may have removed it meanwhile.
         if let Err(error) = self.service.update().await {

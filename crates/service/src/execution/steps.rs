@@ -226,7 +226,7 @@ impl Execution<'_> {
         self.service.progress().unheard_claims = true;
         // The cycle may have taken long.
         let now = self.service.now();
-        let until = now + self.service.decider.settings.step_time;
+        let until = now + self.service.decider.step_time();
         let times = self.times(now, until);
         let holder = &self.service.decider.settings.holder;
         let claims = self.service.parts.store.claim(&actions, holder, times.now, times.until).await?;
