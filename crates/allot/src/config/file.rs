@@ -5,7 +5,9 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::Mistake;
+use super::error::{Mistake, Origin};
+use super::secrets::without_passwords;
+use super::setting::Setting;
 use super::table::TABLE;
 use crate::nearest::nearest;
 
@@ -67,8 +69,7 @@ impl Reader<'_> {
         let setting = TABLE.iter().find(|setting| setting.key == key);
         match (setting, value.get_ref()) {
             (Some(setting), DeValue::Table(table)) if setting.is_table() => {
-                let text = table_text(table)
-                    .ok_or_else(|| kind("write a table of texts and numbers, with names without commas"))?;
+                let text = self.values_by_name(setting, table);
                 self.found.push(FileValue { key: setting.key, text, line });
                 Ok(())
             }
@@ -95,6 +96,32 @@ impl Reader<'_> {
             }),
         }
     }
+
+    /// The valid values of a table as they would stand on the command line: `a=1,b=2`. Each value is checked by itself, so
+    /// that each mistake has its own line and key.
+    fn values_by_name(&mut self, setting: &Setting, table: &DeTable<'_>) -> String {
+        let mut values = Vec::new();
+        for (name, value) in table {
+            let (path, line) = (self.path.to_owned(), line(self.text, name.span().start));
+            let name = name.get_ref();
+            let key = format!("{}.{name}", setting.key);
+            let Some(text) = text(value.get_ref()).filter(|_| !name.contains(',')) else {
+                let reason = "write text or a number, with a name without commas";
+                self.mistakes.push(Mistake::Kind { path, line, key, reason });
+                continue;
+            };
+            let item = format!("{name}={text}");
+            match setting.check(&item) {
+                Ok(()) => values.push(item),
+                Err(reason) => {
+                    let reason = reason.strip_prefix(&format!("{name}: ")).unwrap_or(&reason).to_owned();
+                    let (origin, value) = (Origin::File { path, line, key }, without_passwords(&text));
+                    self.mistakes.push(Mistake::Value { key: setting.key, origin, value, reason });
+                }
+            }
+        }
+        values.join(",")
+    }
 }
 
 /// The value as it would stand on the command line.
@@ -110,17 +137,4 @@ fn text(value: &DeValue<'_>) -> Option<String> {
         }
         DeValue::Datetime(_) | DeValue::Table(_) => return None,
     })
-}
-
-/// The values of a table as they would stand on the command line: `a=1,b=2`.
-fn table_text(table: &DeTable<'_>) -> Option<String> {
-    let mut values = Vec::new();
-    for (name, value) in table {
-        let name = name.get_ref();
-        if name.contains(',') {
-            return None;
-        }
-        values.push(format!("{name}={}", text(value.get_ref())?));
-    }
-    Some(values.join(","))
 }

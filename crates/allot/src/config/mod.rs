@@ -354,11 +354,22 @@ mod tests {
         let same = merged(&flag, &variable, "").expect("the same").service;
         assert_eq!(read.rules.enforcement.max_lease_duration, same.rules.enforcement.max_lease_duration);
         assert_eq!(read.prices, same.prices);
-        let nested = "\n[leases.max_duration.pool]\ngpu = \"7d\"\n";
-        for file in [nested, "\n[leases.max_duration]\n\"pool:a,b\" = \"7d\"\n"] {
+        for (file, place) in [
+            ("\n[leases.max_duration.pool]\ngpu = \"7d\"\n", "line 2, leases.max_duration.pool"),
+            ("\n[leases.max_duration]\n\"pool:a,b\" = \"7d\"\n", "line 3, leases.max_duration.pool:a,b"),
+        ] {
             let error = merged(&[], &[], file).expect_err(file);
-            assert!(error.starts_with("allot.toml, line 2, leases.max_duration: write a table"), "{error}");
+            assert!(error.starts_with(&format!("allot.toml, {place}: write text or a number")), "{error}");
         }
+        let wrong = "[usage.price_host_hour]\n\"pool:a\" = \"dear\"\n\"pool:b\" = 1\n\"host:c\" = 2\n";
+        let error = merged(&[], &[], wrong).expect_err("two wrong prices");
+        for mistake in [
+            "allot.toml, line 2, usage.price_host_hour.pool:a: invalid value \"dear\": ",
+            "allot.toml, line 4, usage.price_host_hour.host:c: invalid value \"2\": expected project:ID",
+        ] {
+            assert!(error.lines().any(|line| line.starts_with(mistake)), "{error}");
+        }
+        assert_eq!(error.lines().count(), 2, "{error}");
     }
 
     #[test]

@@ -164,7 +164,11 @@ impl Mistakes<'_> {
         example: &str,
         mistakes: impl Fn(&T) -> Vec<HooksError>,
     ) -> Option<T> {
-        let file = self.note(HooksFile::read(setting, path, example))?;
+        let (file, malformed) = self.note(HooksFile::read_all(setting, path, example))?;
+        for mistake in malformed {
+            self.add(&mistake);
+        }
+        let file = file?;
         for mistake in mistakes(&file.config) {
             self.add(&file.located(&mistake));
         }

@@ -9,6 +9,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::AssemblyError;
 
+/// The most mistakes that are looked for: after each, the file is read again.
+const MOST_MISTAKES: usize = 50;
+
 /// A file of hooks.
 #[derive(Debug)]
 pub(super) struct HooksFile<'p, T> {
@@ -18,14 +21,30 @@ pub(super) struct HooksFile<'p, T> {
 }
 
 impl<'p, T: DeserializeOwned> HooksFile<'p, T> {
-    /// Reads the file that a setting names. `example` has one that works.
+    /// Reads the file that a setting names. `example` has one that works. The error has all values of a wrong form.
     pub(super) fn read(setting: &'static str, path: &'p Path, example: &str) -> Result<Self, AssemblyError> {
+        match Self::read_all(setting, path, example)? {
+            (Some(file), mistakes) if mistakes.is_empty() => Ok(file),
+            (_, mistakes) => Err(AssemblyError::Settings(mistakes)),
+        }
+    }
+
+    /// The same without the values of a wrong form, and the mistakes in these. There is no file if one lacks something
+    /// without them.
+    pub(super) fn read_all(
+        setting: &'static str,
+        path: &'p Path,
+        example: &str,
+    ) -> Result<(Option<Self>, Vec<String>), AssemblyError> {
         let text = super::error::read(setting, path)?;
-        let config = toml::from_str(&text).map_err(|error| AssemblyError::Form {
-            path: path.to_owned(),
-            reason: format!("{} ({example} has a file of hooks that works)", malformed(&text, &error)),
-        })?;
-        Ok(Self { path, text, config })
+        let (config, mistakes) = parse(&text);
+        let mut mistakes: Vec<String> =
+            mistakes.into_iter().map(|mistake| format!("{}, {mistake}", path.display())).collect();
+        if let Some(last) = mistakes.last_mut() {
+            last.push_str(&format!(" ({example} has a file of hooks that works)"));
+        }
+        let file = config.map(|config| Self { path, text, config });
+        Ok((file, mistakes))
     }
 
     /// A mistake in the file, with its line.
@@ -33,6 +52,54 @@ impl<'p, T: DeserializeOwned> HooksFile<'p, T> {
         let line = line_of_value(&self.text, &mistake.path());
         let line = line.map(|line| format!("line {line}, ")).unwrap_or_default();
         AssemblyError::Form { path: self.path.to_owned(), reason: format!("{line}{mistake}") }
+    }
+}
+
+/// The configuration without values of a wrong form, and the mistakes. Each value is taken out of the document once its mistake
+/// is known, so that it hides no other.
+fn parse<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<String>) {
+    let mut document = match DeTable::parse(text) {
+        Ok(document) => document,
+        Err(error) => return (None, vec![malformed(text, &error)]),
+    };
+    let mut mistakes = Vec::new();
+    loop {
+        let error = match T::deserialize(toml::Deserializer::from(document.clone())) {
+            Ok(config) => return (Some(config), mistakes),
+            Err(error) => error,
+        };
+        // A missing value may be one that was taken out, or misspelled.
+        let is_missing = error.message().starts_with("missing field ");
+        if !is_missing || mistakes.is_empty() {
+            mistakes.push(malformed(text, &error));
+        }
+        let byte = error.span().map(|span| span.start);
+        let removed = byte.is_some_and(|byte| remove_at(document.get_mut(), byte));
+        if is_missing || !removed || mistakes.len() >= MOST_MISTAKES {
+            return (None, mistakes);
+        }
+    }
+}
+
+/// Takes the innermost value out that a byte is in, or whose key it is in.
+fn remove_at(table: &mut DeTable<'_>, byte: usize) -> bool {
+    let mut found = None;
+    for (name, value) in table.iter_mut() {
+        if remove_inside(value.get_mut(), byte) {
+            return true;
+        }
+        if name.span().contains(&byte) || value.span().contains(&byte) {
+            found = Some(name.get_ref().to_string());
+        }
+    }
+    found.is_some_and(|name| table.remove(name.as_str()).is_some())
+}
+
+fn remove_inside(value: &mut DeValue<'_>, byte: usize) -> bool {
+    match value {
+        DeValue::Table(table) => remove_at(table, byte),
+        DeValue::Array(items) => items.iter_mut().any(|item| remove_inside(item.get_mut(), byte)),
+        _ => false,
     }
 }
 
@@ -156,5 +223,29 @@ mod tests {
             let reason = malformed(text);
             assert!(reason.starts_with(wanted) && !reason.contains("hunter2"), "{text}: {reason}");
         }
+    }
+
+    #[test]
+    fn a_value_of_a_wrong_form_hides_no_other() {
+        let text = "state_file = \"s\"\nhosst = 1\nhosts = [\n  { id = 1, name = \"a\", vcpus = 1, memory_mib = 1, ram = 2 },\n]\n\
+                    [hooks.on_held]\nexec = [\"true\"]\n[hooks.on_hold]\nexce = [\"true\"]\n\
+                    [hooks.on_start]\nexec = [\"true\"]\ntime_limit_seconds = \"long\"\n";
+        let (config, mistakes) = parse::<HooksConfig>(text);
+        for place in [
+            "line 2, hosst: unknown key",
+            "line 4, hosts.ram: unknown key",
+            "line 6, hooks.on_held: unknown key",
+            "line 9, hooks.on_hold.exce: unknown key",
+            "line 12, hooks.on_start.time_limit_seconds: wrong type",
+        ] {
+            assert!(mistakes.iter().any(|mistake| mistake.starts_with(place)), "{place}: {mistakes:#?}");
+        }
+        assert_eq!(mistakes.len(), 5, "{mistakes:#?}");
+        // The rest is checked as well.
+        let found = config.expect("nothing is missing").mistakes();
+        assert!(
+            found.iter().any(|mistake| mistake.to_string().starts_with("hooks.on_hold: give")),
+            "{found:?}"
+        );
     }
 }

@@ -27,8 +27,8 @@ fn serve_check_reports_every_mistake_and_starts_nothing() {
             "{settings}, line 13, limits.body_bytes: invalid value \"0\": write a number of at least 1024"
         ),
         format!("{settings}, line 14: there is no setting limits.pagge"),
-        format!("{users}, line 1: user ann: "),
-        format!("{users}, line 5: user ben: "),
+        format!("{users}, line 3: user ann: "),
+        format!("{users}, line 7: user ben: "),
         format!("{hooks}, line 3, hooks.on_hold: ./hold: no such file"),
         format!("{policy}, line 1: "),
         format!("{settings}, line 6, notifications.exec: ./tell: no such file"),
@@ -125,7 +125,7 @@ fn serve_check_names_the_wrong_one_of_several_values() {
     let ran = run(command().args(["serve", "--check", "--config", &file("allot.toml", settings)]));
     assert_eq!((ran.status, ran.err.lines().count()), (1, 2), "{}", ran.err);
     for mistake in [
-        "line 1, leases.max_duration: invalid value \"pool:gpu=soon\": pool:gpu: write a duration",
+        "line 2, leases.max_duration.pool:gpu: invalid value \"soon\": write a duration",
         "line 4, usage.price_lease: invalid value \"1,rack:r1=2\": rack:r1: expected project:ID",
     ] {
         assert!(ran.err.contains(mistake), "{mistake}: {}", ran.err);

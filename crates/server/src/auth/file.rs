@@ -1,10 +1,13 @@
 //! Files of tokens and users: TOML or YAML, by their names. No error repeats anything that is in one: it may be a
 //! secret.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use thiserror::Error;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::failures::shown;
@@ -54,12 +57,12 @@ pub enum AuthFileError {
 
 impl AuthFileError {
     /// An error with all of these, if there are any.
-    pub(crate) fn all(mut mistakes: Vec<Self>) -> Result<(), Self> {
-        match mistakes.len() {
-            0 => Ok(()),
-            1 => Err(mistakes.remove(0)),
-            _ => Err(Self::Entries(mistakes)),
-        }
+    pub(crate) fn all(mistakes: Vec<Self>) -> Result<(), Self> {
+        if mistakes.is_empty() { Ok(()) } else { Err(Self::join(mistakes)) }
+    }
+
+    fn join(mut mistakes: Vec<Self>) -> Self {
+        if mistakes.len() == 1 { mistakes.remove(0) } else { Self::Entries(mistakes) }
     }
 }
 
@@ -77,8 +80,19 @@ fn place(line: Option<usize>) -> String {
 pub(crate) struct Read<T> {
     /// What it says.
     pub value: T,
-    /// Where its entries begin, as far as that is known.
-    lines: Vec<usize>,
+    /// Fields that there are not.
+    pub mistakes: Vec<AuthFileError>,
+    /// Where its entries are, as far as that is known.
+    places: Vec<Place>,
+}
+
+/// Where an entry is.
+#[derive(Debug)]
+struct Place {
+    /// The line that it begins in, counted from 1.
+    line: usize,
+    /// Lines of its fields.
+    fields: BTreeMap<String, usize>,
 }
 
 impl<T> Read<T> {
@@ -105,7 +119,18 @@ impl<T> Read<T> {
 
     /// The line of the entry of that position.
     pub fn line(&self, position: usize) -> Option<usize> {
-        self.lines.get(position).copied()
+        self.places.get(position).map(|place| place.line)
+    }
+
+    /// The line of a field of that entry, or of the entry.
+    pub fn line_of_field(&self, position: usize, field: &str) -> Option<usize> {
+        self.places.get(position).map(|place| place.line_of(field))
+    }
+}
+
+impl Place {
+    fn line_of(&self, field: &str) -> usize {
+        self.fields.get(field).copied().unwrap_or(self.line)
     }
 }
 
@@ -118,6 +143,18 @@ pub(crate) struct Form {
     pub required: &'static [&'static str],
     /// What it may have beside.
     pub optional: &'static [&'static str],
+}
+
+impl Form {
+    /// The fields of an entry, for errors.
+    fn fields(&self) -> String {
+        let optional = if self.optional.is_empty() {
+            String::new()
+        } else {
+            format!(", and may have {}", self.optional.join(", "))
+        };
+        format!("each entry of {} needs {}{optional}", self.list, self.required.join(", "))
+    }
 }
 
 /// Reads a file.
@@ -149,36 +186,66 @@ pub(crate) fn parse<T: DeserializeOwned>(
             (error.span().map(|span| line_of(text, span.start)), error.message().to_owned())
         })
     };
-    let lines = if yaml { yaml_lines(text) } else { toml_lines(text, form.list) };
+    let places = if yaml { yaml_places(text) } else { toml_places(text, form.list) };
+    let mut mistakes = unknown_fields(path, text, form, &places);
     match read {
-        Ok(value) => Ok(Read { value, lines }),
+        Ok(value) => Ok(Read { value, mistakes, places }),
         Err((line, message)) => {
-            let message = without_contents(&message, form);
-            Err(AuthFileError::Form { path: path.to_owned(), line, message })
+            // A missing field may be one that is misspelled.
+            if mistakes.is_empty() || !message.contains("missing field") {
+                let message = without_contents(&message, form);
+                mistakes.push(AuthFileError::Form { path: path.to_owned(), line, message });
+            }
+            Err(AuthFileError::join(mistakes))
         }
     }
 }
 
-/// Rewords a parser error, which can contain secrets of the file. After a slip, even the name of a field can be one.
+/// Fields that the form doesn't have. The types ignore them, so that they hide no other mistake.
+fn unknown_fields(path: &Path, text: &str, form: &Form, places: &[Place]) -> Vec<AuthFileError> {
+    let document: Option<Value> =
+        if is_yaml(path) { serde_yaml_ng::from_str(text).ok() } else { toml::from_str(text).ok() };
+    let Some(Value::Object(document)) = document else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut add = |name: &str, line| {
+        let message = format!("{}; {}", unknown_field(name), form.fields());
+        found.push(AuthFileError::Form { path: path.to_owned(), line, message });
+    };
+    for name in document.keys().filter(|name| name.as_str() != form.list) {
+        let begins = |line: &str| line.trim_start_matches(['[', ' ', '"', '\'']).starts_with(name.as_str());
+        add(name, text.lines().position(begins).map(|position| position + 1));
+    }
+    let entries = document.get(form.list).and_then(Value::as_array);
+    for (position, entry) in entries.into_iter().flatten().enumerate() {
+        let names = entry.as_object().into_iter().flat_map(|entry| entry.keys());
+        let is_known = |name: &str| form.required.contains(&name) || form.optional.contains(&name);
+        for name in names.filter(|name| !is_known(name)) {
+            add(name, places.get(position).map(|place| place.line_of(name)));
+        }
+    }
+    found
+}
+
+/// The message for an unknown field. After a slip, its name can be a secret: it is only repeated if it looks like a name.
+fn unknown_field(name: &str) -> String {
+    let is_plain = name.len() <= 32 && name.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-'));
+    let name = if is_plain { format!(" {name}") } else { String::new() };
+    format!("there is an unknown field{name}")
+}
+
+/// Rewords a parser error, which can contain secrets of the file.
 fn without_contents(message: &str, form: &Form) -> String {
     for field in form.required.iter().chain([&form.list]) {
         if message.contains(&format!("missing field `{field}`")) {
             return format!("{field} is missing");
         }
     }
-    let kind = if message.contains("unknown field") {
-        "there is an unknown field"
-    } else if message.contains("invalid type") || message.contains("invalid value") {
+    let kind = if message.contains("invalid type") || message.contains("invalid value") {
         "a value has the wrong type"
     } else {
         "syntax error"
     };
-    let optional = if form.optional.is_empty() {
-        String::new()
-    } else {
-        format!(", and may have {}", form.optional.join(", "))
-    };
-    format!("{kind}; each entry of {} needs {}{optional}", form.list, form.required.join(", "))
+    format!("{kind}; {}", form.fields())
 }
 
 /// The line that a byte is in, from 1.
@@ -186,27 +253,41 @@ fn line_of(text: &str, byte: usize) -> usize {
     1 + text.bytes().take(byte).filter(|byte| *byte == b'\n').count()
 }
 
-fn toml_lines(text: &str, list: &str) -> Vec<usize> {
+fn toml_places(text: &str, list: &str) -> Vec<Place> {
     let Ok(document) = DeTable::parse(text) else { return Vec::new() };
     let found = document.get_ref().iter().find(|(name, _)| name.get_ref() == list);
-    match found.map(|(_, value)| value.get_ref()) {
-        Some(DeValue::Array(entries)) => {
-            entries.iter().map(|entry| line_of(text, entry.span().start)).collect()
-        }
-        _ => Vec::new(),
-    }
+    let Some(DeValue::Array(entries)) = found.map(|(_, value)| value.get_ref()) else { return Vec::new() };
+    let place = |entry: &Spanned<DeValue<'_>>| {
+        let fields = match entry.get_ref() {
+            DeValue::Table(table) => {
+                let field = |name: &Spanned<_>| line_of(text, name.span().start);
+                table.iter().map(|(name, _)| (name.get_ref().to_string(), field(name))).collect()
+            }
+            _ => BTreeMap::new(),
+        };
+        Place { line: line_of(text, entry.span().start), fields }
+    };
+    entries.iter().map(place).collect()
 }
 
 /// Entries begin with a hyphen, the first one as far to the right as the others. Of lists in brackets, nothing is
 /// known.
-fn yaml_lines(text: &str) -> Vec<usize> {
-    let indent = |line: &str| line.len() - line.trim_start().len();
-    let entries = || {
-        let lines = text.lines().enumerate();
-        lines.filter(|(_, line)| line.trim_start().starts_with("- ") || line.trim() == "-")
-    };
-    let Some(first) = entries().next().map(|(_, line)| indent(line)) else { return Vec::new() };
-    entries().filter(|(_, line)| indent(line) == first).map(|(number, _)| number + 1).collect()
+fn yaml_places(text: &str) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::new();
+    let mut first = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let content = line.trim_start();
+        let indent = line.len() - content.len();
+        let is_item = content.starts_with("- ") || content.trim_end() == "-";
+        if is_item && indent == *first.get_or_insert(indent) {
+            places.push(Place { line: number, fields: BTreeMap::new() });
+        }
+        let field = content.trim_start_matches("- ").split_once(':');
+        if let (Some(place), Some((field, _))) = (places.last_mut(), field) {
+            place.fields.entry(field.trim_matches(['"', '\'']).to_owned()).or_insert(number);
+        }
+    }
+    places
 }
 
 #[cfg(test)]
@@ -216,9 +297,17 @@ mod tests {
     #[test]
     fn entries_are_found_by_their_lines() {
         let text = "# users\n[[users]]\nname = \"a\"\n\n[[users]]\nname = \"b\"\n[users.projects]\np = []\n";
-        assert_eq!(toml_lines(text, "users"), [2, 5]);
-        assert_eq!(toml_lines("users = [\n {name = \"a\"},\n {name = \"b\"}]", "users"), [2, 3]);
+        let lines = |places: Vec<Place>| places.iter().map(|place| place.line).collect::<Vec<_>>();
+        let places = toml_places(text, "users");
+        assert_eq!(
+            (places[0].line_of("name"), places[1].line_of("name"), places[1].line_of("id")),
+            (3, 6, 5)
+        );
+        assert_eq!(lines(places), [2, 5]);
+        assert_eq!(lines(toml_places("users = [\n {name = \"a\"},\n {name = \"b\"}]", "users")), [2, 3]);
         let text = "users:\n  - name: a\n    projects:\n      p:\n        - member\n  - name: b\n";
-        assert_eq!(yaml_lines(text), [2, 6]);
+        let places = yaml_places(text);
+        assert_eq!((places[0].line_of("name"), places[0].line_of("projects")), (2, 3));
+        assert_eq!(lines(places), [2, 6]);
     }
 }

@@ -18,13 +18,11 @@ use super::identity::{Authenticator, Denial, Identity, Names, Roles};
 const FORM: Form = Form { list: "tokens", required: &["sha256", "user", "project", "roles"], optional: &[] };
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct File {
     tokens: Vec<Entry>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Entry {
     /// SHA-256 of the token, in hexadecimal digits.
     sha256: String,
@@ -56,14 +54,15 @@ impl Tokens {
 
     /// Reads them from a file.
     pub fn read(path: &Path) -> Result<Self, AuthFileError> {
-        let file: file::Read<File> = file::read(path, &FORM)?;
+        let mut file: file::Read<File> = file::read(path, &FORM)?;
+        let mut mistakes = std::mem::take(&mut file.mistakes);
         let warnings = file.value.tokens.iter().enumerate().filter_map(|(position, token)| {
             let whose = format!("token of {}", shown(&token.user));
             file.unknown_roles(path, position, &whose, &token.roles)
         });
         let warnings = warnings.collect();
         let lines: Vec<Option<usize>> =
-            (0..file.value.tokens.len()).map(|position| file.line(position)).collect();
+            (0..file.value.tokens.len()).map(|position| file.line_of_field(position, "sha256")).collect();
         let read = |(entry, line): (Entry, Option<usize>)| {
             let digest = read_digest(&entry.sha256).ok_or_else(|| AuthFileError::Entry {
                 path: path.to_owned(),
@@ -79,7 +78,7 @@ impl Tokens {
             };
             Ok::<_, AuthFileError>((digest, identity))
         };
-        let (mut by_hash, mut mistakes) = (BTreeMap::new(), Vec::new());
+        let mut by_hash = BTreeMap::new();
         for entry in file.value.tokens.into_iter().zip(lines) {
             match read(entry) {
                 Ok((digest, identity)) => _ = by_hash.insert(digest, identity),

@@ -21,14 +21,12 @@ const FORM: Form = Form {
 };
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct File {
     users: Vec<User>,
 }
 
 /// A user.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct User {
     /// What the user types.
     pub name: String,
@@ -90,31 +88,32 @@ impl Users {
 
     /// Parses the content of a file.
     pub fn parse(path: &Path, text: &str) -> Result<Self, AuthFileError> {
-        let file: file::Read<File> = file::parse(path, text, &FORM)?;
+        let mut file: file::Read<File> = file::parse(path, text, &FORM)?;
+        let mut mistakes = std::mem::take(&mut file.mistakes);
         let users = &file.value.users;
-        let (mut warnings, mut mistakes) = (Vec::new(), Vec::new());
+        let mut warnings = Vec::new();
         for (position, user) in users.iter().enumerate() {
             let whose = format!("user {}", shown(&user.name));
-            let mut wrong = |message: &str| {
+            let mut wrong = |field: &str, message: &str| {
                 mistakes.push(AuthFileError::Entry {
                     path: path.to_owned(),
-                    line: file.line(position),
+                    line: file.line_of_field(position, field),
                     entry: whose.clone(),
                     message: message.to_owned(),
                 });
             };
             match strength(&user.password_hash) {
-                Strength::Unusable(reason) => wrong(reason),
+                Strength::Unusable(reason) => wrong("password_hash", reason),
                 Strength::Weak => warnings.push(file.warning(path, position, &whose, WEAK)),
                 Strength::Fine => {}
             }
             let roles: Vec<String> = user.projects.values().flatten().cloned().collect();
             warnings.extend(file.unknown_roles(path, position, &whose, &roles));
             if users[..position].iter().any(|other| other.name == user.name || other.id() == user.id()) {
-                wrong("another user has this name or id");
+                wrong("name", "another user has this name or id");
             }
             if user.default_project.as_ref().is_some_and(|project| !user.projects.contains_key(project)) {
-                wrong("default_project isn't one of the user's projects");
+                wrong("default_project", "default_project isn't one of the user's projects");
             }
         }
         AuthFileError::all(mistakes)?;

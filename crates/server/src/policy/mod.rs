@@ -10,6 +10,7 @@ mod parse;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_yaml_ng::Value as Yaml;
 use thiserror::Error;
 
 use self::check::Check;
@@ -21,8 +22,11 @@ use crate::auth::identity::Identity;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PolicyError {
     /// The file is not a map from names to rules.
-    #[error("not a map from names of rules to rules: {0}")]
+    #[error("not a map from names of rules to rules: {0}; correct this first, it can hide other mistakes")]
     Form(String),
+    /// A rule that is a number or a list.
+    #[error("rule \"{0}\": write the rule as text")]
+    NotText(String),
     /// A rule that cannot be understood.
     #[error("rule \"{rule}\": {message} at character {position}")]
     Syntax {
@@ -61,6 +65,7 @@ impl PolicyError {
             Self::Form(_) => None,
             Self::Syntax { rule, .. }
             | Self::Undefined { rule, .. }
+            | Self::NotText(rule)
             | Self::Circular(rule)
             | Self::Unknown { name: rule, .. } => Some(rule),
         }
@@ -81,9 +86,16 @@ impl Policy {
         texts.extend(Rule::ALL.map(|rule| (rule.name().to_owned(), rule.default().to_owned())));
         let mut errors = Vec::new();
         if let Some(file) = file {
-            let of_file = read_file(file).map_err(|error| vec![error])?;
-            errors.extend(of_file.keys().filter_map(|name| unknown(name)));
-            texts.extend(of_file);
+            for (name, rule) in read_file(file).map_err(|error| vec![error])? {
+                errors.extend(unknown(&name));
+                let text = if let Yaml::String(text) = rule {
+                    text
+                } else {
+                    errors.push(PolicyError::NotText(name.clone()));
+                    "!".to_owned()
+                };
+                texts.insert(name, text);
+            }
         }
         let mut checks = BTreeMap::new();
         for (name, text) in texts {
@@ -157,11 +169,11 @@ impl Policy {
 /// Rules of Blazar for what does not exist here; a file may have them.
 const ELSEWHERE: [&str; 1] = ["blazar:plugins:get"];
 
-fn read_file(file: &str) -> Result<BTreeMap<String, String>, PolicyError> {
+fn read_file(file: &str) -> Result<BTreeMap<String, Yaml>, PolicyError> {
     // A file in which every line is a comment, as the generated sample is, changes nothing.
-    let texts: Option<BTreeMap<String, String>> =
+    let rules: Option<BTreeMap<String, Yaml>> =
         serde_yaml_ng::from_str(file).map_err(|error| PolicyError::Form(error.to_string()))?;
-    Ok(texts.unwrap_or_default())
+    Ok(rules.unwrap_or_default())
 }
 
 /// The error for a name that looks like one of the service's rules and isn't one.
@@ -312,7 +324,11 @@ mod tests {
             error("blazar:lease:get: \"@\"\n"),
             "there is no rule \"blazar:lease:get\"; did you mean \"blazar:leases:get\"?"
         );
-        assert!(error("a: [1]\n").contains("line 1"), "{}", error("a: [1]\n"));
+        assert_eq!(
+            error("a: [1]\nblazar:leases:get: \"role:\"\n"),
+            "rule \"a\": write the rule as text\nrule \"blazar:leases:get\": role: has no value at character 1"
+        );
+        assert!(error("a: [\n").contains("correct this first"), "{}", error("a: [\n"));
         assert!(error("a: colour:red\n").contains("colour"));
     }
 

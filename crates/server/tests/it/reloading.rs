@@ -50,7 +50,7 @@ async fn one_file_that_is_wrong_leaves_all_as_it_was_and_nothing_of_it_is_said()
         ("yaml", "tokens:\n- user: \"hunter2\n", 3),
         ("toml", "hunter2\n", 1),
         ("toml", "\nsecret_stuff = \"hunter2\"\n", 2),
-        ("toml", "[[tokens]]\nsha256 = \"hunter2\"\nuser = \"u\"\nproject = \"p\"\nroles = []\n", 1),
+        ("toml", "[[tokens]]\nsha256 = \"hunter2\"\nuser = \"u\"\nproject = \"p\"\nroles = []\n", 2),
         ("toml", "[[tokens]]\nsha256 = hunter2\n", 2),
         ("toml", "tokens = [\"hunter2, expected hunter2\"]\n", 1),
         ("toml", "[[tokens]]\nuser = \"a\"\nuser = \"hunter2\"\n", 3),
