@@ -7,7 +7,7 @@ use ambient::{RandomIds, SystemClock};
 use fleet::Inventory as _;
 use fleet::hooks::{HooksConfig, HooksError, Moment, PowerConfig};
 use fleet::simulated::SimulatedFleet;
-use openstack::{Cloud, Session};
+use openstack::{Cloud, ErrorKind, Session};
 use serde::de::DeserializeOwned;
 use server::ExternalService;
 use store_postgres::{OpenError, PostgresStore};
@@ -146,13 +146,12 @@ impl Mistakes<'_> {
             return;
         }
         let Some(login) = self.note(keystone::nova(configuration)) else { return };
-        match cloud(configuration, Arc::new(SystemClock)) {
-            Ok(cloud) if fenced => {
-                if let Err(error) = cloud.machines().await {
-                    self.add(&format!("openstack: {error}"));
-                }
-            }
-            _ => self.of_login("openstack", login).await,
+        if self.of_login("openstack", login).await
+            && fenced
+            && let Ok(cloud) = cloud(configuration, Arc::new(SystemClock))
+            && let Err(error) = cloud.machines().await
+        {
+            self.add(&format!("openstack: {error}"));
         }
     }
 
@@ -211,17 +210,24 @@ impl Mistakes<'_> {
             && self.knows_login("keystone")
             && let Some(Some(config)) = self.note(keystone::of(configuration))
         {
-            self.of_login("keystone", config.cloud).await;
+            let _ = self.of_login("keystone", config.cloud).await;
         }
     }
 
-    async fn of_login(&mut self, section: &str, cloud: Cloud) {
+    /// Whether the service can log in.
+    async fn of_login(&mut self, section: &str, cloud: Cloud) -> bool {
         let session = match Session::new(cloud, Arc::new(RandomIds)) {
             Ok(session) => session,
-            Err(error) => return self.add(&format!("{section}: {error}")),
+            Err(error) => {
+                self.add(&format!("{section}: {error}"));
+                return false;
+            }
         };
-        if let Err(error) = session.own_token().await {
-            self.add(&format!("{section}: {error}"));
+        let Err(error) = session.own_token().await else { return true };
+        match &error.kind {
+            ErrorKind::Secret(reason) => self.add(&format!("{section}.secret_file: {reason}")),
+            _ => self.add(&format!("{section}: {error}")),
         }
+        false
     }
 }

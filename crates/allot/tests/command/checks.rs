@@ -78,6 +78,24 @@ fn serve_check_names_all_that_a_login_at_a_cloud_lacks() {
 }
 
 #[test]
+fn serve_check_names_the_setting_of_a_secret_that_cannot_be_read() {
+    let settings = "auth = \"keystone\"\nfleet = \"openstack\"\n\
+                    [keystone]\nauth_url = \"http://127.0.0.1:1/v3\"\nusername = \"allot\"\n\
+                    secret_file = \"/no/keystone.password\"\n\
+                    [openstack]\nusername = \"allot\"\nsecret_file = \"/no/nova.password\"\n";
+    let settings = file("allot.toml", settings);
+    let ran = run(command().args(["serve", "--check", "--database", "memory", "--config", &settings]));
+    for (line, setting, secret) in
+        [(6, "keystone.secret_file", "keystone.password"), (9, "openstack.secret_file", "nova.password")]
+    {
+        let mistake =
+            format!("Error: {settings}, line {line}, {setting}: cannot read the secret in /no/{secret}: ");
+        assert!(ran.err.contains(&mistake), "{mistake}: {}", ran.err);
+    }
+    assert_eq!(ran.status, 1, "{}", ran.err);
+}
+
+#[test]
 fn serve_check_skips_only_what_depends_on_a_wrong_setting() {
     let settings =
         "database = \"mysql://host\"\nauth = \"nobody\"\nlisten = \"0.0.0.0:0\"\n[tls]\nkey = \"/no/key\"\n";
