@@ -110,11 +110,11 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     let done = match command {
         Command::Add(arguments) => add(&arguments, io),
         Command::List(FileArgument { file }) => list(&file, io),
-        Command::Disable(One { name, file }) => edit(&file.file, io, |users, _| {
+        Command::Disable(One { name, file }) => edit(&name, &file.file, io, |users, _| {
             let users = users.set_disabled(&name, true)?;
             Ok(Edit { users, done: format!("Disabled user {name}"), generated: None })
         }),
-        Command::Enable(One { name, file }) => edit(&file.file, io, |users, _| {
+        Command::Enable(One { name, file }) => edit(&name, &file.file, io, |users, _| {
             let users = users.set_disabled(&name, false)?;
             Ok(Edit { users, done: format!("Enabled user {name}"), generated: None })
         }),
@@ -142,7 +142,7 @@ struct Edit {
 
 fn add(arguments: &Add, io: &mut Io<'_>) -> Result<(), Failure> {
     let Add { name, projects, generate, file } = arguments;
-    edit(&file.file, io, |users, io| {
+    edit(name, &file.file, io, |users, io| {
         users.check_new(name)?;
         let (hash, generated) = new_password(name, *generate, io)?;
         Ok(Edit { users: users.add(name, &hash, projects)?, done: format!("Added user {name}"), generated })
@@ -151,7 +151,7 @@ fn add(arguments: &Add, io: &mut Io<'_>) -> Result<(), Failure> {
 
 fn passwd(arguments: &Passwd, io: &mut Io<'_>) -> Result<(), Failure> {
     let Passwd { name, generate, file } = arguments;
-    edit(&file.file, io, |users, io| {
+    edit(name, &file.file, io, |users, io| {
         users.check_known(name)?;
         let (hash, generated) = new_password(name, *generate, io)?;
         let done = format!("Changed the password of user {name}");
@@ -185,8 +185,9 @@ fn generated(ids: &dyn Ids) -> SecretString {
     SecretString::from((0..GENERATED_LENGTH).map(letter).collect::<String>())
 }
 
-/// Changes the file.
+/// Changes the entry of a user.
 fn edit(
+    name: &str,
     path: &Path,
     io: &mut Io<'_>,
     change: impl FnOnce(&UsersFile, &mut Io<'_>) -> Result<Edit, Failure>,
@@ -215,7 +216,7 @@ fn edit(
             "Only you can read the new file. Let the service read it: chown root:allot {path} && chmod 640 {path}"
         ));
     }
-    notes.extend(users.warnings().iter().map(|warning| format!("Warning: {warning}")));
+    notes.extend(users.warnings(name).iter().map(|warning| format!("Warning: {warning}")));
     for note in notes {
         writeln!(io.err, "{}", shown::message(&note))?;
     }

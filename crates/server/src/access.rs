@@ -72,7 +72,7 @@ impl Access {
 
     /// Says in the log what is questionable in the files.
     pub fn warn(&self) {
-        for reason in self.authentication.warnings() {
+        for reason in self.authentication.warnings(&|role| self.policy.names_role(role)) {
             tracing::warn!(reason, "questionable credentials");
         }
     }

@@ -96,25 +96,22 @@ struct Place {
 }
 
 impl<T> Read<T> {
-    /// A warning about the roles of an entry that no rule of ours names, if there are any.
+    /// A warning about the roles of an entry that only rules of the operator can name, if there are any.
     pub fn unknown_roles(
         &self,
         path: &Path,
         position: usize,
         whose: &str,
         roles: &[String],
-    ) -> Option<String> {
-        let unknown: Vec<String> = Roles::unknown(roles).into_iter().map(shown).collect();
-        let message = format!(
-            "unknown role {}: it allows only what a rule of policy_file says; there are admin, manager, member, reader",
-            unknown.join(", ")
-        );
-        (!unknown.is_empty()).then(|| self.warning(path, position, whose, &message))
+    ) -> Option<Warning> {
+        let unknown: Vec<String> = Roles::unknown(roles).into_iter().map(str::to_owned).collect();
+        (!unknown.is_empty()).then(|| self.warning(path, position, whose, Doubt::Roles(unknown)))
     }
 
     /// A warning about an entry.
-    pub fn warning(&self, path: &Path, position: usize, whose: &str, message: &str) -> String {
-        format!("{}{}: {whose}: {message}", path.display(), place(self.line(position)))
+    pub fn warning(&self, path: &Path, position: usize, whose: &str, doubt: Doubt) -> Warning {
+        let entry = format!("{}{}: {whose}", path.display(), place(self.line(position)));
+        Warning { position, entry, doubt }
     }
 
     /// The line of the entry of that position.
@@ -131,6 +128,46 @@ impl<T> Read<T> {
 impl Place {
     fn line_of(&self, field: &str) -> usize {
         self.fields.get(field).copied().unwrap_or(self.line)
+    }
+}
+
+/// A questionable entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Warning {
+    /// Position of the entry in its list.
+    pub position: usize,
+    /// File and line, and whose entry it is.
+    entry: String,
+    doubt: Doubt,
+}
+
+/// What is questionable.
+#[derive(Clone, Debug)]
+pub(crate) enum Doubt {
+    /// A hash.
+    Hash(&'static str),
+    /// Roles that only rules of the operator can name.
+    Roles(Vec<String>),
+}
+
+impl Warning {
+    /// The warning as text. `is_named` says whether a rule names a role: there is no warning if rules name all of them.
+    pub fn text(&self, is_named: &dyn Fn(&str) -> bool) -> Option<String> {
+        let message = match &self.doubt {
+            Doubt::Hash(message) => (*message).to_owned(),
+            Doubt::Roles(roles) => {
+                let unknown = roles.iter().filter(|role| !is_named(role));
+                let unknown: Vec<String> = unknown.map(|role| shown(role)).collect();
+                if unknown.is_empty() {
+                    return None;
+                }
+                format!(
+                    "unknown role {}: it allows only what a rule of policy_file says; there are admin, manager, member, reader",
+                    unknown.join(", ")
+                )
+            }
+        };
+        Some(format!("{}: {message}", self.entry))
     }
 }
 

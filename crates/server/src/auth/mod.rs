@@ -234,11 +234,11 @@ impl Authentication {
         Some(with_role.map(|(project, _)| project.clone()).collect())
     }
 
-    /// What is questionable in the files, with its place.
-    pub fn warnings(&self) -> Vec<String> {
+    /// What is questionable in the files, with its place. `is_named` says whether a rule names a role.
+    pub fn warnings(&self, is_named: &dyn Fn(&str) -> bool) -> Vec<String> {
         let users = self.passwords.iter().flat_map(|passwords| passwords.users().warnings());
         let tokens = self.tokens.iter().flat_map(|tokens| tokens.warnings());
-        users.chain(tokens).cloned().collect()
+        users.chain(tokens).filter_map(|warning| warning.text(is_named)).collect()
     }
 }
 

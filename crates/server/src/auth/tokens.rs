@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 
 use super::credentials::Credentials;
 use super::failures::shown;
-use super::file::{self, AuthFileError, Form};
+use super::file::{self, AuthFileError, Form, Warning};
 use super::hash::{digest, read_digest};
 use super::identity::{Authenticator, Denial, Identity, Names, Roles};
 
@@ -38,7 +38,7 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Tokens {
     by_hash: BTreeMap<[u8; 32], Identity>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl Tokens {
@@ -47,8 +47,8 @@ impl Tokens {
         &self.by_hash
     }
 
-    /// What is questionable, with its place.
-    pub fn warnings(&self) -> &[String] {
+    /// Questionable entries.
+    pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 

@@ -7,7 +7,7 @@ use leases::project::{ProjectId, UserId};
 use serde::Deserialize;
 
 use super::failures::shown;
-use super::file::{self, AuthFileError, Form};
+use super::file::{self, AuthFileError, Doubt, Form, Warning};
 use super::hash::{Strength, fingerprint, strength};
 use super::identity::{Identity, Names, Roles};
 
@@ -77,7 +77,7 @@ impl User {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Users {
     all: Vec<User>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 impl Users {
@@ -104,7 +104,7 @@ impl Users {
             };
             match strength(&user.password_hash) {
                 Strength::Unusable(reason) => wrong("password_hash", reason),
-                Strength::Weak => warnings.push(file.warning(path, position, &whose, WEAK)),
+                Strength::Weak => warnings.push(file.warning(path, position, &whose, Doubt::Hash(WEAK))),
                 Strength::Fine => {}
             }
             let roles: Vec<String> = user.projects.values().flatten().cloned().collect();
@@ -125,8 +125,8 @@ impl Users {
         &self.all
     }
 
-    /// What is questionable, with its place.
-    pub fn warnings(&self) -> &[String] {
+    /// Questionable entries.
+    pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 

@@ -62,9 +62,11 @@ impl UsersFile {
         self.users.all().iter().map(|user| (user.name.as_str(), &user.projects, user.disabled))
     }
 
-    /// Questionable entries, with their lines.
-    pub fn warnings(&self) -> &[String] {
-        self.users.warnings()
+    /// What is questionable about a user, with its line. Rules of a policy file aren't known here.
+    pub fn warnings(&self, name: &str) -> Vec<String> {
+        let Ok(position) = self.position(name) else { return Vec::new() };
+        let warnings = self.users.warnings().iter().filter(|warning| warning.position == position);
+        warnings.filter_map(|warning| warning.text(&|_| false)).collect()
     }
 
     /// Fails if there is no user of that name.
@@ -294,6 +296,14 @@ mod tests {
             let twice = file(text).set_disabled(name, true).and_then(|file| file.set_disabled(name, false));
             assert!(twice.is_ok_and(|file| file.users().all(|(_, _, disabled)| !disabled)));
         }
+    }
+
+    #[test]
+    fn warnings_are_about_one_user() {
+        let roles = BLOCKS.replace("[\"member\"]", "[\"membre\"]");
+        let (of_a, of_b) = (file(&roles).warnings("a"), file(&roles).warnings("b"));
+        assert!(of_a.is_empty(), "{of_a:?}");
+        assert!(of_b.len() == 1 && of_b[0].contains("line 2: user b: unknown role membre"), "{of_b:?}");
     }
 
     #[test]

@@ -99,6 +99,16 @@ impl Check {
         }
     }
 
+    /// Whether it depends on a role.
+    pub fn names_role(&self, role: &str) -> bool {
+        match self {
+            Self::Role(name) => name.eq_ignore_ascii_case(role),
+            Self::Not(check) => check.names_role(role),
+            Self::And(checks) | Self::Or(checks) => checks.iter().any(|check| check.names_role(role)),
+            _ => false,
+        }
+    }
+
     /// The rules that it names.
     pub fn references(&self) -> Vec<&str> {
         match self {

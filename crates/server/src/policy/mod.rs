@@ -130,6 +130,11 @@ impl Policy {
         self.holds("admin", caller, &Target::caller(caller))
     }
 
+    /// Whether a rule depends on that role.
+    pub(crate) fn names_role(&self, role: &str) -> bool {
+        self.checks.values().any(|check| check.names_role(role))
+    }
+
     fn holds(&self, name: &str, caller: &Identity, target: &Target<'_>) -> bool {
         self.checks
             .get(name)
@@ -330,6 +335,14 @@ mod tests {
         );
         assert!(error("a: [\n").contains("correct this first"), "{}", error("a: [\n"));
         assert!(error("a: colour:red\n").contains("colour"));
+    }
+
+    #[test]
+    fn roles_of_all_rules_are_known() {
+        let policy = Policy::new(Some("blazar:audit:get: rule:admin or not (role:Auditor and role:b)\n"));
+        let policy = policy.expect("well formed");
+        assert!(["auditor", "b", "admin"].into_iter().all(|role| policy.names_role(role)));
+        assert!(!policy.names_role("auditors"));
     }
 
     #[test]
