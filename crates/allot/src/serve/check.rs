@@ -15,7 +15,7 @@ use store_postgres::{OpenError, PostgresStore};
 use super::assembly::{check_lifetime, methods, tls};
 use super::fleet::{POWER_FILE, check_power, cloud, fence, state_file};
 use super::hooks_file::HooksFile;
-use super::{keystone, listeners};
+use super::{files, keystone, listeners};
 use crate::config::{Configuration, DatabaseChoice, FleetChoice, Mistake, Values};
 
 /// Settings that a login at a cloud depends on, in the section of the cloud.
@@ -32,12 +32,19 @@ const LOGIN: [&str; 10] = [
     "interface",
 ];
 
+/// What a check finds.
+pub(super) struct Report {
+    pub mistakes: Vec<String>,
+    /// What the service warns of when it starts, as far as the settings tell.
+    pub warnings: Vec<String>,
+}
+
 /// Mistakes in the settings, in the files that they name, and in access to the database and the cloud, which are only read. A
 /// check is skipped only if a mistake leaves a setting unknown that it depends on. The address to listen on isn't tried, since
 /// the service may be running.
-pub(super) async fn mistakes(values: &Values) -> Vec<String> {
+pub(super) async fn report(values: &Values) -> Report {
     let (configuration, wrong) = Configuration::read(values);
-    let mut found = Mistakes { values, wrong: &wrong, found: Vec::new() };
+    let mut found = Mistakes { values, wrong: &wrong, found: Vec::new(), warnings: Vec::new() };
     for mistake in &wrong {
         found.add(mistake);
     }
@@ -45,7 +52,10 @@ pub(super) async fn mistakes(values: &Values) -> Vec<String> {
     found.of_fleet(&configuration).await;
     found.of_database(&configuration.database).await;
     found.of_keystone(&configuration).await;
-    found.found
+    let Mistakes { found: mistakes, mut warnings, .. } = found;
+    warnings.extend(files::warnings(&configuration, values));
+    let warnings = warnings.iter().map(|warning| values.located(warning)).collect();
+    Report { mistakes, warnings }
 }
 
 struct Mistakes<'a> {
@@ -53,6 +63,8 @@ struct Mistakes<'a> {
     /// Those in the settings themselves.
     wrong: &'a [Mistake],
     found: Vec<String>,
+    /// What is questionable about users and tokens.
+    warnings: Vec<String>,
 }
 
 impl Mistakes<'_> {
@@ -101,6 +113,7 @@ impl Mistakes<'_> {
         for mistake in server::mistakes(&config) {
             self.add(&mistake);
         }
+        self.warnings = server::warnings(&config);
         if self.knows(&["enforcement.url"]) {
             let asked = self.note(listeners::external_service(configuration)).flatten();
             self.note(asked.as_ref().map(ExternalService::new).transpose());

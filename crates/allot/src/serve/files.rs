@@ -38,24 +38,48 @@ fn exposures(configuration: &Configuration) -> Vec<Exposure<'_>> {
     found.into_iter().flatten().collect()
 }
 
+impl Exposure<'_> {
+    /// The key of the setting that closes it, and the reason.
+    fn reason(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Keystone(_) => (
+                "keystone.auth_url",
+                "tokens of clients and the secret of the service's user can be read on their way; use https",
+            ),
+            Self::Links => {
+                ("public_url", "links and catalogs name the host that a request names; set public_url")
+            }
+            Self::Connections => (
+                "listen",
+                "passwords and tokens can be read on their way; set tls.certificate and tls.key, or listen on \
+                 a loopback address behind a proxy",
+            ),
+        }
+    }
+}
+
+/// What the service warns of when it starts: exposures and files with secrets. Each warning begins with a setting or a file.
+pub(super) fn warnings(configuration: &Configuration, values: &Values) -> Vec<String> {
+    let exposures = exposures(configuration).into_iter().map(|exposure| {
+        let (setting, reason) = exposure.reason();
+        format!("{setting}: {reason}")
+    });
+    let files = open_secrets(configuration, values).into_iter().map(|(path, mode)| {
+        let path = path.display();
+        format!("{path}: secrets open to others, mode {mode:04o}; `chmod o-rwx {path}` keeps them private")
+    });
+    exposures.chain(files).collect()
+}
+
 /// Warns of what whoever is between clients and the service could read or change.
 pub(super) fn warn_of_exposure(configuration: &Configuration) {
     let listen = configuration.server.listen;
     for exposure in exposures(configuration) {
+        let (_, reason) = exposure.reason();
         match exposure {
-            Exposure::Keystone(auth_url) => {
-                let reason = "tokens of clients and the secret of the service's user can be read on their way; use https";
-                tracing::warn!(auth_url, reason, "Keystone not encrypted");
-            }
-            Exposure::Links => {
-                let reason = "links and catalogs name the host that a request names; set public_url";
-                tracing::warn!(%listen, reason, "public URL not set");
-            }
-            Exposure::Connections => {
-                let reason = "passwords and tokens can be read on their way; set tls.certificate and tls.key, or listen on \
-                              a loopback address behind a proxy";
-                tracing::warn!(%listen, reason, "connections not encrypted");
-            }
+            Exposure::Keystone(auth_url) => tracing::warn!(auth_url, reason, "Keystone not encrypted"),
+            Exposure::Links => tracing::warn!(%listen, reason, "public URL not set"),
+            Exposure::Connections => tracing::warn!(%listen, reason, "connections not encrypted"),
         }
     }
 }
@@ -70,6 +94,14 @@ fn in_the_clear(url: &str) -> bool {
 
 /// Warns of files with secrets that others can read or change: neither the owner nor the group.
 pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
+    for (path, mode) in open_secrets(configuration, values) {
+        let (path, mode) = (path.display(), format!("{mode:04o}"));
+        tracing::warn!(%path, mode, "secrets open to others");
+    }
+}
+
+/// Files with secrets that others can read or change, with their modes.
+fn open_secrets(configuration: &Configuration, values: &Values) -> Vec<(PathBuf, u32)> {
     let auth = configuration.auth.iter().filter_map(|choice| match choice {
         AuthChoice::None | AuthChoice::Keystone => None,
         AuthChoice::Tokens(path) | AuthChoice::Basic(path) | AuthChoice::LocalKeystone(path) => Some(path),
@@ -96,12 +128,7 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
     let mut paths: Vec<&Path> = paths.chain(hooks).chain(values.file_with_password()).collect();
     paths.sort_unstable();
     paths.dedup();
-    for path in paths {
-        if let Some(mode) = open_to_others(path) {
-            let (path, mode) = (path.display(), format!("{mode:04o}"));
-            tracing::warn!(%path, mode, "secrets open to others");
-        }
-    }
+    paths.into_iter().filter_map(|path| Some((path.to_owned(), open_to_others(path)?))).collect()
 }
 
 /// A file of hooks, if there is a secret in it or whoever changes it decides what the service runs; and the files with

@@ -25,6 +25,7 @@ use tokio::sync::watch;
 
 use crate::config::{self, Configuration, Values};
 use crate::screen::screen;
+use check::Report;
 
 pub(crate) use assembly::Assembly;
 pub(crate) use error::{AssemblyError, ServeError};
@@ -37,8 +38,9 @@ pub(crate) fn command() -> Command {
         .about("Run the leasing service")
         .after_help("docs/configuration.md has all settings, docs/serving.md the first steps.");
     let check = Arg::new("check").long("check").action(ArgAction::SetTrue);
-    let check =
-        check.help("Report every mistake in the configuration and exit, with status 1 if there is one");
+    let check = check.help(
+        "Report all mistakes and warnings of the configuration and exit, with status 1 if there is a mistake",
+    );
     config::flags(command).arg(check)
 }
 
@@ -65,13 +67,16 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
 }
 
 fn report_mistakes(values: Result<Values, config::ConfigError>, io: &mut Io<'_>) -> u8 {
-    let mistakes = match values {
-        Ok(values) => match tokio::runtime::Runtime::new() {
-            Ok(runtime) => runtime.block_on(check::mistakes(&values)),
-            Err(error) => vec![ServeError::from(error).to_string()],
-        },
-        Err(error) => vec![error.to_string()],
-    };
+    let checked = values.map_err(ServeError::from).and_then(|values| {
+        let runtime = tokio::runtime::Runtime::new()?;
+        Ok(runtime.block_on(check::report(&values)))
+    });
+    let Report { mistakes, mut warnings } =
+        checked.unwrap_or_else(|error| Report { mistakes: vec![error.to_string()], warnings: Vec::new() });
+    warnings.extend(unknown_variables());
+    for warning in warnings {
+        let _ = writeln!(io.err, "Warning: {}", crate::shown::message(&warning));
+    }
     if mistakes.is_empty() {
         return if writeln!(io.out, "The configuration is valid.").is_ok() { SUCCESS } else { FAILURE };
     }
@@ -81,12 +86,19 @@ fn report_mistakes(values: Result<Values, config::ConfigError>, io: &mut Io<'_>)
     FAILURE
 }
 
+/// A warning about each variable of the environment that looks like a setting and isn't one.
+fn unknown_variables() -> impl Iterator<Item = String> {
+    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let unknown = config::unknown_variables(names).into_iter();
+    unknown
+        .map(|name| format!("environment variable {name} is no setting; `allot serve --help` has them all"))
+}
+
 fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
     let configuration = &Configuration::of(&values)?;
     start_log(&configuration.log.level, configuration.log.format)?;
-    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for name in config::unknown_variables(names) {
-        tracing::warn!("environment variable {name} is no setting; `allot serve --help` has them all");
+    for warning in unknown_variables() {
+        tracing::warn!("{warning}");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {

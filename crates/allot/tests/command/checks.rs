@@ -1,8 +1,14 @@
 //! `allot serve --check`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
-use crate::shell::{command, file, fresh, run};
+use crate::shell::{Ran, command, file, fresh, run};
+
+/// The number of mistakes. Warnings, such as of modes of files, aren't any.
+fn mistakes(ran: &Ran) -> usize {
+    ran.err.lines().filter(|line| line.starts_with("Error: ")).count()
+}
 
 #[test]
 fn serve_check_reports_every_mistake_and_starts_nothing() {
@@ -39,7 +45,7 @@ fn serve_check_reports_every_mistake_and_starts_nothing() {
     for mistake in &expected {
         assert!(ran.err.contains(&format!("Error: {mistake}")), "{mistake}: {}", ran.err);
     }
-    assert_eq!(ran.err.lines().count(), expected.len(), "{}", ran.err);
+    assert_eq!(mistakes(&ran), expected.len(), "{}", ran.err);
     assert!(!ran.err.contains("sesame"), "{}", ran.err);
 }
 
@@ -55,7 +61,7 @@ fn serve_check_names_what_hooks_need_and_is_missing() {
         format!("{hooks}, line 6, hooks.on_hold: secret_header: /no/secret: "),
     ];
     assert!(expected.iter().all(|mistake| ran.err.contains(mistake)), "{}", ran.err);
-    assert_eq!((ran.status, ran.err.lines().count()), (1, 2), "{}", ran.err);
+    assert_eq!((ran.status, mistakes(&ran)), (1, 2), "{}", ran.err);
 }
 
 #[test]
@@ -74,7 +80,7 @@ fn serve_check_names_all_that_a_login_at_a_cloud_lacks() {
     for mistake in expected {
         assert!(ran.err.contains(&format!("Error: {mistake}")), "{mistake}: {}", ran.err);
     }
-    assert_eq!((ran.status, ran.err.lines().count()), (1, expected.len()), "{}", ran.err);
+    assert_eq!((ran.status, mistakes(&ran)), (1, expected.len()), "{}", ran.err);
 }
 
 #[test]
@@ -107,7 +113,7 @@ fn serve_check_skips_only_what_depends_on_a_wrong_setting() {
         "line 5, tls.key: set tls.certificate",
     ];
     assert!(expected.iter().all(|mistake| ran.err.contains(mistake)), "{}", ran.err);
-    assert_eq!((ran.status, ran.err.lines().count()), (1, expected.len()), "{}", ran.err);
+    assert_eq!((ran.status, mistakes(&ran)), (1, expected.len()), "{}", ran.err);
 }
 
 #[test]
@@ -115,7 +121,7 @@ fn serve_check_reports_a_mistake_once() {
     let bus = file("bus.url", "nonsense://host");
     let arguments = ["--message-bus-url-file", &bus, "--message-bus-nova-topics", "versioned_notifications"];
     let ran = run(command().args(["serve", "--check", "--database", "memory"]).args(arguments));
-    assert_eq!((ran.status, ran.err.lines().count()), (1, 1), "{}", ran.err);
+    assert_eq!((ran.status, mistakes(&ran)), (1, 1), "{}", ran.err);
 }
 
 #[test]
@@ -133,7 +139,7 @@ fn serve_check_reports_addresses_of_an_enforcer_that_nobody_would_ask() {
 fn serve_check_reports_all_wrong_settings() {
     let config = file("allot.toml", "listn = 1\n[log]\nformat = \"xml\"\n");
     let ran = run(command().args(["serve", "--check", "--config", &config, "--limits-page", "many"]));
-    assert_eq!((ran.status, ran.err.lines().count()), (1, 3), "{}", ran.err);
+    assert_eq!((ran.status, mistakes(&ran)), (1, 3), "{}", ran.err);
 }
 
 #[test]
@@ -141,7 +147,7 @@ fn serve_check_names_the_wrong_one_of_several_values() {
     let settings = "[leases.max_duration]\n\"pool:gpu\" = \"soon\"\n\
                     [usage]\nprice_lease = [\"1\", \"rack:r1=2\"]\n";
     let ran = run(command().args(["serve", "--check", "--config", &file("allot.toml", settings)]));
-    assert_eq!((ran.status, ran.err.lines().count()), (1, 2), "{}", ran.err);
+    assert_eq!((ran.status, mistakes(&ran)), (1, 2), "{}", ran.err);
     for mistake in [
         "line 2, leases.max_duration.pool:gpu: invalid value \"soon\": write a duration",
         "line 4, usage.price_lease: invalid value \"1,rack:r1=2\": rack:r1: expected project:ID",
@@ -157,4 +163,24 @@ fn serve_check_of_a_valid_configuration_creates_no_file() {
     let ran = run(command().args(["serve", "--check"]).current_dir(&directory));
     assert_eq!((ran.status, &*ran.out), (0, "The configuration is valid.\n"), "{}", ran.err);
     assert_eq!(fs::read_dir(&directory).expect("it is there").count(), 0);
+}
+
+#[test]
+fn serve_check_warns_of_what_a_start_would_warn_of() {
+    let users = "[[users]]\nname = \"ann\"\nprojects = { p = [\"membre\", \"auditor\"] }\n\
+                 password_hash = \"$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$9sTbSlTio3Biev89thdrlKKiCaYsjjYVJxGAL3swxpQ\"\n";
+    let users = file("users.toml", users);
+    fs::set_permissions(&users, fs::Permissions::from_mode(0o644)).expect("ours");
+    let policy = file("policy.yaml", "blazar:audit:get: rule:admin or role:auditor\n");
+    let auth = format!("basic:{users}");
+    let arguments = ["--database", "memory", "--auth", &auth, "--policy-file", &policy];
+    let ran = run(command().args(["serve", "--check"]).args(arguments));
+    assert_eq!((ran.status, &*ran.out), (0, "The configuration is valid.\n"), "{}", ran.err);
+    for warning in [
+        format!("Warning: {users}, line 1: user ann: unknown role membre: "),
+        format!("Warning: {users}: secrets open to others, mode 0644"),
+    ] {
+        assert!(ran.err.contains(&warning), "{warning}: {}", ran.err);
+    }
+    assert_eq!(ran.err.lines().count(), 2, "{}", ran.err);
 }

@@ -252,6 +252,15 @@ pub(crate) fn mistakes(config: &AuthConfig) -> Vec<ConfigError> {
     check_methods(&config.methods).err().into_iter().chain(files.into_iter().flatten()).collect()
 }
 
+/// What is questionable in the files that the settings name. `is_named` says whether a rule names a role.
+pub(crate) fn warnings(config: &AuthConfig, is_named: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let tokens = config.tokens_file.as_deref().and_then(|path| read_tokens(path).ok());
+    let users = config.users_file.as_deref().and_then(|path| read_users(path).ok());
+    let of_tokens = tokens.iter().flat_map(|tokens| tokens.warnings());
+    let of_users = users.iter().flat_map(|users| users.warnings());
+    of_users.chain(of_tokens).filter_map(|warning| warning.text(is_named)).collect()
+}
+
 fn check_methods(methods: &[AuthMethod]) -> Result<(), ConfigError> {
     if methods.contains(&AuthMethod::None) && methods.len() > 1 {
         return Err(ConfigError::NoneAmongOthers);
