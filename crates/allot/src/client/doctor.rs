@@ -56,8 +56,21 @@ fn unlimited(settings: &[Setting]) -> Option<String> {
     })
 }
 
+/// Differences that a repair has removed: what was there before and is not left.
+fn repaired<'a>(before: &'a [Entry], left: &[Entry]) -> impl Iterator<Item = &'a str> {
+    let messages = before.iter().map(|entry| entry.message.as_str());
+    messages.filter(|message| left.iter().all(|entry| entry.message != *message))
+}
+
 /// It is no success if a difference is left, so that whatever runs it notices.
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
+    // Only for what is printed, so a failure is ignored.
+    let before: Vec<Entry> = if arguments.repair && !session.wants_document() {
+        let before = session.connection.get("/v1/drift", &[]).await;
+        before.and_then(|answer| read(&answer, "drift")).unwrap_or_default()
+    } else {
+        Vec::new()
+    };
     let answer = match arguments.accept {
         Some(Accepted::Clock) => session.connection.post("/v1/drift/accept-clock", &json!({})).await?,
         Some(Accepted::Fleet) => session.connection.post("/v1/drift/accept-fleet", &json!({})).await?,
@@ -65,6 +78,9 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         None => session.connection.get("/v1/drift", &[]).await?,
     };
     let left: Vec<Entry> = read(&answer, "drift")?;
+    for message in repaired(&before, &left) {
+        session.print(&format!("Repaired: {message}"))?;
+    }
     if session.wants_document() {
         session.print_json(&answer)?;
     } else if left.is_empty() {
@@ -98,6 +114,16 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repair_names_what_is_no_longer_there() {
+        let entries = |messages: &[&str]| -> Vec<Entry> {
+            let entry = |message: &&str| Entry { message: (*message).to_owned(), repairable: true };
+            messages.iter().map(entry).collect()
+        };
+        let (before, left) = (entries(&["a", "b", "c"]), entries(&["b", "d"]));
+        assert_eq!(repaired(&before, &left).collect::<Vec<_>>(), ["a", "c"]);
+    }
 
     #[test]
     fn quotas_that_are_not_set_are_named_where_there_is_authentication() {
