@@ -11,6 +11,9 @@ use super::print::{self, HealthEntry, StepEntry};
 use super::source::{self, SourceArguments};
 use super::{QuestionError, tell};
 
+/// What the operator can do about a pin.
+pub(super) const UNPIN: &str = "take the tag away with gnt-instance remove-tags";
+
 /// Say whether nodes can be emptied, and by which moves
 ///
 /// Lists the moves that take all instances and mirrors off the nodes, in an order in which each is possible after
@@ -222,7 +225,7 @@ impl Answer<'_> {
             Obstacle::Pinned if self.purpose == Purpose::Reboot => {
                 "take the tag away with gnt-instance remove-tags, or stop it first"
             }
-            Obstacle::Pinned => "take the tag away with gnt-instance remove-tags",
+            Obstacle::Pinned => UNPIN,
             Obstacle::BothOffline => "bring one of its nodes back",
             Obstacle::SecondaryDrained => "let its secondary node take instances again",
             Obstacle::DifferentGroups => "bring its nodes into one group with gnt-group assign-nodes",

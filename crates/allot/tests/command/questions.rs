@@ -123,7 +123,10 @@ fn pinned_instances_are_named_with_a_remedy_and_nothing_else_stays_for_them() {
     let line = format!("  web will stop on n1: {reason} ({remedy}, or stop it first)\n");
     assert!(rebooted.out.contains(&line), "{}", rebooted.out);
     let lost = allot(&["whatif", "-t", &path, "--lose", "n1"]);
-    assert!(lost.out.contains(&format!("  web: {reason}\n")), "{}", lost.out);
+    let pinned = format!("1 instance stays down because of a pin:\n  web: {reason} ({remedy})\n");
+    assert!(lost.out.contains(&pinned), "{}", lost.out);
+    let lost = allot(&["whatif", "-t", &path, "--lose", "n1,n2"]);
+    assert!(!lost.out.contains("because of a pin"), "nothing can read its data: {}", lost.out);
 }
 
 /// An instance that the policy doesn't allow any more could not be created again if n1 died.

@@ -2,8 +2,9 @@
 
 use cluster::{Cluster, InstanceIdx, Move};
 use htools::io::Io;
-use placement::drain::{DrainStep, Plan, Role, Stay};
+use placement::drain::{DrainStep, Obstacle, Plan, Role, Stay};
 
+use crate::questions::drain::UNPIN;
 use crate::questions::{QuestionError, print};
 
 /// A plan's steps and stays. Stopped instances are apart, since nothing is lost that runs.
@@ -22,6 +23,14 @@ pub(super) struct Rescue<'a> {
     pub bare: Vec<&'a Stay>,
     /// Forthcoming instances that need other nodes.
     pub planned: &'a [InstanceIdx],
+}
+
+/// Whether only its pin keeps an instance from being started elsewhere.
+fn is_down_by_pin(cluster: &Cluster, stay: &Stay) -> bool {
+    let mirror = cluster.instance(stay.instance).secondary;
+    stay.obstacle == Obstacle::Pinned
+        && !cluster.unreadable(stay.instance)
+        && mirror.is_none_or(|mirror| cluster.node(mirror).online())
 }
 
 impl<'a> Rescue<'a> {
@@ -51,10 +60,19 @@ impl<'a> Rescue<'a> {
             let node = cluster.alias(&cluster.node(step.step.to.0).name);
             writeln!(io.out, "  {} on {node} ({how})", alias(step.step.instance))?;
         }
-        if !self.lost.is_empty() {
-            let lost = print::count(self.lost.len(), "instance");
-            writeln!(io.out, "{lost} will not run again until a node is back:")?;
-            for stay in &self.lost {
+        let (pinned, lost): (Vec<&Stay>, Vec<&Stay>) =
+            self.lost.iter().copied().partition(|stay| is_down_by_pin(cluster, stay));
+        if !pinned.is_empty() {
+            let stay = if pinned.len() == 1 { "stays" } else { "stay" };
+            writeln!(io.out, "{} {stay} down because of a pin:", print::count(pinned.len(), "instance"))?;
+            for stay in pinned {
+                writeln!(io.out, "  {}: {} ({UNPIN})", alias(stay.instance), stay.obstacle)?;
+            }
+        }
+        if !lost.is_empty() {
+            let count = print::count(lost.len(), "instance");
+            writeln!(io.out, "{count} will not run again until a node is back:")?;
+            for stay in lost {
                 writeln!(io.out, "  {}: {}", alias(stay.instance), stay.obstacle)?;
             }
         }
