@@ -153,6 +153,22 @@ impl Authentication {
         }
     }
 
+    /// How to log in where requests with a password are never accepted.
+    pub fn instead_of_password(&self) -> Option<&'static str> {
+        if self.basic || self.open {
+            None
+        } else if self.local_keystone.is_some() {
+            Some(
+                "This service takes passwords only for tokens: log in with --os-auth-url and the path /identity/v3 of this \
+                 service, --os-username and --os-password.",
+            )
+        } else if self.keystone.is_some() {
+            Some("This service takes no passwords: log in at the cloud's Keystone with --os-auth-url.")
+        } else {
+            Some("This service takes no passwords: log in with a token (--token).")
+        }
+    }
+
     /// Who logs in, and how, by a request that has `credentials` beside.
     pub async fn log_in(
         &self,

@@ -184,6 +184,10 @@ pub(crate) async fn authenticate(State(app): State<App>, request: Request, next:
                 true => ApiError::unauthorized(false),
                 false => unauthorized(authentication),
             };
+            let unauthorized = match authentication.instead_of_password() {
+                Some(message) if credentials.password.is_some() => unauthorized.saying(message),
+                _ => unauthorized,
+            };
             let error = refuse(&app, denial, &failure, unauthorized);
             // That Keystone is away is nobody's fault here.
             if !matches!(denial, Denial::Unavailable(_) | Denial::TooMany(_))

@@ -120,6 +120,17 @@ async fn the_local_keystone_gives_a_token_for_a_password() {
 }
 
 #[tokio::test]
+async fn a_password_that_is_only_good_for_tokens_is_answered_with_the_way_to_log_in() {
+    let basic = [("authorization", "Basic YWxpY2U6c2U6Y3JldA==")];
+    for (method, way) in [(AuthMethod::LocalKeystone, "/identity/v3"), (AuthMethod::Tokens, "--token")] {
+        let site = site(&[method]).await;
+        let answer = send(&site, Method::GET, "/v1/leases", &basic, &Value::Null).await;
+        let text = answer.ok(401).to_string();
+        assert!(text.contains(way), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn the_local_keystone_gives_no_token_for_anything_else() {
     let site = site(&[AuthMethod::LocalKeystone]).await;
     let log_in =
