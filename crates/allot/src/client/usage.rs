@@ -375,7 +375,9 @@ pub(super) fn bill_table(answer: &Value) -> Result<Table, ClientError> {
         word("AMOUNT"),
     ])
     .or("Nothing is charged.");
-    for line in read::<Vec<Line>>(answer, "billing")? {
+    let is_free =
+        |line: &Line| millionths(&line.unit_price) == Some(0) && millionths(&line.amount) == Some(0);
+    for line in read::<Vec<Line>>(answer, "billing")?.into_iter().filter(|line| !is_free(line)) {
         table.add_row([
             line.start,
             line.project_id,
@@ -455,6 +457,19 @@ pub(super) fn events_table(answer: &Value) -> Result<Table, ClientError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_without_a_price_are_left_out_of_a_bill() {
+        let line = |item: &str, price: &str, amount: &str| {
+            json!({
+                "start": "2030-01-01T00:00:00Z", "project_id": "p", "user_id": "u", "item": item, "quantity": "1",
+                "unit": "hour", "unit_price": price, "amount": amount,
+            })
+        };
+        let lines = [line("host", "0", "0"), line("room", "0.5", "0.5"), line("lease", "1", "0")];
+        let text = bill_table(&json!({"billing": lines})).expect("a table").in_pipe();
+        assert!(text.contains("room") && text.contains("lease") && !text.contains("host"), "{text}");
+    }
 
     #[test]
     fn a_bill_is_added_up_by_project_or_by_user() {
