@@ -70,6 +70,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         return session.print_json(&answer);
     }
     period::note(&answer, session);
+    session.note_to_people("Requests that were refused in the last two minutes may not be counted yet.");
     let refused: Vec<Refused> = read(&answer, "capacity")?;
     session.print_table(&table(&refused))?;
     for sentence in refused.iter().filter_map(Refused::sentence).take(SENTENCES) {

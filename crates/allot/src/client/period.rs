@@ -1,6 +1,9 @@
 //! Periods that are past, as reports ask for them.
 
 use clap::Args;
+use jiff::Timestamp;
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::dates::{When, shown_seconds, zone_name};
@@ -38,7 +41,40 @@ impl Past {
 
 /// Notes the period of an answer.
 pub(super) fn note(answer: &Value, session: &mut Session<'_>) {
-    let shown = |name: &str| shown_seconds(answer[name].as_str().unwrap_or_default(), &session.zone);
-    let line = format!("From {} to {} ({}).", shown("start"), shown("end"), zone_name(&session.zone));
+    let line = sentence(answer, &session.zone);
     session.note_to_people(&line);
+}
+
+/// The period of an answer. One that ends at midnight includes the day before.
+fn sentence(answer: &Value, zone: &TimeZone) -> String {
+    let text = |name: &str| answer[name].as_str().unwrap_or_default();
+    let end = match last_day(text("end"), zone) {
+        Some(day) => format!("the end of {day}"),
+        None => shown_seconds(text("end"), zone),
+    };
+    format!("From {} to {end} ({}).", shown_seconds(text("start"), zone), zone_name(zone))
+}
+
+/// The last day of a period that ends at midnight.
+fn last_day(end: &str, zone: &TimeZone) -> Option<Date> {
+    let end = end.parse::<Timestamp>().ok()?.to_zoned(zone.clone());
+    if end.time() == Time::midnight() { end.date().yesterday().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_period_that_ends_at_midnight_includes_the_day_before() {
+        let period =
+            |end: &str| sentence(&json!({"start": "2030-01-01T00:00:00Z", "end": end}), &TimeZone::UTC);
+        assert_eq!(
+            period("2030-02-01T00:00:00Z"),
+            "From 2030-01-01 00:00:00 to the end of 2030-01-31 (UTC)."
+        );
+        assert_eq!(period("2030-02-01T10:00:00Z"), "From 2030-01-01 00:00:00 to 2030-02-01 10:00:00 (UTC).");
+    }
 }
