@@ -189,10 +189,11 @@ settings! {
     /// What becomes of guests at the end where neither a lease nor the free pool of its hosts says: delete, keep,
     /// snapshot or migrate. Blazar deletes them
     "leases.end_action" "ACTION" => service.end_action;
-    /// How far ahead failed hosts are replaced, and from when on they can be leased; 0s for all the time to come
+    /// Leases that start within this time get other hosts for failed ones, and failed hosts can only be leased for later
+    /// times; 0s for no limit
     "leases.healing_interval" "DURATION" => service.healing_interval.0 as ZeroForNone;
-    /// How long a lease that is to start at once may take to; longer than leases.grace, or it does not start where
-    /// preemptible guests are
+    /// Maximum delay of a lease that is to start at once, until its hosts are ready. If it isn't longer than leases.grace,
+    /// such leases get no hosts with preemptible instances
     "leases.immediate_wait" "DURATION" => service.rules.deadlines.immediate as AtLeast<1>;
     /// How long a lease that is to start as soon as possible may wait for its start where it does not say
     "leases.best_effort_timeout" "DURATION" => service.rules.deadlines.best_effort as AtLeast<1>;
@@ -335,7 +336,8 @@ settings! {
     "energy.spare_hosts" "N" => service.energy.rules.spare_hosts;
     /// How long hosts count as booting at least, whatever was measured, and those that were never measured
     "energy.boot_time" "DURATION" => service.energy.rules.shortest_boot;
-    /// How much earlier than it must be a host is there; half of it is for doing without one that does not come up
+    /// Hosts are switched on so early that they are ready this long before a lease needs them. Half of it is left to replace
+    /// a host that doesn't come up
     "energy.margin" "DURATION" => service.energy.rules.margin;
     /// A host is switched off only if it can stay off for so long
     "energy.shortest_rest" "DURATION" => service.energy.rules.shortest_rest;
