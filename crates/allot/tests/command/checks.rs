@@ -50,6 +50,34 @@ fn serve_check_reports_every_mistake_and_starts_nothing() {
 }
 
 #[test]
+fn serve_check_names_each_mistake_of_users_and_rules() {
+    let users = "[[users]]\nname = \"ann\"\nnmae = \"x\"\npassword_hash = \"sesame\"\n\
+                 projects = { p = [\"member\"] }\ndefault_project = \"q\"\n\
+                 [[users]]\nname = \"ann\"\npassword_hash = \"sesame\"\nprojects = {}\n";
+    let users = file("users.toml", users);
+    let rules =
+        "\"blazar:leases:get\": [1]\n\"blazar:leases:post\": \"role:\"\n\"blazar:lease:put\": \"@\"\n";
+    let policy = file("policy.yaml", rules);
+    let auth = format!("basic:{users}");
+    let arguments = ["--database", "memory", "--auth", &auth, "--policy-file", &policy];
+    let ran = run(command().args(["serve", "--check"]).args(arguments));
+    let expected = [
+        format!("{users}, line 3: there is an unknown field nmae; each entry of users needs name, "),
+        format!("{users}, line 4: user ann: password_hash must be"),
+        format!("{users}, line 6: user ann: default_project isn't"),
+        format!("{users}, line 8: user ann: another user has this name"),
+        format!("{users}, line 9: user ann: password_hash must be"),
+        format!("{policy}, line 1: rule \"blazar:leases:get\": write the rule as text"),
+        format!("{policy}, line 2: rule \"blazar:leases:post\": "),
+        format!("{policy}, line 3: there is no rule \"blazar:lease:put\""),
+    ];
+    for mistake in &expected {
+        assert!(ran.err.contains(&format!("Error: {mistake}")), "{mistake}: {}", ran.err);
+    }
+    assert_eq!((ran.status, mistakes(&ran)), (1, expected.len()), "{}", ran.err);
+}
+
+#[test]
 fn serve_check_names_what_hooks_need_and_is_missing() {
     let hooks = "state_file = \"state\"\npass_environment = [\"NO_SUCH_VARIABLE_HERE\"]\nhosts = []\n[hooks.on_hold]\n\
                  webhook = \"http://127.0.0.1:1/\"\nsecret_header = { name = \"Authorization\", file = \"/no/secret\" }\n";
