@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use leases::admission::{Elsewhere, Need};
 use leases::ids::{GuestId, HostId, LeaseId};
-use leases::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
+use leases::instance::{Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::{Guest, GuestOwner, Observed, ObservedHost};
 use leases::preemption::Class;
 use leases::project::ProjectId;
@@ -27,14 +27,6 @@ impl Decider {
     fn departure_for(&self, class: Option<&Class>, start: Timestamp) -> Departure {
         let rules = &self.settings.plan_rules;
         Departure::for_lease(rules.asks_at(start, rules.notice(class)), start)
-    }
-
-    /// When a preemptible guest of that class that runs since then is preempted because of its lifetime, if that is limited.
-    pub(crate) fn expiry(&self, launched_at: Option<Timestamp>, class: Option<&Class>) -> Option<Departure> {
-        let rules = &self.settings.plan_rules;
-        let gone_by = rules.lifetime_ends_at(launched_at)?;
-        let asked_at = gone_by.checked_sub(rules.notice(class)).unwrap_or(Timestamp::MIN);
-        Some(Departure { asked_at, gone_by, cause: Cause::Lifetime, moves_to: None })
     }
 
     /// When an instance that is to be started there is preempted, if it is preemptible and a lease of its host is
@@ -113,9 +105,8 @@ impl Decider {
             changes
         };
         let entry = |(before, write): Changed| {
-            let notice = self.settings.plan_rules.notice(before.instance.class.as_ref());
-            let notifications =
-                notices::of_instance(&before, &write, notice, None, now).into_iter().collect();
+            let rules = &self.settings.plan_rules;
+            let notifications = notices::of_instance(&before, &write, rules, None, now).into_iter().collect();
             let commit = Commit { writes: vec![write], notifications, ..Commit::new(now) };
             Entry::new(commit, Effect::PreemptionTime(before.instance.id))
         };

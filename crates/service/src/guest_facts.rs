@@ -12,6 +12,7 @@ use store::LeaseRecord;
 use crate::deciding::beside_requests;
 use crate::instances::Instances;
 use crate::leasing::Leases;
+use crate::lifetimes::expiry;
 use crate::types::ServiceError;
 
 /// What is known of a guest that runs, or is being started.
@@ -83,10 +84,10 @@ impl Instances<'_> {
                         now,
                     )
                 });
-                let expiry = self.service.decider.expiry(guest.launched_at, None);
+                let rules = &self.service.decider.settings.plan_rules;
+                let expiry = expiry(rules, guest.launched_at, None);
                 let departure = departure.into_iter().chain(expiry).min_by_key(|known| known.asked_at);
-                let notice = self.service.decider.settings.plan_rules.notice(None);
-                let departure = departure.map(|departure| departure.for_owner(notice));
+                let departure = departure.map(|departure| departure.for_owner(rules.notice(None)));
                 GuestFacts { preemptible: true, departure, ..GuestFacts::default() }
             }
             GuestOwner::Other => GuestFacts::default(),

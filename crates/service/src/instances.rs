@@ -8,7 +8,7 @@ use leases::admission::NoHost;
 use leases::hints::InstanceHints;
 use leases::ids::{GuestId, LeaseId};
 use leases::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
-use leases::plan::InstanceChange;
+use leases::plan::{InstanceChange, PlanRules};
 use leases::project::{Owner, ProjectId};
 use leases::work::Budget;
 use store::{Commit, HostRecord, InstanceRecord, NewNotification, Version, Write};
@@ -18,6 +18,7 @@ use crate::deciding::never;
 use crate::entries::{Effect, Entry};
 use crate::execution::draft::Draft;
 use crate::hints::places;
+use crate::lifetimes::{expiry_of, known_departure};
 use crate::listing::{Page, Position, whole};
 use crate::notices;
 use crate::placing::Place;
@@ -91,8 +92,8 @@ impl<'a> Instances<'a> {
             commit.writes.push(Write::Instance { record: Box::new(record.clone()), expected: None });
             commit.writes.push(seize(&host));
             for (before, write) in &displaced {
-                let notice = self.notice(&before.instance);
-                commit.notifications.extend(notices::of_instance(before, write, notice, None, now));
+                let rules = &self.service.decider.settings.plan_rules;
+                commit.notifications.extend(notices::of_instance(before, write, rules, None, now));
             }
             commit.writes.extend(displaced.into_iter().map(|(_, write)| write));
             Ok(Transaction::of(commit, Arc::new(record)).wakes())
@@ -168,18 +169,13 @@ impl<'a> Instances<'a> {
 
     /// When a preemptible instance that runs has run for as long as it may, and is gone; none if that is not limited.
     pub fn deadline(self, instance: &Instance) -> Option<Timestamp> {
-        self.expiry(instance).map(|expiry| expiry.gone_by)
+        let expiry = expiry_of(&self.service.decider.settings.plan_rules, instance);
+        expiry.map(|expiry| expiry.gone_by)
     }
 
-    /// When an instance is preempted, as far as is known: for a lease, or because of its lifetime.
-    pub(crate) fn departure(self, instance: &Instance) -> Option<Departure> {
-        let known = instance.departure.into_iter().chain(self.expiry(instance));
-        known.min_by_key(|departure| departure.asked_at)
-    }
-
-    fn expiry(self, instance: &Instance) -> Option<Departure> {
-        let runs = instance.kind == InstanceKind::Preemptible && instance.status == InstanceStatus::Active;
-        self.service.decider.expiry(instance.launched_at.filter(|_| runs), instance.class.as_ref())
+    /// When an instance is preempted, as far as is known: for a lease, or because of its lifetime, whichever is earlier.
+    pub fn departure(self, instance: &Instance) -> Option<Departure> {
+        known_departure(&self.service.decider.settings.plan_rules, instance)
     }
 
     /// How long the instance has to shut down.
@@ -288,13 +284,13 @@ impl Decider {
     pub(crate) fn enter_instances(&self, draft: &mut Draft, changes: Vec<Change>) {
         let now = draft.now;
         let entry = |change: Change| {
-            let notice = self.settings.plan_rules.notice(change.before.instance.class.as_ref());
+            let rules = &self.settings.plan_rules;
             let successor = change.successor.clone();
             let successor =
                 successor.map(|record| Write::Instance { record: Box::new(record), expected: None });
             let commit = Commit {
                 writes: [change.write.clone()].into_iter().chain(successor).collect(),
-                notifications: change.notification(notice, now).into_iter().collect(),
+                notifications: change.notification(rules, now).into_iter().collect(),
                 ..Commit::new(now)
             };
             let preempted = notices::preempted(&change.before, &change.write, now);
@@ -321,9 +317,9 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    fn notification(&self, notice: SignedDuration, now: Timestamp) -> Option<NewNotification> {
+    fn notification(&self, rules: &PlanRules, now: Timestamp) -> Option<NewNotification> {
         let successor = self.successor.as_ref().map(|record| record.instance.id);
-        notices::of_instance(&self.before, &self.write, notice, successor, now)
+        notices::of_instance(&self.before, &self.write, rules, successor, now)
     }
 }
 

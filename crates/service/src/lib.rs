@@ -46,6 +46,7 @@ mod instances;
 mod lease_pools;
 mod leasing;
 mod levels;
+mod lifetimes;
 mod listing;
 mod meters;
 mod notices;

@@ -25,19 +25,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::v1::Names;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use leases::host::Host;
 use leases::housekeeping::Marks;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::instance::InstanceStatus;
+use leases::instance::{Cause, Departure, InstanceStatus};
 use leases::lease::Lease;
-use leases::plan::Prepared;
+use leases::plan::{PlanRules, Prepared, overdue_at};
 use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
 use leases::usage::{Held, Size, Span};
 use serde_json::Value;
 use store::{Commit, InstanceRecord, LeaseRecord, NewNotification, Write};
 
+use crate::lifetimes::{expiry_of, known_departure};
 use crate::meters;
 use crate::payload;
 use crate::state::State;
@@ -98,35 +99,37 @@ fn of_host<const N: usize>(event_type: &str, host: &Host, more: [(&str, Value); 
     }
 }
 
-/// What the owner of a preemptible instance is told of a change that is written.
-///
-/// `notice` is how long it has to shut down. `successor` is started in its place.
+/// What the owner of a preemptible instance is told of a change that is written. `successor` is started in its place.
 pub(crate) fn of_instance(
     before: &InstanceRecord,
     write: &Write,
-    notice: SignedDuration,
+    rules: &PlanRules,
     successor: Option<GuestId>,
     now: Timestamp,
 ) -> Option<NewNotification> {
+    let known = |record: &InstanceRecord| known_departure(rules, &record.instance);
     let (event_type, record) = match write {
         Write::Instance { record, .. } if preempted(before, write, now) => (PREEMPTED, &**record),
-        Write::Instance { record, .. } => match (before.instance.departure, record.instance.departure) {
-            (None, None) => return None,
+        Write::Instance { record, .. } => match (known(before), known(record)) {
             // Where it is moved is the operator's business.
-            (Some(was), Some(is)) if was.is_at(&is) => return None,
+            (Some(was), Some(is)) if was.is_at(&is) || is_asked_as_announced(&was, &is) => return None,
             (_, Some(_)) => (DEPARTURE_PLANNED, &**record),
-            (_, None) => (DEPARTURE_WITHDRAWN, &**record),
+            (_, None) if before.instance.departure.is_some() => (DEPARTURE_WITHDRAWN, &**record),
+            // Nothing was planned, or an instance with a limited lifetime has ended by itself.
+            (_, None) => return None,
         },
         Write::ForgetInstance { .. } if preempted(before, write, now) => (PREEMPTED, before),
         _ => return None,
     };
-    let mut value =
-        serde_json::to_value(api::v1::Instance::of(record, notice, None, None)).unwrap_or_default();
+    let instance = &record.instance;
+    let departure = known(record).map(|known| known.for_owner(rules.notice(instance.class.as_ref())));
+    let deadline = expiry_of(rules, instance).map(|expiry| expiry.gone_by);
+    let shown = api::v1::Instance::of(record, departure, None, None).with_deadline(deadline);
+    let mut value = serde_json::to_value(shown).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         // Where it is is the operator's business.
         fields.remove("host");
         fields.remove("safe_until");
-        fields.remove("deadline");
         if let Some(id) = fields.remove("id") {
             fields.insert("instance_id".to_owned(), id);
         }
@@ -138,6 +141,11 @@ pub(crate) fn of_instance(
         event_type: event_type.to_owned(),
         payload: payload::write(&value, &format!("/v1/instances/{}", record.instance.id)),
     })
+}
+
+/// Whether an instance is asked to leave at the end of its lifetime, when its owner was told that it would be.
+fn is_asked_as_announced(was: &Departure, is: &Departure) -> bool {
+    (was.cause, is.cause) == (Cause::Lifetime, Cause::Lifetime) && is.asked_at <= overdue_at(was.asked_at)
 }
 
 /// The notification that a preemptible guest which others have started was asked to leave its host, and may stay.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use leases::ids::GuestId;
 use leases::instance::{InstanceKind, LeaseHint};
 use leases::plan::GuestSize;
@@ -50,7 +50,8 @@ pub struct Instance {
     pub deadline: Option<String>,
     /// Whether it is on a host of a lease that does not use it, and leaves as soon as that does.
     pub backfills: bool,
-    /// When it is preempted, of one that is preemptible; null if no lease of its host is known and it has time to run.
+    /// When it is preempted, of one that is preemptible: for a lease of its host or at the end of its lifetime, whichever
+    /// is earlier. Null if no lease of its host is known and it may run for any time.
     pub departure: Option<Departure>,
     /// The class of one that is preemptible, if it is of any.
     pub preemptible_class: Option<String>,
@@ -113,10 +114,10 @@ impl Instance {
         Self { deadline: deadline.map(rfc_3339_seconds), ..self }
     }
 
-    /// The instance on a host of that name, with when it has to leave it. `notice` is how long it has to shut down.
+    /// The instance on a host of that name. `departure` is when it has to leave it, as its owner is told.
     pub fn of(
         record: &InstanceRecord,
-        notice: SignedDuration,
+        departure: Option<leases::instance::Departure>,
         host: Option<String>,
         safe_until: Option<Timestamp>,
     ) -> Self {
@@ -138,12 +139,10 @@ impl Instance {
             safe_until: safe_until.map(rfc_3339_seconds),
             deadline: None,
             backfills: instance.backfills.is_some(),
-            departure: instance.departure.map(|departure| departure.for_owner(notice)).map(|departure| {
-                Departure {
-                    asked_at: rfc_3339_seconds(departure.asked_at),
-                    gone_by: rfc_3339_seconds(departure.gone_by),
-                    moves: instance.moves_to().is_some(),
-                }
+            departure: departure.map(|departure| Departure {
+                asked_at: rfc_3339_seconds(departure.asked_at),
+                gone_by: rfc_3339_seconds(departure.gone_by),
+                moves: departure.moves_to.is_some_and(|to| to != instance.host),
             }),
             preemptible_class: instance.class.as_ref().map(|class| class.name().to_owned()),
             notice_seconds: instance.class.as_ref().map(|class| class.notice().as_secs()),

@@ -200,9 +200,11 @@ fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     let placed = !matches!(record.instance.status, InstanceStatus::Queued | InstanceStatus::Shelved);
     let host = host.filter(|_| placed && (leased || session.may(Rule::HostsGet)));
     let instances = app.service().instances();
-    let (notice, safe_until) = (instances.notice(&record.instance), instances.safe_until(&record.instance));
+    let notice = instances.notice(&record.instance);
+    let departure = instances.departure(&record.instance).map(|departure| departure.for_owner(notice));
+    let safe_until = instances.safe_until(&record.instance);
     let deadline = instances.deadline(&record.instance);
-    let instance = Instance::of(record, notice, host, safe_until).with_deadline(deadline);
+    let instance = Instance::of(record, departure, host, safe_until).with_deadline(deadline);
     let mut instance = if session.may(Rule::HostsGet) { instance.for_operator(record) } else { instance };
     let failed = placed && found.is_some_and(|host| host.host.health == Health::Failed);
     if failed && instance.status_reason.is_none() {

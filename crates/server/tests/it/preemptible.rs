@@ -179,5 +179,7 @@ async fn an_instance_shows_when_it_has_run_for_as_long_as_it_may() {
     };
     assert_eq!(at("deadline").duration_since(at("launched_at")), SignedDuration::from_hours(24));
     assert_eq!(at("deadline").duration_since(at("safe_until")), SignedDuration::from_mins(1), "its notice");
-    assert_eq!((&limited["departure"], &regular["deadline"]), (&Value::Null, &Value::Null));
+    let departure = (&limited["departure"]["asked_at"], &limited["departure"]["gone_by"]);
+    assert_eq!(departure, (&limited["safe_until"], &limited["deadline"]));
+    assert_eq!((&regular["departure"], &regular["deadline"]), (&Value::Null, &Value::Null));
 }

@@ -476,17 +476,50 @@ async fn an_instance_whose_lifetime_is_over_leaves_with_notice_though_the_servic
     let ends_at = known.launched_at.expect("it runs") + minutes(60);
     let asked_at = ends_at - minutes(1);
     assert_eq!((known.departure, instances.deadline(&known)), (None, Some(ends_at)));
+    let leaves = Departure { asked_at, gone_by: ends_at, cause: Cause::Lifetime, moves_to: None };
+    assert_eq!(instances.departure(&known), Some(leaves));
     assert_eq!(instances.safe_until(&known), Some(asked_at));
     let facts = instances.facts(id).await.expect("the fleet answers").expect("it is known");
     assert_eq!(facts.departure.map(|known| (known.asked_at, known.gone_by)), Some((asked_at, ends_at)));
     world.restart().await.expect("the store works");
     world.run_until(asked_at - SignedDuration::from_secs(1)).await;
-    assert_eq!((state(&world, id), told(&world).await), ("ACTIVE", vec![]));
+    let planned = told(&world).await;
+    assert_eq!(state(&world, id), "ACTIVE");
+    assert_eq!(planned.len(), 1, "once, when it runs: {planned:?}");
+    assert_eq!(planned[0].0, "instance.departure.planned");
+    let announced = planned[0].1.as_ref().expect("a date").parse::<Timestamp>().expect("a date");
+    assert!(asked_at.duration_since(announced) < SignedDuration::from_secs(1), "{planned:?}");
     world.run_until(ends_at + minutes(1)).await;
     assert_eq!(state(&world, id), "gone");
     let events: Vec<String> = told(&world).await.into_iter().map(|(event, _)| event).collect();
     assert_eq!(events, ["instance.departure.planned", "instance.preempted"]);
     assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn the_earlier_of_lease_and_lifetime_is_shown_and_announced() {
+    let mut settings = allowing();
+    settings.plan_rules.max_lifetime = Some(minutes(60));
+    let mut world = world_with(1, settings, None, |fleet| fleet.with_timing(Timing::IMMEDIATE)).await;
+    let late = make(&mut world, asking(300, 330, vec![hosts(1)])).await.expect("free").lease.id;
+    let id = start(&mut world).await.expect("room").instance.id;
+    world.run_until(at(5)).await;
+    let cause = |world: &World| {
+        let instances = world.service.instances();
+        instances.departure(&instances.get(id).expect("it runs").instance).map(|known| known.cause)
+    };
+    assert_eq!((cause(&world), told(&world).await.len()), (Some(Cause::Lifetime), 1));
+    let soon = make(&mut world, asking(30, 40, vec![hosts(1)])).await.expect("it is preempted").lease.id;
+    world.run_until(at(6)).await;
+    assert_eq!((cause(&world), told(&world).await.len()), (Some(Cause::Lease), 2));
+    for lease in [soon, late] {
+        world.service.leases().delete(&caller("p"), lease).await.expect("there");
+    }
+    world.touched();
+    world.run_until(at(7)).await;
+    assert_eq!(cause(&world), Some(Cause::Lifetime));
+    let events: Vec<String> = told(&world).await.into_iter().map(|(event, _)| event).collect();
+    assert_eq!(events, ["instance.departure.planned"; 3], "it is never safe for longer than its lifetime");
 }
 
 #[tokio::test]
