@@ -45,14 +45,20 @@ impl Admission<'_> {
 }
 
 impl Admission<'_> {
-    /// The hosts for a lease that was offered. They are the offered ones, unless one has failed since, or a guest blocks the
-    /// start there while other hosts are free.
+    /// The hosts for a lease that was offered. They are the offered ones, unless one has failed since, or a guest blocks a
+    /// start at once there.
     pub fn accepted(&self, offered: &Lease) -> Result<Lease, Refusal> {
         let firm = Lease { standing: Standing::Firm, ..offered.clone() };
         if self.stands(&firm) {
-            let blocked = !self.blocked_hosts(&firm).is_empty();
-            let healed = blocked.then(|| self.heal(&firm, HealingInterval(None))).flatten();
-            return Ok(healed.filter(|healed| healed.has_as_much_as(&firm)).unwrap_or(firm));
+            if self.blocked_hosts(&firm).is_empty() {
+                return Ok(firm);
+            }
+            let healed = self.heal(&firm, HealingInterval(None));
+            let empty =
+                |healed: &Lease| healed.has_as_much_as(&firm) && self.blocked_hosts(healed).is_empty();
+            if let Some(healed) = healed.filter(empty) {
+                return Ok(healed);
+            }
         }
         let reservations = self.given_anew(offered)?;
         Ok(Lease { reservations, ..firm })
@@ -92,14 +98,21 @@ impl<'a> Attempt<'a> {
         !self.before.window.covers(&self.updated.window)
     }
 
-    /// Whether the hosts can be expected to work by the new start. An earlier start leaves them less time to come back.
+    /// Whether the hosts can be expected to work and to be empty by the new start. An earlier start leaves less time for that.
     fn is_in_time(&self, given: &[Reservation]) -> bool {
         let start = self.updated.window.start();
+        if start >= self.before.window.start() {
+            return true;
+        }
         let inventory = self.admission.inventory;
         let works = |host| inventory.host(host).is_some_and(|host| host.health == Health::Up);
-        start >= self.before.window.start()
-            || self.admission.recovery().is_some_and(|recovery| start >= recovery)
-            || given.iter().flat_map(|reservation| reservation.allocation.hosts()).all(works)
+        let is_empty = |reservation: &Reservation| match &reservation.allocation {
+            Allocation::Hosts(hosts) => !hosts.iter().any(|host| self.admission.occupied(*host, start)),
+            Allocation::Slots(_) | Allocation::FloatingIps(_) => true,
+        };
+        given.iter().all(is_empty)
+            && (self.admission.recovery().is_some_and(|recovery| start >= recovery)
+                || given.iter().flat_map(|reservation| reservation.allocation.hosts()).all(works))
     }
 
     fn changed(&self, position: usize) -> bool {
@@ -155,12 +168,32 @@ impl<'a> Attempt<'a> {
         self.updated.reservations.iter().map(part).collect()
     }
 
+    /// The updated reservations. If a lease that is starting asks for fewer hosts, it gives back those that guests block.
+    fn without_blocked_hosts(&self) -> Vec<Reservation> {
+        let mut reservations = self.updated.reservations.clone();
+        if self.before.status != LeaseStatus::Starting {
+            return reservations;
+        }
+        let blocked = self.admission.blocked_hosts(self.before);
+        for reservation in &mut reservations {
+            if let (ReservationTerms::Hosts(terms), Allocation::Hosts(hosts)) =
+                (&reservation.terms, &mut reservation.allocation)
+                && terms.properties.survives.is_none()
+            {
+                let excess = hosts.len().saturating_sub(terms.max() as usize);
+                let given_back: Vec<HostId> = hosts.intersection(&blocked).take(excess).copied().collect();
+                hosts.retain(|host| !given_back.contains(host));
+            }
+        }
+        reservations
+    }
+
     /// No reservation touches what another one has, or what is assigned to another one.
     fn keeping_apart(
         &self,
         assigned: &BTreeMap<usize, BTreeSet<HostId>>,
     ) -> Result<Vec<Reservation>, Refusal> {
-        let mut reservations = self.updated.reservations.clone();
+        let mut reservations = self.without_blocked_hosts();
         let mut search = self.search_elsewhere();
         search.taken.whole.extend(assigned.values().flatten());
         let mut order: Vec<usize> = (0..reservations.len()).collect();

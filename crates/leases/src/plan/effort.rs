@@ -65,8 +65,8 @@ impl Waiting {
         Self::Retrying { action, times: failures.times, message: failures.message.clone() }
     }
 
-    /// What the lease says ([`crate::reason`]): to administrators everything, to its owner nothing of guests of others, of
-    /// hosts by name, or of what the fleet answered.
+    /// What the lease says ([`crate::reason`]): to administrators everything, to its owner nothing of guests of others by
+    /// identifier, or of what the fleet answered, and a host by name only where the owner can do something about it.
     ///
     /// `remedy` is the one of [`World`].
     pub fn reason(&self, names: Option<&Inventory>, remedy: Option<&str>) -> String {
@@ -79,8 +79,13 @@ impl Waiting {
                     &format!("could not {said} ({times}): {message}"),
                 )
             }
+            // The owner sees the names of the lease's hosts anyway, and can do something about this one.
             Self::GuestInTheWay { host, guest } => reason(
-                "an instance that cannot be removed is on one of its hosts, and no other host is free",
+                &format!(
+                    "an instance of others that cannot be removed is on host {}, and no other host is free: ask for fewer \
+                     hosts, or ask the operator to move the instance",
+                    name(host)
+                ),
                 &format!(
                     "guest {guest} is on host {} and cannot be removed: move or delete it, or free another host",
                     name(host)

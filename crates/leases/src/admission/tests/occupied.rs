@@ -167,6 +167,38 @@ fn a_changed_lease_that_starts_at_once_leaves_occupied_hosts_if_there_are_others
 }
 
 #[test]
+fn a_lease_that_is_moved_to_start_at_once_gets_empty_hosts_or_is_refused() {
+    let waiting = lease(1, window(60, 120), &[1]);
+    let now = Changes { start: Some(at(0)), ..Changes::default() };
+    let mut cloud = Cloud::occupied(2, &[1]);
+    cloud.calendar = cloud.calendar.with_leases([&waiting], at(0)).expect("free");
+    let moved = cloud.update(&waiting, &now, 0).expect("host 2 is free");
+    assert_eq!(moved.reservations[0].allocation, ids([2]));
+    cloud.calendar = cloud.calendar.with_leases([&lease(2, window(0, 90), &[2])], at(0)).expect("free");
+    assert_eq!(guests_left_out(cloud.update(&waiting, &now, 0).expect_err("none is empty")), Some(1));
+}
+
+#[test]
+fn an_offer_that_starts_at_once_isnt_accepted_on_occupied_hosts() {
+    let offered = lease(1, window(0, 60), &[1]);
+    let accepted = |occupied: &[u64]| Cloud::occupied(2, occupied).admission(0).accepted(&offered);
+    let hosts = accepted(&[1]).expect("host 2 is empty").reservations[0].allocation.hosts();
+    assert_eq!(hosts, BTreeSet::from([HostId(2)]));
+    assert_eq!(guests_left_out(accepted(&[1, 2]).expect_err("none is empty")), Some(2));
+}
+
+#[test]
+fn a_starting_lease_that_asks_for_fewer_hosts_gives_a_blocked_one_back() {
+    let waiting = starting(&lease(1, window(0, 60), &[1, 2]));
+    let mut cloud = Cloud::occupied(2, &[2]);
+    cloud.calendar = cloud.calendar.with_leases([&waiting], at(0)).expect("free");
+    let terms = TermsChange::Hosts(HostsChange { min: Some(1), max: Some(1), ..HostsChange::default() });
+    let fewer = Changes { reservations: vec![(waiting.reservations[0].id, terms)], ..Changes::default() };
+    let changed = cloud.update(&waiting, &fewer, 1).expect("one host is empty");
+    assert_eq!(changed.reservations[0].allocation, ids([1]));
+}
+
+#[test]
 fn a_lease_is_not_moved_to_an_occupied_host_if_it_starts_at_once() {
     let mut other = lease(1, window(1, 60), &[1]);
     let mut cloud = Cloud::occupied(2, &[2]);
