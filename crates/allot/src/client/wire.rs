@@ -37,6 +37,9 @@ pub(crate) struct Lease {
     pub backfill: bool,
     #[serde(default)]
     pub end_action: Option<String>,
+    /// None if nothing has a price.
+    #[serde(default)]
+    pub cost: Option<Cost>,
     #[serde(default)]
     pub scheduler_hints: BTreeMap<String, Value>,
     #[serde(default)]
@@ -68,6 +71,22 @@ impl Reservation {
     pub fn texts(&self, field: &str) -> Vec<String> {
         let list = self.fields.get(field).and_then(Value::as_array);
         list.into_iter().flatten().map(plain).collect()
+    }
+}
+
+/// What a lease costs from its start to its end.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Cost {
+    pub amount: String,
+    #[serde(default)]
+    pub currency: String,
+}
+
+impl Cost {
+    /// The amount with two decimals at least.
+    pub fn text(&self) -> String {
+        let (whole, decimals) = self.amount.split_once('.').unwrap_or((&self.amount, ""));
+        format!("{whole}.{decimals:0<2} {}", self.currency).trim_end().to_owned()
     }
 }
 

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use crate::client::dates::{length, of_answer, shown};
 use crate::client::sizes::memory;
 use crate::client::table::{Table, date, id, prose, word};
-use crate::client::wire::{Lease, PlanSummary, Reservation, plain};
+use crate::client::wire::{Cost, Lease, PlanSummary, Reservation, plain};
 
 /// Of a reservation no more addresses are in a table of leases.
 const MOST_ADDRESSES: usize = 3;
@@ -55,6 +55,7 @@ pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
     line("user", &lease.user_id);
     line("start", &shown(&lease.start_date, zone));
     line("end", &format!("{}{}", shown(&lease.end_date, zone), lasts(lease)));
+    line("cost", &lease.cost.as_ref().map(Cost::text).unwrap_or_default());
     line("hosts", &lease.hosts().join(", "));
     line("addresses", &lease.addresses().join(", "));
     if lease.backfill {
@@ -176,6 +177,15 @@ Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
                  something failed, and there was no replacement
   event        2030-01-02 10:00  start_lease DONE";
         assert_eq!(one(&lease(), &TimeZone::UTC), wanted);
+    }
+
+    #[test]
+    fn a_lease_is_shown_with_its_cost_if_it_has_one() {
+        for (amount, text) in [("7.2", "7.20 EUR"), ("12", "12.00 EUR"), ("0.000001", "0.000001 EUR")] {
+            let cost = Cost { amount: amount.to_owned(), currency: "EUR".to_owned() };
+            let shown = one(&Lease { cost: Some(cost), ..lease() }, &TimeZone::UTC);
+            assert!(shown.contains(&format!("\n  cost         {text}\n")), "{shown}");
+        }
     }
 
     #[test]
