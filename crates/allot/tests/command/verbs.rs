@@ -28,7 +28,8 @@ fn a_lease_is_copied_and_moved_with_its_length() {
     let copied = service.says("lease copy web --name next --start +9d");
     assert!(copied.contains("2 hosts") && !copied.contains("Note:"), "{copied}");
     let (later, same) = period("next", &service);
-    assert!(later > start && same == length, "{later} {same}");
+    let from_start = start + SignedDuration::from_hours(9 * 24);
+    assert_eq!((later, same), (from_start, length), "it counts from the start of the copied lease");
 
     let time = service.allot("lease extend next 2031-12-05");
     assert!(time.err.contains("`allot lease update next --end 2031-12-05`"), "{}", time.err);
@@ -56,8 +57,13 @@ fn a_lease_of_the_same_name_is_noted() {
     service.says("host create r1-h01");
     let note = "Note: another lease is called web.";
     assert!(!service.says("lease create web --hosts 1 --start +2d --for 1h").contains("Note:"));
-    assert!(service.says("lease copy web --start +3d").contains(note));
-    let json = service.allot("lease create web --hosts 1 --start +4d --for 1h -o json");
+    for copy in ["web-2", "web-3"] {
+        let copied = service.says("lease copy web --start +3d --dry-run");
+        assert!(copied.contains(&format!("Lease {copy} ")) && !copied.contains(note), "{copied}");
+        service.says(&format!("lease copy web --start +{}d", &copy[4..]));
+    }
+    assert!(service.says("lease create web --hosts 1 --start +3d --for 1h").contains(note));
+    let json = service.allot("lease create web --hosts 1 --start +7d --for 1h -o json");
     assert_eq!((json.status, json.err.as_str()), (0, ""), "notes are for people");
     let ambiguous = service.allot("lease show web").err;
     assert!(ambiguous.contains("ambiguous\nHint: use an identifier: "), "{ambiguous}");

@@ -6,6 +6,7 @@ use api::v1::body::{LeaseCreate, ReservationCreate};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
+use leases::status::LeaseStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -26,10 +27,10 @@ use crate::client::{ClientError, Session, requirement};
 pub(crate) struct LeaseCopy {
     /// The lease to copy, by its name or identifier: its hosts, instances and addresses, and its length
     lease: String,
-    /// Start of the copy: +7d (from now), monday, 2030-01-02, "tomorrow 09:00"
+    /// Start of the copy: +7d (after the start of the copied lease), now+7d, monday, 2030-01-02, "tomorrow 09:00"
     #[arg(long, value_name = "WHEN")]
     start: String,
-    /// Name of the copy; the same name if not given
+    /// Name of the copy; by default the same name, with a number if the copied lease isn't over: web-2
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Show what the lease would be, and make none
@@ -40,11 +41,44 @@ pub(crate) struct LeaseCopy {
 pub(super) async fn copy(arguments: LeaseCopy, session: &mut Session<'_>) -> Result<(), ClientError> {
     let LeaseCopy { lease, start, name, dry_run } = arguments;
     let id = super::identify(&lease, session).await?;
+    let copied: Lease = read(&super::get(&id, session).await?, "lease")?;
+    let start = start_of_copy(&start, &copied, &session.zone)?;
     let name = match name {
         Some(name) => name,
-        None => read::<Lease>(&super::get(&id, session).await?, "lease")?.name,
+        None if copied.status == LeaseStatus::Terminated.name() => copied.name,
+        None => free_name(&copied, session).await?,
     };
     run(&Arguments { name, like: Some(id), start, dry_run, ..Arguments::default() }, session).await
+}
+
+/// Start of a copy: a distance such as `+7d` counts from the start of the copied lease.
+fn start_of_copy(text: &str, copied: &Lease, zone: &TimeZone) -> Result<String, ClientError> {
+    match of_answer(&copied.start_date).filter(|_| text.trim().starts_with('+')) {
+        Some(start) => Ok(When::parse(text, start, zone)?.instant(start).to_string()),
+        None => Ok(text.to_owned()),
+    }
+}
+
+/// Numbers that are tried for the name of a copy.
+const MOST_COPIES: u32 = 50;
+
+/// The first of `web-2`, `web-3`, ... that no lease which isn't over has, and the last one if all are taken.
+async fn free_name(copied: &Lease, session: &Session<'_>) -> Result<String, ClientError> {
+    let mut name = String::new();
+    for number in 2..=MOST_COPIES {
+        name = format!("{}-{number}", copied.name);
+        let answer = session.connection.get(super::LEASES.path, &[("name", name.clone())]).await?;
+        let found: Vec<Lease> = read(&answer, super::LEASES.key)?;
+        let is_taken = |lease: &Lease| {
+            lease.name == name
+                && lease.project_id == copied.project_id
+                && lease.status != LeaseStatus::Terminated.name()
+        };
+        if !found.iter().any(is_taken) {
+            break;
+        }
+    }
+    Ok(name)
 }
 
 /// What is asked for.
