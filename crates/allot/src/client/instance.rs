@@ -294,14 +294,14 @@ pub(super) fn table(found: &[Value]) -> Table {
     // Most operators don't limit how long preemptible instances run.
     let deadlines = found.iter().any(|instance| instance["deadline"].is_string());
     let mut columns = vec![
-        id("ID").hide(5).key(),
+        id("ID").hide(2).key(),
         word("NAME"),
         word("STATUS"),
-        word("KIND").hide(1),
-        id("LEASE").hide(2),
-        time("SAFE UNTIL").hide(3),
+        word("KIND").hide(4),
+        id("LEASE").hide(1),
+        time("SAFE UNTIL").hide(5),
     ];
-    columns.extend(deadlines.then(|| time("DEADLINE").hide(4)));
+    columns.extend(deadlines.then(|| time("DEADLINE").hide(3)));
     columns.extend(["HOST", "VCPUS", "MEMORY", "DISK"].map(word));
     let mut table = Table::new(columns).or("There are no instances. `allot instance create` starts one.");
     for instance in found {

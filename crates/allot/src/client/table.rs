@@ -308,14 +308,16 @@ impl Shown<'_> {
     }
 }
 
-/// The columns that fit, with their widths, and the headings of those that don't.
+/// The columns that fit, with their widths, and the headings of those that don't. Columns without any content go first.
 fn fitted(mut shown: Vec<Shown<'_>>, most: usize) -> (Vec<Shown<'_>>, Vec<String>) {
     let mut hidden = Vec::new();
     // A cell has a blank on either side.
     let total = |shown: &[Shown<'_>]| shown.iter().map(|shown| shown.least() + 2).sum::<usize>();
     while total(&shown) > most {
+        let is_empty =
+            |shown: &Shown<'_>| !shown.cells.is_empty() && shown.cells.iter().all(String::is_empty);
         let ranks = shown.iter().enumerate().filter_map(|(at, shown)| Some((shown.column.hidden?, at)));
-        let Some((_, next)) = ranks.min() else { break };
+        let Some(next) = shown.iter().position(is_empty).or_else(|| Some(ranks.min()?.1)) else { break };
         hidden.push(shown.remove(next).column.heading.clone());
     }
     let mut left = most.saturating_sub(total(&shown));
@@ -402,6 +404,17 @@ mod tests {
                 (_, false) => Some("Hidden: ID, PROJECT (-o wide shows all columns)"),
             };
             assert_eq!(hidden.map(String::as_str), wanted, "{width}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn columns_without_content_are_hidden_first_where_there_is_no_room() {
+        let mut table = Table::new([word("NAME").hide(1), word("HOST"), word("STATUS")]);
+        table.add_row(["training", "", "ACTIVE"]);
+        for (width, hidden) in [(30, None), (20, Some("HOST")), (8, Some("HOST, NAME"))] {
+            let Rendered { text, notes } = rendered(&table, &on_terminal(width));
+            let note = hidden.map(|hidden| format!("Hidden: {hidden} (-o wide shows all columns)"));
+            assert_eq!(notes, Vec::from_iter(note), "{width}:\n{text}");
         }
     }
 
