@@ -1,12 +1,13 @@
 //! `allot usage`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{Args, Subcommand, ValueEnum};
 use leases::usage::Decimal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::identify::is_prefix;
 use super::lease::identify;
 use super::period::{self, Past};
 use super::table::{Column, Table, id, prose, time, word};
@@ -143,9 +144,23 @@ async fn query(period: &Period, session: &Session<'_>) -> Result<Query, ClientEr
     let mut query = period.past.query(session).await?;
     query.extend(period.of_project.clone().map(|project| ("project_id", project)));
     if let Some(lease) = &period.lease {
-        query.push(("lease_id", identify(lease, session).await?));
+        let id = match identify(lease, session).await {
+            Err(error) if is_prefix(lease) => deleted_lease(lease, &query, session).await.ok_or(error)?,
+            found => found?,
+        };
+        query.push(("lease_id", id));
     }
     Ok(query)
+}
+
+/// The only lease with usage in the period whose identifier begins so, though it may be deleted.
+async fn deleted_lease(prefix: &str, period: &Query, session: &Session<'_>) -> Option<String> {
+    let by_lease = period.iter().cloned().chain([("group_by", "lease".to_owned())]).collect::<Query>();
+    let answer = session.connection.get("/v1/usage", &by_lease).await.ok()?;
+    let rows: Vec<Row> = read(&answer, "usage").ok()?;
+    let found: BTreeSet<String> =
+        rows.into_iter().map(|row| row.lease_id).filter(|id| id.starts_with(prefix)).collect();
+    if found.len() == 1 { found.into_iter().next() } else { None }
 }
 
 /// Asks, and prints the answer unless it is to be a table.
@@ -184,6 +199,8 @@ struct Row {
     #[serde(default)]
     lease_id: String,
     #[serde(default)]
+    lease_name: String,
+    #[serde(default)]
     lease_type: String,
     leases_started: u64,
     reserved: Figures,
@@ -218,8 +235,10 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
 pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError> {
     let asked: Vec<&str> = by.split(',').map(str::trim).collect();
     let stepwise = asked.iter().any(|word| STEPS.contains(word));
-    // In the order in which they are asked for, after the period.
-    let columns: Vec<&str> = asked.iter().copied().filter(|word| !STEPS.contains(word)).collect();
+    // In the order in which they are asked for, after the period. Leases have names besides.
+    let groups = asked.iter().copied().filter(|word| !STEPS.contains(word));
+    let columns: Vec<&str> =
+        groups.flat_map(|name| [Some(name), (name == "lease").then_some("name")]).flatten().collect();
     let figures = [
         word("LEASES").hide(6),
         word("HOST HOURS"),
@@ -230,7 +249,10 @@ pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError>
         word("USED CORE HOURS").hide(5),
         word("UNLEASED CORE HOURS").hide(1),
     ];
-    let groups = columns.iter().map(|name| id(&name.to_uppercase().replace('_', " ")));
+    let groups = columns.iter().map(|name| match *name {
+        "name" => word("NAME").hide(7),
+        name => id(&name.to_uppercase().replace('_', " ")),
+    });
     let all = stepwise.then(|| time("FROM")).into_iter().chain(groups).chain(figures);
     let mut table = Table::new(all.collect::<Vec<Column>>()).or("Nothing was reserved or used.");
     for row in read::<Vec<Row>>(answer, "usage")? {
@@ -239,6 +261,7 @@ pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError>
             "user" => row.user_id.clone(),
             "pool" => row.pool.clone(),
             "lease" => row.lease_id.clone(),
+            "name" => row.lease_name.clone(),
             _ => row.lease_type.clone(),
         };
         let figures = [
@@ -270,6 +293,8 @@ struct Line {
     user_id: String,
     #[serde(default)]
     lease_id: String,
+    #[serde(default)]
+    lease_name: String,
     item: String,
     quantity: String,
     unit: String,
@@ -368,6 +393,7 @@ pub(super) fn bill_table(answer: &Value) -> Result<Table, ClientError> {
         word("PROJECT").hide(5),
         word("USER").hide(4),
         id("LEASE"),
+        word("NAME").hide(6),
         word("ITEM"),
         word("QUANTITY"),
         word("UNIT").hide(3),
@@ -383,6 +409,7 @@ pub(super) fn bill_table(answer: &Value) -> Result<Table, ClientError> {
             line.project_id,
             line.user_id,
             line.lease_id,
+            line.lease_name,
             line.item,
             line.quantity,
             line.unit,

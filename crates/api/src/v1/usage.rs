@@ -114,6 +114,9 @@ pub struct Usage {
     /// The lease; absent for instances that are in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_id: Option<String>,
+    /// The name of the lease, if it is still known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_name: Option<String>,
     /// The type of the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_type: Option<String>,
@@ -137,6 +140,7 @@ impl Usage {
             user_id: group.user.as_ref().map(|user| user.0.clone()),
             pool: group.pool.clone(),
             lease_id: group.lease.map(|lease| lease.to_string()),
+            lease_name: None,
             lease_type: group.lease_type.clone(),
             leases_started: totals.leases_started,
             reserved: totals.into(),
@@ -230,6 +234,9 @@ pub struct BillingLine {
     /// The lease; absent for preemptible instances, which are in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_id: Option<String>,
+    /// The name of the lease, if it is still known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_name: Option<String>,
     /// For what: lease, host, room, room-core, room-memory, address, instance, preemptible-core or preemptible-memory.
     pub item: String,
     /// How much of it: a decimal number, rounded to six decimals.
@@ -266,6 +273,7 @@ impl BillingLine {
             project_id: group.project.as_ref()?.0.clone(),
             user_id: group.user.as_ref()?.0.clone(),
             lease_id: group.lease.map(|lease| lease.to_string()),
+            lease_name: None,
             item: item.name().to_owned(),
             quantity: charge.quantity.to_string(),
             unit: item.unit().to_owned(),
@@ -276,8 +284,8 @@ impl BillingLine {
 
     /// The row of such a table.
     pub fn row(&self) -> Vec<String> {
-        let Self { start, end, project_id, user_id, lease_id, item, quantity, unit, unit_price, amount } =
-            self;
+        let Self { start, end, project_id, user_id, lease_id, .. } = self;
+        let Self { item, quantity, unit, unit_price, amount, .. } = self;
         let lease_id = lease_id.as_deref().unwrap_or_default();
         let fields: [&str; 10] =
             [start, end, project_id, user_id, lease_id, item, quantity, unit, unit_price, amount];

@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use leases::project::UserId;
 use leases::usage::{By, Decimal, Group, Occurrence, Query, Totals};
 use leases::window::Window;
+use service::Service;
 use store::UsageFilter;
 
 use self::period::{Step, asked, parts};
@@ -114,9 +115,10 @@ pub(crate) async fn show(
     };
     let (service, asked) = (Arc::clone(app.service()), query.clone());
     let groups = session.consider(async move { service.usage().sums(&asked).await }).await??;
+    let service = Arc::clone(app.service());
     let shown = move |(group, totals): &(Group, Totals)| {
         let whole = query.periods.get(group.period).copied().unwrap_or(period);
-        Usage::new(whole, group, totals)
+        Usage { lease_name: name_of(&service, group), ..Usage::new(whole, group, totals) }
     };
     let groups: Vec<_> = groups.into_iter().collect();
     if format == Format::Csv {
@@ -170,7 +172,7 @@ pub(crate) async fn billing(
         for charge in prices.charges(groups) {
             if let Some(line) = BillingLine::new(within, &billed, &charge) {
                 total = total.saturating_add(charge.amount.millionths);
-                billing.push(line);
+                billing.push(BillingLine { lease_name: name_of(app.service(), &billed), ..line });
             }
         }
     }
@@ -237,6 +239,11 @@ fn of_whom(app: &App, session: &Session, options: &Options) -> Result<Query, Api
         lease: options.parsed("lease_id", lease_id)?,
         ..Query::default()
     })
+}
+
+/// The name of the lease that a group is of, unless it is gone.
+fn name_of(service: &Service, group: &Group) -> Option<String> {
+    Some(service.leases().get(group.lease?)?.lease.name.clone())
 }
 
 /// A table as RFC 4180 has it.

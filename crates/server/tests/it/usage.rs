@@ -193,6 +193,7 @@ async fn usage_b_leases_are_billed_flat_and_by_instance() {
     assert_eq!((&bill["currency"], &line("lease")["amount"]), (&json!("EUR"), &json!("10")));
     let host = line("host");
     assert_eq!((&host["unit"], &host["unit_price"]), (&json!("host-hour"), &json!("0.5")));
+    assert_eq!(host["lease_name"], lease["name"]);
     let hours = decimal(&host["quantity"]);
     assert!(hours > 1_950_000 && hours < 2_000_000, "until its end: {host}");
     assert!(decimal(&host["amount"]).abs_diff(hours / 2) <= 1, "{host}");

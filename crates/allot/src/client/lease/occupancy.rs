@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::identify;
+use crate::client::identify::is_prefix;
 use crate::client::table::{Table, id, prose, time, word};
 use crate::client::wire::read;
 use crate::client::{ClientError, Session};
@@ -48,7 +49,14 @@ fn intervals(answer: &Value) -> Result<Vec<Interval>, ClientError> {
 }
 
 pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let id = identify(lease, session).await?;
+    let id = match identify(lease, session).await {
+        Err(ClientError::Refused { status: 404, message, .. }) if is_prefix(lease) => {
+            let hint =
+                "a deleted lease is found by its whole identifier: `allot usage billing -o wide` has it";
+            return Err(ClientError::Refused { status: 404, message, hint: Some(hint.to_owned()) });
+        }
+        found => found?,
+    };
     let answer = all(&format!("/v1/leases/{id}/occupancy"), session).await?;
     session.print_answer(&answer, || table(&answer))?;
     let intervals = intervals(&answer)?;
