@@ -69,7 +69,35 @@ pub enum EnforcementError {
     },
 }
 
+/// A length of time as people write it: `14d`, `1d 6h`.
+fn spoken(seconds: i64) -> String {
+    let parts =
+        [(seconds / 86400, 'd'), (seconds / 3600 % 24, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
+    let parts =
+        parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}"));
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
 impl EnforcementError {
+    /// The same in days and hours. The texts have seconds, as clients know them.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::TooLong { asked_seconds, allowed_seconds, .. } => {
+                format!("{} requested, at most {} allowed", spoken(*asked_seconds), spoken(*allowed_seconds))
+            }
+            Self::Stacked { asked_seconds, allowed_seconds, gap_seconds } => format!(
+                "{} together, at most {} allowed without a break of {}",
+                spoken(*asked_seconds),
+                spoken(*allowed_seconds),
+                spoken(*gap_seconds)
+            ),
+            Self::TooEarlyToExtend { window_seconds } => {
+                format!("the lease can be extended in its last {}", spoken(*window_seconds))
+            }
+        }
+    }
+
     /// For a lease of that length, or for an extension.
     pub(crate) fn too_long(length: SignedDuration, limit: &LengthLimit) -> Self {
         Self::TooLong {
@@ -216,6 +244,16 @@ mod tests {
             extension_window: extension_window.map(minutes),
             ..Enforcement::default()
         }
+    }
+
+    #[test]
+    fn limits_are_also_given_in_days_and_hours() {
+        for (seconds, text) in [(2_592_000, "30d"), (104_400, "1d 5h"), (90, "1m 30s"), (0, "0s")] {
+            assert_eq!(spoken(seconds), text);
+        }
+        let limit = LengthLimit { longest: SignedDuration::from_hours(14 * 24), scope: None };
+        let error = EnforcementError::too_long(SignedDuration::from_hours(30 * 24), &limit);
+        assert_eq!(error.hint(), "30d requested, at most 14d allowed");
     }
 
     #[test]

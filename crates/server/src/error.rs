@@ -215,7 +215,7 @@ impl ApiError {
         match error {
             // As in Blazar: a new lease that is too long is not authorised, a change is malformed.
             ServiceError::Refused(Refusal::Enforcement(limit)) => {
-                Self::new(StatusCode::FORBIDDEN, limit.to_string())
+                Self::new(StatusCode::FORBIDDEN, limit.to_string()).with_hint(Some(limit.hint()))
             }
             error => Self::from(error),
         }

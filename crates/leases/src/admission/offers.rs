@@ -258,7 +258,7 @@ impl Admission<'_> {
                     Refusal::FloatingIps { .. } => latest,
                     _ => later(latest, self.calendar.cleaning_time()),
                 };
-                Refusal::EndsTooLate { refusal: Box::new(refusal), taken_from, latest }
+                Refusal::EndsTooLate { refusal: Box::new(refusal), taken_from, taken_by: None, latest }
             }
             None => refusal,
         }
@@ -315,7 +315,7 @@ impl Admission<'_> {
             Some((_, latest)) => {
                 let taken_from = later(latest, self.calendar.cleaning_time());
                 let refusal = Box::new(refusal.cause().clone());
-                Refusal::EndsTooLate { refusal, taken_from, latest }
+                Refusal::EndsTooLate { refusal, taken_from, taken_by: None, latest }
             }
             None => refusal,
         }

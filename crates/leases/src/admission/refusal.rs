@@ -195,6 +195,8 @@ pub enum Refusal {
         refusal: Box<Refusal>,
         /// From when on others have what it would need.
         taken_from: Timestamp,
+        /// The name of a lease of the same project that has it, if one has.
+        taken_by: Option<String>,
         /// The latest end that it could have, to the minute.
         latest: Timestamp,
     },
@@ -232,6 +234,7 @@ impl Refusal {
     /// What the text of the error leaves out, if there is more to say.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Enforcement(limit) => Some(limit.hint()),
             Self::NotEnough { resource, needed, found, .. } => Some(match resource {
                 Resource::Hosts(report) => {
                     format!("{} needed: {report}", counted(*needed, "host", "hosts"))
@@ -265,9 +268,13 @@ impl Refusal {
                  possible",
                 counted(*held, "host", "hosts")
             )),
-            Self::EndsTooLate { refusal, taken_from, latest } => Some(format!(
-                "{} from {} on, the latest possible end is {}",
+            Self::EndsTooLate { refusal, taken_from, taken_by, latest } => Some(format!(
+                "{}{} from {} on, the latest possible end is {}",
                 refusal.taken(),
+                taken_by
+                    .as_ref()
+                    .map(|name| format!(" by the project's lease {}", Quoted(name)))
+                    .unwrap_or_default(),
                 minute(*taken_from),
                 minute(*latest)
             )),

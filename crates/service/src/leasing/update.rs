@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::admission::{Admission, Refusal, Updated};
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::Lease;
+use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, Wording, Write};
 
@@ -148,7 +149,9 @@ impl Leases<'_> {
                 let room = movable.make_room(&admission, &wanted, refusal, decide, |updated| &updated.lease);
                 room.map_err(|refusal| {
                     let others = (movable.others.as_slice(), movable.settled);
-                    admission.ends_later_by_moves(&before.lease, &changes.changes, others, refusal)
+                    let refusal =
+                        admission.ends_later_by_moves(&before.lease, &changes.changes, others, refusal);
+                    naming_own_lease(state, &before.lease, refusal)
                 })?
             }
         };
@@ -234,6 +237,22 @@ impl Leases<'_> {
         let moved = reallocated(&state, moved, now);
         Ok(Change { before, after: Arc::new(after), before_end_rearmed, first, moved })
     }
+}
+
+/// The refusal of a later end with the name of the project's own lease that has a host of the lease then, if one has.
+fn naming_own_lease(state: &State, lease: &Lease, mut refusal: Refusal) -> Refusal {
+    if let Refusal::EndsTooLate { taken_from, taken_by, .. } = &mut refusal {
+        let taken_at = Window::starting(*taken_from, SignedDuration::from_mins(1));
+        let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
+        let own = |host| {
+            let bookings = state.calendar.bookings_in(host, taken_at).map(|(_, booking)| booking.lease);
+            let others = bookings.filter(|id| *id != lease.id).filter_map(|id| state.leases.get(id));
+            let mut own = others.filter(|record| record.lease.owner.project == lease.owner.project);
+            own.next().map(|record| record.lease.name.clone())
+        };
+        *taken_by = hosts.find_map(own);
+    }
+    refusal
 }
 
 /// The old words with the new ones in their places. There are none for reservations that do not exist: those

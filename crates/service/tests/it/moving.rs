@@ -119,10 +119,11 @@ async fn cls_10_d_an_extension_is_made_and_its_latest_end_told_by_moves() {
     make(&mut world, asking(130, 150, vec![special()])).await.expect("free");
     make(&mut world, asking(130, 150, vec![special()])).await.expect("free");
     let refused = change(&mut world, before.lease.id, dates(None, Some(140))).await;
-    let Err(ServiceError::Refused(Refusal::EndsTooLate { latest, .. })) = refused else {
+    let Err(ServiceError::Refused(Refusal::EndsTooLate { latest, taken_by, .. })) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(latest, at(130));
+    assert_eq!(taken_by, Some(before.lease.name.clone()), "all leases of the project have that name");
     change(&mut world, before.lease.id, dates(None, Some(130))).await.expect("that can be had");
 }
 
