@@ -30,7 +30,7 @@ impl Search<'_> {
 
     /// What to say of hosts that go with others, but not with those that are taken.
     pub(super) fn togetherness(&self, asked: &HostsTerms) -> HostFilter {
-        if self.must_match(asked) { Filter::Homogeneous.into() } else { HostFilter::Hint(Hint::Location) }
+        if self.must_match(asked) { HostFilter::Unlike } else { HostFilter::Hint(Hint::Location) }
     }
 
     pub(super) fn place(&self, host: HostId) -> Cow<'_, str> {

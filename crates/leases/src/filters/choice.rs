@@ -68,7 +68,7 @@ filters! {
     /// It is there for all images, or for those with that property.
     AggregateImageProperties: "AggregateImagePropertiesIsolation", "for other images";
     /// It is like the other hosts of the reservation. Not in Nova.
-    Homogeneous: "HomogeneousHostsFilter", "unlike the others";
+    Homogeneous: "HomogeneousHostsFilter", "without a property of alike";
 }
 
 impl Filter {

@@ -21,6 +21,8 @@ pub enum HostFilter {
     Reservable,
     /// One that the operator can leave out.
     Named(Filter),
+    /// It is among the largest group of hosts that are equal, as the lease asks.
+    Unlike,
     /// One that the operator has written, by its name.
     Custom(Arc<str>),
     /// It matches `hypervisor_properties`.
@@ -55,6 +57,7 @@ impl HostFilter {
         match self {
             Self::Reservable => "closed for new leases",
             Self::Named(filter) => filter.complaint(),
+            Self::Unlike => "unlike the largest group of equal hosts (homogeneous, alike)",
             Self::Custom(_) => "against the operator's rules",
             Self::HypervisorProperties => "not matching hypervisor_properties",
             Self::ResourceProperties => "not matching resource_properties",
@@ -78,6 +81,7 @@ impl HostFilter {
             Self::Custom(name) => Some(name),
             Self::HypervisorProperties | Self::ResourceProperties => Some(Filter::Json.name()),
             Self::Hint(hint) => Some(hint.name()),
+            Self::Unlike => Some(Filter::Homogeneous.name()),
             Self::Reservable
             | Self::Length(_)
             | Self::Traits
@@ -95,7 +99,8 @@ impl HostFilter {
     fn may_pass_later(&self) -> bool {
         match self {
             Self::Reservable
-            | Self::Named(Filter::Compute | Filter::Homogeneous)
+            | Self::Unlike
+            | Self::Named(Filter::Compute)
             | Self::Hint(Hint::Location)
             | Self::Guests
             | Self::Calendar
@@ -161,10 +166,14 @@ impl fmt::Display for FilterReport {
         write!(f, "{} of {} left", self.left(), counted(self.considered as u64, "host", "hosts"))?;
         for (filter, count) in &self.removed {
             write!(f, ", {count} {}", filter.complaint())?;
-            if let Some(name) = filter.name() {
-                write!(f, " ({name})")?;
-            } else if let HostFilter::Length(limit) = filter {
-                write!(f, ": {limit}")?;
+            match filter {
+                // These complaints name the field of the request.
+                HostFilter::HypervisorProperties
+                | HostFilter::ResourceProperties
+                | HostFilter::Unlike
+                | HostFilter::Named(Filter::Homogeneous) => {}
+                HostFilter::Length(limit) => write!(f, ": {limit}")?,
+                filter => filter.name().map_or(Ok(()), |name| write!(f, " ({name})"))?,
             }
         }
         Ok(())
@@ -242,7 +251,7 @@ mod tests {
         let busy = report(&[(short.clone(), 2), (HostFilter::Calendar, 1), (other.clone(), 3)]);
         assert_eq!((cause(&busy, 1), cause(&busy, 2).as_deref()), (None, Some("pool:a")));
         let text = report(&[(short, 2), (other, 4)]).to_string();
-        let says = "0 of 6 hosts left, 4 not matching resource_properties (JsonFilter), \
+        let says = "0 of 6 hosts left, 4 not matching resource_properties, \
                     2 where leases must be shorter: at most 3600 seconds for its free pool (leases.max_duration)";
         assert_eq!(text, says);
     }

@@ -72,7 +72,8 @@ async fn cls_05_hosts_of_a_lease_have_equal_values_of_the_properties_that_it_nam
     }
     let refused = site.post("/v1/leases", &like(3, &json!({"alike": ["cpu_mhz"]}))).await;
     assert_eq!(refused.error().0, 400);
-    let counts = "3 hosts needed: 2 of 4 hosts left, 2 unlike the others (HomogeneousHostsFilter)";
+    let counts = "3 hosts needed: 2 of 4 hosts left, 1 without a property of alike, \
+                  1 unlike the largest group of equal hosts (homogeneous, alike)";
     assert!(hint(&refused).starts_with(counts), "{}", hint(&refused));
     for unknown in [json!(["cpu_mhz", "cpu_mhs"]), json!(["cpu_mhs"])] {
         let refused = site.post("/v1/leases", &like(1, &json!({ "alike": unknown }))).await;

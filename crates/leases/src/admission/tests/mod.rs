@@ -405,7 +405,7 @@ fn a_refusal_says_which_filter_removed_how_many_hosts() {
     let refused = cloud.decide(window(30, 90), vec![on_hosts(2, 2, big)]).expect_err("one is left");
     assert_eq!(refused.to_string(), "Not enough hosts available");
     let hint = "2 hosts needed: 1 of 4 hosts left, 1 closed for new leases, \
-                1 not matching resource_properties (JsonFilter), 1 leased at that time";
+                1 not matching resource_properties, 1 leased at that time";
     assert_eq!(refused.hint().as_deref(), Some(hint));
 }
 

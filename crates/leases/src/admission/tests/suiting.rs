@@ -76,8 +76,8 @@ fn cls_05_each_property_is_checked_and_a_refusal_names_its_filter() {
             vec![3],
             "PlacementFilter",
         ),
-        (HostProperties { homogeneous: true, ..none() }, vec![2, 3], "HomogeneousHostsFilter"),
-        (alike(&["cpu_info", "reservable"]), vec![2, 3], "HomogeneousHostsFilter"),
+        (HostProperties { homogeneous: true, ..none() }, vec![2, 3], "homogeneous, alike"),
+        (alike(&["cpu_info", "reservable"]), vec![2, 3], "homogeneous, alike"),
     ];
     for (properties, hosts, filter) in cases {
         assert_eq!(given(&cloud, properties.clone()), hosts, "{filter}");
@@ -174,9 +174,12 @@ fn stays_of_one_kind(mut cloud: Cloud, alike: &HostProperties) {
     let lease = cloud.lease(1, window(0, 60), vec![suiting(2, 2, alike.clone())]);
     assert_eq!(lease.reservations[0].allocation, ids([1, 2]));
     let refused = cloud.decide(window(0, 60), vec![suiting(4, 4, alike.clone())]).expect_err("three at most");
-    let hint = "4 hosts needed: 3 of 7 hosts left, 2 unlike the others (HomogeneousHostsFilter), \
-                2 leased at that time";
-    assert_eq!(refused.hint().as_deref(), Some(hint));
+    let others = if alike.homogeneous { "2" } else { "1 without a property of alike, 1" };
+    let hint = format!(
+        "4 hosts needed: 3 of 7 hosts left, {others} unlike the largest group of equal hosts (homogeneous, alike), \
+         2 leased at that time"
+    );
+    assert_eq!(refused.hint(), Some(hint));
     // A started lease grows by hosts like its own only.
     let grown = cloud.update(&started(&lease), &change(&lease, range(3, 3)), 1).expect("host 3 is free");
     assert_eq!(grown.reservations[0].allocation, ids([1, 2, 3]));
