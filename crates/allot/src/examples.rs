@@ -108,7 +108,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("host create", &["allot host create lab01 lab02", "allot host create lab03 --set gpu=a100"]),
     ("host list", &["allot host list", "allot host list --columns NAME,VCPUS"]),
     ("host show", &["allot host show lab01"]),
-    ("host update", &["allot host update lab01 --set gpu=a100 --unset rack"]),
+    ("host update", &["allot host update lab01 lab02 --set gpu=a100 --unset rack"]),
     ("host close", &["allot host close lab01"]),
     ("host open", &["allot host open lab01"]),
     ("host delete", &["allot host delete lab01"]),

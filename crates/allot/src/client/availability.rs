@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dates::{When, duration, of_answer, show};
+use super::dates::{When, duration, minute, of_answer, show};
 use super::sizes::{gibibytes, mebibytes};
 use super::table::{Table, date, word};
 use super::wire::read;
@@ -90,6 +90,12 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let shown = |time: &str| of_answer(time).map_or(time.to_owned(), |at| show(at, &session.zone));
     let lines: Vec<String> =
         best.iter().map(|Span { start, end }| format!("  {} to {}", shown(start), shown(end))).collect();
+    let what = match (amount, what) {
+        (1, "hosts") => "host",
+        (1, "addresses") => "address",
+        (1, "instances") => "instance",
+        _ => what,
+    };
     session.done(&format!("Earliest times for {amount} {what}:\n{}", lines.join("\n")))
 }
 
@@ -97,7 +103,12 @@ pub(super) fn table(found: &Found, what: &str) -> Table {
     let columns =
         [date("FROM"), date("UNTIL"), word(&format!("FREE {}", what.to_uppercase())), word("").hide(1)];
     let mut table = Table::new(columns);
-    for Step { start, end, free } in &found.steps {
+    // The rest of the present minute would be a row from a minute to the same one.
+    let is_shown = |step: &&Step| {
+        let minute_of = |date: &str| of_answer(date).map(minute);
+        minute_of(&step.start).is_none_or(|start| Some(start) != minute_of(&step.end))
+    };
+    for Step { start, end, free } in found.steps.iter().filter(is_shown) {
         let length = if found.total == 0 { 0 } else { (free * BAR).div_ceil(found.total) };
         let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
         table.add_row([start.clone(), end.clone(), format!("{free} of {}", found.total), bar]);

@@ -71,9 +71,9 @@ pub(crate) struct Create {
 
 #[derive(Args, Debug)]
 pub(crate) struct Update {
-    /// The host's name, or its number
-    #[arg(value_name = "HOST")]
-    host: String,
+    /// The hosts' names, or their numbers
+    #[arg(required = true, value_name = "HOST")]
+    hosts: Vec<String>,
     /// A capability to set; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_value, required_unless_present = "unset")]
     set: Vec<(String, String)>,
@@ -139,7 +139,11 @@ fn print_host(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientErr
         return session.print_json(answer);
     }
     let host: Host = read(answer, "host")?;
-    if session.is_for_people() { session.print(&one(&host)) } else { session.print_table(&table_of(&[host])) }
+    if session.is_for_people() && session.style.columns.is_none() {
+        session.print(&one(&host))
+    } else {
+        session.print_table(&table_of(&[host]))
+    }
 }
 
 /// A machine of that name that is to be a host with these capabilities.
@@ -182,12 +186,19 @@ async fn set_reservable(
 }
 
 async fn update(arguments: &Update, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let id = identify(&arguments.host, session).await?;
     let set = arguments.set.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
     let unset = arguments.unset.iter().map(|name| (name.clone(), None));
     let body = HostChange { reservable: None, capabilities: set.chain(unset).collect() };
-    let answer = session.connection.put(&format!("/v1/os-hosts/{id}"), &body).await?;
-    print_host(&answer, session)
+    with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
+        let id = identify(host, session).await?;
+        let answer = session.connection.put(&format!("/v1/os-hosts/{id}"), &body).await?;
+        if arguments.hosts.len() == 1 || !session.is_for_people() {
+            print_host(&answer, session)
+        } else {
+            session.done(&format!("Host {host} is changed."))
+        }
+    })
+    .await
 }
 
 /// Removes hosts from the collection with that path: all hosts of the service, or those of a free pool.

@@ -20,6 +20,8 @@ pub(crate) struct Lease {
     pub start_date: String,
     pub end_date: String,
     #[serde(default)]
+    pub created_at: Option<String>,
+    #[serde(default)]
     pub timeout_date: Option<String>,
     #[serde(default)]
     pub status: String,

@@ -239,7 +239,7 @@ fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientEr
         return session.print_json(answer);
     }
     let lease: Lease = read(answer, "lease")?;
-    if !session.is_for_people() {
+    if !session.is_for_people() || session.style.columns.is_some() {
         return session.print_table(&show::list(vec![lease]));
     }
     session.print(&show::one(&lease, &session.zone))?;

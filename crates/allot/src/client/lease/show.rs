@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use crate::client::dates::{length, of_answer, shown};
 use crate::client::sizes::memory;
 use crate::client::table::{Table, date, id, prose, word};
-use crate::client::wire::{Cost, Lease, PlanSummary, Reservation, plain};
+use crate::client::wire::{Cost, Event, Lease, PlanSummary, Reservation, plain};
 
 /// Of a reservation no more addresses are in a table of leases.
 const MOST_ADDRESSES: usize = 3;
@@ -73,12 +73,26 @@ pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
             line("", "  something failed, and there was no replacement");
         }
     }
-    for event in &lease.events {
+    for event in lease.events.iter().filter(|event| is_real(event, lease)) {
         let time = event.time.as_deref().map(|time| shown(time, zone)).unwrap_or_default();
-        let done = event.status.as_deref().unwrap_or_default();
+        let done = match event.status.as_deref() {
+            Some("UNDONE") => "not yet",
+            status => status.unwrap_or_default(),
+        };
         line("event", &format!("{time}  {} {done}", event.kind));
     }
     lines.join("\n")
+}
+
+/// Whether an event can happen: not one that was due before the lease was made, nor a warning before the end at the start.
+fn is_real(event: &Event, lease: &Lease) -> bool {
+    let time = event.time.as_deref().and_then(of_answer);
+    let made = lease.created_at.as_deref().and_then(of_answer);
+    match event.kind.as_str() {
+        "before_start_lease" => time.zip(made).is_none_or(|(time, made)| time >= made),
+        "before_end_lease" => time.zip(of_answer(&lease.start_date)).is_none_or(|(time, start)| time > start),
+        _ => true,
+    }
 }
 
 fn status(lease: &Lease) -> String {
@@ -177,6 +191,22 @@ Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
                  something failed, and there was no replacement
   event        2030-01-02 10:00  start_lease DONE";
         assert_eq!(one(&lease(), &TimeZone::UTC), wanted);
+    }
+
+    #[test]
+    fn events_that_cannot_happen_are_left_out_and_others_are_said_to_come() {
+        let event = |kind: &str, time: &str| json!({"event_type": kind, "time": time, "status": "UNDONE"});
+        let mut leased = lease();
+        leased.created_at = Some("2030-01-02 09:59:30".to_owned());
+        let events = json!([
+            event("before_start_lease", "2030-01-02T09:55:00.000000"),
+            event("before_end_lease", "2030-01-02T10:00:00.000000"),
+            event("end_lease", "2030-01-04T12:00:00.000000"),
+        ]);
+        leased.events = serde_json::from_value(events).expect("events");
+        let shown = one(&leased, &TimeZone::UTC);
+        let events: Vec<&str> = shown.lines().filter(|line| line.starts_with("  event")).collect();
+        assert_eq!(events, ["  event        2030-01-04 12:00  end_lease not yet"]);
     }
 
     #[test]
