@@ -390,6 +390,12 @@ impl Watch {
         self.recorded = seen_until.or(self.recorded);
         Some(Changes { seen_until, ..std::mem::take(&mut self.changes) })
     }
+
+    /// The same when the service stops: the time of the last look is recorded however recently one was.
+    pub fn take_last_changes(&mut self) -> Option<Changes> {
+        self.recorded = None;
+        self.take_changes()
+    }
 }
 
 /// Which instances are on the host is seen again from `start` on. If that wasn't recorded as unseen but took too long, `pause`

@@ -325,3 +325,17 @@ fn facts_are_known_by_their_names() {
     }
     assert_eq!(Fact::from_parts("occupied", OWN, None), None);
 }
+
+#[test]
+fn a_service_that_stops_records_its_last_look() {
+    let mut watch = Watch::default();
+    let look =
+        |second: i64| Window::starting(at(0) + SignedDuration::from_secs(second), SignedDuration::ZERO);
+    watch.note(HOST, look(0), Some(seen(Fence::Held, &[])), LONGEST_PAUSE);
+    assert!(watch.take_changes().is_some());
+    watch.note(HOST, look(20), Some(seen(Fence::Held, &[])), LONGEST_PAUSE);
+    assert_eq!(watch.take_changes(), None, "the time of the last look is recorded once a minute");
+    let last = watch.take_last_changes().expect("the last look");
+    assert_eq!((last.len(), last.seen_until), (0, Some(look(20).end())));
+    assert_eq!(Watch::default().take_last_changes(), None);
+}

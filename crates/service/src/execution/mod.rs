@@ -180,6 +180,7 @@ pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
     if let Err(error) = record_last_outcomes(&service).await {
         tracing::warn!(%error, "step outcomes not recorded, repeating steps");
     }
+    Execution::of(&service).record_last_looks().await;
     Execution::of(&service).write_refusals(UNWRITTEN).await;
 }
 

@@ -17,6 +17,8 @@ use crate::state::State;
 
 /// Once a cycle has this many intervals to record, it leaves other hosts to the next one.
 const MOST_AT_ONCE: usize = 1000;
+/// Turns in which a service that stops records the rest.
+const MOST_LAST_TURNS: usize = 20;
 /// Longest time between two looks at a host that doesn't count as unseen, in [`crate::Settings::observe_interval`]s.
 const LONGEST_PAUSE: i32 = 2;
 
@@ -83,6 +85,24 @@ impl Execution<'_> {
             progress.sighted.entry(host).or_insert(look);
         }
         more
+    }
+}
+
+impl Execution<'_> {
+    /// Records what looks have seen when the service stops, so that the gap in the records begins then.
+    pub(super) async fn record_last_looks(self) {
+        let now = self.service.now();
+        for _ in 0..MOST_LAST_TURNS {
+            if !self.record_occupants(now).await {
+                break;
+            }
+        }
+        let counting = self.service.progress().counting.take_if(|counting| now < counting.until);
+        let Some(mut counting) = counting else { return };
+        let Some(changes) = counting.watch.take_last_changes() else { return };
+        if let Err(error) = self.service.parts.store.record_occupancy(&changes).await {
+            tracing::warn!(%error, "last looks at leased hosts not recorded");
+        }
     }
 }
 
