@@ -86,8 +86,8 @@ async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), Cli
 
 pub(super) fn table(found: &[FloatingIp]) -> Table {
     let columns = [word("ADDRESS").key(), word("NETWORK").hide(2), word("RESERVABLE"), id("ID").hide(1)];
-    let mut table =
-        Table::new(columns).or("There are no addresses. `allot floatingip create NETWORK IP` takes one on.");
+    let mut table = Table::new(columns)
+        .or("There are no addresses. Administrators add them with `allot floatingip create NETWORK IP`.");
     for ip in found {
         let reservable = if ip.reservable { "yes" } else { "no" };
         table.add_row([&ip.address, &ip.network, reservable, &ip.id]);

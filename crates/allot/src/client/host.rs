@@ -172,8 +172,20 @@ async fn set_reservable(
     reservable: bool,
     session: &mut Session<'_>,
 ) -> Result<(), ClientError> {
+    let verb = if reservable { "open" } else { "close" };
     with_each(hosts, session, async |host, session: &mut Session<'_>| {
-        let id = identify(host, session).await?;
+        let id = identify(host, session).await.map_err(|error| match error {
+            // The name is looked up in a list that the user may not see either.
+            ClientError::Refused { status: 403, message, .. } => {
+                let hint = Some(message);
+                ClientError::Refused {
+                    status: 403,
+                    message: format!("not allowed to {verb} host {host}"),
+                    hint,
+                }
+            }
+            error => error,
+        })?;
         let body = HostChange { reservable: Some(reservable), ..HostChange::default() };
         let answer = session.connection.put(&format!("/v1/os-hosts/{id}"), &body).await?;
         if session.wants_document() {

@@ -18,6 +18,8 @@ use draw::Ink;
 
 /// What is drawn where lines have no end.
 const PLAIN_COLUMNS: u16 = 120;
+/// Properties that a hint names.
+const MOST_GROUPS: usize = 30;
 /// The service's maximum number of hosts per page.
 const PAGE: usize = 1000;
 
@@ -51,7 +53,13 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     if to <= from {
         return Err(ClientError::Usage("--to must be later than --from".to_owned()));
     }
-    let calendar = calendar(from, to, arguments.by.as_deref(), session).await?;
+    let calendar = match calendar(from, to, arguments.by.as_deref(), session).await {
+        Err(ClientError::Refused { status: 400, message, hint: None }) if arguments.by.is_some() => {
+            let hint = groups(session).await;
+            return Err(ClientError::Refused { status: 400, message, hint });
+        }
+        calendar => calendar?,
+    };
     let offers = session.connection.get("/v1/offers", &[]).await?["offers"].take();
     if session.wants_document() {
         return session.print_json(&json!({ "calendar": calendar, "offers": offers }));
@@ -60,11 +68,24 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let leases: Vec<CalendarLease> = read(&calendar, "leases")?;
     let hosts: Vec<CalendarHost> = read(&calendar, "hosts")?;
     let grouped = arguments.by.is_some();
+    if let Some(property) = arguments.by.as_ref().filter(|_| hosts.iter().all(|host| host.group.is_none())) {
+        let there = groups(session).await.map(|there| format!("; {there}")).unwrap_or_default();
+        session.note_to_people(&format!("No host has a property {property}{there}."));
+    }
     let rows = hosts.into_iter().map(|host| row(host, grouped, to, &leases, &offers)).collect();
     let chart = Chart { from, to, now, rows };
     let width = arguments.width.or(session.style.width.filter(|width| *width > 0)).unwrap_or(PLAIN_COLUMNS);
     let ink = ink(arguments, session);
     session.print(&draw::draw(&chart, usize::from(width), ink, &session.zone))
+}
+
+/// What hosts can be grouped by, for a hint. `None` if the properties are unknown.
+async fn groups(session: &Session<'_>) -> Option<String> {
+    let answer = session.connection.get("/v1/os-hosts/properties", &[]).await.ok()?;
+    let properties: Vec<Value> = read(&answer, "resource_properties").ok()?;
+    let names = properties.iter().filter_map(|property| property["property"].as_str());
+    let names: Vec<&str> = ["pool", "availability_zone"].into_iter().chain(names).take(MOST_GROUPS).collect();
+    Some(format!("hosts can be grouped by {}", names.join(", ")))
 }
 
 fn ink(arguments: &Arguments, session: &Session<'_>) -> Ink {
