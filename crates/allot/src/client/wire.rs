@@ -87,7 +87,7 @@ pub(crate) struct Cost {
 impl Cost {
     /// The amount with two decimals at least.
     pub fn text(&self) -> String {
-        let (whole, decimals) = self.amount.split_once('.').unwrap_or((&self.amount, ""));
+        let (whole, decimals) = self.amount.split_once('.').unwrap_or((self.amount.as_str(), ""));
         format!("{whole}.{decimals:0<2} {}", self.currency).trim_end().to_owned()
     }
 }
