@@ -45,20 +45,14 @@ impl Admission<'_> {
 }
 
 impl Admission<'_> {
-    /// The hosts for a lease that was offered. They are the offered ones, unless one has failed since, or a guest blocks a
-    /// start at once there.
+    /// The hosts for a lease that was offered. They are the offered ones, unless one has failed since, or a guest blocks the
+    /// start there while other hosts are free.
     pub fn accepted(&self, offered: &Lease) -> Result<Lease, Refusal> {
         let firm = Lease { standing: Standing::Firm, ..offered.clone() };
         if self.stands(&firm) {
-            if self.blocked_hosts(&firm).is_empty() {
-                return Ok(firm);
-            }
-            let healed = self.heal(&firm, HealingInterval(None));
-            let empty =
-                |healed: &Lease| healed.has_as_much_as(&firm) && self.blocked_hosts(healed).is_empty();
-            if let Some(healed) = healed.filter(empty) {
-                return Ok(healed);
-            }
+            let blocked = !self.blocked_hosts(&firm).is_empty();
+            let healed = blocked.then(|| self.heal(&firm, HealingInterval(None))).flatten();
+            return Ok(healed.filter(|healed| healed.has_as_much_as(&firm)).unwrap_or(firm));
         }
         let reservations = self.given_anew(offered)?;
         Ok(Lease { reservations, ..firm })

@@ -185,8 +185,7 @@ impl Admission<'_> {
         };
         let started = lease.status != LeaseStatus::Pending;
         let loses = started && !lease.reservations.iter().zip(&as_offered.reservations).all(keeps);
-        let is_empty = started || self.blocked_hosts(&as_offered).is_empty();
-        if !loses && is_empty && self.stands(&as_offered) {
+        if !loses && self.stands(&as_offered) {
             updated = as_offered;
         } else {
             updated.reservations = self.given_again(lease, &updated)?;
