@@ -34,6 +34,7 @@ mod reservations;
 mod running;
 mod sharing;
 mod sparing;
+mod stopped_instances;
 mod suiting;
 mod suspension;
 mod telling;
