@@ -98,15 +98,15 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
 fn tables() -> Vec<(&'static str, &'static str, Table)> {
     let [leases, offers, waitlist, hints, plan] = leases().try_into().expect("five");
     let row = json!({
-        "start": PAST, "project_id": PROJECT, "user_id": USER, "lease_id": IDS[0], "lease_type": "SCHEDULE",
+        "start": PAST, "project_id": PROJECT, "user_id": USER, "lease_id": IDS[0], "lease_name": NAME, "lease_type": "SCHEDULE",
         "leases_started": 12, "used": {"core_hours": 70_123.5, "instance_hours": 1234.25, "instances_started": 321},
         "reserved": {"host_hours": 12_345.67, "core_hours": 790_122.88, "gib_hours": 3_160_491.52},
         "unleased": {"core_hours": 77.5},
     });
     let usage = json!({"usage": [row.clone(), row]});
     let line = json!({
-        "start": PAST, "project_id": PROJECT, "user_id": USER, "lease_id": IDS[0], "item": "reserved cores",
-        "quantity": "790122.88", "unit": "core hour", "unit_price": "0.0125", "amount": "9876.54",
+        "start": PAST, "project_id": PROJECT, "user_id": USER, "lease_id": IDS[0], "lease_name": NAME,
+        "item": "reserved cores", "quantity": "790122.88", "unit": "core hour", "unit_price": "0.0125", "amount": "9876.54",
     });
     let sum = json!({"start": PAST, "project_id": PROJECT, "user_id": USER, "amount": "9876.54"});
     let event = json!({
