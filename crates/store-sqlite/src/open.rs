@@ -36,9 +36,9 @@ const LOG_PAGES: &str = "8192";
 /// Length in bytes to which SQLite truncates the log when it starts again at its beginning, 16 MiB.
 const LOG_BYTES: &str = "16777216";
 
-/// Memory for pages of the writer, 32 MiB: those that a large commit changes are not written and read again before its
+/// Memory for pages of the writer, 16 MiB: those that a large commit changes are not written and read again before its
 /// end. In the unit of `PRAGMA cache_size`: KiB below zero.
-const WRITER_CACHE: &str = "-32768";
+const WRITER_CACHE: &str = "-16384";
 
 impl SqliteStore {
     /// Opens the store in that file, which is made if there is none, and locks it. A lock goes with the process
