@@ -32,7 +32,7 @@
 //! - [`status`] has the statuses of leases, reservations and events, and which may follow which. They are
 //!   Blazar's, as its clients know them.
 //! - [`energy`] says which hosts may be off when, and has them on again in time.
-//! - [`text`] quotes what clients wrote, and escapes what a terminal would obey.
+//! - [`text`] quotes what clients wrote, escapes what a terminal would obey, and finds lines of mistakes.
 //! - [`usage`] says what leases hold and what runs in them, for sums over time and for bills.
 //! - The planner, [`plan`], compares what leases want now with what was observed and says what to do next. It
 //!   remembers nothing: after a crash it goes on from what is there.

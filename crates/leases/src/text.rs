@@ -1,5 +1,5 @@
-//! Quoting of text from clients and other services in errors and log lines: its maximum length, the characters that are
-//! never printed, and their replacements.
+//! Quoting of text from clients, files and other services in errors and log lines: its maximum length, the characters that
+//! are never printed, their replacements, and the lines of mistakes.
 
 use std::fmt::{self, Write};
 
@@ -79,6 +79,11 @@ impl fmt::Display for Escaped<'_> {
 /// The text with such characters written as `\u{1b}`.
 pub fn escaped(text: &str) -> String {
     Escaped(text).to_string()
+}
+
+/// The line that a byte is in, from 1.
+pub fn line_of(text: &str, byte: usize) -> usize {
+    1 + text.bytes().take(byte).filter(|byte| *byte == b'\n').count()
 }
 
 /// A number with its noun: `1 host`, `2 hosts`.

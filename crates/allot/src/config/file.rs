@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use leases::text::line_of;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -30,7 +31,7 @@ pub(super) fn read(path: &Path, text: &str) -> (Vec<FileValue>, Vec<Mistake>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let syntax = errors.into_iter().map(|error| Mistake::Syntax {
         path: path.to_owned(),
-        line: error.span().map_or(1, |span| line(text, span.start)),
+        line: error.span().map_or(1, |span| line_of(text, span.start)),
         reason: error.message().to_owned(),
     });
     let mut reader = Reader { path, text, found: Vec::new(), mistakes: syntax.collect() };
@@ -38,11 +39,6 @@ pub(super) fn read(path: &Path, text: &str) -> (Vec<FileValue>, Vec<Mistake>) {
         reader.table("", document.get_ref());
     }
     (reader.found, reader.mistakes)
-}
-
-/// The line that a byte is in, from 1.
-fn line(text: &str, byte: usize) -> usize {
-    1 + text.bytes().take(byte).filter(|byte| *byte == b'\n').count()
 }
 
 struct Reader<'a> {
@@ -56,7 +52,7 @@ impl Reader<'_> {
     fn table(&mut self, prefix: &str, table: &DeTable<'_>) {
         for (name, value) in table {
             let key = format!("{prefix}{}", name.get_ref());
-            if let Err(mistake) = self.entry(&key, line(self.text, name.span().start), value) {
+            if let Err(mistake) = self.entry(&key, line_of(self.text, name.span().start), value) {
                 self.mistakes.push(mistake);
             }
         }
@@ -102,7 +98,7 @@ impl Reader<'_> {
     fn values_by_name(&mut self, setting: &Setting, table: &DeTable<'_>) -> String {
         let mut values = Vec::new();
         for (name, value) in table {
-            let (path, line) = (self.path.to_owned(), line(self.text, name.span().start));
+            let (path, line) = (self.path.to_owned(), line_of(self.text, name.span().start));
             let name = name.get_ref();
             let key = format!("{}.{name}", setting.key);
             let Some(text) = text(value.get_ref()).filter(|_| !name.contains(',')) else {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fleet::hooks::HooksError;
+use leases::text::line_of;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -127,11 +128,6 @@ fn malformed(text: &str, error: &toml::de::Error) -> String {
     let key = DeTable::parse(text).ok().and_then(|document| key_at(document.get_ref(), byte));
     let key = key.map(|key| format!(", {key}")).unwrap_or_default();
     format!("line {line}{key}: {kind}{}", expected.unwrap_or_default())
-}
-
-/// The line that a byte is in, from 1.
-fn line_of(text: &str, byte: usize) -> usize {
-    1 + text.bytes().take(byte).filter(|byte| *byte == b'\n').count()
 }
 
 /// The line of a value, or of the innermost one around it that is written.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use leases::text::line_of;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
@@ -283,11 +284,6 @@ fn without_contents(message: &str, form: &Form) -> String {
         "syntax error"
     };
     format!("{kind}; {}", form.fields())
-}
-
-/// The line that a byte is in, from 1.
-fn line_of(text: &str, byte: usize) -> usize {
-    1 + text.bytes().take(byte).filter(|byte| *byte == b'\n').count()
 }
 
 fn toml_places(text: &str, list: &str) -> Vec<Place> {
