@@ -86,6 +86,11 @@ pub fn line_of(text: &str, byte: usize) -> usize {
     1 + text.bytes().take(byte).filter(|byte| *byte == b'\n').count()
 }
 
+/// These in lines of their own.
+pub fn lines(all: &[impl ToString]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
 /// A number with its noun: `1 host`, `2 hosts`.
 pub fn counted(number: impl Into<u64>, one: &str, many: &str) -> String {
     let number = number.into();

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use leases::text::lines;
 use thiserror::Error;
 
 /// Where a value was written.
@@ -78,11 +79,6 @@ impl Mistake {
 
 fn is_within(key: &str, section: &str) -> bool {
     key.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-fn lines(mistakes: &[Mistake]) -> String {
-    let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    mistakes.join("\n")
 }
 
 fn meant(nearest: Option<&'static str>) -> String {

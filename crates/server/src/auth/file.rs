@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use leases::text::line_of;
+use leases::text::{line_of, lines};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
@@ -65,11 +65,6 @@ impl AuthFileError {
     fn join(mut mistakes: Vec<Self>) -> Self {
         if mistakes.len() == 1 { mistakes.remove(0) } else { Self::Entries(mistakes) }
     }
-}
-
-fn lines(mistakes: &[AuthFileError]) -> String {
-    let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    mistakes.join("\n")
 }
 
 fn place(line: Option<usize>) -> String {

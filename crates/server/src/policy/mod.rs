@@ -194,6 +194,7 @@ fn unknown(name: &str) -> Option<PolicyError> {
 #[cfg(test)]
 mod tests {
     use leases::project::{ProjectId, UserId};
+    use leases::text::lines;
 
     use super::*;
     use crate::auth::identity::{Names, Roles};
@@ -312,10 +313,7 @@ mod tests {
 
     #[test]
     fn a_rule_that_cannot_work_is_refused() {
-        let error = |file| {
-            let errors = Policy::new(Some(file)).expect_err("wrong");
-            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-        };
+        let error = |file| lines(&Policy::new(Some(file)).expect_err("wrong"));
         assert_eq!(
             error("blazar:leases:get: role:admin or\n"),
             "rule \"blazar:leases:get\": a check is missing at character 14"
