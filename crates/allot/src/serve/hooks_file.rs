@@ -1,5 +1,6 @@
 //! Files of hooks, and where mistakes are in them. No error repeats a value: headers of web hooks are secrets.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use fleet::hooks::HooksError;
@@ -42,7 +43,7 @@ impl<'p, T: DeserializeOwned> HooksFile<'p, T> {
         let mut mistakes: Vec<String> =
             mistakes.into_iter().map(|mistake| format!("{}, {mistake}", path.display())).collect();
         if let Some(last) = mistakes.last_mut() {
-            last.push_str(&format!(" ({example} has a file of hooks that works)"));
+            let _ = write!(last, " ({example} has a file of hooks that works)");
         }
         let file = config.map(|config| Self { path, text, config });
         Ok((file, mistakes))

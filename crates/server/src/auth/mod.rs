@@ -272,8 +272,8 @@ pub(crate) fn mistakes(config: &AuthConfig) -> Vec<ConfigError> {
 pub(crate) fn warnings(config: &AuthConfig, is_named: &dyn Fn(&str) -> bool) -> Vec<String> {
     let tokens = config.tokens_file.as_deref().and_then(|path| read_tokens(path).ok());
     let users = config.users_file.as_deref().and_then(|path| read_users(path).ok());
-    let of_tokens = tokens.iter().flat_map(|tokens| tokens.warnings());
-    let of_users = users.iter().flat_map(|users| users.warnings());
+    let of_tokens = tokens.iter().flat_map(tokens::Tokens::warnings);
+    let of_users = users.iter().flat_map(users::Users::warnings);
     of_users.chain(of_tokens).filter_map(|warning| warning.text(is_named)).collect()
 }
 
