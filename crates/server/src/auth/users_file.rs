@@ -156,9 +156,6 @@ impl UsersFile {
         edit: impl FnOnce(&str, &Spanned<DeValue<'_>>) -> Option<String>,
     ) -> Result<Self, UsersFileError> {
         let position = self.position(name)?;
-        if is_yaml(&self.path) {
-            return Err(UsersFileError::Yaml(self.path.clone()));
-        }
         let document = DeTable::parse(&self.text).ok();
         let entry =
             document.as_ref().and_then(|document| document.get_ref().get("users")?.get_ref().get(position));
@@ -170,9 +167,6 @@ impl UsersFile {
 
     /// The file with another text, if that means what it should.
     fn edited(&self, name: &str, text: String, expected: &[User]) -> Result<Self, UsersFileError> {
-        if is_yaml(&self.path) {
-            return Err(UsersFileError::Yaml(self.path.clone()));
-        }
         match Self::parse(&self.path, text) {
             Ok(edited) if edited.users.all() == expected => Ok(edited),
             Ok(_) | Err(AuthFileError::Form { .. }) => Err(self.by_hand(name)),
@@ -185,7 +179,12 @@ impl UsersFile {
         found.ok_or_else(|| UsersFileError::Unknown(name.to_owned(), self.path.clone()))
     }
 
+    /// The error for an edit that is impossible. All edits of YAML are: read as TOML it has no entries, and with an entry of TOML
+    /// at its end it isn't YAML.
     fn by_hand(&self, name: &str) -> UsersFileError {
+        if is_yaml(&self.path) {
+            return UsersFileError::Yaml(self.path.clone());
+        }
         UsersFileError::ByHand(name.to_owned(), self.path.clone())
     }
 }
