@@ -56,43 +56,42 @@ impl Admission<'_> {
         window: &Window,
         asked: impl IntoIterator<Item = &'t ReservationTerms>,
     ) -> Result<(), EnforcementError> {
-        let enforcement = &self.rules.enforcement;
-        let mut asked = asked.into_iter().peekable();
-        let nothing = asked.peek().is_none().then(|| of_project(project));
-        let parts = asked
-            .map(|terms| (terms, Scopes { flavor: terms.flavor(), ..of_project(project) }))
-            .filter(|(terms, scopes)| !is_on_hosts(terms) || !enforcement.limits_by_pool(*scopes));
-        enforcement.check_create(project, nothing.into_iter().chain(parts.map(|(_, scopes)| scopes)), window)
+        let parts = self.parts(project, asked.into_iter().map(|terms| (terms, None)));
+        self.rules.enforcement.check_create(project, parts, window)
     }
 
     /// Whether the project may change the window of a lease. One that has started keeps its hosts, so the limits of their free
     /// pools count.
     pub(super) fn check_new_length(&self, lease: &Lease, after: &Window) -> Result<(), EnforcementError> {
-        let enforcement = &self.rules.enforcement;
         let project = &lease.owner.project;
-        let mut parts = Vec::new();
-        for reservation in &lease.reservations {
-            let scopes = Scopes { flavor: reservation.terms.flavor(), ..of_project(project) };
-            if !is_on_hosts(&reservation.terms) || !enforcement.limits_by_pool(scopes) {
+        let has_started = lease.status != LeaseStatus::Pending;
+        let parts = lease.reservations.iter().map(|part| (&part.terms, has_started.then_some(part)));
+        let parts = self.parts(project, parts);
+        self.rules.enforcement.check_update(project, parts, (&lease.window, after), self.now)
+    }
+
+    /// The scopes that limits are looked up for. Where a limit depends on the free pool, only reservations that have started
+    /// have scopes, those of the pools of their hosts.
+    fn parts<'p>(
+        &'p self,
+        project: &'p ProjectId,
+        reservations: impl Iterator<Item = (&'p ReservationTerms, Option<&'p Reservation>)>,
+    ) -> Vec<Scopes<'p>> {
+        let mut reservations = reservations.peekable();
+        let mut parts = Vec::from_iter(reservations.peek().is_none().then(|| of_project(project)));
+        for (terms, started) in reservations {
+            let scopes = Scopes { flavor: terms.flavor(), ..of_project(project) };
+            if !is_on_hosts(terms) || !self.rules.enforcement.limits_by_pool(scopes) {
                 parts.push(scopes);
-            } else if lease.status != LeaseStatus::Pending {
-                let pools = self.pools_of(reservation);
+            } else if let Some(started) = started {
+                let hosts = started.allocation.hosts().into_iter().filter_map(|id| self.inventory.host(id));
+                let pools: BTreeSet<&str> = hosts.map(pool_of).collect();
                 // Without hosts, the general limit counts.
-                if pools.is_empty() {
-                    parts.push(scopes);
-                }
+                parts.extend(pools.is_empty().then_some(scopes));
                 parts.extend(pools.into_iter().map(|pool| Scopes { pool: Some(pool), ..scopes }));
             }
         }
-        if lease.reservations.is_empty() {
-            parts.push(of_project(project));
-        }
-        enforcement.check_update(project, parts, (&lease.window, after), self.now)
-    }
-
-    fn pools_of(&self, reservation: &Reservation) -> BTreeSet<&str> {
-        let hosts = reservation.allocation.hosts();
-        hosts.into_iter().filter_map(|host| self.inventory.host(host)).map(pool_of).collect()
+        parts
     }
 }
 
