@@ -47,6 +47,13 @@ impl Notifications<'_> {
     /// The next samples after a position. `None` if those of this half hour are done, and while the fleet was not seen yet
     /// or the clock is wrong.
     pub async fn samples(self, position: u64) -> Option<Samples> {
+        let half_hour = self.service.now().as_second().div_euclid(INTERVAL);
+        let at = Timestamp::from_second(half_hour * INTERVAL).ok()?;
+        let begin = u64::try_from(half_hour).ok()? << LEASE_BITS;
+        // The position may be ahead if the clock was set back.
+        if position >= begin | ALL_LEASES {
+            return None;
+        }
         // The loop logs what is wrong.
         self.service.refresh().await.ok()?;
         if self.service.suspensions() != (None, None) {
@@ -59,22 +66,14 @@ impl Notifications<'_> {
             Arc::clone(&progress.observed)
         };
         let state = self.service.snapshot();
-        let now = self.service.now();
-        beside_requests(|| samples_after(&state, &observed, position, now))
+        Some(beside_requests(|| samples_after(&state, &observed, position.max(begin), at)))
     }
 }
 
-fn samples_after(state: &State, observed: &Observed, position: u64, now: Timestamp) -> Option<Samples> {
-    let half_hour = now.as_second().div_euclid(INTERVAL);
-    let at = Timestamp::from_second(half_hour * INTERVAL).ok()?;
-    let begin = u64::try_from(half_hour).ok()? << LEASE_BITS;
-    let end = begin | ALL_LEASES;
-    // It may be ahead if the clock was set back.
-    if position >= end {
-        return None;
-    }
-    let mut part = Samples { samples: Vec::new(), position: end };
-    let mut reached = position.max(begin);
+/// Samples of the half hour that begins at `at`, after a position in it.
+fn samples_after(state: &State, observed: &Observed, mut reached: u64, at: Timestamp) -> Samples {
+    let begin = reached & !ALL_LEASES;
+    let mut part = Samples { samples: Vec::new(), position: reached | ALL_LEASES };
     let from = u128::from(reached - begin).checked_mul(1 << 96).map(LeaseId);
     let going = from.into_iter().flat_map(|from| state.leases.going_from(from));
     for (looked_at, record) in going.enumerate() {
@@ -91,7 +90,7 @@ fn samples_after(state: &State, observed: &Observed, position: u64, now: Timesta
             part.samples.extend(samples.map(|content| Notification { number, at, content }));
         }
     }
-    Some(part)
+    part
 }
 
 /// The samples of a lease.
