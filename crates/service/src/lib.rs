@@ -43,6 +43,7 @@ mod hosts_now;
 mod housekeeping;
 mod instance_index;
 mod instances;
+mod lease_index;
 mod lease_pools;
 mod leasing;
 mod levels;

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,13 +11,10 @@ use leases::admission::guests_to_come;
 use leases::calendar::{Calendar, Conflict};
 use leases::free_pool::FreePool;
 use leases::host::{Health, Host, Inventory};
-use leases::hunt::may_hunt;
-use leases::ids::{FloatingIpId, FreePoolId, HostId, LeaseId, OffersId, ReservationId};
+use leases::ids::{FloatingIpId, FreePoolId, HostId, LeaseId, OffersId};
 use leases::instance::{Instance, InstanceKind};
 use leases::lease::Lease;
-use leases::lease_type::LeaseType;
 use leases::plan::{History, Observed};
-use leases::project::ProjectId;
 use leases::standing::Standing;
 use leases::status::LeaseStatus;
 use store::{
@@ -28,11 +24,9 @@ use store::{
 
 use crate::attributes::attributes_of;
 use crate::instance_index::InstanceIndex;
-use crate::listing::{Order, Page, Position};
+use crate::lease_index::LeaseIndex;
 use crate::proposals::{Proposals, forget};
-use crate::sorted::Sorted;
 use crate::traces::Traces;
-use crate::types::LeaseFilter;
 
 /// The host as decisions see it.
 fn described(host: &Host, pool: &FreePool) -> Host {
@@ -410,8 +404,7 @@ impl State {
         observed: &Observed,
         until: Timestamp,
     ) -> impl Iterator<Item = &'a Lease> + use<'a> {
-        let mut due: BTreeSet<LeaseId> = self.leases.going.union(&self.leases.explained).copied().collect();
-        due.extend(self.leases.waiting.range(..=(until, LeaseId(u128::MAX))).map(|(_, id)| *id));
+        let mut due = self.leases.due(until);
         let traces = Traces::of(observed);
         due.extend(traces.leases);
         let reservations = traces.reservations.into_iter();
@@ -431,7 +424,7 @@ impl State {
         let failed = self.impaired_hosts().filter(|host| host.health == Health::Failed);
         let bookings = failed.flat_map(|host| self.calendar.bookings(host.id));
         let mut ill: BTreeSet<LeaseId> = bookings.map(|(_, booking)| booking.lease).collect();
-        ill.extend(&self.leases.degraded);
+        ill.extend(self.leases.degraded());
         ill
     }
 
@@ -460,190 +453,11 @@ fn take_over<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<It
     }
 }
 
-/// All leases, with indexes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LeaseIndex {
-    records: BTreeMap<LeaseId, Arc<LeaseRecord>>,
-    order: Order,
-    by_status: BTreeMap<LeaseStatus, u64>,
-    by_reservation: BTreeMap<ReservationId, LeaseId>,
-    /// Those that wait for their start, by start.
-    waiting: BTreeSet<(Timestamp, LeaseId)>,
-    /// Those of them that are to start as soon as they can, by creation.
-    hasty: BTreeSet<(Timestamp, LeaseId)>,
-    /// Those that are neither waiting nor over.
-    going: BTreeSet<LeaseId>,
-    /// Those that are over and say why they do not get on, which ends with what they speak of.
-    explained: BTreeSet<LeaseId>,
-    degraded: BTreeSet<LeaseId>,
-    /// Those that are over, by when they were changed last.
-    ended: Sorted<(Timestamp, LeaseId)>,
-    /// Those that have guests of others moved out of their way, or would, and those that are over and have their own moved.
-    hunters: BTreeSet<LeaseId>,
-}
-
-impl LeaseIndex {
-    pub fn get(&self, id: LeaseId) -> Option<&Arc<LeaseRecord>> {
-        self.records.get(&id)
-    }
-
-    /// All of them, by creation.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        self.order.leases().filter_map(|id| self.records.get(&id))
-    }
-
-    /// Those that the filter wants after that position, at most so many.
-    pub fn page(&self, filter: &LeaseFilter, after: Option<Position>, limit: usize) -> Page<LeaseRecord> {
-        self.order.page_of_leases(filter, after, limit, |id| self.records.get(&id))
-    }
-
-    /// Those of a project, by creation.
-    pub fn of_project(&self, project: &ProjectId) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        let leases = self.order.leases_of(project).filter_map(|id| self.records.get(&id));
-        leases.filter(move |record| record.lease.owner.project == *project)
-    }
-
-    /// How many there are in each status.
-    pub fn by_status(&self) -> &BTreeMap<LeaseStatus, u64> {
-        &self.by_status
-    }
-
-    /// How many have less than they were promised.
-    pub fn degraded(&self) -> usize {
-        self.degraded.len()
-    }
-
-    /// The lease of a reservation.
-    pub fn of_reservation(&self, id: ReservationId) -> Option<LeaseId> {
-        self.by_reservation.get(&id).copied()
-    }
-
-    /// Leases that are going on.
-    pub fn going(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        self.going.iter().filter_map(|id| self.records.get(id))
-    }
-
-    /// Leases that are going on, from that identifier on.
-    pub fn going_from(&self, from: LeaseId) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        self.going.range(from..).filter_map(|id| self.records.get(id))
-    }
-
-    /// Leases that are going on, and those that start until then.
-    pub fn to_tend(&self, until: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        let coming = self.waiting.range(..=(until, LeaseId(u128::MAX))).map(|(_, id)| id);
-        self.going.iter().chain(coming).filter_map(|id| self.records.get(id))
-    }
-
-    /// Leases that wait and are to start as soon as they can, by creation.
-    pub fn waiting_for_hosts(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        self.hasty.iter().filter_map(|(_, id)| self.records.get(id))
-    }
-
-    /// Leases that have guests of others moved out of their way, or would, and those that are over and have their own
-    /// moved.
-    pub fn hunters(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        self.hunters.iter().filter_map(|id| self.records.get(id))
-    }
-
-    /// Leases that wait for their start.
-    pub fn pending(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        self.waiting.iter().filter_map(|(_, id)| self.records.get(id))
-    }
-
-    /// Leases that are over and were changed for the last time before that, the earliest first.
-    pub fn ended_before(&self, until: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        let ended = self.ended.from(Bound::Unbounded).take_while(move |(at, _)| *at < until);
-        ended.filter_map(|(_, id)| self.records.get(&id))
-    }
-
-    /// Leases that are over and were changed for the last time then or later, the earliest first.
-    pub fn ended_since(&self, from: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
-        let ended = self.ended.from(Bound::Included((from, LeaseId(0))));
-        ended.filter_map(|(_, id)| self.records.get(&id))
-    }
-
-    /// The oldest of a project's leases that are over, if it has more than `most` of these.
-    pub fn ended_beyond(&self, most: usize) -> Vec<&Arc<LeaseRecord>> {
-        let ended = || self.ended.from(Bound::Unbounded).filter_map(|(_, id)| self.records.get(&id));
-        let mut left: BTreeMap<&ProjectId, usize> = BTreeMap::new();
-        for record in ended() {
-            *left.entry(&record.lease.owner.project).or_default() += 1;
-        }
-        left.retain(|_, count| *count > most);
-        let beyond = |record: &&Arc<LeaseRecord>| match left.get_mut(&record.lease.owner.project) {
-            Some(count) if *count > most => {
-                *count -= 1;
-                true
-            }
-            _ => false,
-        };
-        ended().filter(beyond).collect()
-    }
-
-    /// When the next lease starts after `now`.
-    pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
-        let later = (Bound::Excluded((now, LeaseId(u128::MAX))), Bound::Unbounded);
-        self.waiting.range(later).next().map(|(start, _)| *start)
-    }
-
-    fn put(&mut self, record: Arc<LeaseRecord>) {
-        let lease = &record.lease;
-        self.remove(lease.id);
-        self.order.put_lease(&record);
-        *self.by_status.entry(lease.status).or_default() += 1;
-        self.by_reservation.extend(lease.reservations.iter().map(|reservation| (reservation.id, lease.id)));
-        if lease.status == LeaseStatus::Pending {
-            self.waiting.insert((lease.window.start(), lease.id));
-            if matches!(lease.lease_type, LeaseType::BestEffort { .. }) {
-                self.hasty.insert((record.created_at, lease.id));
-            }
-        } else if !lease.over() {
-            self.going.insert(lease.id);
-        }
-        if lease.degraded() {
-            self.degraded.insert(lease.id);
-        }
-        if lease.over() {
-            if lease.reason.is_some() && !lease.keeps_reason() {
-                self.explained.insert(lease.id);
-            }
-            self.ended.insert((changed_at(&record), lease.id));
-        }
-        if may_hunt(lease) || lease.departing() {
-            self.hunters.insert(lease.id);
-        }
-        self.records.insert(lease.id, record);
-    }
-
-    fn remove(&mut self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
-        let record = self.records.remove(&id)?;
-        let lease = &record.lease;
-        self.order.remove_lease(&record);
-        if let Some(count) = self.by_status.get_mut(&lease.status) {
-            *count -= 1;
-        }
-        self.hasty.remove(&(record.created_at, id));
-        for reservation in &lease.reservations {
-            self.by_reservation.remove(&reservation.id);
-        }
-        self.waiting.remove(&(lease.window.start(), id));
-        self.going.remove(&id);
-        self.explained.remove(&id);
-        self.degraded.remove(&id);
-        self.ended.remove(&(changed_at(&record), id));
-        self.hunters.remove(&id);
-        Some(record)
-    }
-}
-
-fn changed_at(record: &LeaseRecord) -> Timestamp {
-    record.updated_at.unwrap_or(record.created_at)
-}
-
 #[cfg(test)]
 mod tests {
+    use leases::ids::ReservationId;
     use leases::lease::{Allocation, NewLease};
-    use leases::project::{Owner, UserId};
+    use leases::project::{Owner, ProjectId, UserId};
     use leases::terms::{HostsTerms, ReservationTerms, Terms};
     use leases::window::Window;
 

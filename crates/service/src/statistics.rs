@@ -18,7 +18,7 @@ impl Service {
         let state = self.snapshot();
         let by_status = state.leases.by_status().iter().filter(|(_, count)| **count > 0);
         statistics.leases = by_status.map(|(status, count)| (*status, *count)).collect();
-        statistics.degraded_leases = state.leases.degraded() as u64;
+        statistics.degraded_leases = state.leases.degraded().len() as u64;
         statistics.hosts = state.hosts.len() as u64;
         let failed = state.inventory.hosts().filter(|host| host.health == Health::Failed);
         statistics.failed_hosts = failed.count() as u64;
