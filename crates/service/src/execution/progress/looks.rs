@@ -1,0 +1,171 @@
+//! Looks at the fleet: which of them are under way, and what they have seen.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fleet::Difference;
+use jiff::{SignedDuration, Timestamp};
+use leases::host::Health;
+use leases::ids::HostId;
+use leases::plan::Observed;
+use leases::window::Window;
+
+use super::{LookUnderWay, Progress};
+use crate::execution::heard::Heard;
+use crate::execution::look::Look;
+use crate::execution::touched::Touched;
+
+impl Progress {
+    /// Begins a look at some of the hosts of which something was heard, if it is time for that: one such look at a time,
+    /// and for none of them anything waits, since nothing was done to them.
+    pub fn begin_look_at_heard(&mut self, time: (Timestamp, Timestamp)) -> Option<Look> {
+        if self.looks.values().any(|under_way| under_way.heard) {
+            return None;
+        }
+        let hosts = self.heard.take_turn()?;
+        let look = self.begin_look(false, hosts, time);
+        self.looks.entry(look.number).and_modify(|under_way| under_way.heard = true);
+        Some(look)
+    }
+
+    /// A look begins: at these hosts, and at all addresses. `time` is when it begins, and the end of our patience.
+    pub fn begin_look(
+        &mut self,
+        all: bool,
+        hosts: BTreeSet<HostId>,
+        (began, until): (Timestamp, Timestamp),
+    ) -> Look {
+        if all {
+            // It sees whatever was heard of before.
+            self.heard = Heard::default();
+        }
+        // What is touched from here on is touched after it began. Who waits for one host need not wait until
+        // all of them are seen, unless there is no other way.
+        let touched = if all && self.sees() { Touched::default() } else { self.touched.take(&hosts) };
+        self.enter_look(Look { number: 0, all, for_decisions: false, hosts, began, until }, touched)
+    }
+
+    /// A look at all hosts for decisions begins, if any waits for one and no look at all hosts is under way.
+    pub fn begin_look_for_decisions(
+        &mut self,
+        hosts: impl FnOnce() -> BTreeSet<HostId>,
+        (began, until): (Timestamp, Timestamp),
+    ) -> Option<Look> {
+        if !std::mem::take(&mut self.sight.wanted) || self.looks_at_hosts_since().is_some() {
+            return None;
+        }
+        let look = Look { number: 0, all: false, for_decisions: true, hosts: hosts(), began, until };
+        // Steps wait for looks at their own hosts, which take less time.
+        Some(self.enter_look(look, Touched::default()))
+    }
+
+    fn enter_look(&mut self, look: Look, touched: Touched) -> Look {
+        self.looks_begun += 1;
+        let look = Look { number: self.looks_begun, ..look };
+        self.looks.insert(look.number, LookUnderWay { look: look.clone(), touched, heard: false });
+        look
+    }
+
+    /// When the last look began that decisions wait for. Rounds over the fleet can take longer than a decision waits, so they
+    /// count only as long as nothing has been seen.
+    pub fn looks_at_hosts_since(&self) -> Option<Timestamp> {
+        let looks = self.looks.values().map(|under_way| &under_way.look);
+        let is_first_round = |look: &Look| look.all && self.saw_all == 0;
+        looks.filter(|look| look.for_decisions || is_first_round(look)).map(|look| look.began).max()
+    }
+
+    /// Whether the whole fleet is being looked at.
+    pub fn looks_at_all(&self) -> bool {
+        self.looks.values().any(|under_way| under_way.look.all)
+    }
+
+    /// When the look at the whole fleet began that is under way.
+    pub fn round_began(&self) -> Option<Timestamp> {
+        let looks = self.looks.values().map(|under_way| &under_way.look);
+        looks.filter(|look| look.all).map(|look| look.began).min()
+    }
+
+    /// What a look saw. Whatever a later one saw already stays, and hosts that are none of ours any more are
+    /// left out. Says whether what there is of reservations as a whole is not what it was.
+    pub fn saw(&mut self, look: &Look, mut seen: Observed, ours: impl Fn(HostId) -> bool) -> bool {
+        self.looks.remove(&look.number);
+        let known = Arc::make_mut(&mut self.observed);
+        for &host in look.hosts.iter().filter(|host| ours(**host)) {
+            let last = self.seen_by.entry(host).or_default();
+            if *last > look.number {
+                continue;
+            }
+            *last = look.number;
+            self.unrecorded.insert(host);
+            match seen.hosts.remove(&host) {
+                Some(observed) => {
+                    self.taken_on.insert(host);
+                    known.hosts.insert(host, observed)
+                }
+                None => known.hosts.remove(&host),
+            };
+        }
+        let mut changed = false;
+        if look.number > self.rest_seen_by {
+            self.rest_seen_by = look.number;
+            known.floating_ips = seen.floating_ips;
+            changed = known.reservations != seen.reservations;
+            known.reservations = seen.reservations;
+        }
+        if look.all {
+            self.saw_all = self.saw_all.max(look.number);
+            self.lost_sight = false;
+            // A host that is known since the look began is not among what it saw; nor is one that has left.
+            known.hosts.retain(|host, _| ours(*host));
+            self.seen_by.retain(|host, _| ours(*host));
+            self.taken_on.retain(|host| ours(*host));
+            self.touched.hosts.retain(|host, _| ours(*host));
+        }
+        changed
+    }
+
+    /// Notes which hosts no later look has seen, for records of their occupants. The look ended at that time.
+    pub fn note_sighted(&mut self, look: &Look, ended: Timestamp) {
+        let time = Window::starting(look.began, ended.duration_since(look.began));
+        let seen = look.hosts.iter().filter(|host| self.seen_by.get(*host) == Some(&look.number));
+        self.sighted.extend(seen.map(|host| (*host, time)));
+        self.sighted.retain(|host, _| self.seen_by.contains_key(host));
+    }
+
+    /// Notes one difference of each reservation, the first.
+    pub fn note_differences(&mut self, differences: Vec<Difference>) {
+        let of_reservations =
+            differences.into_iter().rev().filter_map(|found| Some((found.reservation?, found)));
+        self.differences = of_reservations.collect();
+    }
+
+    /// A look saw nothing. What it was begun for waits for the next.
+    pub fn saw_nothing(&mut self, number: u64) {
+        if let Some(under_way) = self.looks.remove(&number) {
+            self.touched.merge(under_way.touched);
+        }
+    }
+
+    /// Gives up looks that should have ended, had they not broken off; and those that were begun
+    /// before the clock was set back, which would be waited for too long. A look lasts `longest` at most.
+    pub fn give_up_looks(&mut self, now: Timestamp, longest: SignedDuration) {
+        let patience = SignedDuration::from_secs(1);
+        let given_up = |look: &&Look| look.until + patience <= now || look.until > now + longest;
+        let looks = self.looks.values().map(|under_way| &under_way.look);
+        let numbers: Vec<u64> = looks.filter(given_up).map(|look| look.number).collect();
+        for number in numbers {
+            self.saw_nothing(number);
+        }
+    }
+
+    /// Nothing was heard of the fleet for so long that nobody knows how its hosts are.
+    pub fn lose_sight(&mut self) {
+        if std::mem::replace(&mut self.lost_sight, true) {
+            return;
+        }
+        for (id, host) in &mut Arc::make_mut(&mut self.observed).hosts {
+            host.health = Health::Unknown;
+            self.unrecorded.insert(*id);
+        }
+    }
+}
