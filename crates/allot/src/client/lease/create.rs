@@ -1,8 +1,6 @@
 //! `allot lease create`.
 
-use std::collections::BTreeMap;
-
-use api::v1::body::{LeaseCreate, ReservationCreate};
+use api::v1::body::LeaseCreate;
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
@@ -10,17 +8,16 @@ use leases::status::LeaseStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::amount::Amount;
 use super::end_action::EndAction;
 use super::hints;
 use super::offers;
 use super::recurring::Recurring;
+use super::reservations::{Reservations, Reserved};
 use super::suiting::Suiting;
 use crate::client::dates::{When, duration, end_of_same_length, is_day, of_answer, week_later};
 use crate::client::name_value::name_value;
-use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::wire::{Lease, read};
-use crate::client::{ClientError, Session, requirement};
+use crate::client::{ClientError, Session};
 
 /// A lease like another one.
 #[derive(Args, Debug)]
@@ -139,50 +136,6 @@ pub(crate) struct Arguments {
     recurring: Recurring,
 }
 
-#[derive(Args, Debug, Default)]
-#[command(next_help_heading = "What is reserved")]
-struct Reservations {
-    /// Whole hosts: so many, or at least and at most so many (2-4)
-    #[arg(long, value_name = "N[-M]")]
-    hosts: Option<Amount>,
-    /// What hosts must be like: 'rack=r1 and vcpus>=16', or the service's JSON `["==", "$rack", "r1"]`
-    #[arg(long = "where", value_name = "EXPRESSION", default_value = "")]
-    requirement: String,
-    /// What to do with instances on hosts before the end
-    #[arg(long, value_enum, value_name = "ACTION", requires = "hosts")]
-    before_end: Option<BeforeEnd>,
-    /// Room for so many instances; of --vcpus, --memory and --disk each, or of a --flavor
-    #[arg(long, value_name = "N")]
-    instances: Option<u32>,
-    /// Virtual CPUs of each instance
-    #[arg(long, value_name = "N", requires = "instances", conflicts_with = "flavor")]
-    vcpus: Option<u32>,
-    /// Memory of each instance: 4096, 512M, 4G
-    #[arg(long, value_name = "MIB", value_parser = mebibytes, requires = "instances", conflicts_with = "flavor")]
-    memory: Option<u32>,
-    /// Disk of each instance: 20, 20G, 1T
-    #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "instances", conflicts_with = "flavor")]
-    disk: Option<u32>,
-    /// Where instances are to be
-    #[arg(long, value_enum, value_name = "WHERE", requires = "instances", conflicts_with = "flavor")]
-    affinity: Option<Affinity>,
-    /// Identifier of the flavor of each instance
-    #[arg(long, value_name = "FLAVOR", requires = "instances")]
-    flavor: Option<String>,
-    /// So many addresses of a --network
-    #[arg(long, value_name = "N", requires = "network")]
-    floating_ips: Option<u32>,
-    /// Identifier of the network that addresses are of
-    #[arg(long, value_name = "NETWORK", requires = "floating_ips")]
-    network: Option<String>,
-    /// This address among them; may be repeated
-    #[arg(long, value_name = "IP", requires = "floating_ips")]
-    address: Vec<std::net::IpAddr>,
-    /// Any reservation, as the service's JSON; may be repeated
-    #[arg(long, value_name = "JSON", value_parser = document)]
-    reservation: Vec<Value>,
-}
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum LeaseType {
     /// At its date
@@ -192,30 +145,6 @@ enum LeaseType {
     Immediate,
     /// As soon as possible, but before its timeout
     BestEffort,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum BeforeEnd {
-    /// What the service does by default
-    Default,
-    /// Take an image of each
-    Snapshot,
-    /// Nothing
-    Nothing,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Affinity {
-    /// Anywhere
-    Any,
-    /// All on one host
-    Together,
-    /// Each on a host of its own
-    Apart,
-}
-
-fn document(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("that is no JSON: {error}"))
 }
 
 pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -290,14 +219,6 @@ struct Body {
     reservations: Vec<Reserved>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Reserved {
-    Described(Box<ReservationCreate>),
-    /// As the user wrote it: what it may be is up to the service.
-    Given(Value),
-}
-
 /// The lease that another one is like, with what the command line says of it. The service ignores read-only fields.
 fn copied(mut model: Value, body: &Body) -> Value {
     if let (Some(fields), Value::Object(own)) = (model.as_object_mut(), json!(body.lease)) {
@@ -334,7 +255,7 @@ fn body(
             When::At(end.ok_or_else(|| ClientError::Usage("say how long: --for 2h, or --end".to_owned()))?)
         }
     };
-    let reservations = reservations(&arguments.reservations, &arguments.suiting)?;
+    let reservations = arguments.reservations.wire(&arguments.suiting)?;
     if reservations.is_empty() && model.is_none() {
         return Err(ClientError::Usage(
             "nothing is asked for: say --hosts, --instances, --floating-ips or --reservation".to_owned(),
@@ -401,80 +322,6 @@ fn timeout(
         Ok(length) => Ok((Some(length.to_string()), None)),
         Err(_) => Ok((None, Some(When::parse_end(timeout, now, start, zone)?.wire()))),
     }
-}
-
-fn reservations(wanted: &Reservations, suiting: &Suiting) -> Result<Vec<Reserved>, ClientError> {
-    let requirement = requirement::parse(&wanted.requirement)?;
-    let heeded = wanted.hosts.is_some() || (wanted.instances.is_some() && wanted.flavor.is_none());
-    if !requirement.is_empty() && !heeded {
-        return Err(ClientError::Usage(
-            "--where needs --hosts, or --instances without a --flavor".to_owned(),
-        ));
-    }
-    if suiting.survive.is_some() && wanted.hosts.is_none() && wanted.instances.is_none() {
-        return Err(ClientError::Usage("--survive needs --hosts or --instances".to_owned()));
-    }
-    if suiting.is_of_hosts() && wanted.hosts.is_none() {
-        return Err(ClientError::Usage("what whole hosts must be like needs --hosts".to_owned()));
-    }
-    let hosts = wanted.hosts.map(|amount| {
-        let before_end = wanted.before_end.map(BeforeEnd::wire);
-        suiting.hosts(amount, requirement.clone(), before_end.map(str::to_owned))
-    });
-    let instances =
-        wanted.instances.map(|amount| instances(wanted, amount, &requirement, suiting)).transpose()?;
-    let addresses = wanted.floating_ips.zip(wanted.network.as_ref()).map(|(amount, network)| {
-        let required_floatingips = wanted.address.iter().map(ToString::to_string).collect();
-        ReservationCreate::FloatingIps { network_id: network.clone(), amount, required_floatingips }
-    });
-    let described = [hosts, instances, addresses].into_iter().flatten();
-    let described = described.map(|one| Reserved::Described(Box::new(one)));
-    Ok(described.chain(wanted.reservation.iter().cloned().map(Reserved::Given)).collect())
-}
-
-impl BeforeEnd {
-    /// As the service has it.
-    fn wire(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Snapshot => "snapshot",
-            Self::Nothing => "",
-        }
-    }
-}
-
-fn instances(
-    wanted: &Reservations,
-    amount: u32,
-    requirement: &str,
-    suiting: &Suiting,
-) -> Result<ReservationCreate, ClientError> {
-    let survives = suiting.survive.clone();
-    if let Some(flavor_id) = wanted.flavor.clone() {
-        return Ok(ReservationCreate::Flavor { flavor_id, amount, affinity: None, survives });
-    }
-    let (Some(vcpus), Some(memory_mb), Some(disk_gb)) = (wanted.vcpus, wanted.memory, wanted.disk) else {
-        return Err(ClientError::Usage(
-            "--instances needs --vcpus, --memory and --disk, or a --flavor".to_owned(),
-        ));
-    };
-    let affinity = match wanted.affinity {
-        None | Some(Affinity::Any) => None,
-        Some(Affinity::Together) => Some(true),
-        Some(Affinity::Apart) => Some(false),
-    };
-    let resource_properties = Some(requirement.to_owned());
-    Ok(ReservationCreate::Instances {
-        vcpus,
-        memory_mb,
-        disk_gb,
-        ephemeral_gb: None,
-        amount,
-        affinity,
-        resource_properties,
-        extra_specs: BTreeMap::new(),
-        survives,
-    })
 }
 
 #[cfg(test)]

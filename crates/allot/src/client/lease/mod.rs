@@ -8,6 +8,7 @@ mod occupancy;
 mod offers;
 mod plan;
 mod recurring;
+mod reservations;
 mod show;
 mod suiting;
 mod update;
