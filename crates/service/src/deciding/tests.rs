@@ -158,10 +158,16 @@ async fn while_a_costly_change_is_decided_others_are_served() {
 
 #[tokio::test]
 async fn a_costly_change_is_decided_with_the_write_lock_if_others_are_faster_each_time() {
+    assert_eq!(decided_times(Vec::new, false).await, 2 + AHEAD as u64);
+}
+
+/// How often a costly change is decided if others commit those writes each time, and whether it `holds` beside other leases.
+async fn decided_times(writes: impl Fn() -> Vec<Write>, holds: bool) -> u64 {
     let (service, times) = (service().await, AtomicU64::new(0));
     let others_commit = async || {
         let writer = service.loop_writer().await.expect("the store works");
-        writer.commit(Commit::new(service.now())).await.expect("it can be committed");
+        let commit = Commit { writes: writes(), ..Commit::new(service.now()) };
+        writer.commit(commit).await.expect("it can be committed");
     };
     let decided = service.decided(
         |budget| {
@@ -172,32 +178,10 @@ async fn a_costly_change_is_decided_with_the_write_lock_if_others_are_faster_eac
             }
             Ok(())
         },
-        never,
+        |_, ()| holds,
     );
     assert!(decided.await.is_ok());
-    assert_eq!(times.into_inner(), 2 + AHEAD as u64);
     assert_eq!(service.ended.counts(), (0, 0), "none of it was too costly");
-}
-
-/// How often a costly change is decided if others commit those writes each time, and it would hold all the same.
-async fn decided_times(writes: impl Fn() -> Vec<Write>) -> u64 {
-    let (service, times) = (service().await, AtomicU64::new(0));
-    let others_commit = async || {
-        let writer = service.loop_writer().await.expect("the store works");
-        let commit = Commit { writes: writes(), ..Commit::new(service.now()) };
-        writer.commit(commit).await.expect("it can be committed");
-    };
-    let decided = service.decided(
-        |budget| {
-            budget.charge(COSTLY);
-            if (1..=AHEAD as u64).contains(&times.fetch_add(1, Ordering::Relaxed)) {
-                others_commit().now_or_never().expect("nobody else has the write lock");
-            }
-            Ok(())
-        },
-        |_, ()| true,
-    );
-    assert!(decided.await.is_ok());
     times.into_inner()
 }
 
@@ -261,7 +245,7 @@ async fn who_asks_for_much_waits_for_who_asks_for_little() {
 
 #[tokio::test]
 async fn what_holds_beside_other_leases_is_not_decided_again() {
-    assert_eq!(decided_times(Vec::new).await, 2, "once with the write lock, and once without");
+    assert_eq!(decided_times(Vec::new, true).await, 2, "once with the write lock, and once without");
 }
 
 #[tokio::test]
@@ -271,7 +255,7 @@ async fn what_was_decided_on_something_else_than_leases_is_decided_again() {
         let created_at = Timestamp::UNIX_EPOCH;
         vec![Write::PreemptibleProject(PreemptibleProjectRecord { pattern, created_at })]
     };
-    assert_eq!(decided_times(other).await, 2 + AHEAD as u64);
+    assert_eq!(decided_times(other, true).await, 2 + AHEAD as u64);
 }
 
 #[tokio::test]
