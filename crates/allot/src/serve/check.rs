@@ -7,6 +7,7 @@ use ambient::{RandomIds, SystemClock};
 use fleet::Inventory as _;
 use fleet::hooks::{HooksConfig, HooksError, Moment, PowerConfig};
 use fleet::simulated::SimulatedFleet;
+use leases::text::lines;
 use openstack::{Cloud, ErrorKind, Session};
 use serde::de::DeserializeOwned;
 use server::ExternalService;
@@ -45,9 +46,7 @@ pub(super) struct Report {
 pub(super) async fn report(values: &Values) -> Report {
     let (configuration, wrong) = Configuration::read(values);
     let mut found = Mistakes { values, wrong: &wrong, found: Vec::new(), warnings: Vec::new() };
-    for mistake in &wrong {
-        found.add(mistake);
-    }
+    found.add(&lines(&wrong));
     found.of_server(&configuration);
     found.of_fleet(&configuration).await;
     found.of_database(&configuration.database).await;
@@ -110,9 +109,7 @@ impl Mistakes<'_> {
         if self.knows(&["message_bus"]) {
             config.message_bus = self.note(listeners::message_bus(configuration)).flatten().map(Box::new);
         }
-        for mistake in server::mistakes(&config) {
-            self.add(&mistake);
-        }
+        self.add(&lines(&server::mistakes(&config)));
         self.warnings = server::warnings(&config);
         if self.knows(&["enforcement.url"]) {
             let asked = self.note(listeners::external_service(configuration)).flatten();
@@ -177,9 +174,7 @@ impl Mistakes<'_> {
         mistakes: impl Fn(&T) -> Vec<HooksError>,
     ) -> Option<T> {
         let (file, malformed) = self.note(HooksFile::read_all(setting, path, example))?;
-        for mistake in malformed {
-            self.add(&mistake);
-        }
+        self.add(&lines(&malformed));
         let file = file?;
         for mistake in mistakes(&file.config) {
             self.add(&file.located(&mistake));
