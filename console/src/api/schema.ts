@@ -1703,7 +1703,7 @@ export interface components {
             project_id?: string | null;
             /**
              * Format: date-time
-             * @description Beginning of the first look that saw it; of `unseen`, end of the look before. UTC, RFC 3339.
+             * @description Beginning of the first look that saw it (end of a host's first look); of `unseen`, end of the look before. UTC, RFC 3339.
              */
             start: string;
         };

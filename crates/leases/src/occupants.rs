@@ -2,9 +2,10 @@
 //! away, and when nothing was seen.
 //!
 //! A [`Watch`] compares each look at a host with the look before it and records what changed as [`Interval`]s. An interval
-//! begins with the first look that saw something and ends with the last one. While nothing changes, only the time of the
-//! last look is recorded ([`Changes::seen_until`]), now and then. A service that starts again continues from the open
-//! intervals and knows since when nobody has looked.
+//! begins with the first look that saw something and ends with the last one. The first look at a host of a lease may have
+//! begun before the host was fenced, so these records begin with its end. While nothing changes, only the time of the last look
+//! is recorded ([`Changes::seen_until`]), now and then. A service that starts again continues from the open intervals and knows
+//! since when nobody has looked.
 
 #[cfg(test)]
 mod tests;
@@ -106,7 +107,8 @@ pub struct Interval {
     pub fact: Fact,
     /// Whether records of the host in this lease begin here.
     pub begins: bool,
-    /// The beginning of the first look that saw it; of [`Fact::Unseen`], the end of the last look before.
+    /// The beginning of the first look that saw it, or its end if records of the host begin with it; of [`Fact::Unseen`], the
+    /// end of the last look before.
     pub start: Timestamp,
     /// The end of the last look that saw it; of [`Fact::Unseen`], the beginning of the next look. `None` while it lasts.
     pub end: Option<Timestamp>,
@@ -256,8 +258,8 @@ impl Watch {
         let watched = self
             .hosts
             .entry((host, seen.lease))
-            .or_insert_with(|| Watched::new(seen.project.clone(), look.start()));
-        // The clock may have been set back.
+            .or_insert_with(|| Watched::new(seen.project.clone(), look.end()));
+        // Looks overlap, and the clock may have been set back.
         let start = look.start().max(watched.seen_at);
         let interval = |fact, start| Interval {
             lease: seen.lease,
@@ -338,7 +340,7 @@ impl Watch {
     }
 
     /// Marks hosts as unseen if the last look at them ended more than `longest_pause` before `time`, and stops following hosts
-    /// that aren't `known` any more. `time` is the beginning of the look at all hosts that is under way, or else now.
+    /// that aren't `known` any more. `time` is the beginning of the first look that is under way, or else now.
     ///
     /// Returns whether hosts are left because there are `most` intervals to record.
     pub fn check_pauses(

@@ -27,7 +27,7 @@ pub struct OccupancyInterval {
     pub instance_id: Option<String>,
     /// The instance's project, if it is known. Other projects, only for those who may see hosts.
     pub project_id: Option<String>,
-    /// Beginning of the first look that saw it; of `unseen`, end of the look before. UTC, RFC 3339.
+    /// Beginning of the first look that saw it (end of a host's first look); of `unseen`, end of the look before. UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
     /// End of the last look that saw it; of `unseen`, beginning of the next look. Null while it lasts.

@@ -160,6 +160,22 @@ fn a_long_look_is_no_pause_and_a_long_time_between_looks_is_one() {
 }
 
 #[test]
+fn records_of_a_host_begin_when_the_first_look_at_it_ends() {
+    let mut records = Records::default();
+    let mut look = |start, end, seen| {
+        records.watch.note(HOST, window(start, end), Some(seen), LONGEST_PAUSE);
+        records.record();
+    };
+    // The host may have been fenced at any time of the look.
+    look(0, 5, seen(Fence::Fenced, &[OTHER]));
+    look(4, 6, seen(Fence::Verified, &[]));
+    look(6, 7, seen(Fence::Held, &[]));
+    let facts =
+        [("fenced", 5, Some(5)), ("instance", 5, Some(5)), ("verified", 5, Some(6)), ("held", 6, None)];
+    assert_eq!(records.facts(), facts);
+}
+
+#[test]
 fn a_host_that_does_not_report_instances_is_unseen() {
     let mut records = Records::default();
     records.look(1, seen(Fence::Held, &[OWN]));
