@@ -11,6 +11,7 @@ use store::{Commit, CommitError, StoreError};
 
 use super::Execution;
 use super::memos::Counting;
+use super::pause::Pause;
 use crate::deciding::beside_requests;
 use crate::guest_facts::reservation_of;
 use crate::notices;
@@ -19,7 +20,7 @@ use crate::writing::Writer;
 
 /// The role of the service that counts, where several share a store.
 const ROLE: &str = "guests";
-/// It has the role for so many looks at all hosts: somebody else takes over if it makes none.
+/// It has the role for that many looks at all hosts, with the pauses before them: another one takes over if it makes none.
 const LOOKS: i32 = 3;
 /// How many changes a cycle commits at most.
 const MOST_AT_ONCE: usize = 1000;
@@ -82,17 +83,18 @@ impl Execution<'_> {
         counting: Option<Counting>,
         now: Timestamp,
     ) -> Result<Option<Counting>, StoreError> {
+        let settings = &self.service.decider.settings;
+        let turn = settings.observe_interval.saturating_add(self.service.progress().round_took);
+        let role = Pause::of(now, turn.saturating_mul(LOOKS));
         // Whoever was away for longer does not know what others have counted; nor does one whose clock was set.
-        let term = self.service.decider.settings.observe_interval.saturating_mul(LOOKS);
-        let until = now.saturating_add(term).unwrap_or(Timestamp::MAX);
-        let counting = counting.filter(|counting| now < counting.until && counting.until <= until);
+        let counting = counting.filter(|counting| counting.role.lasts(now));
         if self.service.progress().shares_clock()
-            && !self.service.parts.store.lead(ROLE, &self.service.decider.settings.holder, now, until).await?
+            && !self.service.parts.store.lead(ROLE, &settings.holder, now, role.end()).await?
         {
             return Ok(None);
         }
         if let Some(counting) = counting {
-            return Ok(Some(Counting { until, ..counting }));
+            return Ok(Some(Counting { role, ..counting }));
         }
         let store = &self.service.parts.store;
         // Before the intervals, which must not be older.
@@ -104,7 +106,7 @@ impl Execution<'_> {
             Held::Instance(id) => state.instances.get(id).is_none(),
             _ => false,
         });
-        Ok(Some(Counting { known: KnownGuests::new(of_guests), watch, until }))
+        Ok(Some(Counting { known: KnownGuests::new(of_guests), watch, role }))
     }
 }
 

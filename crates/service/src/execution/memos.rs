@@ -90,8 +90,8 @@ pub(crate) struct Counting {
     pub known: KnownGuests,
     /// Hosts of leases, with what is recorded of them.
     pub watch: Watch,
-    /// Until when nobody else counts.
-    pub until: Timestamp,
+    /// While it lasts nobody else counts.
+    pub role: Pause,
 }
 
 /// State of tidying, and what it has found out about the store.

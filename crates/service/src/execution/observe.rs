@@ -122,16 +122,16 @@ impl Execution<'_> {
         match answer {
             Ok(Seen { machines, mut observed, differences }) => {
                 state.instances.mark_preemptible(&mut observed);
-                if progress.saw(&look, observed, |host| state.hosts.contains_key(&host)) {
+                if progress.saw(&look, observed, |host| state.hosts.contains_key(&host), now) {
                     // Somebody may wait for what a reservation needs.
                     self.service.changes.send_modify(|count| *count += 1);
                 }
-                progress.note_sighted(&look, now);
                 if machines.is_some() {
                     progress.note_differences(differences);
                     progress.machines = machines;
                     progress.blind = 0;
                     progress.seen_at = Some(now);
+                    progress.round_took = now.duration_since(look.began).max(SignedDuration::ZERO);
                     progress.looked_at_all =
                         Some(Pause::of(now, self.service.decider.settings.observe_interval));
                 }

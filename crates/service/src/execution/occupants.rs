@@ -36,11 +36,11 @@ impl Execution<'_> {
             if sighted.is_empty() && !goes_on {
                 return false;
             }
-            let Some(counting) = progress.counting.take_if(|counting| now < counting.until) else {
+            let Some(counting) = progress.counting.take_if(|counting| counting.role.lasts(now)) else {
                 return false;
             };
-            // The round that is under way may take longer than a pause.
-            let looks_until = progress.round_began().map_or(now, |began| began.min(now));
+            // Looks that are under way may take longer than a pause.
+            let looks_until = progress.looks_began().map_or(now, |began| began.min(now));
             (sighted, Arc::clone(&progress.observed), looks_until, counting)
         };
         let watch = &mut counting.watch;
@@ -67,7 +67,7 @@ impl Execution<'_> {
             })
         };
         if let Some(changes) = changes {
-            if self.service.now() >= counting.until {
+            if !counting.role.lasts(self.service.now()) {
                 // Another service may record by now.
                 return false;
             }
@@ -97,7 +97,7 @@ impl Execution<'_> {
                 break;
             }
         }
-        let counting = self.service.progress().counting.take_if(|counting| now < counting.until);
+        let counting = self.service.progress().counting.take_if(|counting| counting.role.lasts(now));
         let Some(mut counting) = counting else { return };
         let Some(changes) = counting.watch.take_last_changes() else { return };
         if let Err(error) = self.service.parts.store.record_occupancy(&changes).await {

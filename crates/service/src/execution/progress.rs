@@ -64,6 +64,8 @@ pub(crate) struct Progress {
     pub differences: BTreeMap<ReservationId, Difference>,
     /// When the whole fleet was last seen, if it was.
     pub seen_at: Option<Timestamp>,
+    /// How long that look took.
+    pub round_took: SignedDuration,
     /// Until the whole fleet is looked at again.
     pub looked_at_all: Option<Pause>,
     /// How old the observation of hosts is, for decisions.
@@ -371,6 +373,7 @@ impl Progress {
         self.taken_on.remove(&host);
         Arc::make_mut(&mut self.observed).hosts.remove(&host);
         self.seen_by.remove(&host);
+        self.sighted.remove(&host);
         self.touched.hosts.remove(&host);
         self.left.insert(host);
     }

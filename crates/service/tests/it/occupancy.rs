@@ -6,7 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId, LeaseId};
 use leases::occupants::{Fact, Fence, Interval};
 use leases::plan::GuestOwner;
-use service::{Occupancy, Settings};
+use leases::terms::Terms;
+use leases::window::Window;
+use service::{NewLease, Occupancy, Settings};
 use simulation::{World, caller};
 use store::Store;
 
@@ -118,7 +120,63 @@ async fn a_fence_that_is_lost_is_recorded_with_the_instances_seen_meanwhile() {
     assert!(!names(&found).contains(&"released"), "{found:?}");
 }
 
-/// Looks at other hosts end while all hosts are being looked at.
+/// A fleet that takes 45 s for an answer: a look at all hosts takes 90 s, and one begins every two minutes.
+async fn slow_world() -> World {
+    let slow = Timing { question: Between::secs(45, 45), ..Timing::IMMEDIATE };
+    world_with(3, settings(), None, |fleet| fleet.with_timing(slow)).await
+}
+
+/// A lease of a host from `start` to minute 600.
+async fn starting(world: &mut World, start: Timestamp) -> LeaseId {
+    let window = Window::new(start, at(600)).expect("forwards");
+    let terms = Terms::new(window, None, vec![hosts(1)]).expect("terms");
+    let new = NewLease { terms, ..asking(10, 600, vec![hosts(1)]) };
+    make(world, new).await.expect("free").lease.id
+}
+
+/// Looks at this host and at others end while all hosts are being looked at.
+#[tokio::test]
+async fn a_round_that_takes_longer_than_a_pause_is_no_gap() {
+    for seconds in (0..120).step_by(10) {
+        let mut world = slow_world().await;
+        let start = at(10) + SignedDuration::from_secs(seconds);
+        let id = starting(&mut world, start).await;
+        for minute in [16, 20, 24, 28] {
+            make(&mut world, asking(minute, minute + 3, vec![hosts(1)])).await.expect("free");
+            world.run_until(at(minute + 3)).await;
+        }
+        world.run_until(at(34)).await;
+        let found = intervals(&world, id).await;
+        assert_eq!(names(&found), ["fenced", "verified", "held"], "{seconds}: {found:?}");
+        assert!(start <= found[0].start, "{seconds}: it was fenced at the start: {found:?}");
+        let seen_until = occupancy(&world, id).await.seen_until;
+        assert!(seen_until.is_some_and(|until| at(31) <= until), "{seconds}: {seen_until:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_round_that_is_lost_is_a_gap_however_long_rounds_take() {
+    let mut world = slow_world().await;
+    let id = starting(&mut world, at(10)).await;
+    world.run_until(at(34)).await;
+    world.fleet.set_faults(Faults { unanswered: 1.0, ..Faults::NONE });
+    world.run_until(at(36)).await;
+    world.fleet.set_faults(Faults::NONE);
+    world.run_until(at(45)).await;
+    let found = intervals(&world, id).await;
+    let [gap] = unseen(&found)[..] else { panic!("one gap: {found:?}") };
+    let end = gap.end.expect("the fleet answers again");
+    assert!(at(32) <= gap.start && gap.start <= at(35) && at(36) <= end && end < at(39), "{found:?}");
+    world.kill(0);
+    world.run_until(at(50)).await;
+    world.restart_one(0).await.expect("it starts");
+    world.run_until(at(60)).await;
+    let found = intervals(&world, id).await;
+    let [_, gap] = unseen(&found)[..] else { panic!("two gaps: {found:?}") };
+    let end = gap.end.expect("it looks again");
+    assert!(at(41) <= gap.start && gap.start <= at(45) && at(50) <= end && end < at(53), "{found:?}");
+}
+
 #[tokio::test]
 async fn a_service_that_was_away_says_since_when_nothing_was_seen() {
     let mut world = world(2).await;

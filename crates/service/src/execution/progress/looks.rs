@@ -79,24 +79,35 @@ impl Progress {
         self.looks.values().any(|under_way| under_way.look.all)
     }
 
-    /// When the look at the whole fleet began that is under way.
-    pub fn round_began(&self) -> Option<Timestamp> {
-        let looks = self.looks.values().map(|under_way| &under_way.look);
-        looks.filter(|look| look.all).map(|look| look.began).min()
+    /// When the first look began that is under way.
+    pub fn looks_began(&self) -> Option<Timestamp> {
+        self.looks.values().map(|under_way| under_way.look.began).min()
     }
 
-    /// What a look saw. Whatever a later one saw already stays, and hosts that are none of ours any more are
-    /// left out. Says whether what there is of reservations as a whole is not what it was.
-    pub fn saw(&mut self, look: &Look, mut seen: Observed, ours: impl Fn(HostId) -> bool) -> bool {
+    /// What a look saw that has ended now. Whatever a later one saw already stays, and hosts that are none of ours any more
+    /// are left out. Says whether what there is of reservations as a whole is not what it was.
+    pub fn saw(
+        &mut self,
+        look: &Look,
+        mut seen: Observed,
+        ours: impl Fn(HostId) -> bool,
+        now: Timestamp,
+    ) -> bool {
         self.looks.remove(&look.number);
+        let time = Window::starting(look.began, now.duration_since(look.began));
         let known = Arc::make_mut(&mut self.observed);
         for &host in look.hosts.iter().filter(|host| ours(**host)) {
             let last = self.seen_by.entry(host).or_default();
             if *last > look.number {
+                // Which of them saw the host last isn't known, and doesn't matter if both saw the same.
+                if known.hosts.get(&host) == seen.hosts.get(&host) {
+                    self.sighted.insert(host, time);
+                }
                 continue;
             }
             *last = look.number;
             self.unrecorded.insert(host);
+            self.sighted.insert(host, time);
             match seen.hosts.remove(&host) {
                 Some(observed) => {
                     self.taken_on.insert(host);
@@ -118,18 +129,11 @@ impl Progress {
             // A host that is known since the look began is not among what it saw; nor is one that has left.
             known.hosts.retain(|host, _| ours(*host));
             self.seen_by.retain(|host, _| ours(*host));
+            self.sighted.retain(|host, _| ours(*host));
             self.taken_on.retain(|host| ours(*host));
             self.touched.hosts.retain(|host, _| ours(*host));
         }
         changed
-    }
-
-    /// Notes which hosts no later look has seen, for records of their occupants. The look ended at that time.
-    pub fn note_sighted(&mut self, look: &Look, ended: Timestamp) {
-        let time = Window::starting(look.began, ended.duration_since(look.began));
-        let seen = look.hosts.iter().filter(|host| self.seen_by.get(*host) == Some(&look.number));
-        self.sighted.extend(seen.map(|host| (*host, time)));
-        self.sighted.retain(|host, _| self.seen_by.contains_key(host));
     }
 
     /// Notes one difference of each reservation, the first.

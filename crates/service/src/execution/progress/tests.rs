@@ -23,10 +23,14 @@ fn begin(progress: &mut Progress) -> Look {
 }
 
 fn end(progress: &mut Progress, look: &Look, guests: &[GuestId]) {
+    end_at(progress, look, guests, Timestamp::UNIX_EPOCH);
+}
+
+fn end_at(progress: &mut Progress, look: &Look, guests: &[GuestId], now: Timestamp) {
     let guests = guests.iter().map(|id| Guest::new(*id, GuestOwner::Other)).collect();
     let host = ObservedHost { guests, ..ObservedHost::free() };
     let seen = Observed { hosts: [(HOST, host)].into(), ..Observed::default() };
-    progress.saw(look, seen, |_| true);
+    progress.saw(look, seen, |_| true, now);
 }
 
 fn gone(progress: &mut Progress, record: &InstanceRecord) -> bool {
@@ -56,19 +60,31 @@ fn what_another_has_seen_is_not_gone_because_an_older_look_did_not_see_it() {
 }
 
 #[test]
-fn a_round_is_under_way_until_it_has_seen_the_fleet_or_failed() {
+fn looks_are_under_way_until_they_have_seen_the_fleet_or_failed() {
     let mut progress = Progress::default();
-    let now = Timestamp::UNIX_EPOCH;
-    progress.begin_look(false, [HOST].into(), (now, now));
-    assert_eq!(progress.round_began(), None, "it is no round");
+    assert_eq!(progress.looks_began(), None);
     let first = begin(&mut progress);
-    assert_eq!(progress.round_began(), Some(now));
+    let later = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1);
+    let second = progress.begin_look(false, [HOST].into(), (later, later));
+    assert_eq!(progress.looks_began(), Some(Timestamp::UNIX_EPOCH));
     end(&mut progress, &first, &[]);
-    assert_eq!(progress.round_began(), None);
-    let second = begin(&mut progress);
-    assert_eq!(progress.round_began(), Some(now));
+    assert_eq!(progress.looks_began(), Some(later));
     progress.saw_nothing(second.number);
-    assert_eq!(progress.round_began(), None);
+    assert_eq!(progress.looks_began(), None);
+}
+
+#[test]
+fn a_look_that_another_has_overtaken_counts_where_both_saw_the_same() {
+    let at = |second| Timestamp::from_second(second).expect("in range");
+    for (guests, seen_until) in [(vec![GUEST], at(90)), (vec![], at(12))] {
+        let mut progress = Progress::default();
+        let round = progress.begin_look(true, [HOST].into(), (at(0), at(120)));
+        let own = progress.begin_look(false, [HOST].into(), (at(10), at(130)));
+        end_at(&mut progress, &own, &[GUEST], at(12));
+        end_at(&mut progress, &round, &guests, at(90));
+        assert_eq!(progress.sighted[&HOST].end(), seen_until);
+        assert_eq!(progress.observed.hosts[&HOST].guests[0].id, GUEST, "what the later look saw stays");
+    }
 }
 
 #[test]
@@ -115,7 +131,7 @@ fn one_that_was_on_its_way_elsewhere_is_gone_when_both_hosts_were_looked_at_agai
         let guest = Guest { moving_to, ..Guest::new(GUEST, GuestOwner::Preemptible) };
         let host = ObservedHost { guests: vec![guest], ..ObservedHost::free() };
         let seen = Observed { hosts: [(HOST, host)].into(), ..Observed::default() };
-        progress.saw(&first, seen, |_| true);
+        progress.saw(&first, seen, |_| true, now);
         assert!(!gone(&mut progress, &staying));
         assert!(!gone(&mut progress, &with(decided, 2)));
         let leaving = with(None, 3);
