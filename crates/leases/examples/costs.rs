@@ -1,7 +1,8 @@
-//! What decisions cost in units of work, and how long a unit takes: `cargo run --release -p leases --example costs`.
+//! Cost of decisions in units of work, and time per unit: `cargo run --release -p leases --example costs`.
 //!
-//! 10,000 hosts (or so many as the first argument says) and as many leases, then usual requests and the costliest ones.
-//! By this [`leases::work::DEFAULT_UNITS`] was chosen.
+//! Sets up 10,000 hosts (or the number in the first argument) and up to as many leases, then measures typical
+//! requests and the most expensive ones. The value of [`leases::work::DEFAULT_UNITS`] comes from these
+//! measurements.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -55,7 +56,7 @@ fn instances(amount: u32, affinity: Affinity) -> ReservationTerms {
     })
 }
 
-/// Compares with so many values, and no host has any of them.
+/// An expression that compares with `values` values that no host has.
 fn long(values: usize) -> Requirement {
     let compare = |number| {
         Requirement::compare(
@@ -73,7 +74,7 @@ fn during(start: i64, hours: i64, asked: Vec<ReservationTerms>) -> Terms {
     Terms::new(window, None, asked).expect("terms")
 }
 
-/// As many leases as there are hosts: of 1 to 30 hosts or of instances, within a year.
+/// One attempt per host to make a random lease within a year: 1 to 30 hosts, or instances.
 fn leases(inventory: &Inventory, calendar: &mut Calendar) -> Vec<Lease> {
     let (rules, mut leases, mut number) = (Rules::default(), Vec::new(), 1_u64);
     let mut below = |limit: u64| {
@@ -184,7 +185,7 @@ fn main() {
     hunts(&inventory, hosts);
 }
 
-/// Hunts for hosts all of which others have guests on, 8 each.
+/// Measures hunts on a fleet where every host has 8 guests of other projects.
 fn hunts(inventory: &Inventory, hosts: u64) {
     let (rules, now) = (Rules::default(), hour(0));
     let mut observed = Observed::default();

@@ -1,7 +1,8 @@
-//! How long the core's decisions take on a large cloud: `cargo run --release -p leases --example speed`.
+//! Latency of decisions on a large cloud: `cargo run --release -p leases --example speed`.
 //!
-//! 1,000 hosts with 30 capabilities each, a year, and as many random leases as fit out of so many asked for
-//! (10,000 unless another number is given). Prints medians and the 99th percentile.
+//! Sets up 1,000 hosts with 30 capabilities each and fills a year with random leases. 10,000 leases are
+//! requested unless the first argument gives another number; those that don't fit are skipped. Prints medians
+//! and 99th percentiles.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ use leases::work::UNLIMITED;
 const HOSTS: u64 = 1000;
 const YEAR_HOURS: i64 = 365 * 24;
 
-/// A linear congruential generator: the same leases on every run.
+/// A linear congruential generator, so every run has the same leases.
 struct Numbers(u64);
 
 impl Numbers {
@@ -81,7 +82,7 @@ fn owner() -> Owner {
     Owner { project: ProjectId("project".into()), user: UserId("user".into()) }
 }
 
-/// Somebody's guests on all hosts: 8 each on average, of 16 to 40 GiB, wherever there is room.
+/// Guests on random hosts: 8 per host on average, 16 to 40 GiB of memory each, as capacity allows.
 fn inhabited(inventory: &Inventory, numbers: &mut Numbers) -> Observed {
     let mut observed = Observed::default();
     observed.hosts.extend(inventory.hosts().map(|host| (host.id, ObservedHost::free())));
@@ -100,7 +101,7 @@ fn inhabited(inventory: &Inventory, numbers: &mut Numbers) -> Observed {
     observed
 }
 
-/// What could be had instead of what is refused, and whether others could make room for it.
+/// Measures offers for refused requests, and attempts to make room by moving other leases.
 fn offers(inventory: &Inventory, calendar: &Calendar, leases: &[Lease], numbers: &mut Numbers) {
     let (rules, now) = (Rules::default(), hour(0));
     let facts = HostFacts::nothing();
@@ -127,7 +128,7 @@ fn offers(inventory: &Inventory, calendar: &Calendar, leases: &[Lease], numbers:
     report("look whether others could make room", room);
 }
 
-/// A hunt for hosts all of which others have guests on.
+/// Measures a hunt on a fleet where all hosts have guests of other projects.
 fn hunts(inventory: &Inventory, numbers: &mut Numbers) {
     let (rules, now) = (Rules::default(), hour(0));
     let observed = inhabited(inventory, numbers);
@@ -148,7 +149,8 @@ fn hunts(inventory: &Inventory, numbers: &mut Numbers) {
     report("hunt for 20 of 1,000 hosts with 8,000 guests", times);
 }
 
-/// Which of all hosts may have a preemptible instance, and until when: what an external scheduler asks.
+/// Measures a typical query of an external scheduler: which hosts can take a preemptible instance, and for
+/// how much time.
 fn filters(inventory: &Inventory, calendar: &Calendar, numbers: &mut Numbers) {
     let (rules, project) = (Rules::default(), owner().project);
     let observed = inhabited(inventory, numbers);
@@ -209,7 +211,7 @@ fn main() {
         let changes = Changes { end: Some(end), ..Changes::default() };
         let facts = HostFacts::nothing();
         let admission = Admission::new(&calendar, &inventory, &rules, &facts, now);
-        // Many are refused; finding that out takes its time as well.
+        // Refusals count as well: they take time, too.
         timed(&mut extend, || admission.update(lease, &changes).is_ok());
     }
     report("extend a lease by an hour", extend);

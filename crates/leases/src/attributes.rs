@@ -1,38 +1,35 @@
-//! Properties with parts. The text of some properties, above all of `cpu_info`, describes several things, and those
-//! may have parts again; extra specs can name each (CLS-06).
+//! Structured properties. The text of some properties, mainly `cpu_info`, describes several values, which can
+//! have parts in turn. Extra specs can name each part (CLS-06).
 //!
-//! Reading such text is the service's, which knows the format. A host carries what was read beside the text.
+//! The service parses the text, because it knows the format. A host carries the result beside the text.
 
 use std::collections::BTreeMap;
 
-/// What a text describes.
+/// A parsed property value, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attribute {
-    /// A word, a number, or true or false (as `True` and `False`, like all properties).
+    /// A word, number or boolean. Booleans are `True` and `False`, as in all properties.
     Text(String),
-    /// Several things.
+    /// Several values.
     List(Vec<Self>),
-    /// Parts with names.
+    /// Named parts.
     Parts(BTreeMap<String, Self>),
 }
 
-/// What the texts of a host's properties describe, by the names of the properties. Properties that are nothing but
-/// text are absent.
+/// Parsed properties of a host by name. Plain text properties are absent.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes(BTreeMap<String, Attribute>);
 
 impl Attributes {
-    /// Of these properties.
     pub fn new(properties: impl IntoIterator<Item = (String, Attribute)>) -> Self {
         Self(properties.into_iter().collect())
     }
 
-    /// What that property describes.
     pub fn of(&self, property: &str) -> Option<&Attribute> {
         self.0.get(property)
     }
 
-    /// The part of a property that is found by going down these names.
+    /// Follows a path of part names into a property.
     pub fn part(&self, property: &str, path: &[String]) -> Option<&Attribute> {
         let mut found = self.of(property)?;
         for name in path {
@@ -43,7 +40,7 @@ impl Attributes {
     }
 }
 
-/// They follow from the texts, so hosts that have the same texts are equal.
+/// Attributes follow from the texts of properties, so hosts with equal texts are equal.
 impl PartialEq for Attributes {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -1,21 +1,21 @@
-//! What happens to guests at the end of a lease.
+//! End actions: the fate of guests when their lease ends.
 
-/// What happens to the guests of a lease when it ends.
+/// Fate of a lease's guests at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum EndAction {
-    /// They are deleted, as Blazar does.
+    /// Delete the guests, as Blazar does.
     #[default]
     DeleteGuests,
-    /// They stay where they are; only the hosts leave the lease.
+    /// Leave the guests in place; only the hosts leave the lease.
     KeepGuests,
-    /// Images are made of those on its hosts, and then they are deleted.
+    /// Make an image of each guest on the lease's hosts, then delete the guests.
     SnapshotGuests,
-    /// Those on its hosts are moved to hosts that no lease has, as far as that is possible; the others stay.
+    /// Migrate guests on the lease's hosts to hosts without a lease where possible; the rest stay.
     MoveGuests,
 }
 
 impl EndAction {
-    /// How much it disturbs guests, to compare.
+    /// Rank by disruption to guests; 0 is the least disruptive.
     pub(crate) fn disruption(self) -> u32 {
         match self {
             Self::KeepGuests => 0,
@@ -25,13 +25,13 @@ impl EndAction {
         }
     }
 
-    /// Whether it is for whole hosts only: images are made of all guests on a host, and it is known of such hosts alone
-    /// that nobody else is started there while guests are moved away.
+    /// Whether the action requires a reservation of whole hosts. Images are made of all guests on a host, and
+    /// only a leased whole host is sure to get no new guests of other tenants while its own are moved away.
     pub fn needs_whole_hosts(self) -> bool {
         matches!(self, Self::SnapshotGuests | Self::MoveGuests)
     }
 
-    /// Whether none of its guests is left after its end.
+    /// Whether no guest remains after the end.
     pub fn deletes(self) -> bool {
         match self {
             Self::DeleteGuests | Self::SnapshotGuests => true,

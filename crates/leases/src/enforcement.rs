@@ -1,6 +1,7 @@
-//! Limits that the operator sets on leases (API-enforcement): the length, and when a lease may be extended.
+//! Operator limits on the length and extension of leases (API-enforcement).
 //!
-//! Asking an external service is the server's. Both limits are checked before anything is chosen or changed.
+//! The server calls external enforcement services. The limits here are checked before anything is chosen or
+//! changed.
 
 use std::collections::BTreeSet;
 
@@ -14,41 +15,39 @@ use crate::quota::{LeaseQuota, OverLeaseQuota};
 use crate::scoped::{Scope, ScopeKind, Scoped, Scopes};
 use crate::window::{Window, earlier, later};
 
-/// The limits.
+/// Limits set by the operator.
 #[derive(Clone, Debug, Default)]
 pub struct Enforcement {
-    /// The longest lease; no limit if absent.
+    /// Maximum length of a lease; `None` means no limit.
     pub max_lease_duration: Scoped<Option<SignedDuration>>,
     /// Projects without limits.
     pub exempt_projects: BTreeSet<ProjectId>,
-    /// How long before its end a lease may be extended, by up to the longest duration again. If absent, a lease
-    /// may be extended at any time, and its whole length is limited.
+    /// Period before its end in which a lease can be extended, by up to the maximum length again. If `None`,
+    /// a lease can be extended at any time, and the limit applies to its whole length.
     pub extension_window: Option<SignedDuration>,
-    /// How long leases of a project may last together that are one after another or at the same time; no limit if
-    /// absent.
+    /// Maximum combined length of a project's leases that overlap or follow each other; `None` means no
+    /// limit.
     pub max_stack: Option<SignedDuration>,
-    /// What the leases of a project may take together.
+    /// Limits on the total of a project's leases.
     pub quota: LeaseQuota,
 }
 
-/// Which limit is exceeded. Texts are Blazar's and Chameleon's.
+/// An exceeded limit. Texts are Blazar's and Chameleon's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EnforcementError {
-    /// Too long.
     #[error(
         "Lease duration of {asked_seconds} seconds must be less than or equal to the maximum lease duration \
          of {allowed_seconds} seconds{}.",
         of_scope(.scope.as_ref())
     )]
     TooLong {
-        /// What was asked for: the length of the lease, or of its extension within the extension window.
+        /// Requested length of the lease, or of its extension within the extension window.
         asked_seconds: i64,
-        /// What is allowed.
         allowed_seconds: i64,
         /// The project, flavor or free pool that the limit is for; `None` for the general limit.
         scope: Option<Scope>,
     },
-    /// Too long together with others of the project.
+    /// Too long together with the project's other leases.
     #[error(
         "Together with other leases of the project it would last {asked_seconds} seconds without a break of \
          {gap_seconds} seconds; at most {allowed_seconds} seconds are allowed."
@@ -56,20 +55,18 @@ pub enum EnforcementError {
     Stacked {
         /// From the first start to the last end.
         asked_seconds: i64,
-        /// What is allowed.
         allowed_seconds: i64,
-        /// So much later a lease is not one after another any more.
+        /// Minimum break after which a lease no longer counts as a continuation.
         gap_seconds: i64,
     },
-    /// Too early to extend it.
     #[error("Lease can only be extended within {window_seconds} seconds of the leases current end time.")]
     TooEarlyToExtend {
-        /// How long before the end it may be extended.
+        /// Length of the period before the end in which the lease can be extended.
         window_seconds: i64,
     },
 }
 
-/// A length of time as people write it: `14d`, `1d 6h`.
+/// Formats a duration for humans: `14d`, `1d 6h`.
 fn spoken(seconds: i64) -> String {
     let parts =
         [(seconds / 86400, 'd'), (seconds / 3600 % 24, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
@@ -80,7 +77,7 @@ fn spoken(seconds: i64) -> String {
 }
 
 impl EnforcementError {
-    /// The same in days and hours. The texts have seconds, as clients know them.
+    /// The error in days and hours. The main texts keep seconds, because clients know them that way.
     pub fn hint(&self) -> String {
         match self {
             Self::TooLong { asked_seconds, allowed_seconds, .. } => {
@@ -98,7 +95,7 @@ impl EnforcementError {
         }
     }
 
-    /// For a lease of that length, or for an extension.
+    /// `length` is the length of the lease or of its extension.
     pub(crate) fn too_long(length: SignedDuration, limit: &LengthLimit) -> Self {
         Self::TooLong {
             asked_seconds: length.as_secs(),
@@ -109,19 +106,19 @@ impl EnforcementError {
 }
 
 impl Enforcement {
-    /// The limit on the length of leases in these scopes, if there is one.
+    /// Limit on the length of leases in these scopes; `None` if unlimited.
     pub fn length_limit(&self, scopes: Scopes<'_>) -> Option<LengthLimit> {
         let (longest, scope) = self.max_lease_duration.find(scopes);
         longest.map(|longest| LengthLimit { longest, scope })
     }
 
-    /// Whether that limit depends on the free pool.
+    /// Whether the limit for these scopes depends on the free pool.
     pub fn limits_by_pool(&self, scopes: Scopes<'_>) -> bool {
         let more_specific = || self.max_lease_duration.find(Scopes { pool: None, ..scopes }).1.is_some();
         self.max_lease_duration.differs_by(ScopeKind::Pool) && !more_specific()
     }
 
-    /// Whether the project may have a new lease for that window. The limit is the lowest one for its `parts`.
+    /// Checks the length of a new lease. The lowest limit of its `parts` applies.
     pub fn check_create<'p>(
         &self,
         project: &ProjectId,
@@ -134,10 +131,10 @@ impl Enforcement {
         check_length(window.length(), self.lowest(parts))
     }
 
-    /// Whether the project may change a lease's window. The limit is the lowest one for its `parts`.
+    /// Checks a change of a lease's window. The lowest limit of its `parts` applies.
     ///
-    /// A change that makes a lease end no later and last no longer is never refused: it could otherwise not be
-    /// shortened after the limit was lowered.
+    /// A change that neither delays the end nor lengthens the lease is always accepted. Otherwise a lease
+    /// could not be shortened after the limit was lowered.
     pub fn check_update<'p>(
         &self,
         project: &ProjectId,
@@ -160,11 +157,11 @@ impl Enforcement {
         }
     }
 
-    /// Whether the project may have a lease in that window beside its `others`. `before` is when the lease is, if there
-    /// is one that is changed: what does not reach further than that is never refused.
+    /// Checks the combined length of a lease in `window` and the project's `others`. `before` is the current
+    /// window of a lease that is being changed; a change within it is always accepted.
     ///
-    /// Leases stack that overlap, or have less than a tenth of the limit between them: a short break is no reason to
-    /// begin again.
+    /// Leases stack if they overlap or have a break of less than a tenth of the limit between them: a short
+    /// break doesn't restart the count.
     pub fn check_stack(
         &self,
         project: &ProjectId,

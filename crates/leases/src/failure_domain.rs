@@ -1,7 +1,9 @@
-//! What fails together, and how much more a lease has so that it survives the failure of any one (its failure buffer).
+//! Failure domains, and the spare capacity with which a lease survives the failure of any one of them (its
+//! failure buffer).
 //!
-//! A reservation of `n` hosts that survives the failure of a domain has so many more that `n` are left whichever domain
-//! fails: at most `c` in each domain, and `n + c` in all. Of all such `c` it has the smallest, which costs least.
+//! A reservation of `n` hosts that survives the failure of a domain gets at most `c` hosts in each domain and
+//! `n + c` in total, so `n` remain whichever domain fails. `c` is the smallest possible number, which costs
+//! least.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,20 +13,20 @@ use thiserror::Error;
 use crate::extra_specs::MAX_LENGTH;
 use crate::text::as_written;
 
-/// Hosts that are taken to fail together.
+/// Hosts that are assumed to fail together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailureDomain {
-    /// Each host by itself.
+    /// Each host fails by itself.
     Host,
-    /// Hosts for which this property says the same, as their rack. Those of which it is not known where they are may be
-    /// in one place, so they count as such.
+    /// Hosts with the same value of this property, such as their rack. Hosts without a value could share a
+    /// place, so they count as one domain.
     Place(String),
 }
 
-/// Failure domains that are none.
+/// Invalid failure domain.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FailureDomainError {
-    /// Without a name, or with too long a one.
+    /// The name is empty or too long.
     #[error("a failure domain is host, or a property of hosts, of {MAX_LENGTH} characters at most")]
     Name,
 }
@@ -38,7 +40,7 @@ impl FailureDomain {
         }
     }
 
-    /// The property of hosts that it goes by, if it does.
+    /// Property that defines the domain; `None` for single hosts.
     pub fn property(&self) -> Option<&str> {
         match self {
             Self::Host => None,
@@ -66,32 +68,32 @@ impl FromStr for FailureDomain {
     }
 }
 
-/// How many are left of these, so many in each domain, if the domain that has most of them fails.
+/// Remainder if the domain with the largest count fails.
 pub(crate) fn left(in_each: impl IntoIterator<Item = u64>) -> u64 {
     let (sum, most) =
         in_each.into_iter().fold((0_u64, 0), |(sum, most), count| (sum + count, count.max(most)));
     sum - most
 }
 
-/// What one domain has to give.
+/// Capacity in one domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Supply {
-    /// What the reservation keeps there in any case.
+    /// Amount that the reservation keeps there in any case.
     pub kept: u64,
-    /// What it could have beside that.
+    /// Further amount available to the reservation.
     pub free: u64,
 }
 
-/// How much a reservation is to have.
+/// Amounts for a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quota {
-    /// In all.
     pub total: u64,
-    /// In one domain.
+    /// Maximum in a single domain.
     pub in_one: u64,
 }
 
-/// The least with which `wanted` are left whichever domain fails; or as many as can be.
+/// Smallest quota with which `wanted` remain whichever domain fails. If that is impossible, the quota with
+/// which the most remain.
 pub(crate) fn quota(supply: &[Supply], wanted: u64) -> Quota {
     let all = |supply: &Supply| supply.kept + supply.free;
     let total = |in_one: u64| supply.iter().map(|supply| all(supply).min(in_one)).sum::<u64>();
@@ -99,8 +101,8 @@ pub(crate) fn quota(supply: &[Supply], wanted: u64) -> Quota {
     let least = supply.iter().map(|supply| supply.kept).max().unwrap_or(0);
     let most = supply.iter().map(all).max().unwrap_or(0);
     let wanted = wanted.min(left(most));
-    // What is left does not fall as more may be in one, up to the largest domain: each that has more gives one more, and
-    // there is at least one.
+    // Up to the size of the largest domain, `left` never decreases as `in_one` grows: each domain with more
+    // capacity adds one, and there is at least one such domain to make up for the one subtracted.
     let (mut low, mut high) = (least, most);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -115,8 +117,8 @@ mod tests {
 
     use super::*;
 
-    /// All ways to have more in each domain, by trying them: the least sum with which `wanted` are left, and what is left at
-    /// most.
+    /// Tries all amounts in all domains. Returns the smallest total with which `wanted` remain, and the
+    /// maximum that can remain.
     fn tried(supply: &[Supply], wanted: u64) -> (Option<u64>, u64) {
         let mut ways: Vec<Vec<u64>> = vec![vec![]];
         for Supply { kept, free } in supply {
@@ -143,7 +145,7 @@ mod tests {
             let can_be: u64 = supply.iter().map(|s| (s.kept + s.free).min(found.in_one)).sum();
             prop_assert!(found.total <= can_be);
             if let Some(least) = least {
-                // What is kept may be more than is needed.
+                // The kept amounts can exceed the quota.
                 prop_assert_eq!(found.total.max(supply.iter().map(|s| s.kept).sum()), least);
             } else {
                 prop_assert_eq!(found.total - found.in_one, most);

@@ -1,7 +1,7 @@
-//! Free pools: where hosts are that nobody leases (FP).
+//! Free pools: where hosts stay while they aren't leased (FP).
 //!
-//! Every host is in one, and stays in it while it is leased: it comes back to where it was. What a pool says of its hosts
-//! is a capability of each of them, unless a host says otherwise of itself.
+//! Every host belongs to one pool. It keeps its pool while it is leased and returns there. A pool's extra
+//! specs are capabilities of each of its hosts, unless a host overrides them.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::host::Host;
 pub use crate::host::POOL_PROPERTY;
 use crate::ids::FreePoolId;
 
-/// The name of the pool that is always there, until somebody changes it: Blazar's for its only one.
+/// Initial name of the default pool: the name of Blazar's only pool.
 pub const DEFAULT_NAME: &str = "freepool";
 
-/// The free pool that a host comes from and goes back to, by its name at the time.
+/// Current name of the host's free pool.
 pub fn pool_of(host: &Host) -> &str {
     host.capabilities.get(POOL_PROPERTY).map_or(DEFAULT_NAME, String::as_str)
 }
@@ -21,21 +21,21 @@ pub fn pool_of(host: &Host) -> &str {
 /// A free pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreePool {
-    /// Its identifier.
     pub id: FreePoolId,
-    /// Its name; no other has it.
+    /// Unique name.
     pub name: String,
-    /// What all its hosts are like, by the names of capabilities.
+    /// Capabilities shared by all hosts of the pool.
     pub extra_specs: BTreeMap<String, String>,
-    /// What becomes of guests at the end of leases that do not say; what the service does by default if absent.
+    /// End action for leases that don't choose one; `None` means the service's default.
     pub end_action: Option<EndAction>,
 }
 
 impl FreePool {
-    /// The pool of hosts for which no other was named. It is always there.
+    /// Pool of hosts without an assigned pool. It always exists.
     pub const DEFAULT: FreePoolId = FreePoolId::DEFAULT;
 
-    /// The host, with what its pool says of it.
+    /// Adds the pool's name and extra specs to the host's capabilities. The host's own values take precedence
+    /// over extra specs.
     #[must_use]
     pub fn describe(&self, mut host: Host) -> Host {
         for (name, value) in &self.extra_specs {
@@ -47,15 +47,15 @@ impl FreePool {
 }
 
 impl Default for FreePool {
-    /// The pool that is always there, as it is until somebody changes it.
+    /// The default pool before any change by the operator.
     fn default() -> Self {
         let name = DEFAULT_NAME.to_owned();
         Self { id: Self::DEFAULT, name, extra_specs: BTreeMap::new(), end_action: None }
     }
 }
 
-/// What becomes of guests at the end of a lease whose owner has not said: what the pools of its hosts say, and the
-/// least disruptive of that if they differ. `default` is what the service does for pools that say nothing.
+/// End action of a lease that doesn't specify one. Takes it from the pools of the lease's hosts; if they
+/// differ, the least disruptive action wins. `default` applies to pools without an end action.
 pub fn end_action_of<'a>(pools: impl IntoIterator<Item = &'a FreePool>, default: EndAction) -> EndAction {
     let actions = pools.into_iter().map(|pool| pool.end_action.unwrap_or(default));
     actions.min_by_key(|action| action.disruption()).unwrap_or(default)

@@ -1,8 +1,8 @@
-//! Scheduler hints of a lease (CLS-11): where its hosts are to be, and how its instances are to be spread over
-//! them. A lease is made with them and keeps them: nothing changes them.
+//! Scheduler hints of a lease (CLS-11): the location of its hosts, and the distribution of its instances over
+//! them. Hints are set when a lease is created and never change.
 //!
-//! What hosts must be like beside that is a reservation's business ([`crate::properties`]); which hints the operator
-//! allows, and when they are too strict, is in [`HintRules`].
+//! Other requirements on hosts belong to reservations ([`crate::properties`]). [`HintRules`] holds the
+//! operator's settings: which hints are allowed, and when they are too strict.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,32 +12,31 @@ use crate::host::Host;
 use crate::ids::{HostId, LeaseId};
 use crate::requirement::Requirement;
 
-/// How many names or leases a hint may have. Each is compared with each host.
+/// Maximum number of names or leases in a hint. Each is compared with each host.
 pub const MAX_NAMED: usize = 500;
 
-/// A hint, by its name.
+/// Kind of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hint {
-    /// Hosts match an expression, as `JsonFilter` has it.
+    /// Hosts must match an expression in the syntax of `JsonFilter`.
     Query,
-    /// Hosts are among those that are named.
+    /// Hosts must be among the named ones.
     Host,
-    /// Hosts are among those that other leases of the project have.
+    /// Hosts must belong to other leases of the project.
     SameHost,
-    /// Hosts are none of those that other leases of the project have.
+    /// Hosts must not belong to other leases of the project.
     DifferentHost,
-    /// The hosts of a reservation are in one place, or each is in another.
+    /// The hosts of a reservation must be in the same place, or all in different places.
     Location,
-    /// How instances in the lease are spread over its hosts.
+    /// Distribution of the lease's instances over its hosts.
     Group,
 }
 
 impl Hint {
-    /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Query, Self::Host, Self::SameHost, Self::DifferentHost, Self::Location, Self::Group];
 
-    /// Its name in requests: Nova's, where Nova has it.
+    /// Name in requests: Nova's, if Nova has the hint.
     pub fn name(self) -> &'static str {
         match self {
             Self::Query => "query",
@@ -49,12 +48,11 @@ impl Hint {
         }
     }
 
-    /// The hint of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|hint| hint.name() == name)
     }
 
-    /// Those that it cannot be given together with: both would say which hosts to take.
+    /// Hints that conflict with this one, because both would select the hosts.
     pub fn excludes(self) -> &'static [Self] {
         match self {
             Self::Host => &[Self::SameHost],
@@ -63,7 +61,8 @@ impl Hint {
         }
     }
 
-    /// Whether it is for leases of whole hosts alone. Reservations of instances have an `affinity` of their own.
+    /// Whether the hint is only for leases of whole hosts. Reservations of instances have their own
+    /// `affinity`.
     pub fn needs_whole_hosts(self) -> bool {
         matches!(self, Self::Location | Self::Group)
     }
@@ -75,33 +74,29 @@ impl fmt::Display for Hint {
     }
 }
 
-/// Other leases, and the hosts that they had when the hint was given: what becomes of them later does not count.
+/// Other leases, with their hosts at the time of the request. Later changes to those leases don't count.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct OtherLeases {
-    /// The leases.
     pub leases: BTreeSet<LeaseId>,
-    /// Their hosts.
     pub hosts: BTreeSet<HostId>,
 }
 
-/// Where the hosts of a reservation are to each other.
+/// Location of a reservation's hosts relative to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Location {
-    /// All in one place.
+    /// All in the same place.
     Same,
-    /// Each in another.
+    /// Each in a different place.
     Different,
 }
 
 impl Location {
     const NAMES: [(Self, &'static str); 2] = [(Self::Same, "same"), (Self::Different, "different")];
 
-    /// All values, by name.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Self::NAMES.into_iter().map(|(_, name)| name)
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -109,22 +104,21 @@ impl Location {
         }
     }
 
-    /// The value of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(value, _)| value)
     }
 }
 
-/// How the instances of a lease are spread over its hosts: the policies of Nova's server groups.
+/// Distribution of a lease's instances over its hosts: the policies of Nova's server groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupPolicy {
-    /// All on one host.
+    /// All on the same host.
     Affinity,
-    /// Each on a host of its own.
+    /// Each on a different host.
     AntiAffinity,
-    /// On one host as long as there is room.
+    /// On the same host while it has capacity.
     SoftAffinity,
-    /// Each on a host of its own as long as there are any.
+    /// Each on a different host while there are any left.
     SoftAntiAffinity,
 }
 
@@ -136,56 +130,50 @@ impl GroupPolicy {
         (Self::SoftAntiAffinity, "soft-anti-affinity"),
     ];
 
-    /// All values, by name.
     pub fn names() -> impl Iterator<Item = &'static str> {
         Self::NAMES.into_iter().map(|(_, name)| name)
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         Self::NAMES.into_iter().find(|(value, _)| *value == self).map_or("", |(_, name)| name)
     }
 
-    /// The value of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(value, _)| value)
     }
 
-    /// Whether another host will do if none is as wanted.
+    /// Whether other hosts are acceptable if no host satisfies the policy.
     pub fn soft(self) -> bool {
         matches!(self, Self::SoftAffinity | Self::SoftAntiAffinity)
     }
 
-    /// Whether instances are to be together.
+    /// Whether the policy keeps instances on the same host.
     pub fn together(self) -> bool {
         matches!(self, Self::Affinity | Self::SoftAffinity)
     }
 }
 
-/// The hints of a lease. What is absent is not asked for.
+/// Hints of a lease. Absent hints impose no condition.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Hints {
-    /// What each host must match.
+    /// Expression that each host must match.
     pub query: Requirement,
-    /// Names of hosts that will do; all, if there are none.
+    /// Names of acceptable hosts; empty means all.
     pub hosts: BTreeSet<String>,
-    /// Hosts that these have will do.
+    /// Only hosts of these leases are acceptable.
     pub same_host: Option<OtherLeases>,
-    /// Hosts that these have will not do.
+    /// Hosts of these leases aren't acceptable.
     pub different_host: Option<OtherLeases>,
-    /// Where the hosts of a reservation are to each other.
     pub location: Option<Location>,
-    /// How instances are spread.
     pub group: Option<GroupPolicy>,
 }
 
 impl Hints {
-    /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Which are given.
+    /// Hints that are set.
     pub fn given(&self) -> impl Iterator<Item = Hint> {
         let given = |hint: &Hint| match hint {
             Hint::Query => self.query != Requirement::NONE,
@@ -198,8 +186,8 @@ impl Hints {
         Hint::ALL.into_iter().filter(given)
     }
 
-    /// The hint that the host is against, looked at by itself, the query apart. `location` is the property that says
-    /// where hosts are: of one that has none nobody knows where it is.
+    /// First hint that the host violates on its own; doesn't check the query. `location` is the property with
+    /// a host's place. A host without it violates any location hint, because its place is unknown.
     pub(crate) fn against(&self, host: &Host, location: &str) -> Option<Hint> {
         let named = self.hosts.is_empty() || self.hosts.contains(&host.name);
         let same = self.same_host.as_ref().is_none_or(|others| others.hosts.contains(&host.id));
@@ -214,7 +202,7 @@ impl Hints {
         checks.into_iter().find(|(as_wanted, _)| !as_wanted).map(|(_, hint)| hint)
     }
 
-    /// The properties of hosts that they rely on, so that one in use is not changed under a lease.
+    /// Properties of hosts that the hints refer to. A property in use by a lease must not change.
     pub fn names<'a>(&'a self, rules: &'a HintRules) -> BTreeSet<&'a str> {
         let mut names = self.query.names();
         names.extend(self.location.map(|_| rules.location.as_str()));
@@ -222,26 +210,26 @@ impl Hints {
     }
 }
 
-/// Where a host is, if that is known.
+/// Place of the host; `None` if unknown or empty.
 pub(crate) fn place<'a>(host: &'a Host, location: &str) -> Option<Cow<'a, str>> {
     host.property(location).filter(|place| !place.is_empty())
 }
 
-/// Operator settings about hints.
+/// Operator settings for hints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HintRules {
-    /// Those that may be given.
+    /// Allowed hints.
     pub enabled: BTreeSet<Hint>,
-    /// The property of hosts that says where they are.
+    /// Host property with the host's place.
     pub location: String,
-    /// Hints that fewer hosts match than this are too strict.
+    /// Minimum number of hosts that must match a lease's hints.
     pub least_hosts: u32,
-    /// Whether a lease may name a single host.
+    /// Whether a lease can name a single host.
     pub single_host: bool,
 }
 
 impl Default for HintRules {
-    /// All hints, however strict; places are racks.
+    /// Allows all hints, however strict. Places are racks.
     fn default() -> Self {
         Self {
             enabled: Hint::ALL.into_iter().collect(),
@@ -252,47 +240,39 @@ impl Default for HintRules {
     }
 }
 
-/// What is wrong with hints.
+/// Invalid or disallowed hints.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HintError {
-    /// The operator does not allow it.
+    /// Disabled by the operator.
     #[error("The hint {0} is not supported here: the operator has left it out")]
     LeftOut(Hint),
-    /// Two that do not go together.
     #[error("The hints {0} and {1} cannot be given together")]
     Together(Hint, Hint),
-    /// It means nothing for what is asked for.
+    /// The hint doesn't apply to this type of resource.
     #[error("The hint {hint} is for leases of {wanted}")]
     Meaningless {
-        /// Which.
         hint: Hint,
-        /// What it is for.
+        /// Type of resource that the hint is for.
         wanted: &'static str,
     },
-    /// Fewer hosts match than the operator wants.
+    /// Fewer hosts match than the operator requires.
     #[error("The hints are too strict: {matching} host(s) match them, and at least {least} have to")]
-    TooStrict {
-        /// How many match.
-        matching: usize,
-        /// How many have to.
-        least: u32,
-    },
-    /// A single host is named.
+    TooStrict { matching: usize, least: u32 },
+    /// Names a single host, which the operator disallows.
     #[error("The hints are too strict: a lease cannot name a single host here")]
     SingleHost,
 }
 
-/// Where an instance is to be, beside what its lease's hints say.
+/// Conditions on an instance's host, in addition to the hints of its lease.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct InstanceHints {
-    /// On one of these, if any are given.
+    /// Acceptable hosts; `None` means all.
     pub on: Option<BTreeSet<HostId>>,
-    /// On none of these.
+    /// Excluded hosts.
     pub not_on: BTreeSet<HostId>,
 }
 
 impl InstanceHints {
-    /// Whether the host will do.
     pub fn allow(&self, host: HostId) -> bool {
         self.on.as_ref().is_none_or(|on| on.contains(&host)) && !self.not_on.contains(&host)
     }

@@ -1,4 +1,4 @@
-//! What may be leased: hosts and floating IPs.
+//! Inventory of leasable resources: hosts and floating IPs.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,73 +10,70 @@ use crate::ids::{FloatingIpId, FreePoolId, HostId};
 use crate::resources::{ResourceClass, Resources};
 use crate::scarcity::{Property, Scarcity, scarcities};
 
-/// The capability that keeps a host for some projects: their identifiers, separated by commas.
+/// Capability that restricts a host to certain projects: their identifiers, separated by commas.
 pub const TENANTS: &str = "filter_tenant_id";
 
-/// The property of a host that has the name of its free pool.
+/// Property with the name of a host's free pool.
 pub const POOL_PROPERTY: &str = "free_pool";
 
-/// The capability that says how much a host computes when all its CPUs are busy, in MFLOPS.
+/// Capability with the computing power of a host whose CPUs are all busy, in MFLOPS.
 pub const MFLOPS: &str = "mflops";
 
-/// How the names of capabilities begin that say how much power a host draws.
+/// Prefix of capabilities with a host's power draw.
 const POWER_PREFIX: &str = "power_";
 
-/// Whether a host works, as last observed.
+/// Health of a host, as last observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Health {
-    /// It answers and is enabled.
+    /// The host responds and is enabled.
     #[default]
     Up,
-    /// It is down, or its compute service is disabled.
+    /// The host is down, or its compute service is disabled.
     Failed,
-    /// Nothing was heard about it for long. Not a reason to move anything away, but no new lease goes there.
+    /// The host hasn't been heard of for long. It gets no new leases, but nothing is moved away from it.
     Unknown,
 }
 
-/// A host that may be leased (API-hosts).
+/// A leasable host (API-hosts).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Its identifier.
     pub id: HostId,
-    /// The free pool that it is in when nobody leases it.
+    /// Free pool of the host while it isn't leased.
     pub pool: FreePoolId,
-    /// Its name: `hypervisor_hostname`.
+    /// The `hypervisor_hostname`.
     pub name: String,
-    /// The name of its compute service.
+    /// Name of the host's compute service.
     pub service_name: String,
-    /// Virtual CPUs that instances may use.
+    /// Virtual CPUs available to instances.
     pub vcpus: u32,
-    /// Memory that instances may use, MiB.
+    /// Memory available to instances, MiB.
     pub memory_mib: u32,
-    /// Disk that instances may use, GiB.
+    /// Disk available to instances, GiB.
     pub disk_gib: u32,
-    /// What else flavors may ask for, reserve and allocation ratio applied.
+    /// Further resources that flavors can request, after reserve and allocation ratio.
     pub other_resources: BTreeMap<ResourceClass, u64>,
-    /// Traits, by Placement's names.
+    /// Traits by Placement's names.
     pub traits: BTreeSet<String>,
-    /// The CPU's description, usually JSON text.
+    /// Description of the CPU, usually JSON text.
     pub cpu_info: String,
-    /// The hypervisor: `QEMU`.
+    /// Type of hypervisor, such as `QEMU`.
     pub hypervisor_type: String,
-    /// Its version as a number: `2010001`.
+    /// Version of the hypervisor as a number, such as `2010001`.
     pub hypervisor_version: u64,
     /// Empty if unknown.
     pub availability_zone: String,
-    /// Extra capabilities, by name.
+    /// Extra capabilities by name.
     pub capabilities: BTreeMap<String, String>,
-    /// What the texts above describe in detail, as far as somebody has read them.
+    /// Structured values parsed from the texts above, if they could be parsed.
     pub attributes: Attributes,
-    /// Whether the operator lets it be reserved.
+    /// Whether the operator allows reservations of the host.
     pub reservable: bool,
-    /// Whether it works.
     pub health: Health,
-    /// Whether it is switched on, and what is known of that.
     pub power: Power,
 }
 
 impl Host {
-    /// A healthy, reservable host of that size; the caller fills in what else it knows.
+    /// A healthy, reservable host of this size. The caller fills in the rest.
     pub fn new(id: HostId, name: impl Into<String>, vcpus: u32, memory_mib: u32, disk_gib: u32) -> Self {
         let name = name.into();
         Self {
@@ -101,7 +98,7 @@ impl Host {
         }
     }
 
-    /// The properties that every host has; all others are extra capabilities.
+    /// Properties that every host has. All others are extra capabilities.
     pub const FIELDS: [&'static str; 11] = [
         "id",
         "hypervisor_hostname",
@@ -116,10 +113,10 @@ impl Host {
         "reservable",
     ];
 
-    /// Those of them that are numbers.
+    /// Numeric ones among [`Self::FIELDS`].
     pub const NUMBERS: [&'static str; 5] = ["id", "vcpus", "memory_mb", "local_gb", "hypervisor_version"];
 
-    /// What instances may use of it.
+    /// Resources available to instances.
     pub fn capacity(&self) -> Resources {
         Resources {
             vcpus: self.vcpus.into(),
@@ -129,8 +126,8 @@ impl Host {
         }
     }
 
-    /// The value of a property that requirements may name: a column of Blazar's host table, or else an extra
-    /// capability (API-expressions). Columns win, as in Blazar's evaluation.
+    /// Value of a property that requirements can name: a column of Blazar's host table, or else an extra
+    /// capability (API-expressions). Columns take precedence, as in Blazar.
     pub fn property(&self, name: &str) -> Option<Cow<'_, str>> {
         let number = |number: u64| Cow::Owned(number.to_string());
         Some(match name {
@@ -166,36 +163,34 @@ impl Host {
     }
 }
 
-/// The network that floating IPs come from.
+/// Network that floating IPs belong to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NetworkId(pub String);
 
-/// A floating IP that may be leased (API-hosts).
+/// A leasable floating IP (API-hosts).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FloatingIp {
-    /// Its identifier.
     pub id: FloatingIpId,
-    /// The network it belongs to.
     pub network: NetworkId,
-    /// The address.
     pub address: std::net::IpAddr,
-    /// Whether the operator lets it be reserved.
+    /// Whether the operator allows reservations of the address.
     pub reservable: bool,
 }
 
-/// All that may be leased. A copy shares the hosts.
+/// All leasable resources. Clones share the hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     hosts: BTreeMap<HostId, Arc<Host>>,
-    /// Hosts that may be for some projects only. Decisions ask each host, and its capabilities take longer to search.
+    /// Hosts that might be restricted to certain projects. Decisions check every host, and looking into its
+    /// capabilities takes longer.
     exclusive: BTreeSet<HostId>,
-    /// Worked out when it is first asked for. Copies share it, until the properties of a host change.
+    /// Computed on first use. Clones share it until properties of a host change.
     scarcities: Arc<OnceLock<HashMap<HostId, Scarcity>>>,
     floating_ips: BTreeMap<FloatingIpId, FloatingIp>,
 }
 
 impl Inventory {
-    /// Of these parts; of several with one identifier the last counts.
+    /// If an identifier occurs more than once, the last entry counts.
     pub fn new(
         hosts: impl IntoIterator<Item = Host>,
         floating_ips: impl IntoIterator<Item = FloatingIp>,
@@ -208,12 +203,11 @@ impl Inventory {
         inventory
     }
 
-    /// The host of that identifier.
     pub fn host(&self, id: HostId) -> Option<&Host> {
         self.hosts.get(&id).map(AsRef::as_ref)
     }
 
-    /// The same, to change it.
+    /// Mutable access to a host. Assumes that its capabilities change.
     pub fn host_mut(&mut self, id: HostId) -> Option<&mut Host> {
         let host = self.hosts.get_mut(&id)?;
         self.exclusive.insert(id);
@@ -221,7 +215,7 @@ impl Inventory {
         Some(Arc::make_mut(host))
     }
 
-    /// How rare the host's properties are among all hosts.
+    /// Rarity of the host's properties among all hosts.
     pub fn scarcity(&self, id: HostId) -> Scarcity {
         let known = self
             .scarcities
@@ -229,53 +223,50 @@ impl Inventory {
         known.get(&id).copied().unwrap_or_default()
     }
 
-    /// Whether [`TENANTS`] may keep the host for some projects.
+    /// Whether [`TENANTS`] might restrict the host to certain projects.
     pub(crate) fn may_be_exclusive(&self, id: HostId) -> bool {
         self.exclusive.contains(&id)
     }
 
-    /// All hosts, by identifier.
+    /// All hosts, ordered by identifier.
     pub fn hosts(&self) -> impl ExactSizeIterator<Item = &Host> + Clone {
         self.hosts.values().map(AsRef::as_ref)
     }
 
-    /// Adds a host, or exchanges the one of that identifier.
+    /// Adds a host, or replaces the one with the same identifier.
     pub fn put_host(&mut self, host: Host) {
         if host.capabilities.contains_key(TENANTS) {
             self.exclusive.insert(host.id);
         } else {
             self.exclusive.remove(&host.id);
         }
-        // Health and power change often, properties seldom.
+        // Health and power change often, properties rarely.
         if self.hosts.get(&host.id).is_none_or(|known| !known.distinctions().eq(host.distinctions())) {
             self.scarcities = Arc::default();
         }
         self.hosts.insert(host.id, Arc::new(host));
     }
 
-    /// Takes a host away.
     pub fn remove_host(&mut self, id: HostId) -> Option<Arc<Host>> {
         self.exclusive.remove(&id);
         self.scarcities = Arc::default();
         self.hosts.remove(&id)
     }
 
-    /// The floating IP of that identifier.
     pub fn floating_ip(&self, id: FloatingIpId) -> Option<&FloatingIp> {
         self.floating_ips.get(&id)
     }
 
-    /// All floating IPs, by identifier.
+    /// All floating IPs, ordered by identifier.
     pub fn floating_ips(&self) -> impl ExactSizeIterator<Item = &FloatingIp> {
         self.floating_ips.values()
     }
 
-    /// Adds a floating IP, or exchanges the one of that identifier.
+    /// Adds a floating IP, or replaces the one with the same identifier.
     pub fn put_floating_ip(&mut self, ip: FloatingIp) {
         self.floating_ips.insert(ip.id, ip);
     }
 
-    /// Takes a floating IP away.
     pub fn remove_floating_ip(&mut self, id: FloatingIpId) -> Option<FloatingIp> {
         self.floating_ips.remove(&id)
     }

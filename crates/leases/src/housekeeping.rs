@@ -1,8 +1,9 @@
-//! Housekeeping: what is done about leases by itself, if the operator wants it (HK). Owners are reminded of
-//! starts and ends, and leases that nobody uses are warned of and end.
+//! Automatic housekeeping of leases, as configured by the operator (HK). Reminds owners of starts and ends,
+//! and warns about unused leases before it ends them.
 //!
-//! What was done is kept with the lease ([`Marks`]) and committed with what follows from it, so that nothing is done
-//! twice, and nothing is left out, wherever a service stops. [`crate::maintenance`] finds times for maintenance.
+//! Completed actions are stored with the lease ([`Marks`]) and committed together with their consequences. So
+//! no action is repeated or skipped, even if a service stops halfway. [`crate::maintenance`] finds times for
+//! maintenance.
 
 pub(crate) mod marks;
 
@@ -18,66 +19,67 @@ use crate::status::LeaseStatus;
 use crate::terms::{ReservationTerms, Terms};
 use crate::window::{Window, earlier, later};
 
-/// What the operator wants. Nothing, unless it is said.
+/// Operator settings for housekeeping. By default, everything is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HousekeepingRules {
-    /// How long after its start a lease without any instance is warned of.
+    /// Time after the start at which the owner of a lease without any instance is warned.
     pub unused_warning: Option<SignedDuration>,
-    /// How long after its start it ends; if no warning is wanted, there is one after half of that time.
+    /// Time after the start at which an unused lease ends. Without `unused_warning`, the warning comes after
+    /// half of it.
     pub unused_reclaim: Option<SignedDuration>,
-    /// How long before the start and the end of a lease its owner is reminded.
+    /// Time before the start and the end of a lease at which its owner is reminded.
     pub reminder: Option<SignedDuration>,
-    /// How many hosts the owner of a lease may have exchanged.
+    /// Maximum number of hosts that the owner of a lease can have replaced.
     pub swaps: u32,
-    /// Properties of the hosts that requests without requirements get, if there are such hosts.
+    /// Preferred host properties for requests without requirements. Such requests get other hosts if none of
+    /// these are available.
     pub default_properties: Requirement,
-    /// The project that maintenance is booked for; none if it is not to be booked.
+    /// Project that maintenance is booked for; `None` disables booking it.
     pub maintenance_project: Option<ProjectId>,
 }
 
-/// Whether any instance is in a lease.
+/// Whether any instance runs in a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// There is one.
     Used,
-    /// There is none: all its hosts were looked at.
+    /// There is no instance, and all hosts of the lease were observed.
     Unused,
-    /// Nobody can say.
+    /// Observations are missing.
     Unknown,
 }
 
-/// What is to be done about a lease.
+/// Result of tending a lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tended {
-    /// The lease as it is to be committed, if it changes. Listeners are told what its marks say.
+    /// The changed lease to commit, if it changes. Notifications follow from its marks.
     pub lease: Option<Lease>,
-    /// When to look again.
+    /// Time of the next check.
     pub wake_at: Option<Timestamp>,
 }
 
 impl HousekeepingRules {
-    /// Whether nothing is ever done by itself.
+    /// Whether no automatic action is configured.
     pub fn idle(&self) -> bool {
         self.unused_warning.is_none() && self.unused_reclaim.is_none() && self.reminder.is_none()
     }
 
-    /// Leases that start until then are looked at already.
+    /// Leases that start by this time are already checked.
     pub fn looks_ahead_to(&self, now: Timestamp) -> Timestamp {
         later(now, self.reminder.unwrap_or_default())
     }
 
-    /// When a lease that starts then is first looked at, if that is before its start.
+    /// Time of the first check of a lease that starts at `start`; `None` if no check precedes the start.
     pub fn looks_at(&self, start: Timestamp) -> Option<Timestamp> {
         self.reminder.map(|lead| earlier(start, lead))
     }
 
-    /// What is to be done about a lease that was made then.
+    /// Performs the actions that are due for a lease created at `made_at`.
     pub fn tend(&self, lease: &Lease, made_at: Timestamp, seen: Use, now: Timestamp) -> Tended {
         let mut tending = Tending { after: lease.clone(), wake_at: None, now };
         if let Some(lead) = self.reminder {
             tending.remind(lead, made_at);
         }
-        // Hosts that are maintained have no instances.
+        // Hosts under maintenance have no instances.
         let maintained = self.maintenance_project.as_ref() == Some(&lease.owner.project);
         if let Some((warning, reclaim)) = self.patience().filter(|_| !maintained) {
             tending.watch(warning, reclaim, seen);
@@ -85,14 +87,14 @@ impl HousekeepingRules {
         Tended { lease: (tending.after != *lease).then_some(tending.after), wake_at: tending.wake_at }
     }
 
-    /// How long after its start an unused lease is warned of, and ends.
+    /// Times after its start at which an unused lease gets a warning, and ends.
     fn patience(&self) -> Option<(SignedDuration, Option<SignedDuration>)> {
         let warning = self.unused_warning.or_else(|| self.unused_reclaim.map(|reclaim| reclaim / 2))?;
         Some((warning, self.unused_reclaim))
     }
 
-    /// The same terms for hosts with the default properties, where nothing in particular is asked for; none if there
-    /// are none, or everything is said.
+    /// The terms with the default properties added to reservations that have no requirements. `None` if there
+    /// are no default properties, or if the request has requirements of its own.
     pub fn usual(&self, terms: &Terms) -> Option<Terms> {
         if self.default_properties == Requirement::NONE || !terms.hints.is_empty() {
             return None;
@@ -117,7 +119,7 @@ impl HousekeepingRules {
     }
 }
 
-/// A lease that is being looked at.
+/// A lease during [`HousekeepingRules::tend`].
 struct Tending {
     after: Lease,
     wake_at: Option<Timestamp>,
@@ -125,7 +127,7 @@ struct Tending {
 }
 
 impl Tending {
-    /// Whether it is time; if not, it is looked at again then.
+    /// Whether `at` has come. If not, schedules a check for then.
     fn due(&mut self, at: Timestamp) -> bool {
         if self.now < at {
             self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
@@ -133,7 +135,8 @@ impl Tending {
         at <= self.now
     }
 
-    /// Notes of what the owner is to be reminded. Who has asked for it later than that knows.
+    /// Records due reminders. A lease created less than `lead` before its start gets no reminder of the
+    /// start: its owner has only just requested it.
     fn remind(&mut self, lead: SignedDuration, made_at: Timestamp) {
         let (start, end) = (self.after.window.start(), self.after.window.end());
         let waits = self.after.status == LeaseStatus::Pending && self.after.lease_type == LeaseType::Schedule;
@@ -149,8 +152,8 @@ impl Tending {
         }
     }
 
-    /// Notes whether the lease is used, warns if it is not, and ends it so much later. The time between the two is its
-    /// owner's, however late the warning comes.
+    /// Records whether the lease is used, warns its owner if it isn't, and later ends it. The owner always
+    /// has the full time between warning and end, even if the warning comes late.
     fn watch(&mut self, warning: SignedDuration, reclaim: Option<SignedDuration>, seen: Use) {
         let Lease { status, window, reservations, marks, .. } = &self.after;
         let has_hosts = reservations.iter().any(|reservation| !reservation.allocation.hosts().is_empty());
@@ -204,7 +207,7 @@ mod tests {
         lease
     }
 
-    /// Looks at a lease again and again until that minute; what was done, and when.
+    /// Tends a lease every minute until `until`. Returns it with the minutes at which it changed.
     fn watched(
         rules: &HousekeepingRules,
         mut lease: Lease,
@@ -278,7 +281,7 @@ mod tests {
         runs.status = LeaseStatus::Active;
         let (mut runs, changed) = watched(&rules, runs, 200, 400, Use::Unknown);
         assert_eq!((changed, runs.marks.end_reminded), (vec![340], Some(at(400))));
-        // Another end is another thing to be reminded of.
+        // A new end gets a reminder of its own.
         runs.window = window(200, 600);
         assert_eq!(watched(&rules, runs, 350, 600, Use::Unknown).1, [540]);
         let short = active(0, 30);

@@ -1,4 +1,4 @@
-//! Identifiers. They come from outside: nothing here makes one up.
+//! Identifiers. Callers supply them; this crate never generates any.
 
 use std::fmt;
 
@@ -27,40 +27,41 @@ macro_rules! uuid {
 }
 
 uuid!(
-    /// A lease, as a UUID.
+    /// UUID of a lease.
     LeaseId
 );
 uuid!(
-    /// A reservation of a lease, as a UUID.
+    /// UUID of a reservation within a lease.
     ReservationId
 );
 uuid!(
-    /// A floating IP, as a UUID.
+    /// UUID of a floating IP.
     FloatingIpId
 );
 uuid!(
-    /// A guest: an instance that runs on a host, as a UUID.
+    /// UUID of a guest: an instance that runs on a host.
     GuestId
 );
 uuid!(
-    /// A free pool, as a UUID.
+    /// UUID of a free pool.
     FreePoolId
 );
 uuid!(
-    /// Offers that were made together, as a UUID.
+    /// UUID of a set of offers that were made together.
     OffersId
 );
 uuid!(
-    /// Leases that recur, as a UUID.
+    /// UUID of a series of recurring leases.
     SeriesId
 );
 
 impl FreePoolId {
-    /// The free pool that is always there.
+    /// The default free pool, which always exists.
     pub const DEFAULT: Self = Self(1);
 }
 
-/// A host. Blazar's clients take an identifier for a name unless it is decimal (API-clients), so it is a number.
+/// Identifier of a host. It is a number, because Blazar's clients treat identifiers as names unless they are
+/// decimal (API-clients).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u64);
 

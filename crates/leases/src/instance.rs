@@ -1,8 +1,8 @@
 //! Instances that are started through the service, for fleets without a cloud (CLS-08).
 //!
-//! An instance is what was asked for and is kept in the store; the [guest](crate::plan::Guest) of the same identifier
-//! is what is seen of it on a host. [`crate::admission`] chooses the host, [`crate::plan`] has the guest started and
-//! destroyed there, and notices when it has ended by itself.
+//! An instance is the stored request; the [guest](crate::plan::Guest) with the same identifier is its
+//! observation on a host. [`crate::admission`] chooses the host. [`crate::plan`] has the guest started and
+//! destroyed, and notices when it ends by itself.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -16,83 +16,83 @@ use crate::window::later;
 
 const SECONDS_PER_MINUTE: i64 = 60;
 
-/// An instance.
+/// An instance started through the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// Its identifier, which its guest has as well.
+    /// Also the identifier of its guest.
     pub id: GuestId,
-    /// What its owner calls it.
+    /// Name given by the owner.
     pub name: String,
-    /// Whose it is.
     pub owner: Owner,
-    /// Where it may run.
     pub kind: InstanceKind,
-    /// What it uses of its host.
+    /// Resources it uses on its host.
     pub size: GuestSize,
-    /// The host that was chosen, or to which it was moved since.
+    /// Host chosen at the start, or the last one it was moved to.
     pub host: HostId,
-    /// How far it is.
     pub status: InstanceStatus,
-    /// Since when it runs, as far as is known.
+    /// Start of its running time, if known.
     pub launched_at: Option<Timestamp>,
-    /// When it is preempted, if it is preemptible and a lease of its host is known, or its lifetime is over.
+    /// Planned preemption, if the instance is preemptible and either a lease of its host is known or its
+    /// lifetime is over.
     pub departure: Option<Departure>,
-    /// What its owner can count on when it is preempted, if it is of a class.
+    /// Guarantees in case of preemption; `None` if the instance has no class.
     pub class: Option<Class>,
-    /// The lease that lets it run on a host of its own, of one that is not on a host of the free pool.
+    /// Lease that lets the instance run on one of its hosts. `None` if it runs on a host of the free pool.
     pub backfills: Option<LeaseId>,
-    /// Whether another one is started in its place, as soon as there is room, once it was preempted.
+    /// Whether a successor is started after preemption, as soon as there is capacity.
     pub requeue: bool,
-    /// The one that was stopped and kept whose guest this one goes on with, until it runs.
+    /// Stopped instance whose kept guest this one resumes. Cleared once it runs.
     pub resumes: Option<GuestId>,
-    /// Why it could not be started: one text for its owner and one for administrators ([`crate::reason`]).
+    /// Reason why it could not be started: a text for its owner and one for administrators
+    /// ([`crate::reason`]).
     pub reason: Option<String>,
 }
 
-/// When a preemptible instance is preempted (PRE-07).
+/// Planned preemption of an instance (PRE-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When it is asked to shut down.
+    /// Time of the preemption notice.
     pub asked_at: Timestamp,
-    /// When the lease starts, by which it is gone.
+    /// Deadline for leaving, such as the start of the lease.
     pub gone_by: Timestamp,
-    /// For whom.
     pub cause: Cause,
-    /// The host that it is moved to before it would be asked, if there is another gap for it.
+    /// Host that the instance is moved to before the notice, if another gap is available.
     pub moves_to: Option<HostId>,
 }
 
-/// For whom an instance is preempted.
+/// Cause of a preemption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// For a lease that starts then.
+    /// A lease that starts at `gone_by`.
     Lease,
-    /// For an instance of its own project, which is started then (PRE-10).
+    /// An instance of the same project that starts at `gone_by` (PRE-10).
     OwnProject,
-    /// For the lease whose host it is on: that needs it itself, or does not let others on it any more (PRE-11).
+    /// The lease that holds the host needs it itself, or no longer lets other instances use it (PRE-11).
     Holder,
-    /// For nobody: it has run for as long as it may.
+    /// The instance has reached its maximum running time.
     Lifetime,
 }
 
 impl Departure {
-    /// Before a lease that starts then.
+    /// Preemption for a lease that starts at `start`.
     pub fn for_lease(asked_at: Timestamp, start: Timestamp) -> Self {
         Self { asked_at, gone_by: start, cause: Cause::Lease, moves_to: None }
     }
 
-    /// At once, for that reason.
+    /// Immediate preemption with this notice period.
     pub fn at_once(cause: Cause, now: Timestamp, notice: SignedDuration) -> Self {
         Self { asked_at: now, gone_by: later(now, notice), cause, moves_to: None }
     }
 
-    /// The same as its owner is told, who has that long to shut down: an instance that is still there then is deleted.
+    /// The departure as told to the instance's owner: `gone_by` is the end of the notice period, after which
+    /// a remaining instance is deleted.
     #[must_use]
     pub fn for_owner(self, notice: SignedDuration) -> Self {
         Self { gone_by: later(self.asked_at, notice), ..self }
     }
 
-    /// The departure to note at that time. Nobody is asked in the past, and one that is due already stays as it was noted.
+    /// The departure to record at `now`. A notice is never dated in the past, and a departure that is already
+    /// due stays as it was recorded.
     #[must_use]
     pub fn noted(self, known: Option<&Self>, now: Timestamp) -> Self {
         let same_lease = |known: &&Self| (known.gone_by, known.cause) == (self.gone_by, self.cause);
@@ -100,36 +100,31 @@ impl Departure {
         known.filter(stays).copied().unwrap_or(Self { asked_at: self.asked_at.max(now), ..self })
     }
 
-    /// Whether it is for a lease that is to start: if that is deleted, or put off, it is withdrawn. Others never are.
+    /// Whether it is for a lease that will start. Only such departures are withdrawn, if the lease is deleted
+    /// or delayed.
     pub fn is_for_start(&self) -> bool {
         self.cause == Cause::Lease
     }
 
-    /// Whether it is the same to its owner, wherever it is moved.
+    /// Whether both are the same to the instance's owner. Destinations don't matter.
     pub fn is_at(&self, other: &Self) -> bool {
         (self.asked_at, self.gone_by, self.cause) == (other.asked_at, other.gone_by, other.cause)
     }
 }
 
-/// Where an instance may run.
+/// Capacity that an instance can run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceKind {
-    /// In a lease: on what a reservation holds.
-    Reserved {
-        /// The lease.
-        lease: LeaseId,
-        /// The reservation.
-        reservation: ReservationId,
-    },
-    /// On hosts of the free pool that nobody has reserved.
+    /// Capacity that a reservation of a lease holds.
+    Reserved { lease: LeaseId, reservation: ReservationId },
+    /// Hosts of the free pool that aren't reserved.
     Regular,
-    /// On hosts of the free pool until the next lease of the host, for which it is preempted (PRE-04); and on hosts
-    /// that a lease lets it use meanwhile.
+    /// Hosts of the free pool until the host's next lease, for which the instance is preempted (PRE-04). Also
+    /// hosts that a lease lends for the time being.
     Preemptible,
 }
 
 impl InstanceKind {
-    /// Its name: `reserved`, `regular` or `preemptible`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reserved { .. } => "reserved",
@@ -138,7 +133,6 @@ impl InstanceKind {
         }
     }
 
-    /// Whose its guest is.
     pub fn guest_owner(self) -> GuestOwner {
         match self {
             Self::Reserved { lease, .. } => GuestOwner::Lease(lease),
@@ -147,7 +141,7 @@ impl InstanceKind {
         }
     }
 
-    /// The lease that it is part of, if of one.
+    /// The lease that the instance is part of, if any.
     pub fn lease(self) -> Option<LeaseId> {
         match self {
             Self::Reserved { lease, .. } => Some(lease),
@@ -156,21 +150,21 @@ impl InstanceKind {
     }
 }
 
-/// How far an instance is. The names are Nova's, but for `QUEUED`.
+/// Status of an instance. The names are Nova's, except for `QUEUED`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceStatus {
-    /// It is being started.
+    /// Being started.
     Building,
-    /// It runs, as far as is known.
+    /// Running, as far as is known.
     Active,
-    /// It is being destroyed, because its owner, or the end of its lease, wants it so.
+    /// Being destroyed, at the owner's request or because its lease ended.
     Deleting,
-    /// It could not be started.
+    /// Could not be started.
     Error,
-    /// It takes the place of one that was preempted, and is started as soon as there is room. Its host is that of the
-    /// other.
+    /// Successor of a preempted instance, started as soon as there is capacity. Its `host` is its
+    /// predecessor's.
     Queued,
-    /// It was preempted, or has ended by itself, and what it had is kept, apart from its host.
+    /// Preempted, or ended by itself. Everything except its place on the host is kept.
     Shelved,
 }
 
@@ -184,19 +178,17 @@ impl InstanceStatus {
         (Self::Shelved, "SHELVED_OFFLOADED"),
     ];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(status, _)| *status == self).map_or("", |(_, name)| name)
     }
 
-    /// The status of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(_, known)| *known == name).map(|(status, _)| *status)
     }
 }
 
 impl Instance {
-    /// One that is to be started on that host, with nothing else to say of it.
+    /// An instance that will be started on `host`. Optional fields are empty.
     pub fn new(
         id: GuestId,
         name: String,
@@ -223,57 +215,58 @@ impl Instance {
         }
     }
 
-    /// Whether it needs its place: it runs there, or is about to.
+    /// Whether it needs its capacity on the host, now or soon.
     pub fn needs_place(&self) -> bool {
         !matches!(self.status, InstanceStatus::Error | InstanceStatus::Queued | InstanceStatus::Shelved)
     }
 
-    /// Whether it runs or is about to, and nobody has it destroyed.
+    /// Whether it is running or will be, and isn't being destroyed.
     pub fn is_to_run(&self) -> bool {
         matches!(self.status, InstanceStatus::Building | InstanceStatus::Active)
     }
 
-    /// What it has done by then, and what is lost if it is destroyed then, in minutes times vCPUs.
+    /// Work done by `at`, which is lost if the instance is destroyed then, in minutes times vCPUs.
     pub fn work_by(&self, at: Timestamp) -> u64 {
         let ran = self.launched_at.map_or(0, |since| at.duration_since(since).as_secs());
         let minutes = u64::try_from(ran / SECONDS_PER_MINUTE).unwrap_or(0);
         minutes.saturating_mul(self.size.vcpus.into())
     }
 
-    /// Whether it is preempted whatever becomes of leases that are to start.
+    /// Whether it is preempted regardless of leases that will start.
     pub fn leaves_anyway(&self) -> bool {
         self.departure.is_some_and(|departure| !departure.is_for_start())
     }
 
-    /// Whether it goes whatever becomes of leases that are to start, and has its place until it has gone: it is being
-    /// destroyed, or [leaves anyway](Self::leaves_anyway).
+    /// Whether it goes regardless of leases that will start: it is being destroyed, or [leaves
+    /// anyway](Self::leaves_anyway). It needs its capacity until it has gone.
     pub fn goes_anyway(&self) -> bool {
         self.status == InstanceStatus::Deleting || self.leaves_anyway()
     }
 
-    /// The host that it is to be moved to, if another one.
+    /// Destination of a planned move to another host.
     pub fn moves_to(&self) -> Option<HostId> {
         self.departure.and_then(|departure| departure.moves_to).filter(|to| *to != self.host)
     }
 
-    /// Whether it is being preempted for a lease, or should be: the time to ask it to leave has come.
+    /// Whether its preemption notice has been sent or is due.
     pub fn is_departing(&self, now: Timestamp) -> bool {
         self.kind == InstanceKind::Preemptible
             && self.departure.is_some_and(|departure| departure.asked_at <= now)
     }
 
-    /// Whether it was preempted, if it is gone now: it ran, and nobody has had it destroyed.
+    /// Whether an instance whose guest is gone counts as preempted: it was active, wasn't being destroyed,
+    /// and its notice was due.
     pub fn gone_as_preempted(&self, now: Timestamp) -> bool {
         self.status == InstanceStatus::Active && self.is_departing(now)
     }
 
-    /// Whether what its guest had is kept when it is not on its host any more, until it is destroyed.
+    /// Whether its guest is kept after it leaves the host, until the instance is destroyed.
     pub fn is_kept(&self) -> bool {
         self.class.as_ref().is_some_and(|class| class.end_state() == EndState::Stop)
     }
 
-    /// The one that takes its place once it was preempted. Nothing is ever started twice under one identifier; if the
-    /// guest is kept, that one goes on with it.
+    /// Successor to start after preemption. It has its own identifier, because no identifier is ever started
+    /// twice. If the guest is kept, the successor resumes it.
     #[must_use]
     pub fn successor(&self, id: GuestId) -> Self {
         let ran = matches!(self.status, InstanceStatus::Active | InstanceStatus::Shelved);
@@ -282,37 +275,38 @@ impl Instance {
         Self { id, launched_at, departure, backfills, resumes, ..self.becoming(InstanceStatus::Queued) }
     }
 
-    /// The same, after it was preempted and its guest is kept.
+    /// The instance after preemption with its guest kept.
     #[must_use]
     pub fn shelved(&self) -> Self {
         let (launched_at, departure, backfills) = (None, None, None);
         Self { launched_at, departure, backfills, ..self.becoming(InstanceStatus::Shelved) }
     }
 
-    /// The same, which runs since then if it was not known to before.
+    /// The instance as running. `now` is its launch time unless an earlier one is known.
     #[must_use]
     pub fn running(&self, now: Timestamp) -> Self {
         let launched_at = self.launched_at.or(Some(now));
         Self { launched_at, resumes: None, ..self.becoming(InstanceStatus::Active) }
     }
 
-    /// The same in another status, with nothing to explain.
+    /// Copy with another status and no `reason`.
     #[must_use]
     pub fn becoming(&self, status: InstanceStatus) -> Self {
         Self { status, reason: None, ..self.clone() }
     }
 }
 
-/// Which lease an instance is to be part of.
+/// Lease requested for a new instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseHint {
-    /// That lease, in its first reservation of hosts or of room on them.
+    /// The lease itself; uses its first reservation of hosts or instances.
     Lease(LeaseId),
-    /// The lease of that reservation.
+    /// A reservation of the lease.
     Reservation(ReservationId),
 }
 
-/// The reservation of an active lease that the hint means, if it has hosts or room on them.
+/// The reservation selected by the hint, if the lease is active and the reservation has hosts or capacity on
+/// them.
 pub fn reservation_for(lease: &Lease, hint: LeaseHint) -> Option<&Reservation> {
     let hosts = |reservation: &&Reservation| !reservation.allocation.hosts().is_empty();
     lease

@@ -1,4 +1,4 @@
-//! Leases as they are kept: what was asked, what was given, and how far things are.
+//! Stored leases: terms, allocations and progress.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,19 +17,17 @@ use crate::status::{self, EventStatus, LeaseStatus, ReservationStatus};
 use crate::terms::{ReservationTerms, Terms};
 use crate::window::{Window, earlier, later};
 
-/// What a reservation was given.
+/// Resources allocated to a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allocation {
-    /// Whole hosts.
     Hosts(BTreeSet<HostId>),
-    /// So many slots on each host; never 0.
+    /// Number of slots on each host, never 0.
     Slots(BTreeMap<HostId, u32>),
-    /// Addresses.
     FloatingIps(BTreeSet<FloatingIpId>),
 }
 
 impl Allocation {
-    /// The hosts that are in it, whole or in part.
+    /// Hosts that are allocated, whole or in part.
     pub fn hosts(&self) -> BTreeSet<HostId> {
         match self {
             Self::Hosts(hosts) => hosts.clone(),
@@ -38,12 +36,12 @@ impl Allocation {
         }
     }
 
-    /// Whether both are of whole hosts, of slots, or of addresses.
+    /// Whether both are of the same type: hosts, slots or addresses.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// How many hosts, slots or addresses it has.
+    /// Number of hosts, slots or addresses.
     pub fn amount(&self) -> u64 {
         match self {
             Self::Hosts(hosts) => hosts.len() as u64,
@@ -56,37 +54,31 @@ impl Allocation {
 /// A reservation of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Its identifier.
     pub id: ReservationId,
-    /// What was asked for.
     pub terms: ReservationTerms,
-    /// What was given.
     pub allocation: Allocation,
-    /// How far it is.
     pub status: ReservationStatus,
-    /// Something failed and there was no replacement. Cleared when it is whole again.
+    /// A resource failed and there was no replacement. Cleared once the reservation is complete again.
     pub missing_resources: bool,
-    /// Something was exchanged while the lease was active. Cleared by the owner's next change of the lease.
+    /// A resource was replaced while the lease was active. Cleared by the owner's next change of the lease.
     pub resources_changed: bool,
 }
 
-/// The kinds of events.
+/// Kind of a lease event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// The lease starts.
     StartLease,
-    /// The lease ends soon.
+    /// The action before the end is due.
     BeforeEndLease,
-    /// The lease ends.
     EndLease,
     /// It is too late to start. Not in Blazar.
     Timeout,
-    /// Preemptible guests leave the hosts of the lease, which starts soon (PRE-08). Not in Blazar.
+    /// Preemptible guests leave the hosts of a lease that starts soon (PRE-08). Not in Blazar.
     BeforeStartLease,
 }
 
 impl EventKind {
-    /// Blazar's name, where it has one.
+    /// Name in the API: Blazar's, if Blazar has the event.
     pub fn name(self) -> &'static str {
         match self {
             Self::StartLease => "start_lease",
@@ -101,116 +93,106 @@ impl EventKind {
 /// An event of a lease, as the API shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What happens.
     pub kind: EventKind,
-    /// When it is due.
+    /// Due time.
     pub at: Timestamp,
-    /// How far it is.
     pub status: EventStatus,
 }
 
-/// How far a lease's events are.
+/// Statuses of a lease's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventStatuses {
-    /// The start.
     pub start: EventStatus,
-    /// The action before the end.
     pub before_end: EventStatus,
-    /// The end.
     pub end: EventStatus,
 }
 
 impl EventStatuses {
-    /// Nothing has begun.
+    /// No event has begun.
     pub const UNDONE: Self =
         Self { start: EventStatus::Undone, before_end: EventStatus::Undone, end: EventStatus::Undone };
 }
 
-/// What is done before a lease starts, so that it does so at once: preemptible guests leave its hosts (PRE-08).
+/// Preparation for a start without delay: preemptible guests leave the lease's hosts (PRE-08).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeforeStart {
-    /// How long before the start it begins.
+    /// Time before the start at which it begins.
     pub ahead: SignedDuration,
-    /// How far it is: done once no preemptible guest is left on any host of the lease, and none can come.
+    /// Done once no preemptible guest is left on any host of the lease, and no new one can arrive.
     pub status: EventStatus,
 }
 
-/// A lease.
+/// A lease. Offers and waiting requests are stored as leases too; see [`Standing`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Its identifier.
     pub id: LeaseId,
-    /// Its name; not unique.
+    /// Not unique.
     pub name: String,
-    /// Whose it is.
     pub owner: Owner,
-    /// How firm it is.
+    /// Whether the lease is confirmed, offered or waiting.
     pub standing: Standing,
-    /// The leases that it recurs with, if it does.
+    /// Series of recurring leases that it belongs to.
     pub series: Option<SeriesId>,
-    /// When it is to start, and until when it must have.
+    /// Rule for its start, with the deadline.
     pub lease_type: LeaseType,
-    /// From when to when. Of one that is to start as soon as it can, as far as is known; of one that hunts, from the
-    /// hunt's beginning on.
+    /// Time window. For a best-effort lease that waits, it is the currently planned one; for a lease that
+    /// hunts, it includes the hunt.
     pub window: Window,
-    /// What is done before the start, if anything is.
+    /// Preparation before the start, if any.
     pub before_start: Option<BeforeStart>,
-    /// When the action before the end is due; none if absent.
+    /// Due time of the action before the end; `None` disables it.
     pub before_end: Option<Timestamp>,
-    /// What becomes of guests at the end.
+    /// Fate of the lease's guests at its end.
     pub end_action: EndAction,
-    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them (PRE-11).
+    /// Whether preemptible instances can run on its whole hosts while it doesn't use them (PRE-11).
     pub backfill: bool,
-    /// What is reserved.
     pub reservations: Vec<Reservation>,
-    /// Where its hosts are to be, and how its instances are spread. Nothing changes them.
+    /// Location of its hosts and distribution of its instances. Never changes.
     pub hints: Arc<Hints>,
-    /// What housekeeping has done about it.
+    /// Housekeeping actions so far.
     pub marks: Marks,
-    /// Whose guests are moved out of its way, if any are; once it is over, where its own go that are not to stay.
+    /// Migration plan for guests of other tenants that are in its way. After the lease's end, the plan for
+    /// its own guests that must move away.
     pub hunt: Option<Hunt>,
-    /// How far it is.
     pub status: LeaseStatus,
-    /// How far its events are.
     pub events: EventStatuses,
-    /// Why it does not get on, if it does not: one text for its owner and one for administrators ([`crate::reason`]).
+    /// Reason the lease is blocked, if it is: a text for its owner and one for administrators
+    /// ([`crate::reason`]).
     pub reason: Option<String>,
 }
 
-/// What a new lease is called and whose it is.
+/// Identity and settings of a new lease.
 #[derive(Clone, Debug)]
 pub struct NewLease {
-    /// Its identifier.
     pub id: LeaseId,
-    /// Its name.
     pub name: String,
-    /// Whose it is.
     pub owner: Owner,
-    /// What becomes of guests at the end.
+    /// Fate of the lease's guests at its end.
     pub end_action: EndAction,
-    /// Identifiers for its reservations, one each.
+    /// Identifiers for the reservations, one each.
     pub reservations: Vec<ReservationId>,
 }
 
 impl Lease {
-    /// The moment that images of its guests are made for: the time of the action before its end while that is under way,
-    /// else its end. What was made for an earlier one does not count, as guests have gone on since.
+    /// Reference time of images of its guests: the due time of the action before the end while that is in
+    /// progress, else the lease's end. Images from an earlier time don't count, because the guests have
+    /// changed since.
     pub fn images_for(&self) -> Timestamp {
         let ahead = self.status == LeaseStatus::Active && self.events.before_end == EventStatus::InProgress;
         self.before_end.filter(|_| ahead).unwrap_or_else(|| self.window.end())
     }
 
-    /// The same with all that an owner may change at any time and that decides nothing of what the lease is given or when,
-    /// as that one has it.
+    /// Copy with those attributes of `other` that an owner can change at any time and that affect neither
+    /// allocation nor times.
     #[must_use]
     pub(crate) fn with_preferences_of(self, other: &Self) -> Self {
         Self { name: other.name.clone(), end_action: other.end_action, backfill: other.backfill, ..self }
     }
 
-    /// What it asks for, as long as it waits.
+    /// Requested terms of a lease that is waiting; `None` if they are no longer valid.
     pub fn asked_terms(&self) -> Option<Terms> {
         let reservations = self.reservations.iter().map(|reservation| reservation.terms.clone()).collect();
-        // One that is due at the start was not asked for: it results from the operator's distance from the end.
+        // A `before_end` at the start wasn't requested. It results from the operator's default lead.
         let before_end = self.before_end.filter(|at| *at > self.window.start());
         let checked = Terms::new(self.window, before_end, reservations).ok()?;
         let terms = Terms {
@@ -228,10 +210,10 @@ impl Lease {
         }
     }
 
-    /// A lease of these terms that was given `allocations`, one per reservation.
+    /// A lease with these terms and `allocations`, one per reservation.
     ///
-    /// `before_end_lead` is how long before the end the before-end action is due unless the terms say when;
-    /// none means never.
+    /// `before_end_lead` is the time before the end at which the before-end action is due, unless the terms
+    /// specify it. `None` means never.
     pub fn new(
         new: NewLease,
         terms: Terms,
@@ -277,20 +259,20 @@ impl Lease {
         }
     }
 
-    /// The lease as firm as that.
     #[must_use]
     pub fn standing(self, standing: Standing) -> Self {
         Self { standing, ..self }
     }
 
-    /// Whether it has hosts, or room on any.
+    /// Whether it has whole hosts or slots on hosts.
     pub fn is_on_hosts(&self) -> bool {
         let on_hosts =
             |reservation: &Reservation| !matches!(reservation.allocation, Allocation::FloatingIps(_));
         self.reservations.iter().any(on_hosts)
     }
 
-    /// The lease with its hosts being cleared so long before it starts, if it has any, or room on any.
+    /// The lease with its hosts cleared of preemptible guests `ahead` of its start. No effect on leases
+    /// without hosts or slots.
     #[must_use]
     pub fn cleared_ahead(self, ahead: Option<SignedDuration>) -> Self {
         let ahead = ahead.filter(|_| self.is_on_hosts());
@@ -298,13 +280,13 @@ impl Lease {
         Self { before_start, ..self }
     }
 
-    /// The lease with what it is given by such a hunt.
+    /// The lease with a migration plan.
     #[must_use]
     pub fn hunting(self, hunt: Option<Hunt>) -> Self {
         Self { hunt, ..self }
     }
 
-    /// The lease from another start on, as long, with other hosts, slots and addresses.
+    /// The lease with another start and other allocations. Its length stays the same.
     #[must_use]
     pub(crate) fn moved_to(&self, start: Timestamp, allocations: Vec<Allocation>) -> Self {
         let shift = start.duration_since(self.window.start());
@@ -318,7 +300,7 @@ impl Lease {
         moved
     }
 
-    /// Whether it has less than it was promised.
+    /// Whether any reservation has less than it was promised.
     pub fn degraded(&self) -> bool {
         self.reservations.iter().any(|r| r.missing_resources)
     }
@@ -329,7 +311,7 @@ impl Lease {
         self.reservations.iter().filter(of_hosts).any(|r| r.missing_resources)
     }
 
-    /// Whether each of its reservations has as much as in `other`, which has the same reservations.
+    /// Whether each reservation has as much as in `other`, which must have the same reservations.
     pub fn has_as_much_as(&self, other: &Self) -> bool {
         let mut both = self.reservations.iter().zip(&other.reservations);
         both.all(|(own, other)| {
@@ -338,13 +320,13 @@ impl Lease {
         })
     }
 
-    /// Whether each of its reservations has at least as much as in `other`, which has the same reservations.
+    /// Whether each reservation has at least as much as in `other`, which must have the same reservations.
     pub fn has_at_least(&self, other: &Self) -> bool {
         let mut both = self.reservations.iter().zip(&other.reservations);
         both.all(|(own, other)| own.allocation.amount() >= other.allocation.amount())
     }
 
-    /// Its events in the order of their times.
+    /// Events in chronological order.
     pub fn events(&self) -> Vec<Event> {
         let event = |kind, at, status| Event { kind, at, status };
         let start = event(EventKind::StartLease, self.window.start(), self.events.start);
@@ -362,39 +344,40 @@ impl Lease {
         events
     }
 
-    /// When it is too late to start, if ever: at the deadline, or at the end if that is earlier.
+    /// Time from which it is too late to start: the deadline, or the end if that is earlier. `None` for
+    /// leases without deadline.
     pub fn times_out_at(&self) -> Option<Timestamp> {
         let end = if self.window.is_empty() { Timestamp::MAX } else { self.window.end() };
         self.lease_type.deadline().map(|deadline| deadline.min(end))
     }
 
-    /// Whether it was too late to start.
     fn timed_out(&self) -> bool {
         self.lease_type.deadline().is_some() && self.events.start == EventStatus::Error
     }
 
-    /// How far it is, in the seed's words.
+    /// State as shown in `lease_state`.
     pub fn state(&self) -> LeaseState {
         LeaseState::of(self.lease_type, self.status, self.events.start == EventStatus::Error)
     }
 
-    /// Whether what it was given is kept from others. What is only offered is not, and a lease that is over, failed or
-    /// being deleted keeps nothing, although its hosts may still have to be emptied: the planner sees to that order,
-    /// and the calendar to the time for cleaning. One that could not start keeps nothing at its end either: by then
-    /// others may have had its hosts, or these may be gone.
+    /// Whether its allocation is kept from other leases. Offers and waiting requests keep nothing. Neither
+    /// does a lease that is over, failed or being deleted, although its hosts may still have to be emptied:
+    /// the planner takes care of that order, and the calendar of the cleaning time. A lease that could not
+    /// start keeps nothing at its end either, because other leases may have had its hosts by then, or the
+    /// hosts may be gone.
     pub fn keeps_resources(&self) -> bool {
         self.standing.keeps_resources()
             && self.events.start != EventStatus::Error
             && !matches!(self.status, LeaseStatus::Terminated | LeaseStatus::Deleting | LeaseStatus::Error)
     }
 
-    /// Whether nothing will ever happen to it by itself.
+    /// Whether no further automatic change will happen to it.
     pub fn over(&self) -> bool {
         self.status.stable() && self.events.end == EventStatus::Done
     }
 
-    /// Whether it says for good why it did not get on: it could not start, or was ended because nobody used it. What any
-    /// other says lasts no longer than what it speaks of.
+    /// Whether its reason is permanent: it could not start, or it was ended because it was unused. Other
+    /// reasons last only as long as their cause.
     pub fn keeps_reason(&self) -> bool {
         self.events.start == EventStatus::Error || self.marks.reclaimed_at.is_some()
     }
@@ -404,31 +387,30 @@ impl Lease {
         matches!(self.status, LeaseStatus::Terminating | LeaseStatus::Deleting)
     }
 
-    /// Whether its guests are being moved away, since it is over.
+    /// Whether its guests are being moved away at its end.
     pub fn departing(&self) -> bool {
         self.end_action == EndAction::MoveGuests && self.ending()
     }
 
-    /// The lease with another status, in which its hosts are taken back. Where it had others moved, if it did, does not
-    /// matter any more.
+    /// The lease with a status in which its hosts are taken back. If its guests will be moved away, drops the
+    /// plan of an earlier hunt.
     pub(crate) fn ended(self, status: LeaseStatus) -> Self {
         let hunt = self.hunt.filter(|_| self.end_action != EndAction::MoveGuests);
         Self { hunt, status, ..self }
     }
 
-    /// The reservation of that identifier.
     pub fn reservation(&self, id: ReservationId) -> Option<&Reservation> {
         self.reservations.iter().find(|r| r.id == id)
     }
 
-    /// Whether its status, its events and its reservations fit together.
+    /// Whether its status is consistent with its events and reservations.
     pub fn consistent(&self) -> bool {
         let reservations = self.reservations.iter().map(|r| r.status);
         status::fits(self.status, reservations, self.events.start, self.events.end)
     }
 
-    /// The lease as it is from the moment its deletion was accepted: its time ends then, its hosts are taken
-    /// back, and after that it is forgotten.
+    /// The lease once its deletion was accepted: its window ends now, its hosts are taken back, and then it
+    /// is forgotten.
     #[must_use]
     pub fn deleted(&self, now: Timestamp) -> Self {
         let length = now.duration_since(self.window.start()).min(self.window.length());
@@ -437,7 +419,7 @@ impl Lease {
     }
 }
 
-/// When the before-end action is due: so long before the end, but not before the start (API-events).
+/// Due time of the before-end action: `lead` before the end, but not before the start (API-events).
 pub(crate) fn before_end_at(window: &Window, lead: SignedDuration) -> Timestamp {
     earlier(window.end(), lead).max(window.start())
 }

@@ -1,7 +1,7 @@
-//! Lease pools: the hosts of a reservation while its lease runs, as their owner deals with them (LP).
+//! Lease pools: the hosts of a reservation while its lease is active, as its owner manages them (LP).
 //!
-//! A pool is known by its reservation; it is there from the lease's start to its end, and then its hosts go back to the
-//! [free pools](crate::free_pool) that they came from.
+//! A pool is identified by its reservation. It exists from the lease's start to its end; then its hosts
+//! return to their [free pools](crate::free_pool).
 
 pub(crate) mod record;
 
@@ -14,13 +14,13 @@ use crate::resources::Resources;
 use crate::status::LeaseStatus;
 use crate::terms::{HostsTerms, ReservationTerms};
 
-/// The key of a pool's metadata that has its lease (LP).
+/// Metadata key with the pool's lease (LP).
 pub const LEASE_KEY: &str = "filter_lease_id";
-/// The key that has its project (Blazar).
+/// Metadata key with the pool's project (Blazar).
 pub const OWNER_KEY: &str = "blazar:owner";
 
 impl LeasePool {
-    /// What hosts are taken to have while they are in the pool.
+    /// The host with the capacity that it counts as having while it is in the pool.
     pub fn overcommitted(&self, host: &Host) -> Host {
         let said = |name, capacity| {
             let much = overcommitted(capacity, host.capabilities.get(name));
@@ -36,8 +36,9 @@ impl LeasePool {
         }
     }
 
-    /// Whether what guests use of the host fits into what it would be taken to have. Of a cloud's own ratios only those are
-    /// known that it had before it was told others; nothing changes where it was told none.
+    /// Whether the guests on the host fit into its overcommitted capacity. If the pool sets no ratio for a
+    /// resource, the cloud's own ratio applies. That is known only if the cloud has been given another ratio;
+    /// if not, nothing changes and everything fits.
     pub fn suffices(&self, host: &Host, seen: &ObservedHost) -> bool {
         let Resources { vcpus, memory_mib, .. } = seen.used();
         let (most_vcpus, most_memory_mib) = match seen.overcommit {
@@ -60,7 +61,7 @@ impl LeasePool {
     }
 }
 
-/// The pools of a lease; none unless it runs.
+/// Pools of a lease; none unless it is active.
 pub fn pools(lease: &Lease) -> impl Iterator<Item = (&Reservation, &HostsTerms)> {
     let there = lease.status == LeaseStatus::Active;
     lease.reservations.iter().filter(move |_| there).filter_map(|reservation| {
@@ -71,7 +72,7 @@ pub fn pools(lease: &Lease) -> impl Iterator<Item = (&Reservation, &HostsTerms)>
     })
 }
 
-/// How much there is to give of something, with the ratio that the host says, if it says one.
+/// Capacity multiplied by the ratio in a host's capability. A missing or invalid ratio is 1.
 pub(crate) fn overcommitted(capacity: u32, ratio: Option<&String>) -> u64 {
     let ratio = ratio.and_then(|text| text.trim().parse::<f64>().ok());
     let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0).unwrap_or(1.0);

@@ -1,30 +1,24 @@
-//! When a lease is to start: at its date, at once, or as soon as it can (CLS).
+//! Lease types: start on a date, now or never, or as soon as possible (CLS).
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::status::LeaseStatus;
 
-/// When a lease is to start, and what becomes of it if it cannot.
+/// Choice of a lease's start, and of the consequences if it can't start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LeaseType {
-    /// At its date. Blazar knows nothing else.
+    /// Starts on its date. The only type in Blazar.
     #[default]
     Schedule,
-    /// At once, or there is no lease: if it is not ACTIVE at the deadline it goes without a trace.
-    Immediate {
-        /// Until when.
-        deadline: Timestamp,
-    },
-    /// As soon as possible, but before the deadline. Until it starts, its window moves to any earlier time that
-    /// becomes free. If it is not ACTIVE at the deadline it has timed out.
-    BestEffort {
-        /// Until when.
-        deadline: Timestamp,
-    },
+    /// Starts now or not at all. If it isn't ACTIVE at the deadline, it vanishes without a trace.
+    Immediate { deadline: Timestamp },
+    /// Starts as soon as possible before the deadline. Until then, its window advances to any earlier time
+    /// that becomes free. If it isn't ACTIVE at the deadline, it times out.
+    BestEffort { deadline: Timestamp },
 }
 
 impl LeaseType {
-    /// The seed's name.
+    /// Name in the API (`lease_type`).
     pub fn name(self) -> &'static str {
         match self {
             Self::Schedule => "SCHEDULE",
@@ -33,7 +27,7 @@ impl LeaseType {
         }
     }
 
-    /// The type of that name; those with a deadline need one.
+    /// `None` if the name is unknown, or if the presence of a deadline doesn't match the type.
     pub fn from_parts(name: &str, deadline: Option<Timestamp>) -> Option<Self> {
         match (name, deadline) {
             ("SCHEDULE", None) => Some(Self::Schedule),
@@ -43,7 +37,7 @@ impl LeaseType {
         }
     }
 
-    /// Until when it must have started, if it must.
+    /// Time by which the lease must have started; `None` for scheduled leases.
     pub fn deadline(self) -> Option<Timestamp> {
         match self {
             Self::Schedule => None,
@@ -52,19 +46,19 @@ impl LeaseType {
     }
 }
 
-/// How long leases may wait for their start, as the operator has it.
+/// Operator's limits on waiting for a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// An immediate lease.
+    /// For immediate leases.
     pub immediate: SignedDuration,
-    /// A best-effort lease that does not say.
+    /// Default for best-effort leases.
     pub best_effort: SignedDuration,
-    /// The longest that a best-effort lease may say.
+    /// Maximum that a best-effort lease can request.
     pub longest: SignedDuration,
 }
 
 impl Default for Deadlines {
-    /// A minute and a half, since preemptible guests may take a minute to leave; an hour; a week.
+    /// 90 seconds, since preemptible guests can take a minute to leave; 1 hour; 1 week.
     fn default() -> Self {
         Self {
             immediate: SignedDuration::from_secs(90),
@@ -74,25 +68,24 @@ impl Default for Deadlines {
     }
 }
 
-/// How far a lease is, in the seed's words. Blazar's clients see [`LeaseStatus`]; this is shown beside it.
+/// State of a lease in terms of its type: `lease_state` in the API. Blazar's clients use [`LeaseStatus`],
+/// which is shown as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Waits for its date.
+    /// Waiting for its date.
     Inactive,
     /// Hosts are being found or handed over for it.
     InProgress,
-    /// Its project has what it asked for.
+    /// The project has its resources.
     Active,
-    /// It was not there before its deadline.
+    /// Not active by its deadline.
     TimedOut,
-    /// It ended.
     Terminated,
-    /// It failed.
     Failure,
 }
 
 impl LeaseState {
-    /// The seed's name.
+    /// Name in the API (`lease_state`).
     pub fn name(self) -> &'static str {
         match self {
             Self::Inactive => "INACTIVE",
@@ -104,8 +97,7 @@ impl LeaseState {
         }
     }
 
-    /// The state of a lease of that type and status, whose start has failed or not. What is under way when it ends
-    /// counts as its end.
+    /// Derives the state. A lease that is ending counts as terminated.
     pub(crate) fn of(kind: LeaseType, status: LeaseStatus, start_failed: bool) -> Self {
         match (status, kind) {
             (_, LeaseType::BestEffort { .. }) if start_failed => Self::TimedOut,

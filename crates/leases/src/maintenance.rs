@@ -1,4 +1,4 @@
-//! Times for maintenance: the earliest gap in each host's calendar (HK).
+//! Times for maintenance: the earliest suitable gap in a host's calendar (HK).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,23 +6,22 @@ use crate::calendar::Calendar;
 use crate::ids::HostId;
 use crate::window::{Window, earlier, later};
 
-/// What is to be found.
+/// Requested maintenance of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceWish {
-    /// How long it takes.
     pub length: SignedDuration,
-    /// How long before and after it nobody may have the host.
+    /// Time before and after it without any lease of the host.
     pub margin: SignedDuration,
-    /// It does not begin before this.
+    /// Earliest start.
     pub not_before: Timestamp,
-    /// It is over by then.
+    /// Latest end.
     pub before: Timestamp,
 }
 
-/// The earliest time for it on a host, to the minute; none if there is no such gap.
+/// Earliest window on a host, starting on a full minute; `None` if no gap fits.
 pub fn earliest_gap(calendar: &Calendar, host: HostId, wish: &MaintenanceWish) -> Option<Window> {
     let margin = wish.margin.max(calendar.cleaning_time());
-    // Whoever has the host shortly before or after counts as well.
+    // Leases shortly before or after the period count as well.
     let around = Window::new(earlier(wish.not_before, margin), later(wish.before, margin)).ok()?;
     calendar.free_gaps(host, &around, None).into_iter().find_map(|gap| {
         let start = whole_minute(later(gap.start(), margin).max(wish.not_before));
@@ -32,7 +31,7 @@ pub fn earliest_gap(calendar: &Calendar, host: HostId, wish: &MaintenanceWish) -
     })
 }
 
-/// The beginning of a minute, not before that instant: dates have no seconds (API-create).
+/// Rounds up to a full minute, because dates in the API have no seconds (API-create).
 fn whole_minute(at: Timestamp) -> Timestamp {
     let second = at.as_second() + i64::from(at.subsec_nanosecond() > 0);
     let missing = (60 - second.rem_euclid(60)) % 60;

@@ -1,32 +1,31 @@
-//! How much of a host is reserved, averaged over spans of the same length: the calendar of a host from afar.
+//! Average share of a host that is reserved, in spans of equal length: a condensed calendar.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::resources::Resources;
 use crate::window::Window;
 
-/// All of a host, in thousandths.
+/// A whole host, in thousandths.
 pub const WHOLE: u16 = 1000;
 
-/// What reserves a host, or a part of it.
+/// A booking of a whole host, or of resources on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reserved {
-    /// When.
     pub window: Window,
-    /// How much of it; none if all.
+    /// Reserved resources; `None` means the whole host.
     pub used: Option<Resources>,
 }
 
-/// How many spans of that length, from its start on, a window has; the last one may be cut off by its end. None if the
-/// length is none.
+/// Number of spans of this length in the window, counted from its start. The window's end can cut the last
+/// one short. `None` if `length` isn't positive.
 pub fn spans(within: &Window, length: SignedDuration) -> Option<u64> {
     let (all, one) = (within.length().as_micros(), length.as_micros());
     (one > 0).then(|| u64::try_from((all + one - 1) / one).unwrap_or(u64::MAX))
 }
 
-/// In each span of that length within the window, how much of a host of that capacity is reserved on average, in
-/// thousandths, rounded up: what is reserved at all is never 0. Of resources that are used in part, the one counts of which
-/// most is used. Nothing if the length is none.
+/// Average reserved share of a host with this capacity, for each span of the window, in thousandths. Rounded
+/// up, so a span with any reservation is never 0. If parts of several resources are reserved, the one with
+/// the largest share counts. Empty if `length` isn't positive.
 pub fn occupancy(
     reserved: &[Reserved],
     capacity: &Resources,
@@ -34,7 +33,7 @@ pub fn occupancy(
     length: SignedDuration,
 ) -> Vec<u16> {
     let Some(count) = spans(within, length) else { return Vec::new() };
-    // Times are microseconds since the start of the window: there are many of them.
+    // Microseconds since the start of the window are cheaper than timestamps here, and there are many.
     let since_start = |at: Timestamp| at.duration_since(within.start()).as_micros();
     let (all, one) = (since_start(within.end()), length.as_micros());
     let mut totals = vec![0_i128; usize::try_from(count).unwrap_or(usize::MAX)];
@@ -60,7 +59,7 @@ pub fn occupancy(
     totals.into_iter().map(average).collect()
 }
 
-/// The parts of the window in which something is reserved, in order, with how much of the host.
+/// Parts of the window with reservations, in order, with the reserved share of the host.
 fn shares(reserved: &[Reserved], capacity: &Resources, within: &Window) -> Vec<(Window, u16)> {
     let mut turns: Vec<(Timestamp, bool, &Reserved)> = Vec::new();
     for one in reserved.iter().filter(|one| one.window.overlaps(within)) {
@@ -89,7 +88,7 @@ fn shares(reserved: &[Reserved], capacity: &Resources, within: &Window) -> Vec<(
     parts
 }
 
-/// Of the resource of which most is used, how much of it, rounded up.
+/// Share of the most used resource, rounded up.
 fn largest_share(used: &Resources, capacity: &Resources) -> u16 {
     let share = |(used, there): (u64, u64)| match (used, there) {
         (0, _) => 0,
@@ -146,7 +145,7 @@ mod tests {
     }
 
     proptest! {
-        /// Minute by minute, with all that is reserved looked at for each.
+        /// Compares with a recount that checks all reservations for every minute.
         #[test]
         fn occupancy_is_what_a_recount_finds(
             drawn in prop::collection::vec((-20_i64..120, 0_i64..60, prop::option::of(1_u64..8)), 0..12),

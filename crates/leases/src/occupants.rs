@@ -19,19 +19,19 @@ use crate::ids::{GuestId, HostId, LeaseId};
 use crate::project::ProjectId;
 use crate::window::Window;
 
-/// How often the time of the last look is recorded while nothing changes.
+/// Interval at which the time of the last look is recorded while nothing changes.
 const RECORD_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
-/// A fence of a host, as a lease sees it.
+/// State of a host's fence from a lease's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fence {
-    /// Nobody can start instances there. Other tenants' instances leave for the lease.
+    /// No project can start instances there. Instances of other tenants leave for the lease.
     Fenced,
-    /// Nobody can start instances there, and nothing was found there but the lease's own instances.
+    /// No project can start instances there, and only the lease's own instances were found.
     Verified,
     /// Only the lease's project can start instances there.
     Held,
-    /// None, although the lease has the host: others can start instances there.
+    /// No fence, although the lease has the host: other projects can start instances there.
     Unfenced,
     /// The host is being taken back. The lease's project may still be able to start instances there.
     Releasing,
@@ -39,14 +39,13 @@ pub enum Fence {
     Released,
 }
 
-/// What looks at a host of a lease have seen.
+/// A fact that looks at a leased host establish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// The fence.
     Fence(Fence),
-    /// An instance, with its project if that is known.
+    /// An instance, with its project if known.
     Instance(GuestId, Option<ProjectId>),
-    /// No look saw which instances were there.
+    /// Instances on the host weren't observed.
     Unseen,
 }
 
@@ -67,7 +66,7 @@ impl Fence {
 }
 
 impl Fact {
-    /// The name in databases.
+    /// Name in databases.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Fence(fence) => fence.name(),
@@ -76,7 +75,8 @@ impl Fact {
         }
     }
 
-    /// The fact with that name; `None` if the name is unknown. Other facts than instances have no use for the rest.
+    /// `None` if the name is unknown. `instance` and `project` are ignored unless the fact is about an
+    /// instance.
     pub fn from_parts(name: &str, instance: GuestId, project: Option<ProjectId>) -> Option<Self> {
         match name {
             "instance" => Some(Self::Instance(instance, project)),
@@ -85,7 +85,7 @@ impl Fact {
         }
     }
 
-    /// The instance and its project, of a fact about an instance.
+    /// Instance and project, if the fact is about an instance.
     pub fn instance(&self) -> Option<(GuestId, Option<&ProjectId>)> {
         match self {
             Self::Instance(id, project) => Some((*id, project.as_ref())),
@@ -94,39 +94,38 @@ impl Fact {
     }
 }
 
-/// How long looks at a host of a lease saw the same.
+/// Period during which looks at a leased host saw the same fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// The lease that has the host.
+    /// Lease that has the host.
     pub lease: LeaseId,
-    /// The lease's project.
+    /// Project of the lease.
     pub project: ProjectId,
-    /// The host.
     pub host: HostId,
-    /// What was seen.
     pub fact: Fact,
-    /// Whether records of the host in this lease begin here.
+    /// Whether this is the first record of the host in this lease.
     pub begins: bool,
     /// The beginning of the first look that saw it, or its end if records of the host begin with it; of [`Fact::Unseen`], the
     /// end of the last look before.
     pub start: Timestamp,
-    /// The end of the last look that saw it; of [`Fact::Unseen`], the beginning of the next look. `None` while it lasts.
+    /// End of the last look that saw the fact. For [`Fact::Unseen`], the beginning of the next look. `None`
+    /// while the fact lasts.
     pub end: Option<Timestamp>,
 }
 
-/// Changes to record. First intervals are closed, then others are added.
+/// Changes to record. `closed` must be recorded before `opened`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Open intervals that end. There is at most one open interval of a host, lease and fact.
+    /// Open intervals that end. A host, lease and fact has at most one open interval.
     pub closed: Vec<Interval>,
-    /// New intervals. Some have an end already.
+    /// New intervals. Some have ended already.
     pub opened: Vec<Interval>,
-    /// All that was seen until then is recorded.
+    /// Everything seen until this time is recorded.
     pub seen_until: Option<Timestamp>,
 }
 
 impl Changes {
-    /// Number of intervals.
+    /// Number of changed intervals.
     pub fn len(&self) -> usize {
         self.closed.len() + self.opened.len()
     }
@@ -141,7 +140,7 @@ impl Changes {
         interval
     }
 
-    /// Ends an interval. One that isn't recorded yet is recorded with its end.
+    /// Ends an interval. If it isn't recorded yet, it is recorded with its end.
     fn close(&mut self, interval: Interval, end: Timestamp) {
         let end = Some(end.max(interval.start));
         match self.opened.iter_mut().rev().find(|new| **new == interval) {
@@ -151,16 +150,14 @@ impl Changes {
     }
 }
 
-/// A host in the hands of a lease, as a look saw it.
+/// Result of a look at a host that a lease has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The lease.
     pub lease: LeaseId,
-    /// The lease's project.
+    /// Project of the lease.
     pub project: ProjectId,
-    /// The fence.
     pub fence: Fence,
-    /// Instances on the host, with their projects if these are known. `None` if the fleet doesn't report them.
+    /// Instances on the host, with their projects if known. `None` if the fleet doesn't report instances.
     pub instances: Option<BTreeMap<GuestId, Option<ProjectId>>>,
 }
 
@@ -171,7 +168,7 @@ struct Watched {
     fence: Option<Interval>,
     unseen: Option<Interval>,
     instances: BTreeMap<GuestId, Interval>,
-    /// The end of the last look at the host.
+    /// End of the last look at the host.
     seen_at: Timestamp,
 }
 
@@ -180,13 +177,13 @@ impl Watched {
         Self { project, fence: None, unseen: None, instances: BTreeMap::new(), seen_at }
     }
 
-    /// The end of the last look that saw which instances were there.
+    /// End of the last look that reported instances.
     fn instances_seen_at(&self) -> Timestamp {
         self.unseen.as_ref().map_or(self.seen_at, |unseen| unseen.start)
     }
 }
 
-/// Follows hosts of leases from look to look.
+/// Tracks leased hosts from look to look.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     hosts: BTreeMap<(HostId, LeaseId), Watched>,
@@ -196,8 +193,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Continues from the open intervals and the last [`Changes::seen_until`]. Later times than `now` were recorded before the
-    /// clock was set back, and count as `now`.
+    /// Continues from the open intervals and the last [`Changes::seen_until`]. Times after `now` were
+    /// recorded before the clock was set back, and count as `now`.
     pub fn new(
         open: impl IntoIterator<Item = Interval>,
         seen_until: Option<Timestamp>,
@@ -211,7 +208,7 @@ impl Watch {
             let watched = hosts
                 .entry((interval.host, interval.lease))
                 .or_insert_with(|| Watched::new(interval.project.clone(), seen_at));
-            // Something may have been recorded of this host after the last look at another one.
+            // This host may have been recorded after the last look at another one.
             watched.seen_at = watched.seen_at.max(interval.start);
             match interval.fact {
                 Fact::Fence(_) => watched.fence = Some(interval),
@@ -224,12 +221,12 @@ impl Watch {
         Self { hosts, changes: Changes::default(), recorded: seen_until }
     }
 
-    /// Whether the host was in the hands of a lease at the last look.
+    /// Whether any lease had the host at the last look.
     pub fn has(&self, host: HostId) -> bool {
         self.leases_on(host).next().is_some()
     }
 
-    /// Whether the host was in the hands of that lease at the last look.
+    /// Whether this lease had the host at the last look.
     pub fn follows(&self, host: HostId, lease: LeaseId) -> bool {
         self.hosts.contains_key(&(host, lease))
     }
@@ -239,13 +236,14 @@ impl Watch {
         self.hosts.range(keys).map(|((_, lease), _)| *lease)
     }
 
-    /// Number of intervals that are to be recorded.
+    /// Number of intervals to record.
     pub fn pending(&self) -> usize {
         self.changes.len()
     }
 
-    /// Compares a look at a host, from its beginning to its end, with the look before it. `seen` is `None` if the host isn't in
-    /// the hands of a lease. A longer time between two looks than `longest_pause` is recorded as unseen.
+    /// Compares a look at a host with the previous one. `look` is its duration from beginning to end. `seen`
+    /// is `None` if no lease has the host. A time between two looks longer than `longest_pause` is recorded
+    /// as unseen.
     pub fn note(&mut self, host: HostId, look: Window, seen: Option<Seen>, longest_pause: SignedDuration) {
         let holder = seen.as_ref().map(|seen| seen.lease);
         let former: Vec<LeaseId> = self.leases_on(host).filter(|lease| Some(*lease) != holder).collect();
@@ -293,7 +291,7 @@ impl Watch {
                     Entry::Vacant(place) => {
                         place.insert(changes.open(interval(Fact::Instance(id, project), start)));
                     }
-                    // Until its project is known, an instance counts as another project's.
+                    // While its project is unknown, an instance counts as another project's.
                     Entry::Occupied(mut place) if is_new_project(place.get()) => {
                         changes.close(place.get().clone(), seen_before);
                         place.insert(changes.open(interval(Fact::Instance(id, project), start)));
@@ -307,7 +305,7 @@ impl Watch {
         watched.seen_at = look.end().max(start);
     }
 
-    /// A look found that the lease doesn't have the host any more.
+    /// Records that the lease no longer has the host.
     fn release(&mut self, host: HostId, lease: LeaseId, look: Window, longest_pause: SignedDuration) {
         let Some(mut watched) = self.hosts.remove(&(host, lease)) else { return };
         let start = look.start().max(watched.seen_at);
@@ -328,7 +326,7 @@ impl Watch {
         self.changes.opened.push(released);
     }
 
-    /// Closes all intervals of a host.
+    /// Closes all open intervals of a host.
     fn forget(&mut self, watched: Watched, instances_seen_at: Timestamp) {
         let seen_at = watched.seen_at;
         for interval in watched.fence.into_iter().chain(watched.unseen) {
@@ -379,7 +377,7 @@ impl Watch {
         false
     }
 
-    /// Takes what is to be recorded now. If that can't be recorded, the watch has to be made again from the records.
+    /// Takes the changes to record now. If recording them fails, the watch must be rebuilt from the records.
     pub fn take_changes(&mut self) -> Option<Changes> {
         let looks = self.hosts.values().filter(|watched| watched.unseen.is_none());
         let seen_until = looks.map(|watched| watched.seen_at).min();
@@ -393,15 +391,15 @@ impl Watch {
         Some(Changes { seen_until, ..std::mem::take(&mut self.changes) })
     }
 
-    /// The same when the service stops: the time of the last look is recorded however recently one was.
+    /// Like [`Self::take_changes`], for a service that stops: always includes the time of the last look.
     pub fn take_last_changes(&mut self) -> Option<Changes> {
         self.recorded = None;
         self.take_changes()
     }
 }
 
-/// Which instances are on the host is seen again from `start` on. If that wasn't recorded as unseen but took too long, `pause`
-/// is recorded with its end.
+/// Ends the time without knowledge of instances at `start`. If it wasn't recorded as unseen but took longer
+/// than `longest_pause`, records `pause` with its end.
 fn end_pause(
     changes: &mut Changes,
     watched: &mut Watched,

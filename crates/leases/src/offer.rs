@@ -1,11 +1,11 @@
-//! What could be had instead of what was refused (CLS-10), and what has to be kept free for it.
+//! Offers: alternatives to a refused request (CLS-10), and the capacity held for them.
 //!
 //! Offers are made by [`crate::admission::Admission::offers`] and
-//! [`crate::admission::Admission::offers_of_change`]. The offers of one refusal are alternatives: what is kept free is
-//! enough for any of them, not for all of them together.
+//! [`crate::admission::Admission::offers_of_change`]. The offers of one refusal are alternatives: the held
+//! capacity is enough for any one of them, not for all together.
 //!
-//! An offer takes nothing from anybody: whoever gets a lease, extends one, or starts an instance on such a host comes before
-//! an offer that nobody has accepted yet ([`displaced_by`]).
+//! An offer that hasn't been accepted has the lowest precedence. A new lease, an extension, or an instance
+//! started on such a host displaces it ([`displaced_by`]).
 
 mod held;
 pub(crate) mod kind;
@@ -23,25 +23,25 @@ use crate::lease::{Allocation, Lease};
 use crate::terms::ReservationTerms;
 use crate::window::Window;
 
-/// What is to be kept free in a window: allocations, each with terms of its type.
+/// Capacity to hold in a window: allocations, each with terms of the same type.
 pub type Kept = (Window, Vec<(ReservationTerms, Allocation)>);
 
-/// What can be taken by a lease.
+/// A resource that a lease can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Host(HostId),
-    /// Slots of a host.
+    /// Slots on a host.
     Slots(HostId),
     FloatingIp(FloatingIpId),
 }
 
-/// Of each thing that is taken: when, and how much of it.
+/// Windows and amounts by resource.
 type Takings = BTreeMap<Subject, Vec<(Window, u32)>>;
 
-/// What has to be kept free so that any one of these leases can be had, beside what `own` has, if one of them is to
-/// replace it. Windows of one host do not overlap.
+/// Capacity to hold so that any one of the `offered` leases can be made. If they would replace `own`,
+/// excludes what `own` has already. Windows of the same host don't overlap.
 ///
-/// A lease that reserves room for instances must have no other reservation: such offers are made alone
+/// A lease that reserves instances must have no other reservation: such offers are made alone
 /// ([`crate::admission::Admission::offers`]).
 pub fn kept_free(offered: &[&Lease], own: Option<&Lease>) -> Vec<Kept> {
     let mut wanted = Takings::new();
@@ -62,8 +62,9 @@ pub fn kept_free(offered: &[&Lease], own: Option<&Lease>) -> Vec<Kept> {
     by_window.into_iter().map(|(window, kept)| (window, reservations(offered, &kept))).collect()
 }
 
-/// What is reserved for offers and taken by the lease: those bookings of `offered` that overlap what it has, by the lease that
-/// they are entered as. `calendar` has what leases have. Of room for instances, what fits beside the lease stays reserved.
+/// Offers displaced by a lease: the leases that hold the bookings in `offered` that overlap its allocation.
+/// `calendar` contains the bookings of confirmed leases. Slots that still fit once the lease has its own stay
+/// reserved.
 pub fn displaced_by(
     lease: &Lease,
     offered: &Calendar,
@@ -127,7 +128,8 @@ fn take(takings: &mut Takings, lease: &Lease) {
     }
 }
 
-/// When more is wanted at once by one of those than one has, and how much more.
+/// Times at which `wanted` exceeds `had`, and by how much. Overlapping entries are alternatives, so the
+/// largest counts, not the sum.
 fn beyond(wanted: &[(Window, u32)], had: &[(Window, u32)]) -> Vec<(Window, u32)> {
     let edges = wanted.iter().chain(had).flat_map(|(window, _)| [window.start(), window.end()]);
     let edges: BTreeSet<Timestamp> = edges.collect();
@@ -151,7 +153,7 @@ fn beyond(wanted: &[(Window, u32)], had: &[(Window, u32)]) -> Vec<(Window, u32)>
     beyond
 }
 
-/// The same as reservations. All slots of a group of offers are of one size.
+/// Converts the amounts to reservations. All slots of a group of offers have the same size.
 fn reservations(offered: &[&Lease], kept: &BTreeMap<Subject, u32>) -> Vec<(ReservationTerms, Allocation)> {
     let (mut hosts, mut slots, mut ips) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
     for (subject, amount) in kept {
@@ -231,7 +233,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whichever is accepted: what was kept is enough, and no host is kept twice at once.
+        /// Whichever offer is accepted, the held capacity is enough, and no host is held twice at the same
+        /// time.
         #[test]
         fn any_offer_fits_into_what_is_kept_for_all(
             offers in prop::collection::vec((0_i64..90, 1_i64..60, prop::collection::btree_set(1_u64..6, 1..4)), 1..5),

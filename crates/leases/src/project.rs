@@ -1,4 +1,4 @@
-//! Whom a lease belongs to.
+//! Ownership of leases.
 
 use std::fmt;
 
@@ -16,12 +16,11 @@ impl fmt::Display for ProjectId {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserId(pub String);
 
-/// Who asked for a lease, and for which project. Fixed for the life of the lease: no change of a lease can
-/// carry another owner (W8).
+/// The project and the user of a lease. Fixed for the life of the lease: no change can set another owner
+/// (W8).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// The project that the lease belongs to.
     pub project: ProjectId,
-    /// The user who asked for it.
+    /// The user that requested the lease.
     pub user: UserId,
 }

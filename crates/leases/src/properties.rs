@@ -1,4 +1,5 @@
-//! What a reservation of whole hosts asks of each beside expressions (CLS-05), and of all of them together.
+//! Requirements of a reservation of whole hosts that aren't expressions (CLS-05): on each host, and on all
+//! hosts together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,69 +14,64 @@ use crate::text::as_written;
 /// Maximum number of properties in [`HostProperties::alike`].
 pub const MAX_ALIKE: usize = 8;
 
-/// What hosts must be like. What is absent is not asked for.
+/// Required properties of hosts. An absent property isn't required.
 ///
-/// Least sizes are what is free at the moment for leases that start at once or as soon as they can, if it is known
-/// what is used; and the whole capacity for leases with a date.
+/// Minimum sizes refer to currently free capacity for leases that start at once or as soon as possible,
+/// provided that usage is known. For leases with a date, they refer to the whole capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct HostProperties {
-    /// The region that the service must be of.
+    /// Region, which must be the service's own.
     pub region: Option<String>,
-    /// The availability zone of each host.
+    /// Availability zone of each host.
     pub availability_zone: Option<String>,
-    /// Virtual CPUs of each, at least.
+    /// Minimum number of virtual CPUs per host.
     pub vcpus: Option<u32>,
-    /// Memory of each, at least, MiB.
+    /// Minimum memory per host, in MiB.
     pub memory_mib: Option<u32>,
-    /// Disk of each, at least, GiB.
+    /// Minimum disk per host, in GiB.
     pub disk_gib: Option<u32>,
     /// Whether all hosts of the reservation must have the same `cpu_info` and hypervisor (CLS-05).
     pub homogeneous: bool,
     /// Properties that must have equal values on all hosts of the reservation. A host without one of them isn't
     /// allocated, since an unknown value equals no other. At most [`MAX_ALIKE`].
     pub alike: BTreeSet<String>,
-    /// What may fail without the reservation having fewer hosts than it asks for.
+    /// The failure after which the reservation must still have as many hosts as it asks for.
     pub survives: Option<FailureDomain>,
-    /// Capabilities, traits and resources of each, in Nova's words (CLS-06).
+    /// Capabilities, traits and resources of each host, in Nova's extra specs (CLS-06).
     pub extra_specs: ExtraSpecs,
-    /// Properties of the image that guests are to run.
+    /// Properties of the image that guests will run.
     pub image: ImageProperties,
 }
 
-/// A property that is to be different. Nothing in it means that it is not asked for any more.
+/// A changed property. An empty value removes the requirement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropertyChange {
-    /// The region.
     Region(Option<String>),
-    /// The availability zone.
     AvailabilityZone(Option<String>),
-    /// Virtual CPUs.
     Vcpus(Option<u32>),
-    /// Memory, MiB.
+    /// In MiB.
     MemoryMib(Option<u32>),
-    /// Disk, GiB.
+    /// In GiB.
     DiskGib(Option<u32>),
-    /// Whether hosts must be alike.
     Homogeneous(bool),
-    /// All properties that must have equal values.
+    /// Replaces the whole set of properties that must have equal values.
     Alike(BTreeSet<String>),
-    /// What may fail.
     Survives(Option<FailureDomain>),
-    /// All extra specs.
+    /// Replaces all extra specs.
     ExtraSpecs(ExtraSpecs),
-    /// All properties of the image.
+    /// Replaces all image properties.
     Image(ImageProperties),
 }
 
-/// The capability by which a host overcommits virtual CPUs: that many times as many count.
+/// Capability with a host's overcommit ratio for virtual CPUs. The number of virtual CPUs is multiplied by
+/// it.
 pub const CPU_RATIO: &str = "cpu_allocation_ratio";
-/// The same for memory.
+/// Capability with a host's overcommit ratio for memory.
 pub const RAM_RATIO: &str = "ram_allocation_ratio";
-/// The same for disk.
+/// Capability with a host's overcommit ratio for disk.
 pub const DISK_RATIO: &str = "disk_allocation_ratio";
 
 impl HostProperties {
-    /// Makes a property different.
     pub fn apply(&mut self, change: PropertyChange) {
         match change {
             PropertyChange::Region(region) => self.region = region,
@@ -91,7 +87,8 @@ impl HostProperties {
         }
     }
 
-    /// The extra capabilities that they rely on, so that one in use is not changed under a lease.
+    /// Extra capabilities that these properties refer to. A capability in use isn't changed while a lease
+    /// refers to it.
     pub fn names(&self) -> BTreeSet<&str> {
         let ratios = [
             (self.vcpus.is_some(), CPU_RATIO),
@@ -106,12 +103,12 @@ impl HostProperties {
         names
     }
 
-    /// Number of extra specs and of properties in `alike`, which it takes time to look up on each host.
+    /// Number of extra specs and of properties in `alike`. Looking each up on every host takes time.
     pub(crate) fn specs(&self) -> usize {
         self.extra_specs.iter().count() + self.alike.len()
     }
 
-    /// Whether a host suits only beside hosts that are like it.
+    /// Whether a host's suitability depends on the rest of the reservation's hosts.
     pub(crate) fn compares_hosts(&self) -> bool {
         self.homogeneous || !self.alike.is_empty()
     }
@@ -128,23 +125,23 @@ impl HostProperties {
     }
 }
 
-/// Properties of an image that are none.
+/// Reason why image properties are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ImageError {
-    /// Too many, or too long.
+    /// Too many properties, or a name or value that is too long.
     #[error("an image may have {MAX_SPECS} properties of {MAX_LENGTH} characters each, not more")]
     TooLarge,
 }
 
-/// Properties of an image, by Glance's names.
+/// Properties of an image, by their names in Glance.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ImageProperties(BTreeMap<String, String>);
 
 impl ImageProperties {
-    /// Those that say what a host has to be able to run, all others apart.
+    /// Properties about the host's ability to run the image, unlike all other properties.
     pub const OF_HOSTS: [&'static str; 3] = ["hw_architecture", "img_hv_type", "hw_vm_mode"];
 
-    /// Of these names and values; of several with one name the last counts.
+    /// If a name occurs more than once, its last value counts.
     pub fn new(properties: impl IntoIterator<Item = (String, String)>) -> Result<Self, ImageError> {
         let mut read = BTreeMap::new();
         for (name, value) in properties {
@@ -157,25 +154,23 @@ impl ImageProperties {
         Ok(Self(read))
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The same about properties of other names.
+    /// Copy with properties renamed, in keys too.
     #[must_use]
     pub fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
         Self(self.0.iter().map(|(name, value)| (rename(name), value.clone())).collect())
     }
 
-    /// Names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether the host can run the image: it is of that architecture, and has that hypervisor and mode of virtual
-    /// machines. A capability of the property's name says so; without one, `arch` in `cpu_info` and the type of the
-    /// hypervisor do. Upper and lower case are the same.
+    /// Whether the host can run the image: its architecture, hypervisor and virtual machine mode must match.
+    /// A capability with the property's name decides. Without one, `arch` in `cpu_info` and the hypervisor
+    /// type do. Case is ignored.
     pub fn supported_by(&self, host: &Host) -> bool {
         let known = self.iter().filter(|(name, _)| Self::OF_HOSTS.contains(name));
         known.into_iter().all(|(name, wanted)| match (capability(host, name, wanted), name) {
@@ -189,14 +184,14 @@ impl ImageProperties {
         })
     }
 
-    /// Whether the host is there for the image: where it has a capability of a property's name, that has the same
-    /// value.
+    /// Whether the host accepts the image: if it has a capability with the name of an image property, the
+    /// values must be equal.
     pub fn welcome_on(&self, host: &Host) -> bool {
         self.iter().all(|(name, wanted)| capability(host, name, wanted).unwrap_or(true))
     }
 }
 
-/// Whether the capability of that name has that value, or that one among several; nothing if there is none.
+/// Whether the capability has the value, or has it in a list. `None` if the host doesn't have the capability.
 fn capability(host: &Host, name: &str, wanted: &str) -> Option<bool> {
     let text = host.capabilities.get(name)?;
     Some(match host.attributes.of(name) {

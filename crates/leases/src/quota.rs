@@ -1,7 +1,7 @@
-//! How much a project may have: instances beside leases (PRE-10), and what its leases take together ([`LeaseQuota`]).
+//! Quotas of a project: instances outside leases (PRE-10), and all its leases together ([`LeaseQuota`]).
 //!
-//! Instances that are preemptible are counted apart, with limits of their own: they use what nobody else does. What
-//! runs in a lease is limited by the lease.
+//! Preemptible instances are counted separately and have their own limits, because they use capacity that
+//! would otherwise be idle. Instances in a lease are limited by the lease.
 
 mod lease;
 
@@ -15,55 +15,55 @@ use crate::instance::{Instance, InstanceKind, InstanceStatus};
 use crate::plan::GuestSize;
 use crate::project::ProjectId;
 
-/// What a project may have at a time; no limit where there is none.
+/// Maximum use by a project at any time. `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// How many instances.
     pub instances: Option<u64>,
-    /// Their virtual CPUs.
     pub vcpus: Option<u64>,
-    /// Their memory, MiB.
+    /// In MiB.
     pub memory_mib: Option<u64>,
 }
 
-/// The quotas of both kinds.
+/// Quotas of regular and of preemptible instances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quotas {
-    /// Of instances that stay.
+    /// Quota of regular instances.
     pub regular: Quota,
-    /// Of those that are preempted for leases.
+    /// Quota of instances that are preempted for leases.
     pub preemptible: Quota,
-    /// How much of these a project may use in a time, if there is a limit: nobody has all gaps for himself for long.
+    /// Limit on a project's use of preemptible instances over time, so that no project occupies all gaps for
+    /// long.
     pub preemptible_usage: Option<UsageLimit>,
 }
 
-/// How much a project may use in any time of that length.
+/// Maximum use by a project within any period of length `window`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageLimit {
-    /// Virtual CPUs times the hours that they run.
+    /// Virtual CPUs times hours of running.
     pub core_hours: u64,
-    /// How far back it is counted.
+    /// Length of the period.
     pub window: SignedDuration,
 }
 
-/// A project has used what it may for now.
+/// The project has used up its usage limit for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "Quota exceeded for preemptible instances: {used} core-hours were used in the last {window:#}, of {limit} that may be"
 )]
 pub struct OverUsage {
-    /// How many core-hours, rounded down.
+    /// Core-hours used, rounded down.
     pub used: u64,
-    /// How many may be.
+    /// Maximum number of core-hours.
     pub limit: u64,
-    /// In how long a time.
+    /// Length of the period.
     pub window: SignedDuration,
 }
 
 impl UsageLimit {
     const US_PER_HOUR: u128 = 3_600_000_000;
 
-    /// Whether a project that has used so much in the last window, in microseconds of virtual CPUs, may start more.
+    /// Whether a project can start more instances after using `cores_us` vCPU-microseconds in the last
+    /// `window`.
     pub fn check(&self, cores_us: u128) -> Result<(), OverUsage> {
         let used = u64::try_from(cores_us / Self::US_PER_HOUR).unwrap_or(u64::MAX);
         let Self { core_hours: limit, window } = *self;
@@ -71,14 +71,12 @@ impl UsageLimit {
     }
 }
 
-/// What there is a limit of.
+/// A limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Instances.
     Instances,
-    /// Virtual CPUs.
     Vcpus,
-    /// Memory, MiB.
+    /// In MiB.
     Memory,
 }
 
@@ -92,27 +90,27 @@ impl fmt::Display for Counted {
     }
 }
 
-/// A project would have more than it may.
+/// The project would exceed its quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "Quota exceeded for {kind} instances: {used} of {limit} {what} are in use, and {asked} more are asked for"
 )]
 pub struct OverQuota {
-    /// Of which kind of instances, by its name.
+    /// Name of the kind of instances.
     pub kind: &'static str,
-    /// What there would be too much of.
+    /// The resource that would be exceeded.
     pub what: Counted,
-    /// How much the project has.
+    /// Current use by the project.
     pub used: u64,
-    /// How much more it asks for.
+    /// Additional use requested.
     pub asked: u64,
-    /// How much it may have.
     pub limit: u64,
 }
 
 impl Quotas {
-    /// Whether the project may have another one of that kind and size beside these. Those in leases do not count, nor
-    /// do those that could not be started or are kept stopped.
+    /// Checks whether the project can have one more instance of this kind and size in addition to
+    /// `instances`. Instances in leases, instances that failed to start, and instances kept stopped don't
+    /// count.
     pub fn check<'i>(
         &self,
         project: &ProjectId,
@@ -183,7 +181,7 @@ mod tests {
             instance(regular, "p", InstanceStatus::Active),
             instance(preemptible, "p", InstanceStatus::Building),
             instance(preemptible, "p", InstanceStatus::Active),
-            // None of these counts.
+            // These don't count.
             instance(preemptible, "q", InstanceStatus::Active),
             instance(preemptible, "p", InstanceStatus::Error),
             instance(reserved, "p", InstanceStatus::Active),

@@ -1,27 +1,28 @@
-//! Why something does not get on: one text, of which owners read the first line and administrators the rest.
+//! Reasons why something is blocked. A reason is one text: its first line is for owners, the rest for
+//! administrators.
 //!
-//! Owners learn what it means for them; which guest of whom, on which host, and what a hook said, is for those who may
-//! see hosts. A text of one line is for both.
+//! Owners learn the consequences for their lease. Details such as which project's guest is on which host, or
+//! a hook's output, are for administrators, because they can see hosts. A text with a single line is for
+//! both.
 
 use crate::host::Inventory;
 use crate::ids::{FloatingIpId, HostId};
 
-/// A reason with one line for its owner, and another text for administrators.
 pub(crate) fn reason(owner: &str, operator: &str) -> String {
     format!("{owner}\n{operator}")
 }
 
-/// What the owner reads of a reason.
+/// The owner's part of a reason.
 pub fn for_owner(reason: &str) -> &str {
     reason.split_once('\n').map_or(reason, |(owner, _)| owner)
 }
 
-/// What administrators read of a reason.
+/// The administrators' part of a reason.
 pub fn for_operator(reason: &str) -> &str {
     reason.split_once('\n').map_or(reason, |(_, operator)| operator)
 }
 
-/// The reason with these words before what each of both reads.
+/// Prepends the prefix to both parts of a reason.
 pub(crate) fn prefixed(prefix: &str, inner: &str) -> String {
     match inner.split_once('\n') {
         Some((owner, operator)) => reason(&format!("{prefix}{owner}"), &format!("{prefix}{operator}")),
@@ -29,17 +30,16 @@ pub(crate) fn prefixed(prefix: &str, inner: &str) -> String {
     }
 }
 
-/// `1 try`, `3 tries`.
 pub(crate) fn tries(times: u32) -> String {
     if times == 1 { "1 try".to_owned() } else { format!("{times} tries") }
 }
 
-/// The name of a host; its number if it has none that is known.
+/// The host's name, or its number if the name is unknown.
 pub fn host_name(names: Option<&Inventory>, id: HostId) -> String {
     names.and_then(|names| names.host(id)).map_or_else(|| id.to_string(), |host| host.name.clone())
 }
 
-/// The address, if it may be leased still; its identifier otherwise.
+/// The address, or its identifier if the address can't be leased anymore.
 pub fn address_of(names: Option<&Inventory>, id: FloatingIpId) -> String {
     let known = names.and_then(|names| names.floating_ip(id));
     known.map_or_else(|| id.to_string(), |ip| ip.address.to_string())

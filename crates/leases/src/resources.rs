@@ -1,26 +1,26 @@
-//! Amounts of what a host has and an instance needs.
+//! Amounts of resources: capacities of hosts and needs of instances.
 
 use std::collections::BTreeMap;
 
-/// A class of resource beside the three that every host has, by Placement's name: `PCPU`, `CUSTOM_FPGA`.
+/// A resource class other than the three that every host has, by its name in Placement: `PCPU`,
+/// `CUSTOM_FPGA`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceClass(pub String);
 
-/// So much of each resource. Sums stop at the largest number there is, which no host has.
+/// An amount of each resource. Arithmetic saturates at `u64::MAX`, which no host has.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Resources {
-    /// Virtual CPUs.
     pub vcpus: u64,
-    /// Memory, MiB.
+    /// In MiB.
     pub memory_mib: u64,
-    /// Disk, GiB.
+    /// In GiB.
     pub disk_gib: u64,
-    /// Other classes; one that is absent amounts to 0.
+    /// Other resource classes. An absent class counts as 0.
     pub other: BTreeMap<ResourceClass, u64>,
 }
 
 impl Resources {
-    /// Sets the amount of the class of that name. Placement's names of the first three are known.
+    /// Sets the amount of a class, given its name in Placement.
     pub fn set(&mut self, class: &str, amount: u64) {
         match class {
             "VCPU" => self.vcpus = amount,
@@ -40,7 +40,7 @@ impl Resources {
             && self.other.values().all(|amount| *amount == 0)
     }
 
-    /// Adds so many times that much.
+    /// Adds `size` multiplied by `times`.
     pub fn add(&mut self, times: u32, size: &Self) {
         let times = u64::from(times);
         let sum = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs.saturating_mul(times));
@@ -52,7 +52,7 @@ impl Resources {
         }
     }
 
-    /// Takes so many times that much away, down to nothing.
+    /// Subtracts `size` multiplied by `times`, stopping at 0.
     pub fn subtract(&mut self, times: u32, size: &Self) {
         let times = u64::from(times);
         let rest = |mine: &mut u64, theirs: u64| *mine = mine.saturating_sub(theirs.saturating_mul(times));
@@ -66,7 +66,7 @@ impl Resources {
         }
     }
 
-    /// Raises each amount to the other's where that is more.
+    /// Raises each amount to at least the amount in `other`.
     pub fn raise_to(&mut self, other: &Self) {
         let raise = |mine: &mut u64, theirs: u64| *mine = (*mine).max(theirs);
         raise(&mut self.vcpus, other.vcpus);
@@ -77,7 +77,7 @@ impl Resources {
         }
     }
 
-    /// Sets what `needed` has nothing of to 0.
+    /// Sets amounts to 0 for resources that `needed` doesn't need.
     pub fn keep_only(&mut self, needed: &Self) {
         let keep = |mine: &mut u64, needed: u64| *mine = if needed == 0 { 0 } else { *mine };
         keep(&mut self.vcpus, needed.vcpus);
@@ -86,7 +86,7 @@ impl Resources {
         self.other.retain(|class, _| needed.other.get(class).is_some_and(|amount| *amount > 0));
     }
 
-    /// Whether there is at least as much of each resource in `room`.
+    /// Whether `room` has at least as much of each resource.
     pub fn fits_into(&self, room: &Self) -> bool {
         let of = |class| room.other.get(class).copied().unwrap_or(0);
         self.vcpus <= room.vcpus
@@ -95,12 +95,12 @@ impl Resources {
             && self.other.iter().all(|(class, amount)| *amount <= of(class))
     }
 
-    /// How many instances of a size fit into this capacity when that much of it is used.
+    /// Number of instances of this size that fit into the capacity if `used` is taken.
     pub fn slots(&self, used: &Self, size: &Self) -> u32 {
         let fitting = |capacity: u64, used: u64, need: u64| {
             capacity.saturating_sub(used).checked_div(need).unwrap_or(u64::MAX)
         };
-        // Those that every host has first, by themselves: this is asked very often.
+        // The three common classes come first, without a lookup, because this function is called very often.
         let mut least = fitting(self.vcpus, used.vcpus, size.vcpus)
             .min(fitting(self.memory_mib, used.memory_mib, size.memory_mib))
             .min(fitting(self.disk_gib, used.disk_gib, size.disk_gib));
@@ -112,7 +112,7 @@ impl Resources {
     }
 }
 
-/// Whether Placement could have a resource class of that name.
+/// Whether `name` is a valid name of a resource class in Placement.
 pub(crate) fn is_resource_class(name: &str) -> bool {
     let letter = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
     (1..=255).contains(&name.len()) && name.bytes().all(letter)

@@ -1,4 +1,4 @@
-//! How rare the properties of hosts are, so that leases that can be on any host leave rare ones for those that need them.
+//! Scarcity of host properties. Leases that can use any host leave rare hosts to leases that need them.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,14 @@ pub(crate) enum Property<'a> {
     Capability(&'a str, &'a str),
     /// A trait, by name.
     Trait(&'a str),
-    /// A resource that there is some of, by class.
+    /// A resource that the host has some of, by class.
     Resource(&'a str),
 }
 
-/// The scarcity of a host: for each of its properties, its share of all hosts with that property, added up. 1 is the only
-/// host with one property, and also one of three hosts that share three properties. Less is more common. Hosts with equal
-/// properties are equally scarce, and a host that has more properties than another is scarcer than that.
+/// Scarcity of a host: the sum, over its properties, of the host's share of all hosts with that property. The
+/// value is 1 for the only host with a property, and also for each of three hosts that share three
+/// properties. A lower value means more common. Hosts with equal properties have equal scarcity, and a host
+/// with additional properties is scarcer than one without them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scarcity(u64);
 
@@ -25,8 +26,7 @@ impl Scarcity {
     const ONLY_HOST: u64 = 1 << 32;
 }
 
-/// The scarcity of each host among all of them, by their properties. Hosts without properties are left out: theirs is the
-/// default.
+/// Scarcity of each host in the set. Hosts without properties are omitted; they have the default.
 pub(crate) fn scarcities<'a, P: Iterator<Item = Property<'a>>>(
     hosts: impl Iterator<Item = (HostId, P)> + Clone,
 ) -> HashMap<HostId, Scarcity> {

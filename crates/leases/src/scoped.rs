@@ -1,4 +1,5 @@
-//! Values of operator settings that can differ by project, flavor and free pool: lengths of leases, and prices.
+//! Operator settings that can differ by project, flavor and free pool: limits on the length of leases, and
+//! prices.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// The kinds of scopes. A value for an earlier kind precedes one for a later kind.
+/// Kinds of scopes, by precedence: a value for an earlier kind wins over one for a later kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScopeKind {
     /// A project, by its identifier.
@@ -31,37 +32,33 @@ impl ScopeKind {
 /// A project, flavor or free pool that a value is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
-    /// Its kind.
     pub kind: ScopeKind,
     /// Its identifier or name.
     pub name: Arc<str>,
 }
 
 impl Scope {
-    /// A free pool of that name.
     pub fn pool(name: &str) -> Self {
         Self { kind: ScopeKind::Pool, name: name.into() }
     }
 
-    /// A flavor of that identifier.
     pub fn flavor(id: &str) -> Self {
         Self { kind: ScopeKind::Flavor, name: id.into() }
     }
 
-    /// A project of that identifier.
     pub fn project(id: &str) -> Self {
         Self { kind: ScopeKind::Project, name: id.into() }
     }
 }
 
-/// As in settings: `pool:gpu`.
+/// The form used in settings: `pool:gpu`.
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.kind.name(), self.name)
     }
 }
 
-/// It isn't a scope.
+/// Error for text that isn't a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("expected project:ID, flavor:ID or pool:NAME")]
 pub struct NotScope;
@@ -76,21 +73,21 @@ impl FromStr for Scope {
     }
 }
 
-/// The project, flavor and free pool of something, as far as it has them.
+/// The project, flavor and free pool to look up a setting for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scopes<'a> {
-    /// The identifier of its project.
+    /// The project's identifier.
     pub project: Option<&'a str>,
-    /// The identifier of its flavor.
+    /// The flavor's identifier.
     pub flavor: Option<&'a str>,
-    /// The name of its free pool.
+    /// The free pool's name.
     pub pool: Option<&'a str>,
 }
 
-/// A value, with others for some projects, flavors and free pools.
+/// A general value, with specific values for some projects, flavors and free pools.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Scoped<T> {
-    /// The value where there is none that is more specific.
+    /// Value if no scope matches.
     pub general: T,
     specific: BTreeMap<ScopeKind, BTreeMap<Arc<str>, T>>,
 }
@@ -102,24 +99,24 @@ impl<T> From<T> for Scoped<T> {
 }
 
 impl<T> Scoped<T> {
-    /// Sets the value for a scope. Returns the value that it had.
+    /// Sets the value for a scope and returns the previous one.
     pub fn insert(&mut self, scope: Scope, value: T) -> Option<T> {
         self.specific.entry(scope.kind).or_default().insert(scope.name, value)
     }
 
-    /// The same with another value for a scope.
+    /// Adds a value for a scope.
     #[must_use]
     pub fn with(mut self, scope: Scope, value: T) -> Self {
         self.insert(scope, value);
         self
     }
 
-    /// Whether there are values for scopes of that kind.
+    /// Whether any value is specific to a scope of this kind.
     pub fn differs_by(&self, kind: ScopeKind) -> bool {
         self.specific.contains_key(&kind)
     }
 
-    /// The most specific value for something in these scopes, and the scope that the value is for; `None` for the general
+    /// The most specific value for these scopes, and the scope that it belongs to. `None` means the general
     /// value.
     pub fn find(&self, scopes: Scopes<'_>) -> (&T, Option<Scope>) {
         let names = [
@@ -134,14 +131,14 @@ impl<T> Scoped<T> {
         found.map_or((&self.general, None), |(value, scope)| (value, Some(scope)))
     }
 
-    /// The values for scopes, in the order of their precedence.
+    /// Specific values, in order of precedence.
     pub fn specific(&self) -> impl Iterator<Item = (Scope, &T)> {
         self.specific.iter().flat_map(|(&kind, values)| {
             values.iter().map(move |(name, value)| (Scope { kind, name: Arc::clone(name) }, value))
         })
     }
 
-    /// All values.
+    /// The general and all specific values.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.general).chain(self.specific.values().flat_map(BTreeMap::values))
     }

@@ -1,6 +1,7 @@
-//! Capacity that refused requests were short of. Counts of it tell how much more capacity would have met how many requests.
+//! Capacity missing for refused requests. Counts of shortages tell how many requests additional capacity
+//! would have met.
 //!
-//! Each refusal is judged by itself, as if additional capacity served this one request and no other.
+//! Each refusal is judged separately, as if additional capacity served only this request.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,27 +15,27 @@ use crate::requirement::Requirement;
 use crate::terms::{Affinity, HostsTerms, InstancesTerms, ReservationTerms};
 use crate::text::as_written;
 
-/// The largest shortage that is told apart from others.
+/// Largest shortage counted exactly.
 pub const MOST_MISSING: u32 = 1000;
 
-/// Seconds of a day.
+/// Seconds per day.
 const DAY: i64 = 86_400;
 
-/// What a refused request asked for, and how much of it was missing.
+/// Resources that a refused request asked for, and the number missing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shortage {
     /// Type of the reservation ([`ReservationTerms::resource_type`]).
     pub resource_type: String,
-    /// What each host, instance or address must be like: `gpu=a100 and vcpus>=16`. Empty if any will do.
+    /// Requirements on each host, instance or address: `gpu=a100 and vcpus>=16`. Empty if all suit.
     pub kind: String,
-    /// Missing hosts, instances or addresses, from 1 to [`MOST_MISSING`]. `None` if there were more, or if additional
-    /// capacity doesn't help: a certain address was asked for.
+    /// Missing hosts, instances or addresses, from 1 to [`MOST_MISSING`]. `None` if more were missing, or if
+    /// additional capacity doesn't help because a specific address was requested.
     pub missing: Option<u32>,
 }
 
 impl Shortage {
-    /// The shortage for which a request for these reservations was refused, and the number that the reservation needs.
-    /// `None` if capacity was not the reason. Of several reservations, the first one that could not be served counts.
+    /// The shortage behind a refusal of these reservations, and the number that the reservation needs. `None`
+    /// if capacity wasn't the reason. Among several reservations, the first that couldn't be met counts.
     pub fn from_refusal(refusal: &Refusal, asked: &[ReservationTerms]) -> Option<(Self, u64)> {
         let (terms, needed, missing) = match refusal {
             Refusal::NotEnough { position, needed, found, .. } => {
@@ -57,7 +58,7 @@ impl Shortage {
     }
 }
 
-/// What each host, instance or address of a reservation must be like, in the words of requests.
+/// Requirements on each host, instance or address of a reservation, in the syntax of requests.
 fn kind(terms: &ReservationTerms) -> String {
     match terms {
         ReservationTerms::Hosts(terms) => of_hosts(terms),
@@ -124,20 +125,19 @@ fn named(name: &str, value: &str) -> String {
     as_written(&format!("{name}={value}"))
 }
 
-/// Refused requests of a kind.
+/// Refused requests with the same resource type and requirements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmet {
-    /// Type of the reservations.
     pub resource_type: String,
-    /// What each host, instance or address must be like.
+    /// Requirements on each host, instance or address.
     pub kind: String,
-    /// Number of refused requests.
     pub refused: u64,
-    /// Additional hosts, instances or addresses, ascending, and the number of requests that so many would have met.
+    /// For ascending numbers of additional hosts, instances or addresses, the number of requests that they
+    /// would have met.
     pub met_by: Vec<(u32, u64)>,
 }
 
-/// Refused requests by kind, those with the most refusals first.
+/// Groups refused requests by kind, with the most refusals first.
 pub fn unmet(refusals: impl IntoIterator<Item = (Shortage, u64)>) -> Vec<Unmet> {
     let mut kinds = BTreeMap::<(String, String), BTreeMap<Option<u32>, u64>>::new();
     for (Shortage { resource_type, kind, missing }, count) in refusals {
@@ -145,7 +145,7 @@ pub fn unmet(refusals: impl IntoIterator<Item = (Shortage, u64)>) -> Vec<Unmet> 
         *sum = sum.saturating_add(count);
     }
     let mut unmet: Vec<Unmet> = kinds.into_iter().map(|(kind, counts)| unmet_of(kind, &counts)).collect();
-    // Kinds with as many refusals keep their order.
+    // The sort is stable: kinds with equal counts keep their order.
     unmet.sort_by_key(|kind| Reverse(kind.refused));
     unmet
 }
@@ -163,7 +163,7 @@ fn unmet_of((resource_type, kind): (String, String), counts: &BTreeMap<Option<u3
     Unmet { resource_type, kind, refused: met.saturating_add(others), met_by }
 }
 
-/// The beginning of the day in UTC.
+/// Midnight UTC at the start of the day.
 pub fn beginning_of_day(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second().div_euclid(DAY) * DAY).unwrap_or(Timestamp::MIN)
 }
@@ -203,7 +203,7 @@ mod tests {
         ReservationTerms::FloatingIps(terms.expect("terms"))
     }
 
-    /// The decision where there are that many hosts, of which a lease has two.
+    /// The decision if `hosts` hosts exist, two of which are leased.
     fn decided(hosts: u64, asked: &[ReservationTerms]) -> Result<(), Refusal> {
         let mut calendar = Calendar::default();
         calendar.put(&lease(1, window(0, 60), &[1, 2]), at(0)).expect("free");
@@ -239,7 +239,7 @@ mod tests {
         let (two, five) = (hosts(2, 2), ReservationTerms::Instances(instances(5)));
         let of_hosts = shortage(3, std::slice::from_ref(&two)).0;
         assert_eq!((of_hosts.resource_type.as_str(), of_hosts.kind.as_str()), ("physical:host", ""));
-        // An instance fits on each of the two hosts that are free.
+        // Two free hosts, each with capacity for a single instance.
         let (of_instances, needed) = shortage(4, &[five]);
         assert_eq!(of_instances.resource_type, "virtual:instance");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! How firm a lease is: most are; some are only offered, or wait for their turn.
+//! Standing of a lease: firm, offered, kept for an offer, or waiting.
 
 use jiff::Timestamp;
 
@@ -6,37 +6,36 @@ use crate::ids::{LeaseId, OffersId};
 use crate::offer::kind::OfferKind;
 use crate::window::Window;
 
-/// How firm a lease is. Only a firm one is a lease to its owner and to the planner; the others are kept like leases, so
-/// that whoever decides, and every store, goes by them.
+/// Standing of a lease. Only a firm lease is a lease to its owner and to the planner. The rest are stored
+/// like leases, so every decision and every store accounts for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Standing {
-    /// It is a lease.
+    /// A real lease.
     #[default]
     Firm,
-    /// It would be made, or another one would become it, if the caller who was refused something accepts. By itself it
-    /// keeps nothing from others.
+    /// An alternative to a refused request. If its caller accepts, it becomes a lease, or the new version of
+    /// the lease `of`. It doesn't hold capacity itself.
     Offered {
-        /// Offers that were made together: at most one of them is accepted.
+        /// Offers made together. At most one of them is accepted.
         group: OffersId,
-        /// Until when it can be accepted.
+        /// Expiry time of the offer.
         until: Timestamp,
-        /// What is different from what was asked for.
+        /// Difference from the request.
         kind: OfferKind,
-        /// The lease that would become it; none if a new one was asked for.
+        /// Lease that it would change. `None` if the request was for a new lease.
         of: Option<LeaseId>,
     },
-    /// Keeps free what a group of offers needs.
+    /// Holds the capacity that a group of offers needs.
     Kept {
-        /// Which offers.
         group: OffersId,
-        /// Until when.
+        /// Expiry time of the offers.
         until: Timestamp,
     },
-    /// It could not be had, and waits until it can. It keeps nothing from others.
+    /// A request on the waitlist, waiting for capacity. It doesn't hold any.
     Waiting {
-        /// When it has to start, or it is not wanted any more.
+        /// Latest useful start. The request is dropped if it hasn't started by then.
         until: Timestamp,
-        /// In which time it may lie; none if its dates are fixed.
+        /// Period in which it can be scheduled. `None` if its dates are fixed.
         within: Option<Window>,
     },
 }
@@ -47,12 +46,12 @@ impl Standing {
         self == Self::Firm
     }
 
-    /// Whether what it was given can be kept from others at all.
+    /// Whether its allocation can be withheld from other leases at all.
     pub(crate) fn keeps_resources(self) -> bool {
         matches!(self, Self::Firm | Self::Kept { .. })
     }
 
-    /// When it is forgotten by itself, if ever.
+    /// Time at which it is dropped. `None` for a firm lease.
     pub fn until(self) -> Option<Timestamp> {
         match self {
             Self::Firm => None,
@@ -62,7 +61,7 @@ impl Standing {
         }
     }
 
-    /// The offers that it belongs to, if it does.
+    /// The group of offers it belongs to.
     pub fn group(self) -> Option<OffersId> {
         match self {
             Self::Offered { group, .. } | Self::Kept { group, .. } => Some(group),

@@ -1,30 +1,25 @@
-//! Statuses of leases, reservations and events, and which may follow which (API-statuses).
+//! Statuses of leases, reservations and events, and their transitions (API-statuses).
 
-/// The status of a lease.
+/// Status of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseStatus {
-    /// Being made.
     Creating,
-    /// Waits for its start.
+    /// Waiting for its start.
     Pending,
     /// Its hosts are being handed over.
     Starting,
-    /// Its project has all of its hosts.
+    /// Its project holds all of its hosts.
     Active,
-    /// Being changed.
     Updating,
     /// Its hosts are being taken back.
     Terminating,
-    /// Over.
     Terminated,
-    /// Being taken back before it is forgotten.
+    /// Deleted; its hosts are being taken back before it is forgotten.
     Deleting,
-    /// Failed.
     Error,
 }
 
 impl LeaseStatus {
-    /// All statuses.
     pub const ALL: [Self; 9] = [
         Self::Creating,
         Self::Pending,
@@ -37,7 +32,7 @@ impl LeaseStatus {
         Self::Error,
     ];
 
-    /// Blazar's name.
+    /// Name in Blazar's API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Creating => "CREATING",
@@ -52,21 +47,20 @@ impl LeaseStatus {
         }
     }
 
-    /// The status of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether nothing is going on: the statuses that a lease rests in.
+    /// Whether a lease can rest in this status, with no operation in progress.
     pub fn stable(self) -> bool {
         matches!(self, Self::Pending | Self::Active | Self::Terminated | Self::Error)
     }
 
-    /// Whether `next` may follow.
+    /// Whether the transition to `next` is allowed.
     ///
-    /// As Blazar's table, but every lease may be deleted at any time: Blazar's documentation says so, its
-    /// code refuses while an event runs. A terminating lease can return to no other state, and a lease that
-    /// is being deleted cannot fail at it for good, so DELETING is final here.
+    /// Follows Blazar's table, except that any lease can be deleted at any time: Blazar's documentation says
+    /// so, but its code refuses while an event is running. A terminating lease can't return to an earlier
+    /// status. Deletion can't fail permanently, so DELETING is final here.
     pub fn may_become(self, next: Self) -> bool {
         match (self, next) {
             (Self::Deleting, _) => false,
@@ -83,24 +77,21 @@ impl LeaseStatus {
     }
 }
 
-/// The status of a reservation.
+/// Status of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReservationStatus {
-    /// Waits for its start.
+    /// Waiting for its start.
     Pending,
     /// Handed over.
     Active,
-    /// Over.
     Deleted,
-    /// Failed.
     Error,
 }
 
 impl ReservationStatus {
-    /// All statuses.
     pub const ALL: [Self; 4] = [Self::Pending, Self::Active, Self::Deleted, Self::Error];
 
-    /// Blazar's name.
+    /// Name in Blazar's API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -110,12 +101,11 @@ impl ReservationStatus {
         }
     }
 
-    /// The status of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether `next` may follow.
+    /// Whether the transition to `next` is allowed.
     pub fn may_become(self, next: Self) -> bool {
         match self {
             Self::Pending => next != Self::Pending,
@@ -126,24 +116,20 @@ impl ReservationStatus {
     }
 }
 
-/// The status of an event.
+/// Status of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventStatus {
-    /// Not due, or not begun.
+    /// Not due, or due and not begun.
     Undone,
-    /// Begun.
     InProgress,
-    /// Ended.
     Done,
-    /// Failed.
     Error,
 }
 
 impl EventStatus {
-    /// All statuses.
     pub const ALL: [Self; 4] = [Self::Undone, Self::InProgress, Self::Done, Self::Error];
 
-    /// Blazar's name.
+    /// Name in Blazar's API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Undone => "UNDONE",
@@ -153,12 +139,11 @@ impl EventStatus {
         }
     }
 
-    /// The status of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether `next` may follow. An event that is retried, or armed again, becomes UNDONE again.
+    /// Whether the transition to `next` is allowed. An event that is retried or rearmed becomes UNDONE again.
     pub fn may_become(self, next: Self) -> bool {
         match self {
             Self::Undone => next == Self::InProgress,
@@ -168,7 +153,7 @@ impl EventStatus {
     }
 }
 
-/// The status of a lease at rest whose start and end events have these statuses.
+/// Status of a lease at rest, derived from its start and end events.
 pub fn stable_status(start: EventStatus, end: EventStatus) -> LeaseStatus {
     match (start, end) {
         (EventStatus::Undone, EventStatus::Undone) => LeaseStatus::Pending,
@@ -178,11 +163,11 @@ pub fn stable_status(start: EventStatus, end: EventStatus) -> LeaseStatus {
     }
 }
 
-/// Whether a lease's status fits its events and reservations.
+/// Whether a lease's status is consistent with its events and reservations.
 ///
-/// As Blazar's table, with two rows widened: a lease can be deleted while an event runs; and a failed lease's
-/// end can be done, after which its reservations are deleted. In Blazar a lease that never started can only
-/// rest in ERROR with its end UNDONE, so nothing tells that its hosts are free again.
+/// Follows Blazar's table, with two rows widened: a lease can be deleted while an event is running, and the
+/// end of a failed lease can be done, after which its reservations are deleted. In Blazar, a lease that never
+/// started can only rest in ERROR with its end UNDONE, so nothing shows that its hosts are free again.
 pub fn fits(
     status: LeaseStatus,
     reservations: impl IntoIterator<Item = ReservationStatus>,
@@ -244,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_active_lease_never_becomes_pending_again() {
-        // Not even through UPDATING: what UPDATING returns to follows from the events.
+        // Not even through UPDATING, which returns to the status derived from events.
         assert!(!LeaseStatus::Active.may_become(LeaseStatus::Pending));
         assert_eq!(stable_status(EventStatus::Done, EventStatus::Undone), LeaseStatus::Active);
     }

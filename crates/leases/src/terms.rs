@@ -1,5 +1,5 @@
-//! What is asked for: the terms of a lease. Values here cannot be wrong in themselves; whether they can be met
-//! is [`crate::admission`]'s question.
+//! Terms: the content of a request for a lease. Values are valid by construction; [`crate::admission`]
+//! decides whether they can be met.
 
 mod error;
 mod extras;
@@ -28,27 +28,28 @@ use crate::requirement::Requirement;
 use crate::resources::Resources;
 use crate::window::{Window, later};
 
-/// What is asked for.
+/// Terms of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// From when to when; not empty.
+    /// Never empty.
     pub(crate) window: Window,
-    /// When the before-end action is due, if not at the usual distance from the end.
+    /// Due time of the before-end action. `None` means at the default distance from the end.
     pub(crate) before_end: Option<Timestamp>,
-    /// When it is to start: at the window's start, or, with [`LeaseType::BestEffort`], not before that.
+    /// Start rule. With [`LeaseType::BestEffort`], the window's start is the earliest start; otherwise it is
+    /// the start.
     pub lease_type: LeaseType,
-    /// If it has no dates of its own: in which time it may lie, with the length of its window. Of scheduled leases only.
+    /// Period in which the window can be placed, for a scheduled lease without fixed dates.
     pub(crate) within: Option<Window>,
-    /// What is to be reserved; may be empty, as in Blazar.
+    /// Requested reservations. Can be empty, as in Blazar.
     pub reservations: Vec<ReservationTerms>,
-    /// Where its hosts are to be, and how its instances are spread.
+    /// Placement of its hosts, and spread of its instances.
     pub hints: Arc<Hints>,
-    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them.
+    /// Whether preemptible instances can run on its whole hosts while the lease doesn't use them.
     pub backfill: bool,
 }
 
 impl Terms {
-    /// Terms for that window.
+    /// Terms of a scheduled lease with fixed dates, without hints or backfill.
     pub fn new(
         window: Window,
         before_end: Option<Timestamp>,
@@ -69,7 +70,7 @@ impl Terms {
         })
     }
 
-    /// The same at any time in that window, in which it must fit.
+    /// Allows the window to be placed anywhere in `within`, which must be at least as long.
     pub fn anywhere_in(self, within: Window) -> Result<Self, TermsError> {
         if within.length() < self.window.length() {
             return Err(TermsError::LongerThanWindow);
@@ -77,41 +78,39 @@ impl Terms {
         Ok(Self { within: Some(within), ..self.starting(within.start()) })
     }
 
-    /// Whether it is to start at the window's start, and at no other time.
+    /// Whether the lease starts at the window's start, and at no other time.
     pub fn has_dates(&self) -> bool {
         self.within.is_none() && !matches!(self.lease_type, LeaseType::BestEffort { .. })
     }
 
-    /// In which time it may lie, if it has no dates of its own.
+    /// Period in which the window can be placed. `None` if the dates are fixed.
     pub fn within(&self) -> Option<Window> {
         self.within
     }
 
-    /// The same with the dates that it has, whatever else would do.
+    /// Fixes the current dates.
     #[must_use]
     pub(crate) fn fixed(self) -> Self {
         Self { within: None, ..self }
     }
 
-    /// The same for a lease of that type.
     #[must_use]
     pub fn of_type(self, lease_type: LeaseType) -> Self {
         Self { lease_type, ..self }
     }
 
-    /// The same with these hints.
     #[must_use]
     pub fn hinting(self, hints: Hints) -> Self {
         Self { hints: Arc::new(hints), ..self }
     }
 
-    /// The same with preemptible instances on hosts that it does not use, or without.
+    /// Sets whether preemptible instances can run on hosts that the lease doesn't use.
     #[must_use]
     pub fn backfilled(self, backfill: bool) -> Self {
         Self { backfill, ..self }
     }
 
-    /// The same from that instant on, and as long.
+    /// Moves the window to a new start. Its length is unchanged.
     #[must_use]
     pub fn starting(self, start: Timestamp) -> Self {
         let shift = start.duration_since(self.window.start());
@@ -119,7 +118,7 @@ impl Terms {
         Self { window: Window::starting(start, self.window.length()), before_end, ..self }
     }
 
-    /// The same in that window; what is due before the end keeps its distance from it.
+    /// Changes the window. The before-end action keeps its distance from the end.
     #[must_use]
     pub fn during(self, window: Window) -> Self {
         let shift = window.end().duration_since(self.window.end());
@@ -127,18 +126,17 @@ impl Terms {
         Self { window, before_end, ..self }
     }
 
-    /// From when to when.
     pub fn window(&self) -> Window {
         self.window
     }
 
-    /// When the before-end action is due, if not at the usual distance from the end.
+    /// Due time of the before-end action. `None` means at the default distance from the end.
     pub fn before_end(&self) -> Option<Timestamp> {
         self.before_end
     }
 }
 
-/// The before-end action must be due strictly inside the window.
+/// Checks that the before-end action is due strictly inside the window.
 pub(crate) fn check_before_end(window: &Window, at: Option<Timestamp>) -> Result<(), TermsError> {
     match at {
         Some(at) if at <= window.start() || window.end() <= at => Err(TermsError::BeforeEndOutOfLimits),
@@ -146,21 +144,21 @@ pub(crate) fn check_before_end(window: &Window, at: Option<Timestamp>) -> Result
     }
 }
 
-/// One thing to be reserved.
+/// Terms of one reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReservationTerms {
     /// Whole hosts: `physical:host`.
     Hosts(HostsTerms),
-    /// Room for instances of a size: `virtual:instance`.
+    /// Capacity for instances of a size: `virtual:instance`.
     Instances(InstancesTerms),
-    /// Room for instances of an existing flavor: `flavor:instance`.
+    /// Capacity for instances of an existing flavor: `flavor:instance`.
     Flavor(FlavorTerms),
-    /// Addresses: `virtual:floatingip`.
+    /// Floating IPs: `virtual:floatingip`.
     FloatingIps(FloatingIpsTerms),
 }
 
 impl ReservationTerms {
-    /// Blazar's name of the type.
+    /// Blazar's name of the resource type.
     pub fn resource_type(&self) -> &'static str {
         match self {
             Self::Hosts(_) => "physical:host",
@@ -170,7 +168,7 @@ impl ReservationTerms {
         }
     }
 
-    /// The identifier of the flavor that is asked for, if one is.
+    /// Identifier of the requested flavor.
     pub fn flavor(&self) -> Option<&str> {
         match self {
             Self::Flavor(terms) => Some(&terms.flavor.id),
@@ -178,7 +176,7 @@ impl ReservationTerms {
         }
     }
 
-    /// How many hosts at most, instances or addresses are asked for.
+    /// Number of instances or addresses, or maximum number of hosts.
     pub fn number(&self) -> u32 {
         match self {
             Self::Hosts(terms) => terms.max(),
@@ -188,7 +186,7 @@ impl ReservationTerms {
         }
     }
 
-    /// The same for so many hosts, instances or addresses, if that can be.
+    /// The same terms with another number of hosts, instances or addresses. `None` if the number is invalid.
     #[must_use]
     pub(crate) fn with_number(&self, number: u32) -> Option<Self> {
         let amount = NonZeroU32::new(number)?;
@@ -202,7 +200,7 @@ impl ReservationTerms {
         })
     }
 
-    /// The same with hosts of another free pool; nothing if it does not name one.
+    /// The same terms for another free pool. `None` if they don't name one.
     #[must_use]
     pub(crate) fn in_free_pool(&self, pool: &str) -> Option<Self> {
         let elsewhere = |requirement: &Requirement| requirement.with_value(POOL_PROPERTY, pool);
@@ -230,7 +228,7 @@ impl ReservationTerms {
         }
     }
 
-    /// With how many values its expressions compare.
+    /// Number of values in their expressions.
     pub fn values(&self) -> usize {
         match self {
             Self::Hosts(terms) => terms.hypervisor.values() + terms.resource.values(),
@@ -239,7 +237,7 @@ impl ReservationTerms {
         }
     }
 
-    /// Slots of room for instances, if that is what is asked for.
+    /// Requested slots. `None` for whole hosts and floating IPs.
     pub fn slots(&self) -> Option<SlotsTerms<'_>> {
         match self {
             Self::Instances(terms) => Some(terms.slots()),
@@ -249,37 +247,35 @@ impl ReservationTerms {
     }
 }
 
-/// What to do with a lease's hosts shortly before its end (API-before-end).
+/// Action on a lease's hosts shortly before its end (API-before-end).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BeforeEndAction {
-    /// What the operator has configured.
+    /// The operator's default.
     #[default]
     Default,
-    /// Nothing.
     None,
-    /// An image of every guest.
+    /// Makes an image of every guest.
     Snapshot,
 }
 
-/// Whole hosts.
+/// Terms of a reservation of whole hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostsTerms {
     min: NonZeroU32,
     max: NonZeroU32,
     /// `hypervisor_properties`.
     pub hypervisor: Requirement,
-    /// `resource_properties`; both requirements must hold, and they are evaluated alike (API-expressions).
+    /// Both requirements, `hypervisor` and this one, must hold. They are evaluated alike (API-expressions).
     pub resource: Requirement,
-    /// What else hosts must be like.
+    /// Further required properties.
     pub properties: Arc<HostProperties>,
-    /// What to do shortly before the end.
     pub before_end: BeforeEndAction,
-    /// How its hosts are dealt with while the lease runs.
+    /// Settings of its hosts while the lease runs.
     pub pool: LeasePool,
 }
 
 impl HostsTerms {
-    /// At least `min` and if possible `max` hosts, any.
+    /// At least `min` and up to `max` hosts, without requirements.
     pub fn new(min: u32, max: u32) -> Result<Self, TermsError> {
         let (Some(min), Some(max)) = (NonZeroU32::new(min), NonZeroU32::new(max)) else {
             return Err(TermsError::NoHosts);
@@ -298,38 +294,35 @@ impl HostsTerms {
         })
     }
 
-    /// With that requirement as `resource_properties`.
+    /// Sets `resource_properties`.
     #[must_use]
     pub fn requiring(self, resource: Requirement) -> Self {
         Self { resource, ..self }
     }
 
-    /// The same with other numbers.
     pub fn with_range(self, min: u32, max: u32) -> Result<Self, TermsError> {
         let Self { min, max, .. } = Self::new(min, max)?;
         Ok(Self { min, max, ..self })
     }
 
-    /// Fewer would not do.
     pub fn min(&self) -> u32 {
         self.min.get()
     }
 
-    /// More are not wanted.
     pub fn max(&self) -> u32 {
         self.max.get()
     }
 }
 
-/// How a reservation's instances relate to each other.
+/// Placement of a reservation's instances relative to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Affinity {
-    /// Anywhere (`null`).
+    /// Any hosts (`null`).
     #[default]
     Any,
     /// All on one host (`true`).
     OneHost,
-    /// Each on a host of its own (`false`).
+    /// Each on a different host (`false`).
     DistinctHosts,
 }
 
@@ -343,35 +336,32 @@ impl From<Option<bool>> for Affinity {
     }
 }
 
-/// Room for instances of a size.
+/// Terms of a reservation of capacity for instances of a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstancesTerms {
-    /// The size of each.
+    /// Size of each instance.
     pub size: InstanceSize,
-    /// The second disk and the extra specs of each, if there are any.
+    /// Second disk and extra specs of each instance. `None` if it has neither.
     pub extras: Option<Arc<InstanceExtras>>,
-    /// How many.
+    /// Number of instances.
     pub amount: NonZeroU32,
-    /// How they relate to each other.
     pub affinity: Affinity,
     /// `resource_properties`.
     pub requirement: Requirement,
-    /// What may fail without there being room for fewer.
+    /// Failure after which there must still be capacity for all instances.
     pub survives: Option<FailureDomain>,
 }
 
 impl InstancesTerms {
-    /// The second disk of each, GiB.
+    /// Second disk of each instance, in GiB.
     pub fn ephemeral_gib(&self) -> u32 {
         self.extras.as_deref().map_or(0, InstanceExtras::ephemeral_gib)
     }
 
-    /// The extra specs of each.
     pub fn extra_specs(&self) -> BTreeMap<String, String> {
         self.extras.as_deref().map(|extras| extras.extra_specs().clone()).unwrap_or_default()
     }
 
-    /// The slots that are asked for.
     pub fn slots(&self) -> SlotsTerms<'_> {
         SlotsTerms {
             size: match &self.extras {
@@ -388,19 +378,19 @@ impl InstancesTerms {
     }
 }
 
-/// Room for instances of a flavor, as it was when the lease was made.
+/// Terms of a reservation of capacity for instances of a flavor. The flavor is a snapshot taken when the
+/// lease was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlavorTerms {
-    /// The flavor.
     pub flavor: Flavor,
-    /// How many.
+    /// Number of instances.
     pub amount: NonZeroU32,
-    /// What may fail without there being room for fewer.
+    /// Failure after which there must still be capacity for all instances.
     pub survives: Option<FailureDomain>,
 }
 
 impl FlavorTerms {
-    /// The slots that are asked for. Blazar has no affinity for them.
+    /// Requested slots. Blazar has no affinity for them.
     pub fn slots(&self) -> SlotsTerms<'_> {
         SlotsTerms {
             size: self.flavor.resources().clone(),
@@ -414,17 +404,16 @@ impl FlavorTerms {
     }
 }
 
-/// Addresses of a network.
+/// Terms of a reservation of floating IPs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FloatingIpsTerms {
-    /// The network.
     pub network: NetworkId,
     amount: u32,
     required: BTreeSet<IpAddr>,
 }
 
 impl FloatingIpsTerms {
-    /// So many addresses, these among them. An amount of 0 is accepted, as in Blazar.
+    /// `amount` addresses, including `required`. An amount of 0 is accepted, as in Blazar.
     pub fn new(
         network: NetworkId,
         amount: u32,
@@ -437,33 +426,31 @@ impl FloatingIpsTerms {
         Ok(Self { network, amount, required })
     }
 
-    /// How many.
     pub fn amount(&self) -> u32 {
         self.amount
     }
 
-    /// These must be among them.
+    /// Addresses that must be included.
     pub fn required(&self) -> &BTreeSet<IpAddr> {
         &self.required
     }
 }
 
-/// Slots of room for instances: what `virtual:instance` and `flavor:instance` have in common.
+/// Slots for instances: the common part of `virtual:instance` and `flavor:instance`.
 #[derive(Clone, Debug)]
 pub struct SlotsTerms<'a> {
-    /// What one slot uses of its host.
+    /// Resources of one slot.
     pub size: Resources,
-    /// How many slots.
+    /// Number of slots.
     pub amount: u32,
-    /// How they relate to each other.
     pub affinity: Affinity,
-    /// The identifier of the flavor, if one was asked for.
+    /// Identifier of the flavor, if one was requested.
     pub flavor: Option<&'a str>,
-    /// What hosts must be like, if anything is required.
+    /// Requirement on hosts.
     pub requirement: Option<&'a Requirement>,
-    /// Traits of hosts, if any are wanted or not wanted.
+    /// Required and forbidden traits of hosts.
     pub traits: Option<&'a FlavorTraits>,
-    /// What may fail without there being fewer slots.
+    /// Failure after which there must still be `amount` slots.
     pub survives: Option<&'a FailureDomain>,
 }
 

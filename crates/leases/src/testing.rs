@@ -1,4 +1,4 @@
-//! Short-hands for the unit tests of this crate: minutes for instants, numbers for identifiers.
+//! Shorthands for unit tests of this crate: minutes for timestamps, numbers for identifiers.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,22 +9,21 @@ use crate::project::{Owner, ProjectId, UserId};
 use crate::terms::{HostsTerms, ReservationTerms, Terms};
 use crate::window::Window;
 
-/// That many minutes after the beginning of 1970.
+/// `minute` minutes after the Unix epoch.
 pub fn at(minute: i64) -> Timestamp {
     Timestamp::from_second(minute * 60).expect("in range")
 }
 
-/// From minute to minute.
+/// The window between two minutes.
 pub fn window(start: i64, end: i64) -> Window {
     Window::new(at(start), at(end)).expect("forwards")
 }
 
-/// So many minutes.
 pub fn minutes(number: i64) -> SignedDuration {
     SignedDuration::from_mins(number)
 }
 
-/// A host of 16 CPUs, 64 GiB, 1000 GiB.
+/// A host with 16 CPUs, 64 GiB of memory and 1000 GiB of disk.
 pub fn host(id: u64) -> Host {
     Host::new(HostId(id), format!("node{id}"), 16, 65_536, 1000)
 }
@@ -34,12 +33,11 @@ pub fn inventory(count: u64) -> Inventory {
     Inventory::new((1..=count).map(host), [])
 }
 
-/// Someone.
 pub fn owner() -> Owner {
     Owner { project: ProjectId("project".into()), user: UserId("user".into()) }
 }
 
-/// What a new lease is called; its reservations are numbered from ten times its own number.
+/// Identity of a new lease. Its reservations are numbered from ten times its own number.
 pub fn new_lease(number: u128, reservations: usize) -> NewLease {
     NewLease {
         id: LeaseId(number),

@@ -3,10 +3,11 @@
 
 use std::fmt::{self, Write};
 
-/// Most characters of a client's text that an error quotes.
+/// Maximum number of characters of a client's text quoted in an error.
 pub const MOST_QUOTED: usize = 200;
 
-/// Text as an error quotes it: whole up to [`MOST_QUOTED`] characters; of longer text the beginning, and how long it is.
+/// Text as quoted in an error. Up to [`MOST_QUOTED`] characters are shown in full. Of longer text, the
+/// beginning and the length are shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Quoted<'t>(pub &'t str);
 
@@ -33,7 +34,7 @@ pub fn quoted(text: &str) -> String {
     Quoted(text).to_string()
 }
 
-/// These texts as an error quotes them: one after the other with that between them, quoted as one.
+/// Quotes a list of texts with a separator. The whole list is limited in length like a single text.
 pub fn quoted_list<T: AsRef<str>>(texts: &[T], between: &str) -> String {
     let mut all = String::new();
     let mut shown = 0;
@@ -41,7 +42,7 @@ pub fn quoted_list<T: AsRef<str>>(texts: &[T], between: &str) -> String {
         let before = if number == 0 { "" } else { between };
         let length = before.chars().count() + text.as_ref().chars().count();
         if number > 0 && shown + length > MOST_QUOTED {
-            // Writing to a string does not fail.
+            // Writing to a string can't fail.
             let _ = write!(all, "{between}... ({} in all)", texts.len());
             return all;
         }
@@ -52,15 +53,16 @@ pub fn quoted_list<T: AsRef<str>>(texts: &[T], between: &str) -> String {
     all
 }
 
-/// Whether a character changes how the text around it is shown, or is not shown at all: controls (C0, DEL, C1), ends of
-/// lines and paragraphs, and those that change the direction of writing. A terminal obeys some of them.
+/// Whether a character changes how surrounding text is displayed, or isn't displayed at all: control
+/// characters (C0, DEL, C1), line and paragraph separators, and characters that change the writing direction.
+/// Terminals interpret some of them.
 pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text with such characters written as `\u{1b}`.
+/// Text with control characters ([`is_control`]) written as `\u{1b}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Escaped<'t>(pub &'t str);
 
@@ -76,7 +78,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// The text with such characters written as `\u{1b}`.
+/// Escapes control characters ([`is_control`]) as `\u{1b}`.
 pub fn escaped(text: &str) -> String {
     Escaped(text).to_string()
 }

@@ -1,12 +1,12 @@
-//! Hidden properties in requests. To a request whose author can't see a property, it must look like one that no host
-//! has.
+//! Hidden properties in requests. If a request's author can't see a property, the property must behave as if
+//! no host had it.
 //!
-//! The request is stored with a mark after the name of the property. No real property has a mark in its name, so all
-//! later decisions treat the property as unknown, also after a restart. Responses omit the mark
+//! The request is stored with a mark after the property's name. No real property name contains a mark, so all
+//! later decisions treat the property as unknown, even after a restart. Responses omit the mark
 //! ([`as_written`](crate::text::as_written)).
 //!
-//! Names that a filter reads itself are the operator's and are not marked: `hw:numa_nodes` and the like, the allocation
-//! ratios, and the property behind the hint `location`.
+//! Names that filters read themselves belong to the operator and aren't marked: `hw:numa_nodes` and the like,
+//! the allocation ratios, and the property behind the `location` hint.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,17 +19,15 @@ use crate::requirement::Requirement;
 use crate::terms::{ReservationTerms, Terms};
 use crate::text::MARK;
 
-/// Marks the properties for which the function returns `true`.
+/// Marks the properties for which the predicate returns `true`.
 pub struct Unseen<'h>(pub &'h dyn Fn(&str) -> bool);
 
 impl Unseen<'_> {
-    /// Marks the hidden properties in the terms of a lease.
     pub fn mark_terms(&self, terms: &mut Terms) {
         self.mark_requirement(&mut Arc::make_mut(&mut terms.hints).query);
         terms.reservations.iter_mut().for_each(|reservation| self.mark_reservation(reservation));
     }
 
-    /// Marks the hidden properties in the terms of a reservation.
     pub fn mark_reservation(&self, reservation: &mut ReservationTerms) {
         match reservation {
             ReservationTerms::Hosts(terms) => {
@@ -51,7 +49,6 @@ impl Unseen<'_> {
         }
     }
 
-    /// Marks the hidden properties in changes of a lease.
     pub fn mark_changes(&self, changes: &mut Changes) {
         for (_, change) in &mut changes.reservations {
             match change {
@@ -81,7 +78,6 @@ impl Unseen<'_> {
         }
     }
 
-    /// Marks the hidden properties in extra specs.
     pub fn mark_specs(&self, specs: &mut ExtraSpecs) {
         if specs.capabilities().any(|name| self.0(name)) {
             *specs = specs.renamed(&|name| self.marked(name));
@@ -89,7 +85,7 @@ impl Unseen<'_> {
     }
 
     fn mark_requirement(&self, requirement: &mut Requirement) {
-        // An unmarked requirement stays shared with its copies.
+        // Unmarked requirements stay shared with their clones.
         if requirement.names().into_iter().any(|name| self.0(name)) {
             *requirement = requirement.renamed(&|name| self.marked(name));
         }

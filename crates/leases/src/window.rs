@@ -1,25 +1,23 @@
-//! Half-open intervals of time, `[start, end)` in UTC.
+//! Half-open time intervals `[start, end)` in UTC.
 //!
-//! Half-open is what makes a lease that ends at 12:00 and one that starts at 12:00 neighbours (W16). The
-//! API's rule that dates have no seconds stays at the edge: here every instant is as good as any other.
+//! Because they are half-open, a lease that ends at 12:00 and a lease that starts at 12:00 don't overlap
+//! (W16). The API's rule that dates have no seconds is enforced at the edge; here, any timestamp is valid.
 
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
 
-/// An interval that ends before it starts.
+/// Error for an interval that ends before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a window cannot end ({end}) before it starts ({start})")]
 pub struct Backwards {
-    /// The start as given.
     pub start: Timestamp,
-    /// The end as given.
     pub end: Timestamp,
 }
 
-/// The instants from `start` up to, but not including, `end`.
+/// The interval from `start` up to, but not including, `end`.
 ///
-/// A window may be empty (`start == end`): a lease that was cut short in the minute of its start has one. An
-/// empty window contains nothing and overlaps nothing.
+/// A window can be empty (`start == end`), for example if a lease was cut short in the minute of its start.
+/// An empty window contains nothing and overlaps nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Window {
     start: Timestamp,
@@ -27,69 +25,64 @@ pub struct Window {
 }
 
 impl Window {
-    /// All of time.
     pub const ALWAYS: Self = Self { start: Timestamp::MIN, end: Timestamp::MAX };
 
-    /// The window from `start` to `end`.
     pub fn new(start: Timestamp, end: Timestamp) -> Result<Self, Backwards> {
         if start <= end { Ok(Self { start, end }) } else { Err(Backwards { start, end }) }
     }
 
-    /// The window of that length from `start`, cut at the end of time; empty if the length is negative.
+    /// The window of this length from `start`, clamped to the maximum timestamp. Empty if the length is
+    /// negative.
     pub fn starting(start: Timestamp, length: SignedDuration) -> Self {
         Self { start, end: later(start, length.max(SignedDuration::ZERO)) }
     }
 
-    /// The first instant.
     pub fn start(&self) -> Timestamp {
         self.start
     }
 
-    /// The first instant that is not in the window any more.
+    /// Exclusive end.
     pub fn end(&self) -> Timestamp {
         self.end
     }
 
-    /// How long it is.
     pub fn length(&self) -> SignedDuration {
         self.end.duration_since(self.start)
     }
 
-    /// Whether no instant is in it.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Whether the instant is in it.
     pub fn contains(&self, instant: Timestamp) -> bool {
         self.start <= instant && instant < self.end
     }
 
-    /// Whether some instant is in both.
+    /// Whether both windows share at least one instant.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.start.max(other.start) < self.end.min(other.end)
     }
 
-    /// Whether every instant of `other` is in this one.
+    /// Whether this window contains all of `other`. True for any empty `other`.
     pub fn covers(&self, other: &Self) -> bool {
         other.is_empty() || (self.start <= other.start && other.end <= self.end)
     }
 
-    /// The part that is not before `instant`; empty if all of it is.
+    /// The part that isn't before `instant`. Empty if there is no such part.
     #[must_use]
     pub fn since(&self, instant: Timestamp) -> Self {
         Self { start: self.start.max(instant).min(self.end), end: self.end }
     }
 
-    /// The part that is before `instant`; empty if none of it is.
+    /// The part before `instant`. Empty if there is no such part.
     #[must_use]
     pub fn before(&self, instant: Timestamp) -> Self {
         Self { start: self.start, end: self.end.min(instant).max(self.start) }
     }
 
-    /// The window with a margin on both sides, cut at the ends of time.
+    /// The window extended by a margin on both sides, clamped to the range of timestamps.
     ///
-    /// An empty window stays empty: there is nothing to clean up around it.
+    /// An empty window stays empty: it needs no cleaning time around it.
     #[must_use]
     pub fn widened(&self, margin: SignedDuration) -> Self {
         if self.is_empty() {
@@ -99,7 +92,7 @@ impl Window {
     }
 }
 
-/// The first instant without seconds from this one on, or the last one there is.
+/// Rounds up to a full minute. Saturates at the maximum timestamp.
 pub fn next_minute(instant: Timestamp) -> Timestamp {
     const MINUTE: SignedDuration = SignedDuration::from_mins(1);
     let over = instant.as_nanosecond().rem_euclid(MINUTE.as_nanos());
@@ -109,17 +102,17 @@ pub fn next_minute(instant: Timestamp) -> Timestamp {
     }
 }
 
-/// An instant as clients may write it, in UTC.
+/// Formats a time the way clients can write it, in UTC.
 pub(crate) fn minute(at: Timestamp) -> String {
     format!("{} UTC", at.strftime("%Y-%m-%d %H:%M"))
 }
 
-/// The instant that much later, or the last one there is.
+/// Saturating addition.
 pub(crate) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
     instant.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// The instant that much earlier, or the first one there is.
+/// Saturating subtraction.
 pub(crate) fn earlier(instant: Timestamp, by: SignedDuration) -> Timestamp {
     instant.checked_sub(by).unwrap_or(Timestamp::MIN)
 }

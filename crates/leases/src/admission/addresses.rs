@@ -1,4 +1,4 @@
-//! Floating IPs.
+//! Allocation of floating IPs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -8,11 +8,12 @@ use crate::host::FloatingIp;
 use crate::ids::FloatingIpId;
 use crate::terms::FloatingIpsTerms;
 
-/// What it costs to look at an address.
+/// Cost of a look at an address.
 const LOOKING: u64 = 20;
 
 impl Search<'_> {
-    /// Addresses for a reservation: the required ones, then those it has already, then the first that are free.
+    /// Addresses for a reservation: required ones first, then those it already holds, then free ones in
+    /// inventory order. Addresses reserved for offers come last.
     pub(super) fn floating_ips(
         &self,
         position: usize,

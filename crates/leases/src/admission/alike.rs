@@ -1,4 +1,4 @@
-//! Hosts of a reservation that must be alike, in one place, or each in another (CLS-05, CLS-11 and CLS-05).
+//! Hosts of a reservation that must be alike, in one place, or each in a different place (CLS-05, CLS-11).
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -11,8 +11,8 @@ use crate::hints::{Hint, Location, place};
 use crate::ids::HostId;
 use crate::terms::HostsTerms;
 
-/// What hosts that are alike have in common: the values of the properties that must be equal, and where they are if they
-/// must be in one place.
+/// The values of the properties that must be equal, and the place if all hosts must be in one place. Hosts
+/// are alike if their kinds are equal.
 type Kind<'a> = (Vec<Cow<'a, str>>, Cow<'a, str>);
 
 impl Search<'_> {
@@ -28,7 +28,7 @@ impl Search<'_> {
         self.must_match(asked) || self.location() == Some(Location::Same)
     }
 
-    /// What to say of hosts that go with others, but not with those that are taken.
+    /// The filter to report for hosts that were left out because they don't go together with the chosen ones.
     pub(super) fn togetherness(&self, asked: &HostsTerms) -> HostFilter {
         if self.must_match(asked) { HostFilter::Unlike } else { HostFilter::Hint(Hint::Location) }
     }
@@ -50,9 +50,12 @@ impl Search<'_> {
         (values, if same_place { self.place(host) } else { Cow::Borrowed("") })
     }
 
-    /// Of hosts that can be had, those of the kind that serves best, if all must be alike: enough of them, those
-    /// that the reservation has already, many of what it wants. Of kinds that are equally good the rarest is used,
-    /// so that large groups stay whole. If each must be in another place, one of each place.
+    /// Narrows free hosts to a set that can serve the reservation together.
+    ///
+    /// If all must be alike, the set contains a single kind. A kind with enough hosts wins, then the kind
+    /// with more hosts that the reservation already holds, then the kind with more hosts toward the maximum.
+    /// Among equals the rarest kind wins, so that large groups stay whole. If each host must be in a
+    /// different place, the set has one host per place.
     pub(super) fn alike(&self, free: Vec<Fit>, asked: &HostsTerms, held: &BTreeSet<HostId>) -> Vec<Fit> {
         if !self.wants_alike(asked) {
             return self.apart(free, held);
@@ -71,7 +74,7 @@ impl Search<'_> {
         kinds.min_by_key(|fits| Reverse(value(fits))).unwrap_or_default()
     }
 
-    /// The best of each place, if each host must be in another.
+    /// The best host of each place, if each host must be in a different one.
     fn apart(&self, free: Vec<Fit>, held: &BTreeSet<HostId>) -> Vec<Fit> {
         if self.location() != Some(Location::Different) {
             return free;
@@ -87,13 +90,14 @@ impl Search<'_> {
         places.into_values().filter_map(best).collect()
     }
 
-    /// Whether each of these hosts is in another place, if they must be.
+    /// Checks the `different` location hint. Always true without it.
     pub(super) fn are_apart(&self, hosts: &BTreeSet<HostId>) -> bool {
         let places: BTreeSet<Cow<'_, str>> = hosts.iter().map(|host| self.place(*host)).collect();
         self.location() != Some(Location::Different) || places.len() == hosts.len()
     }
 
-    /// Sets of hosts of which a reservation can be served: all of them, or if all must be alike each kind by itself.
+    /// Sets of hosts that can serve a reservation: one per kind if hosts must be alike, otherwise a single
+    /// set.
     pub(super) fn kinds(
         &self,
         free: impl IntoIterator<Item = HostId>,
@@ -109,8 +113,8 @@ impl Search<'_> {
         kinds.into_values().collect()
     }
 
-    /// Of hosts that can be had, those that go with the ones that the reservation keeps: like them, if all must be
-    /// alike, and elsewhere, if each must be in another place.
+    /// Narrows free hosts to matches for the `kept` ones: of the same kind if all must be alike, and in other
+    /// places if each must be in a different one.
     pub(super) fn like(&self, mut free: Vec<Fit>, asked: &HostsTerms, kept: &BTreeSet<HostId>) -> Vec<Fit> {
         if self.location() == Some(Location::Different) {
             let places: BTreeSet<Cow<'_, str>> = kept.iter().map(|host| self.place(*host)).collect();
@@ -128,7 +132,7 @@ impl Search<'_> {
         }
     }
 
-    /// Those of these hosts that are unlike most of them, if all must be alike.
+    /// The hosts that differ from the most common kind, if all must be alike.
     pub(super) fn unlike(&self, hosts: &BTreeSet<HostId>, asked: &HostsTerms) -> BTreeSet<HostId> {
         if !self.wants_alike(asked) {
             return BTreeSet::new();

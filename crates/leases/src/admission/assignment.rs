@@ -1,8 +1,9 @@
-//! Hosts for all reservations of a lease at once, so that none takes a host that another one needs.
+//! Assigns hosts to all reservations of a lease at once, so that no reservation takes a host that another one
+//! needs.
 //!
-//! Reservations are first served [one after another](super::order), which is nearly always enough. If that fails, whole
-//! hosts are assigned by a maximum flow: it finds an assignment if there is one. Of several assignments it takes one that
-//! leaves the hosts with most room for instances to the lease's reservations of instances.
+//! Reservations are first served [one after another](super::order), which nearly always works. If that fails,
+//! whole hosts are assigned by maximum flow, which finds an assignment if one exists. Among several
+//! assignments it prefers to leave hosts with the most room to the lease's reservations of instances.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,9 +15,9 @@ use crate::terms::{Affinity, HostsTerms, ReservationTerms, SlotsTerms};
 
 /// Cost of one step of the flow's search.
 const STEP: u64 = 10;
-/// Combinations of [`Way`]s that are tried at most.
+/// Maximum number of combinations of [`Way`]s to try.
 const COMBINATIONS: usize = 256;
-/// Orders of reservations of instances that are tried at most.
+/// Maximum number of orders of instance reservations to try.
 const ORDERS: usize = 24;
 
 /// A reservation and its current allocation, if it has one.
@@ -39,12 +40,13 @@ pub(super) struct Way {
     pub hosts: BTreeMap<HostId, usize>,
     /// Maximum number of hosts in one domain or place.
     pub in_one: usize,
-    /// Number of hosts that are needed.
+    /// Number of hosts needed.
     pub need: usize,
 }
 
 impl Search<'_> {
-    /// One allocation for each reservation of a lease, or none if there is no assignment.
+    /// One allocation per reservation of a lease. `None` if no assignment was found, or if the lease has a
+    /// single reservation.
     pub(super) fn give_together(&mut self, parts: &[Part<'_>]) -> Option<Vec<Allocation>> {
         if parts.len() < 2 {
             return None;
@@ -70,8 +72,8 @@ impl Search<'_> {
         None
     }
 
-    /// Hosts for each reservation that grows, for each combination of its [ways](Self::ways_to_grow). Hosts that have least
-    /// room for reservations of instances come first.
+    /// Hosts for each growing reservation, for each combination of its [ways](Self::ways_to_grow). Hosts with
+    /// the least room for instance reservations are used first.
     pub(super) fn assignments<'w>(
         &'w self,
         ways: &'w [Vec<Way>],
@@ -79,13 +81,13 @@ impl Search<'_> {
     ) -> impl Iterator<Item = Vec<BTreeSet<HostId>>> + 'w {
         let mut hosts = self.in_order(ways, parts);
         let held: BTreeSet<HostId> = parts.iter().flat_map(Part::held_hosts).collect();
-        // Only one reservation names them, so they stay assigned to it.
+        // Held hosts come first. Only their own reservation can use them, so they stay with it.
         hosts.sort_by_key(|host| !held.contains(host));
         combinations(ways).take(COMBINATIONS).filter_map(move |chosen| self.assign(&hosts, &chosen))
     }
 
-    /// Ways to serve a started reservation from its own hosts and these. If it must survive a failure, the ways include its
-    /// own hosts, because these count in their failure domains.
+    /// Ways to serve a started reservation with its own hosts and `hosts`. If it must survive a failure, the
+    /// ways include its own hosts, because they count in their failure domains.
     pub(super) fn ways_to_grow(
         &self,
         hosts: impl IntoIterator<Item = HostId>,
@@ -105,8 +107,8 @@ impl Search<'_> {
         limits.map(way).filter(|way| way.need <= way.hosts.len()).collect()
     }
 
-    /// Ways to serve a reservation from these hosts: for each kind of hosts if all must be alike, and for each number of hosts in one
-    /// failure domain if it must survive a failure.
+    /// Ways to serve a reservation with `hosts`: one per kind if all hosts must be alike, and one per limit
+    /// on hosts in the same failure domain if the reservation must survive a failure.
     pub(super) fn ways(
         &self,
         hosts: impl IntoIterator<Item = HostId>,
@@ -115,7 +117,7 @@ impl Search<'_> {
     ) -> Vec<Way> {
         let min = asked.min() as usize;
         let mut kinds = self.kinds(hosts, asked);
-        // Kinds of hosts that the reservation has come first.
+        // Kinds with hosts that the reservation already holds come first.
         kinds.sort_by_key(|hosts| std::cmp::Reverse(hosts.intersection(held).count()));
         let mut ways = Vec::new();
         for hosts in kinds {
@@ -136,8 +138,8 @@ impl Search<'_> {
         ways
     }
 
-    /// The hosts that any way names: those first that have least room for the lease's reservations of instances, then
-    /// those that are preferred anyway.
+    /// All hosts named in any way: least room for the lease's instance reservations first, then by the usual
+    /// ranking.
     fn in_order(&self, ways: &[Vec<Way>], parts: &[Part<'_>]) -> Vec<HostId> {
         let named: BTreeSet<HostId> =
             ways.iter().flatten().flat_map(|way| way.hosts.keys().copied()).collect();
@@ -156,7 +158,7 @@ impl Search<'_> {
                     Affinity::OneHost => u128::from(count >= amount) * amount,
                     Affinity::Any | Affinity::DistinctHosts => count,
                 };
-                // Relative to the amount, so that the room for several reservations can be added up.
+                // Relative to the amount, so that room for several reservations adds up.
                 let scale = if asked.len() == 1 { amount } else { 1 << 32 };
                 *room.entry(host).or_insert(0) += worth * scale / amount;
             }
@@ -165,9 +167,10 @@ impl Search<'_> {
         hosts
     }
 
-    /// Hosts for each reservation of whole hosts in the given way. None if there are too few, or if the budget is used up.
+    /// Hosts for each reservation of whole hosts, in the given ways. `None` if there are too few hosts or the
+    /// budget is used up.
     ///
-    /// Hosts that are assigned stay assigned, so hosts that come early are used before others.
+    /// A host that is assigned stays assigned, so hosts early in the list are used before later ones.
     fn assign(&self, hosts: &[HostId], ways: &[&Way]) -> Option<Vec<BTreeSet<HostId>>> {
         let mut flow = Flow::new(ways);
         for host in hosts {
@@ -182,8 +185,8 @@ impl Search<'_> {
         (flow.lacks() == 0).then(|| flow.parts())
     }
 
-    /// The allocations, after whole hosts were assigned. Reservations of instances are served in that order, then
-    /// addresses; then reservations of whole hosts are filled up to their maximum.
+    /// Completes the allocations after whole hosts were assigned: instance reservations in the given order,
+    /// then addresses. Then reservations of whole hosts are filled up to their maximum.
     fn give_assigned(
         &mut self,
         parts: &[Part<'_>],
@@ -198,7 +201,7 @@ impl Search<'_> {
                 Some(Allocation::Slots(held)) => held.clone(),
                 _ => BTreeMap::new(),
             };
-            // Better without the hosts that those after it could use.
+            // Try first without the hosts that later reservations could use.
             let others = order[rank + 1..].iter().filter_map(|other| parts[*other].terms.slots());
             let mut hidden: BTreeSet<HostId> =
                 others.flat_map(|other| self.slots_by_host(&other).into_keys()).collect();
@@ -235,7 +238,7 @@ impl Search<'_> {
         given.into_iter().collect()
     }
 
-    /// The hosts with more of those that are free, up to the maximum.
+    /// Adds free hosts to `hosts` up to the reservation's maximum.
     fn filled_up(
         &self,
         asked: &HostsTerms,
@@ -243,14 +246,15 @@ impl Search<'_> {
         held: &BTreeSet<HostId>,
     ) -> BTreeSet<HostId> {
         let (mut free, _) = self.free_hosts(asked);
-        // More than it needs is not worth waiting for.
+        // Avoided and doubtful hosts only count toward the minimum: having more hosts is not worth waiting
+        // for.
         free.retain(|fit| held.contains(&fit.host) || !self.avoids(fit.host));
         let free = self.like(free, asked, hosts);
         self.joined(hosts, &free, asked.max() as usize, asked, held)
     }
 }
 
-/// Hosts that are assigned to reservations.
+/// Assignment of hosts to reservations, built one host at a time by augmenting paths.
 pub(super) struct Flow<'a> {
     ways: &'a [&'a Way],
     part_of: BTreeMap<HostId, usize>,
@@ -261,17 +265,17 @@ impl<'a> Flow<'a> {
         Self { ways, part_of: BTreeMap::new() }
     }
 
-    /// Number of hosts that are needed and not assigned yet.
+    /// Number of hosts still to be assigned.
     pub fn lacks(&self) -> usize {
         self.ways.iter().map(|way| way.need).sum::<usize>() - self.part_of.len()
     }
 
-    /// Assigns one more host, if that is possible. Others may go to other reservations for it. Returns the number of
-    /// hosts that were looked at.
+    /// Assigns one more host if possible, and moves other hosts to other reservations if that helps. Returns
+    /// the number of hosts visited.
     pub fn add(&mut self, host: HostId) -> u64 {
         let mut steps = 0;
         let mut queue = VecDeque::from([host]);
-        // The host that takes the place of each, and where.
+        // For each displaced host, the host that takes its place.
         let mut instead: BTreeMap<HostId, HostId> = BTreeMap::new();
         while let Some(current) = queue.pop_front() {
             for (part, way) in self.ways.iter().enumerate() {
@@ -298,7 +302,7 @@ impl<'a> Flow<'a> {
         steps
     }
 
-    /// Assigns the host, and to its old reservation the one that takes its place, and so on.
+    /// Assigns `host` to `part`, and each displaced host to the place it can take instead.
     fn shift(&mut self, host: HostId, part: usize, instead: &BTreeMap<HostId, HostId>) {
         let (mut host, mut part) = (host, part);
         while let Some(left) = self.part_of.insert(host, part)
@@ -314,7 +318,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Numbers for hosts, equal for hosts of the same domain.
+/// Numbers the domains, equal for hosts of the same one.
 fn numbered<D: Ord>(
     hosts: impl IntoIterator<Item = HostId>,
     domain: impl Fn(HostId) -> D,
@@ -327,7 +331,7 @@ fn numbered<D: Ord>(
     hosts.into_iter().map(number).collect()
 }
 
-/// All choices of one way for each reservation.
+/// All combinations of one way per reservation.
 pub(super) fn combinations(ways: &[Vec<Way>]) -> impl Iterator<Item = Vec<&Way>> {
     let count = ways.iter().map(Vec::len).fold(1_usize, usize::saturating_mul);
     (0..count).map(move |mut number| {
@@ -340,7 +344,7 @@ pub(super) fn combinations(ways: &[Vec<Way>]) -> impl Iterator<Item = Vec<&Way>>
     })
 }
 
-/// All orders of the reservations of instances.
+/// All orders of the instance reservations.
 fn orders(parts: &[Part<'_>]) -> impl Iterator<Item = Vec<usize>> {
     let slots: Vec<usize> =
         (0..parts.len()).filter(|position| parts[*position].terms.slots().is_some()).collect();

@@ -1,4 +1,4 @@
-//! How much is free when: hosts, room for instances or addresses, in steps over a window.
+//! Free hosts, instance capacity or addresses over a window, as a step function.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,21 @@ use crate::resources::Resources;
 use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms, Terms};
 use crate::window::Window;
 
-/// What it costs to look at a booking, or at an address.
+/// Cost of a look at a booking or an address.
 const LOOKING: u64 = 20;
 
-/// How much is free when.
+/// Free capacity over a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Availability {
-    /// How much there would be if nothing were booked: hosts, instances of the size, or addresses.
+    /// Capacity if nothing were booked: number of hosts, instances of the requested size, or addresses.
     pub total: u64,
-    /// How much of that is free: windows without gaps between them, in order, each with another number than the one
-    /// before it. Cleaning times count as booked.
+    /// Free part of the total. The windows are in order and without gaps between them, and adjacent windows
+    /// have different numbers. Cleaning time counts as booked.
     pub steps: Vec<(Window, u64)>,
 }
 
-/// By how much more is free from an instant on, in any order. Instants are microseconds, as dates are kept: there are very
-/// many, and numbers are sorted faster.
+/// Changes of the free amount, in any order, with their instants in microseconds, as dates are stored. There
+/// can be very many changes, and integers sort faster than timestamps.
 #[derive(Debug, Default)]
 struct Changes(Vec<(i64, i64)>);
 
@@ -46,7 +46,8 @@ impl Changes {
             return;
         }
         match self.0.last_mut() {
-            // What ends where the next begins is one change, or none. All are sorted in the end, so fewer are faster.
+            // An end and a start at the same instant become a single change, or cancel out. All changes are
+            // sorted in the end, so fewer are faster.
             Some((last, sum)) if *last == at => *sum += change,
             _ => self.0.push((at, change)),
         }
@@ -77,7 +78,7 @@ impl Changes {
             if change == 0 {
                 continue;
             }
-            // Less than a microsecond is no time.
+            // Times below a microsecond are dropped, so the instant can fall just before `since`.
             let at = Timestamp::from_microsecond(at).unwrap_or(since).max(since);
             push(since, at, free);
             (since, free) = (at, free + change);
@@ -88,11 +89,11 @@ impl Changes {
 }
 
 impl Admission<'_> {
-    /// The earliest times within the window, so many at most and none of which overlaps another, at which a project could be
-    /// given all of what is asked for, for that length.
+    /// The earliest windows of the given length in which a project could be allocated everything in the
+    /// request. Returns at most `most` windows, without overlap.
     ///
     /// # Errors
-    /// Those of [`Self::availability`].
+    /// The same as [`Self::availability`].
     pub fn earliest_windows(
         &self,
         project: &ProjectId,
@@ -121,7 +122,7 @@ impl Admission<'_> {
         .and_then(|found| self.settled(&[asked], Ok(found)))
     }
 
-    /// Whether it depends on nothing but the calendar when enough of the hosts that suit can be had together.
+    /// Whether the calendar alone decides when enough matching hosts are free together.
     fn is_by_calendar_alone(&self, asked: &HostsTerms, within: Window) -> bool {
         let alike = asked.properties.compares_hosts() || asked.properties.survives.is_some();
         let working = || self.inventory.hosts().all(|host| host.health == Health::Up);
@@ -129,7 +130,7 @@ impl Admission<'_> {
         !alike && empty && working() && self.facts.waking.as_ref().is_none_or(BTreeMap::is_empty)
     }
 
-    /// The same, each found as a lease is given its hosts.
+    /// Finds each window with a full decision, as for a lease.
     fn granted_windows(
         &self,
         project: &ProjectId,
@@ -153,7 +154,7 @@ impl Admission<'_> {
         Ok(found)
     }
 
-    /// The hosts that suit by `end`, whoever has them when.
+    /// The hosts that match by `end`, whether free or booked.
     fn suitable(&self, asked: &HostsTerms, end: Timestamp) -> (Vec<&Host>, FilterReport) {
         let screening = self.screening(asked.properties.specs());
         let unsuited = self.unsuited(asked);
@@ -163,14 +164,15 @@ impl Admission<'_> {
         screen(self.inventory.hosts(), screening, &objection, &[])
     }
 
-    /// How much of what is asked for is free at each instant of the window, for a project. How many it asks for does not
-    /// matter. Hosts that are closed now count as never free, and so do those that don't work until they would no longer
-    /// be replaced; offers that are reserved count as free, since
-    /// whatever is asked for comes before them.
+    /// Free capacity for a project at each instant of the window. The requested amount doesn't matter.
+    ///
+    /// Hosts that are closed now count as never free. Hosts that don't work count as free from the time when
+    /// they would no longer be replaced. Capacity held for offers counts as free, because any request takes
+    /// precedence over offers.
     ///
     /// # Errors
-    /// [`Refusal::Region`] and [`Refusal::FilterLeftOut`] for what is never granted; [`Refusal::TooCostly`] and
-    /// [`Refusal::Canceled`] as the budget says.
+    /// [`Refusal::Region`] and [`Refusal::FilterLeftOut`] for requests that are never granted;
+    /// [`Refusal::TooCostly`] and [`Refusal::Canceled`] if the budget stops the decision.
     pub fn availability(
         &self,
         project: &ProjectId,
@@ -198,7 +200,8 @@ impl Admission<'_> {
             if !self.look_at(host.id, &within) {
                 break;
             }
-            // A gap that ends at a booking ends earlier by the cleaning time; at the end of the window it does not.
+            // A gap that ends at a booking is shorter by the cleaning time. A gap that ends with the window
+            // is not.
             for gap in self.calendar.free_gaps(host.id, &within.widened(cleaning), None) {
                 let start = gap.start().checked_add(cleaning).unwrap_or(Timestamp::MAX);
                 let start = start.max(self.usable_from(host)).max(self.empty_from(host));
@@ -240,7 +243,7 @@ impl Admission<'_> {
         Availability { total, steps: changes.steps(within) }
     }
 
-    /// The first instant at which the host can be given, as far as it works.
+    /// The first instant at which the host can be allocated, as far as its health and being closed matter.
     fn usable_from(&self, host: &Host) -> Timestamp {
         match self.out_of_use(host, self.now) {
             Some(_) => self.recovery().unwrap_or(Timestamp::MAX),
@@ -248,13 +251,14 @@ impl Admission<'_> {
         }
     }
 
-    /// The first start of a lease that can be given the whole host, as far as guests that can't be removed matter.
+    /// The first start for which the whole host can be allocated, as far as guests that can't be removed
+    /// matter.
     fn empty_from(&self, host: &Host) -> Timestamp {
         if self.facts.occupied.contains(&host.id) { self.cleared_by_itself() } else { Timestamp::MIN }
     }
 
-    /// Tells of each part of the window in which nobody has the whole host, or it is cleaned for or after such a lease, and
-    /// what is used of the host then. One sweep over starts and ends.
+    /// Calls `tell` with each part of the window in which the host is neither leased as a whole nor cleaned
+    /// before or after such a lease, and with its use in that part. One sweep over starts and ends.
     fn room(&self, host: HostId, within: Window, mut tell: impl FnMut(Window, &Resources)) {
         let cleaning = self.calendar.cleaning_time();
         let mut turns = Vec::new();
@@ -265,7 +269,7 @@ impl Admission<'_> {
                 turns.push((taken.end().min(within.end()), false, booking.used.as_ref()));
             }
         }
-        // What ends makes room for what begins at the same instant.
+        // Ends come before starts at the same instant.
         turns.sort_unstable_by_key(|(at, begins, _)| (*at, *begins));
         let (mut whole, mut used, mut since) = (0_u32, Resources::default(), within.start());
         for (at, begins, part) in turns.into_iter().chain([(within.end(), false, None)]) {
@@ -305,7 +309,7 @@ impl Admission<'_> {
         Availability { total, steps: changes.steps(within) }
     }
 
-    /// Charges the bookings of the host that are near the window. Says whether to go on.
+    /// Charges for the bookings of the host near the window. Returns false once the budget is used up.
     fn look_at(&self, host: HostId, within: &Window) -> bool {
         self.budget.spend(LOOKING * (1 + self.calendar.near(host, within) as u64))
     }

@@ -1,8 +1,9 @@
-//! Preemptible instances on hosts of leases that are not in use (PRE-11).
+//! Preemptible instances on unused hosts of leases (PRE-11).
 //!
-//! The owner of a lease may let preemptible instances on its whole hosts. They run where no guest of the lease does, and
-//! leave, with notice, when one is to be started there, when the owner changes its mind, and before the next lease of the
-//! host. When the lease is over they stay, on a host of the free pool.
+//! The owner of a lease can allow preemptible instances on its whole hosts. They run on hosts without guests
+//! of the lease. They leave, with notice, before a guest of the lease starts there, when the owner withdraws
+//! the permission, and before the next lease of the host. At the end of the lease they stay, on a host that
+//! is now in the free pool.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +15,15 @@ use crate::lease::{Allocation, Lease};
 use crate::plan::{GuestOwner, ObservedHost, Place};
 use crate::status::LeaseStatus;
 
-/// Hosts of leases that preemptible instances may be started on.
+/// Hosts of leases on which preemptible instances can be started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backfill {
     holders: BTreeMap<HostId, (LeaseId, ReservationId)>,
 }
 
 impl Backfill {
-    /// Hosts of active leases that let preemptible instances on them, but for those that an instance of the lease is on, or is
-    /// about to be.
+    /// Collects the hosts of active leases that allow backfill, except for hosts with an instance of the
+    /// lease, running or expected.
     pub fn new<'a>(
         leases: impl IntoIterator<Item = &'a Lease>,
         instances: impl IntoIterator<Item = &'a Instance>,
@@ -49,12 +50,12 @@ impl Backfill {
         Self { holders }
     }
 
-    /// The lease that lets preemptible instances on the host, if it is one of these.
+    /// The lease that allows preemptible instances on the host.
     pub fn holder(&self, host: HostId) -> Option<LeaseId> {
         self.holders.get(&host).map(|(lease, _)| *lease)
     }
 
-    /// Whether the host is one of these, held as it is to be, and not in use.
+    /// Whether the host allows backfill, is held by its reservation, and has no guest of the lease.
     pub(super) fn is_open(&self, host: HostId, seen: &ObservedHost) -> bool {
         self.holders.get(&host).is_some_and(|(lease, reservation)| {
             seen.place == Place::Held(*reservation) && !is_used(*lease, seen)
@@ -62,7 +63,6 @@ impl Backfill {
     }
 }
 
-/// Whether a guest of the lease is on the host.
 pub(crate) fn is_used(lease: LeaseId, seen: &ObservedHost) -> bool {
     seen.guests.iter().any(|guest| guest.owner == GuestOwner::Lease(lease))
 }

@@ -1,4 +1,4 @@
-//! Which hosts suit a reservation, filter by filter (CLS-05, CLS-07).
+//! Matching of hosts and reservations, filter by filter (CLS-05, CLS-07).
 
 use jiff::Timestamp;
 
@@ -20,15 +20,16 @@ use crate::text::as_written;
 use crate::window::later;
 use crate::work::Budget;
 
-/// What it costs to screen a host, whatever is asked for.
+/// Base cost to screen a host.
 const SCREENING: u64 = 80;
-/// What each extra spec costs beside that, since each judge goes through them; and each property that is looked up.
+/// Additional cost of each extra spec, because every judge goes through all specs, and of each property
+/// lookup.
 const SPEC: u64 = 10;
-/// Expressions that cost less than this are asked again: to remember what they said would take as long.
+/// Expressions below this cost are evaluated again: a lookup of the remembered result would take as long.
 const WORTH_IT: u64 = 16;
 
 impl Rules {
-    /// Whether what is asked for can be promised at all.
+    /// Checks that the service can promise the requested properties at all.
     pub(super) fn check(&self, terms: &Terms) -> Result<(), Refusal> {
         terms.reservations.iter().try_for_each(|reservation| match reservation {
             ReservationTerms::Hosts(asked) => self.check_hosts(asked),
@@ -36,7 +37,6 @@ impl Rules {
         })
     }
 
-    /// The same for a reservation of hosts.
     pub(super) fn check_hosts(&self, asked: &HostsTerms) -> Result<(), Refusal> {
         if let Some(region) = &asked.properties.region
             && self.region.as_ref() != Some(region)
@@ -50,7 +50,7 @@ impl Rules {
     }
 }
 
-/// Whether each of these is asked for, what it is called, and the filter that looks at it. Extra specs are not among them.
+/// For each property except extra specs: whether the request has it, its name, and the filter that checks it.
 fn asked_for(asked: &HostsTerms) -> [(bool, &'static str, Filter); 10] {
     let properties = &asked.properties;
     let image = |of_hosts: bool| {
@@ -70,7 +70,7 @@ fn asked_for(asked: &HostsTerms) -> [(bool, &'static str, Filter); 10] {
     ]
 }
 
-/// Something that is asked for and that no filter looks at, since the operator has left it out; and that filter.
+/// A requested property that no filter checks because the operator has left its filter out, with that filter.
 fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)> {
     let plain = asked_for(asked).into_iter().find(|(asked, _, filter)| *asked && !filters.applies(*filter));
     if let Some((_, property, filter)) = plain {
@@ -84,9 +84,9 @@ fn unfiltered(filters: &Filters, asked: &HostsTerms) -> Option<(String, Filter)>
     Some((format!("the extra spec {}", as_written(key)), of_judge(*judge)))
 }
 
-/// Whether the filter looks at anything that is asked for: one that does not lets all hosts pass.
+/// Whether the filter checks anything in the request. If not, it lets all hosts pass.
 fn concerns(filter: Filter, asked: &HostsTerms) -> bool {
-    // It looks at all properties of an image, also at those that another filter is there for.
+    // This filter checks all image properties, even the ones that another filter is responsible for.
     if filter == Filter::AggregateImageProperties {
         return !asked.properties.image.is_empty();
     }
@@ -108,7 +108,7 @@ fn of_judge(judge: Judge) -> Filter {
 }
 
 impl<'a> Admission<'a> {
-    /// The same on behalf of a project.
+    /// Sets the project for which hosts are chosen.
     pub(super) fn asked_by<'b>(self, project: &'b ProjectId) -> Admission<'b>
     where
         'a: 'b,
@@ -116,7 +116,6 @@ impl<'a> Admission<'a> {
         Admission { project: Some(project), ..self }
     }
 
-    /// The same with these hints.
     pub(super) fn hinted<'b>(self, hints: &'b Hints) -> Admission<'b>
     where
         'a: 'b,
@@ -124,7 +123,7 @@ impl<'a> Admission<'a> {
         Admission { hints: Some(hints), ..self }
     }
 
-    /// The same on behalf of the project of a lease, with its hints, for as long as it lasts.
+    /// Sets project, hints and remaining length from a lease.
     pub(super) fn on_behalf_of<'b>(self, lease: &'b Lease) -> Admission<'b>
     where
         'a: 'b,
@@ -132,7 +131,8 @@ impl<'a> Admission<'a> {
         self.asked_by(&lease.owner.project).hinted(&lease.hints).lasting(self.time_left(lease))
     }
 
-    /// Whether what a project asks for can be promised at all.
+    /// Checks that the service can promise the request at all. The hints must leave at least the operator's
+    /// minimum of hosts.
     pub(super) fn check(&self, project: &ProjectId, terms: &Terms) -> Result<(), Refusal> {
         self.rules.check(terms)?;
         let (rules, hints) = (&self.rules.hints, &terms.hints);
@@ -141,7 +141,7 @@ impl<'a> Admission<'a> {
             return Ok(());
         }
         let admission = self.asked_by(project).hinted(hints);
-        // A host that does not work at the moment is one nevertheless.
+        // Hosts that don't work at the moment count.
         let suits = |host: &&Host| admission.welcome_on(host) && admission.against_hints(host).is_none();
         let hosts = self.inventory.hosts().take_while(|_| self.budget.spend(SCREENING));
         let matching = hosts.filter(suits).count();
@@ -152,18 +152,18 @@ impl<'a> Admission<'a> {
         admission.settled(&asked, checked)
     }
 
-    /// The budget, and what it costs to screen one host by so many extra specs and properties. Expressions are charged where
-    /// they are asked.
+    /// The budget, and the cost to screen one host for `specs` extra specs and properties. Expressions are
+    /// charged when they are evaluated.
     pub(super) fn screening(&self, specs: usize) -> (&'a Budget, u64) {
         (self.budget, SCREENING + SPEC * specs as u64)
     }
 
-    /// Charges the comparison of a host with the others of its reservation.
+    /// Charges for comparing a host with the rest of its reservation.
     pub(super) fn charge_comparison(&self, asked: &HostsTerms) {
         self.budget.charge(SPEC * asked.properties.alike.len() as u64);
     }
 
-    /// The hint that keeps the host from being one of the lease's.
+    /// The hint that excludes the host.
     pub(super) fn against_hints(&self, host: &Host) -> Option<HostFilter> {
         let hints = self.hints?;
         let against = hints.against(host, &self.rules.hints.location);
@@ -171,12 +171,12 @@ impl<'a> Admission<'a> {
         Some(HostFilter::Hint(against))
     }
 
-    /// What keeps the project from having any of the host from `start` on, whatever it asks for.
+    /// The filter that excludes the host for the project from `start` on, independent of the request.
     pub(super) fn barred(&self, host: &Host, start: Timestamp) -> Option<HostFilter> {
         self.out_of_use(host, start).or_else(|| self.kept_from(host))
     }
 
-    /// Whether the host is closed, or doesn't work and isn't expected to by `start`.
+    /// Excludes a host that is closed, or that doesn't work and isn't expected to by `start`.
     pub(super) fn out_of_use(&self, host: &Host, start: Timestamp) -> Option<HostFilter> {
         if !host.reservable {
             return Some(HostFilter::Reservable);
@@ -186,12 +186,13 @@ impl<'a> Admission<'a> {
         (down && counts).then(|| Filter::Compute.into())
     }
 
-    /// Whether the host is given last, since it is closed or doesn't work now.
+    /// Whether the host is allocated last because it is closed or doesn't work now.
     pub(super) fn is_doubtful(&self, host: &Host) -> bool {
         self.out_of_use(host, self.now).is_some()
     }
 
-    /// The first instant for which hosts that don't work now can be given: until then they would be replaced.
+    /// First start of leases that can be allocated hosts that don't work now. In an earlier lease they would
+    /// be replaced right away. `None` means never.
     pub(super) fn recovery(&self) -> Option<Timestamp> {
         self.healing.0.filter(|_| !self.heeds.working).map(|interval| later(self.now, interval))
     }
@@ -216,13 +217,13 @@ impl<'a> Admission<'a> {
             || self.project.is_some_and(|own| tenants.split(',').any(|tenant| tenant.trim() == own.0))
     }
 
-    /// What keeps a host from being one of those that are asked for.
+    /// Returns the check of a host against a request: the filter that excludes the host, if any.
     pub(super) fn unsuited(&self, asked: &HostsTerms) -> impl Fn(&Host) -> Option<HostFilter> {
         let enabled = self.rules.filters.enabled.iter().copied();
         let filters: Vec<Filter> = enabled.filter(|filter| concerns(*filter, asked)).collect();
         move |host| {
             filters.iter().find_map(|filter| match filter {
-                // Which expression is said as well.
+                // Reports which of the two expressions excludes the host.
                 Filter::Json if !self.meets(&asked.hypervisor, host) => {
                     Some(HostFilter::HypervisorProperties)
                 }
@@ -266,9 +267,9 @@ impl<'a> Admission<'a> {
             Filter::PciPassthrough => wanted.extra_specs.pass(Judge::Pci, host),
             Filter::ImageProperties => wanted.image.supported_by(host),
             Filter::AggregateImageProperties => wanted.image.welcome_on(host),
-            // The hosts of a reservation are compared once it is known which of them are free.
+            // Hosts of a reservation are compared later, once the free ones are known.
             Filter::Homogeneous => wanted.is_comparable(host),
-            // These are about any host.
+            // These don't depend on the request.
             Filter::AllHosts
             | Filter::Compute
             | Filter::IsolatedHosts
@@ -279,7 +280,7 @@ impl<'a> Admission<'a> {
 }
 
 impl Search<'_> {
-    /// What keeps the lease from having any of the host from `start` on, whatever it asks for.
+    /// The filter that excludes the host for this lease from `start` on, independent of its terms.
     pub(super) fn objection(&self, host: &Host, start: Timestamp) -> Option<HostFilter> {
         let admission = &self.admission;
         let unused = admission.out_of_use(host, start).filter(|_| !(self.keeps_own && self.has(host.id)));
@@ -293,7 +294,8 @@ impl Search<'_> {
 }
 
 impl Admission<'_> {
-    /// Whether the host is as required. It is asked once in a decision that [remembers](Self::remembering).
+    /// Evaluates the expression for a host, once per decision if the decision is
+    /// [remembering](Self::remembering).
     pub(super) fn meets(&self, requirement: &Requirement, host: &Host) -> bool {
         let Some(place) = requirement.identity() else { return true };
         let ask = || self.budget.spend(requirement.work()) && requirement.matches(host);
@@ -303,7 +305,7 @@ impl Admission<'_> {
         }
     }
 
-    /// Decides while what hosts are like is remembered. Inside of another such decision it is remembered for all of it.
+    /// Runs a decision that remembers evaluated expressions. A nested call uses the memory of the outer one.
     pub(super) fn remembering<T>(&self, decide: impl FnOnce(Admission<'_>) -> T) -> T {
         if self.memory.is_some() {
             return decide(*self);

@@ -1,4 +1,4 @@
-//! Where guests of a lease go that is over, if they are to leave its hosts (CLS-09).
+//! Migration of guests at the end of a lease (CLS-09).
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,9 @@ use crate::lease::Lease;
 use crate::work::Budget;
 
 impl Admission<'_> {
-    /// The lease with a plan of where its guests go, if it has none that holds. As many of its hosts are cleared as can
-    /// be, at the least cost; on the others everybody stays.
+    /// Plans an end migration for a lease without a valid plan. Clears as many of its hosts as possible at
+    /// the least cost; guests of the remaining hosts stay. `None` if nothing changes or the budget is used
+    /// up.
     pub fn departure(&self, lease: &Lease) -> Option<Lease> {
         let surroundings = lease.departing().then(|| self.facts.surroundings())?;
         let booked = |host| self.booked(host, None);
@@ -30,14 +31,15 @@ impl Admission<'_> {
     }
 }
 
-/// The scene after as many of the hosts have been cleared as can be: where more can be cleared, fewer can.
+/// The scene after clearing the maximum number of hosts, found by bisection: if some number can be cleared,
+/// so can any smaller one.
 fn most_cleared<'a>(scene: &Scene<'a>, hosts: &BTreeSet<HostId>, budget: &Budget) -> Scene<'a> {
     let attempt = |wanted| {
         let mut attempt = scene.clone();
         attempt.clear(hosts, (wanted, wanted), &Preferred::default(), budget).ok().map(|_| attempt)
     };
     let (mut most, mut least, mut above) = (None, 0, hosts.len() + 1);
-    // All of them, as a rule.
+    // Usually all hosts can be cleared.
     let mut wanted = hosts.len();
     while least + 1 < above {
         match attempt(wanted) {

@@ -1,5 +1,5 @@
-//! As soon as possible: when a best-effort lease can start, and whether one that waits can start sooner
-//! (CLS-03; the hosts that it then has are its own from the moment of the answer).
+//! Earliest start of best-effort leases, and advancing of waiting ones (CLS-03). From the moment of the
+//! answer, the allocated hosts belong to the lease.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -17,25 +17,25 @@ use crate::status::LeaseStatus;
 use crate::terms::{HostsTerms, ReservationTerms, Terms};
 use crate::window::{Window, earlier, later};
 
-/// What it costs to note when a booking ends.
+/// Cost to record the end of a booking.
 const BOOKING: u64 = 20;
 
-/// The shortest time that is told apart.
+/// The smallest difference between two instants.
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
-/// What a new lease is given.
+/// The result for a new lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Its terms, with the window that it has: another one than was asked for if it starts as soon as it can.
+    /// The terms with the allocated window. It differs from the requested one if the lease starts as soon as
+    /// it can.
     pub terms: Terms,
-    /// One allocation per reservation.
     pub allocations: Vec<Allocation>,
-    /// Whose guests are moved away for it, if any are.
+    /// Migration plan that moves guests of other projects away, if one is needed.
     pub hunt: Option<Hunt>,
 }
 
 impl Admission<'_> {
-    /// What a new lease of these terms would be given.
+    /// Allocates hosts for a new lease.
     pub fn grant(&self, project: &ProjectId, terms: &Terms) -> Result<Grant, Refusal> {
         self.remembering(|admission| admission.granted(project, terms))
     }
@@ -77,14 +77,14 @@ impl Admission<'_> {
             (_, Ok((start, allocations))) => {
                 Ok(Grant { terms: terms.clone().starting(start), allocations, hunt: None })
             }
-            // To move guests away doesn't help a lease that is too long.
+            // Moving guests doesn't help a lease that is too long.
             (None, Err(refusal)) | (Some(Err(_)), Err(refusal @ Refusal::Enforcement(_))) => Err(refusal),
             (Some(Err(hunt)), Err(refusal)) => Err(Refusal::NoHunt { refusal: Box::new(refusal), hunt }),
         };
         hinted.settled(&asked, granted)
     }
 
-    /// The first time in a window when all that is asked for can be had.
+    /// The first time in the window `within` at which all reservations can be served.
     fn somewhere(&self, project: &ProjectId, terms: &Terms, within: Window) -> Result<Grant, Refusal> {
         self.check_length(project, &terms.window(), &terms.reservations)?;
         self.check(project, terms)?;
@@ -101,8 +101,8 @@ impl Admission<'_> {
         Ok(Grant { terms: terms.clone().starting(start).fixed(), allocations, hunt: None })
     }
 
-    /// The lease as it would be if it started sooner; or later, but whole, if it lacks something. None if that
-    /// cannot be, or if it does not wait for hosts at all.
+    /// Advances a waiting best-effort lease. A lease that lacks resources can also start later, if it is
+    /// complete then. `None` if that is impossible or the lease doesn't wait for hosts.
     pub fn sooner(&self, lease: &Lease) -> Option<Lease> {
         let LeaseType::BestEffort { deadline } = lease.lease_type else { return None };
         if lease.status != LeaseStatus::Pending || lease.window.start() <= self.now {
@@ -117,7 +117,7 @@ impl Admission<'_> {
             length: lease.window.length(),
             own: Some(lease.id),
         };
-        // Why it cannot is not asked: to find that out takes as long as to find out that it cannot.
+        // Skips the reason for a failure: working it out takes as long as the search itself.
         let found = self.remembering(|admission| {
             admission.suited_to(lease.lease_type).on_behalf_of(lease).found(&wish).ok()
         });
@@ -125,17 +125,17 @@ impl Admission<'_> {
         Some(lease.moved_to(start, given))
     }
 
-    /// The first instant at which all that is asked for can be had, and what is given then.
+    /// The first instant at which all reservations can be served, with their allocations.
     pub(super) fn earliest(&self, wish: &Wish<'_>) -> Result<(Timestamp, Vec<Allocation>), Refusal> {
         let found = self.found(wish).map_err(|first_refusal| {
-            // What stands in the way at first is more useful to know than what does at the last attempt.
+            // The first obstacle is more useful to know than the one of the last attempt.
             let refusal = first_refusal.or_else(|| self.at(wish, wish.from).err());
             refusal.unwrap_or(Refusal::DeadlineInPast)
         });
         self.settled(wish.asked, found)
     }
 
-    /// The same; if there is none, why the first attempt failed, if any was made.
+    /// Like [`Self::earliest`], but fails with the refusal of the first attempt, if there was one.
     fn found(&self, wish: &Wish<'_>) -> Result<(Timestamp, Vec<Allocation>), Option<Refusal>> {
         let pools = self.pools(wish);
         let (mut start, mut first_refusal, mut changes) = (wish.from, None, None);
@@ -156,14 +156,13 @@ impl Admission<'_> {
         Err(first_refusal)
     }
 
-    /// What would be given from that instant on.
     fn at(&self, wish: &Wish<'_>, start: Timestamp) -> Result<Vec<Allocation>, Refusal> {
         Search::new(*self, Window::starting(start, wish.length), wish.own).give_all(wish.asked)
     }
 
-    /// An instant from `start` on before which no reservation of hosts can be served by itself; none if there is
-    /// one that cannot be served in time at all. Without this, each instant at which anything changes would have to
-    /// be tried.
+    /// A lower bound from `start` on: before it, some reservation of hosts can't be served even on its own.
+    /// `None` if one can't be served in time at all. Without the bound, each instant at which anything
+    /// changes would have to be tried.
     fn not_before(&self, wish: &Wish<'_>, pools: &[Pool], start: Timestamp) -> Option<Timestamp> {
         let within = Window::new(start, later(wish.before, wish.length)).ok()?;
         let mut possible = start;
@@ -172,11 +171,11 @@ impl Admission<'_> {
                 self.calendar.earliest_slot(hosts, *wanted, wish.length, &within, wish.own, self.budget)?;
             possible = possible.max(slot.window.start());
         }
-        // All of it lies before the end of time.
+        // The whole window must end before the end of time.
         (possible < wish.before.min(earlier(Timestamp::MAX, wish.length))).then_some(possible)
     }
 
-    /// For each reservation of hosts, those that it could have if nobody else had them.
+    /// For each reservation of hosts, the hosts that match, whether free or booked.
     fn pools(&self, wish: &Wish<'_>) -> Vec<Pool> {
         let search = Search::new(*self, Window::ALWAYS, None);
         let of_hosts = wish.asked.iter().filter_map(|asked| match asked {
@@ -190,8 +189,9 @@ impl Admission<'_> {
         of_hosts.map(pool).collect()
     }
 
-    /// The instants before the deadline at which something is given back, has been woken, may work again, or may have been
-    /// left by guests.
+    /// Instants before the deadline at which more resources can become available: the end of a booking and
+    /// its cleaning, the wake-up of a host, the expected recovery of broken hosts, and the expected departure
+    /// of guests.
     fn given_back(&self, wish: &Wish<'_>) -> BTreeSet<Timestamp> {
         let near = |host: &Host| 1 + self.calendar.near(host.id, &Window::ALWAYS) as u64;
         self.budget.charge(self.inventory.hosts().map(near).sum::<u64>() * BOOKING);
@@ -209,21 +209,20 @@ impl Admission<'_> {
     }
 }
 
-/// Hosts, and how many of them are wanted.
+/// Matching hosts, and the number needed.
 struct Pool {
     hosts: Vec<HostId>,
     wanted: usize,
 }
 
-/// What is to be had as soon as possible.
+/// A request to serve as soon as possible.
 pub(super) struct Wish<'a> {
     pub(super) asked: &'a [&'a ReservationTerms],
-    /// Not before this instant.
+    /// Earliest start.
     pub(super) from: Timestamp,
-    /// It has to begin before this one.
+    /// The start must be before this instant.
     pub(super) before: Timestamp,
-    /// For how long.
     pub(super) length: SignedDuration,
-    /// The lease whose bookings do not count.
+    /// The lease to change. Its own bookings don't count.
     pub(super) own: Option<LeaseId>,
 }

@@ -1,4 +1,4 @@
-//! Lease pools that grow (LP-5).
+//! Growing lease pools (LP-5).
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::status::LeaseStatus;
 use crate::terms::{HostsTerms, ReservationTerms};
 
 impl Admission<'_> {
-    /// The running lease with so many more hosts in a reservation, until its end. They are like the others, and match
-    /// these extra specs as well; of the others nobody asks that.
+    /// Adds `count` hosts to a reservation of a running lease, until the lease ends. The new hosts are like
+    /// the current ones and also match `specs`, which the current ones need not do.
     pub fn grow(
         &self,
         lease: &Lease,

@@ -1,11 +1,13 @@
-//! What to do about hosts that fail, and about leases that lack something (API-healing, W20).
+//! Healing of leases whose hosts fail, and of leases that lack something (API-healing, W20).
 //!
-//! A failed host is exchanged for another if there is one; if not, the reservation does without, and says so
-//! once it has less than it was promised. What is missing is filled in as soon as something is free, and the
-//! flag is cleared, which Blazar never does. Only what happens soon is healed: until then hosts may recover.
+//! A failed host is replaced if another one is available. Otherwise the reservation does without it, and is
+//! marked as degraded once it has less than it was promised. Missing resources are added as soon as some are
+//! free, and then the flag is cleared, which Blazar never does. Only leases in the near future are healed:
+//! until later ones start, hosts may recover.
 //!
-//! A lease that has not started gets other hosts instead of closed ones, as soon as there are any; until then it keeps them.
-//! The same applies to a lease that starts at once and hosts with guests that can't be removed.
+//! A lease that has not started gets other hosts instead of closed ones as soon as there are any, and keeps
+//! the closed ones until then. The same applies to a lease that starts at once and hosts with guests that
+//! can't be removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,27 +26,27 @@ use crate::status::{LeaseStatus, ReservationStatus};
 use crate::terms::{Affinity, HostsTerms, ReservationTerms, SlotsTerms};
 use crate::window::Window;
 
-/// How far ahead healing looks; all the way if absent.
+/// Leases that run or start within this time from now are healed. `None` means all leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct HealingInterval(pub Option<SignedDuration>);
 
 impl HealingInterval {
-    /// Whether leases in that window are healed now.
+    /// Whether leases with this window are healed now.
     pub fn includes(self, window: &Window, now: Timestamp) -> bool {
         let soon = self.0.map_or(Window::ALWAYS.since(now), |interval| Window::starting(now, interval));
         window.overlaps(&soon)
     }
 }
 
-/// In which order leases are healed: those that have started come first, then those that start soonest.
+/// Sort key: leases that have started come first, then those with the earliest start.
 pub fn healing_order(lease: &Lease) -> (bool, Timestamp, LeaseId) {
     (lease.status == LeaseStatus::Pending, lease.window.start(), lease.id)
 }
 
-/// Heals leases one after another and keeps the calendar in step. Returns those that change.
+/// Heals leases one after another in [order](healing_order), and keeps the calendar up to date. Returns the
+/// changed leases.
 ///
-/// They are healed in their [order](healing_order). Hosts that are not on are had where no others are, even if they
-/// cannot be there at once.
+/// A powered-off host is used if there is no other, even if it can't be ready at once.
 pub fn heal_all<'a>(
     calendar: &mut Calendar,
     inventory: &Inventory,
@@ -70,8 +72,8 @@ pub fn heal_all<'a>(
 }
 
 impl Admission<'_> {
-    /// The lease with failed hosts exchanged and missing ones filled in, as far as possible, and with others instead of
-    /// closed and blocked ones if it has not started; none if there is nothing to change.
+    /// Replaces failed hosts of a lease and adds missing ones, as far as possible. If the lease has not
+    /// started, closed and blocked hosts are replaced as well. `None` if nothing changes.
     pub fn heal(&self, lease: &Lease, interval: HealingInterval) -> Option<Lease> {
         let mut healed = lease.clone();
         let alive =
@@ -99,8 +101,8 @@ impl Admission<'_> {
         self.settled_or_none((healed != *lease).then_some(healed))
     }
 
-    /// The whole hosts for which a lease that starts at once waits because of guests that can't be removed. A lease that
-    /// hunts has them moved.
+    /// Whole hosts of a lease that starts at once but has to wait for guests that can't be removed. Empty for
+    /// a lease that hunts, because its hunt moves the guests.
     pub(super) fn blocked_hosts(&self, lease: &Lease) -> BTreeSet<HostId> {
         let waits = matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting);
         let hunts = self.rules.hunting.enabled && may_hunt(lease);
@@ -121,8 +123,8 @@ impl Admission<'_> {
         of_reservation.collect()
     }
 
-    /// Gives a lease other hosts instead of these, one at a time, where there are any; or all other hosts, if it is
-    /// `misplaced` still.
+    /// Replaces `hosts` in the lease one by one, as far as replacements are available. If the lease is still
+    /// `misplaced`, tries to replace all of its hosts at once.
     fn leave(&self, lease: &mut Lease, hosts: BTreeSet<HostId>, misplaced: impl Fn(&Lease) -> bool) {
         for host in hosts {
             let mut after = lease.clone();
@@ -141,13 +143,12 @@ impl Admission<'_> {
         }
     }
 
-    /// Whether the lease has a host that is closed or was removed.
     pub fn has_to_leave(&self, lease: &Lease) -> bool {
         let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
         hosts.any(|host| self.inventory.host(host).is_none_or(|host| !host.reservable))
     }
 
-    /// The lease with as many hosts as before. Its reservations may exchange hosts.
+    /// The lease with as many hosts as before. Its reservations can swap hosts.
     fn as_much_elsewhere(&self, lease: &Lease) -> Option<Lease> {
         let mut after = lease.clone();
         let given = self.given_anew(&Wanted::as_many(lease)).ok()?;
@@ -157,8 +158,8 @@ impl Admission<'_> {
         after.has_as_much_as(lease).then_some(after)
     }
 
-    /// The lease healed with hosts that some of the `others` have left for it: a lease that lacks whole hosts, or one that
-    /// waits and has hosts that are closed or were removed. None if moves do not help.
+    /// Heals a lease by moving some of the `others` to different hosts. The lease lacks whole hosts, or it
+    /// has not started and has hosts that are closed or were removed. `None` if moves don't help.
     pub fn heal_by_moves<'a>(
         &self,
         lease: &Lease,
@@ -201,8 +202,8 @@ impl Admission<'_> {
         lease
     }
 
-    /// The search for hosts instead of failed ones, and of the one that is `leaving`, for a lease that goes on to have the
-    /// rest of what it has.
+    /// A search for replacements of failed hosts and of the host `leaving`. The lease keeps its other
+    /// resources.
     fn exchange<'s>(&'s self, lease: &'s Lease, leaving: Option<HostId>) -> Search<'s> {
         let mut search = Search::new(self.on_behalf_of(lease), lease.window, Some(lease.id));
         (search.patient, search.leaving) = (true, leaving);
@@ -218,7 +219,7 @@ impl Admission<'_> {
 }
 
 impl Search<'_> {
-    /// Heals those reservations of which that is said.
+    /// Heals the reservations that are flagged.
     fn heal_all<'r>(mut self, reservations: impl Iterator<Item = (&'r mut Reservation, bool)>) {
         for (reservation, to_heal) in reservations {
             if to_heal {
@@ -227,12 +228,11 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the lease does without the host from now on.
     fn loses(&self, host: HostId) -> bool {
         self.leaving == Some(host) || self.admission.failed(host)
     }
 
-    /// Heals one reservation. What the lease has is noted as taken, and so is what is added.
+    /// Heals one reservation. Its resources are already marked as taken; new ones are marked here.
     fn heal(&mut self, reservation: &mut Reservation) {
         let before = reservation.allocation.hosts();
         let (allocation, missing) = match (&reservation.terms, &reservation.allocation) {
@@ -247,7 +247,7 @@ impl Search<'_> {
                 let missing = self.counting_slots(&slots, &asked) < asked.amount.into();
                 (Allocation::Slots(slots), missing)
             }
-            // Addresses do not fail, and an allocation is of its terms' type.
+            // Addresses don't fail, and an allocation always has the type of its terms.
             _ => return,
         };
         if reservation.status == ReservationStatus::Active && allocation.hosts() != before {
@@ -257,8 +257,8 @@ impl Search<'_> {
         reservation.allocation = allocation;
     }
 
-    /// The hosts that work, and one for each that does not, as far as there are; never fewer than the minimum
-    /// if that can be had. If it is to survive failures, so many count as did before.
+    /// The working hosts and one replacement for each failed host, as far as available, and at least the
+    /// minimum if possible. If the reservation must survive failures, as many hosts count as before.
     fn heal_hosts(&mut self, terms: &HostsTerms, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
         let wanted = self.counting(held.iter().copied(), terms).max(terms.min() as usize);
         let mut hosts = held.clone();
@@ -266,14 +266,14 @@ impl Search<'_> {
         let (free, _) = self.free_hosts(terms);
         let free = self.like(free, terms, &hosts);
         let mut hosts = self.joined(&hosts, &free, wanted, terms, &BTreeSet::new());
-        // If enough cannot be left after a failure, enough are to be there before it.
+        // If a failure can't be survived, at least have enough hosts until it happens.
         let others: Vec<Fit> = free.into_iter().filter(|fit| !hosts.contains(&fit.host)).collect();
         hosts.extend(self.best(&others, wanted.saturating_sub(hosts.len()), &BTreeSet::new()));
         self.taken.whole.extend(&hosts);
         hosts
     }
 
-    /// Whether the reservation would not survive what it is to survive, as far as that goes by its hosts.
+    /// Whether the current hosts are too few to survive the failure that the reservation must survive.
     fn falls_short(&self, reservation: &Reservation) -> bool {
         match (&reservation.terms, &reservation.allocation) {
             (ReservationTerms::Hosts(terms), Allocation::Hosts(held))
@@ -288,18 +288,19 @@ impl Search<'_> {
         }
     }
 
-    /// The slots on hosts that work, and elsewhere as many as are missing, or as many as there is room for.
+    /// Slots on working hosts, and replacements elsewhere for the missing ones, as far as there is room.
     fn heal_slots(&mut self, asked: &SlotsTerms<'_>, held: &BTreeMap<HostId, u32>) -> BTreeMap<HostId, u32> {
         let mut slots = held.clone();
         slots.retain(|host, _| !self.loses(*host));
         let apart = asked.affinity == Affinity::DistinctHosts;
         if apart {
-            // Nothing is added where the reservation has a slot. As a whole these hosts are not to be had anyway.
+            // No new slots on hosts where the reservation already has one. They can't be allocated as whole
+            // hosts in any case.
             self.taken.whole.extend(slots.keys());
         }
         let beside = asked.survives.map(|domain| self.slots_beside(&slots, asked, domain));
         self.add_slots(&mut slots, beside.unwrap_or_default(), &asked.size);
-        // If enough cannot be left after a failure, enough are to be there before it.
+        // If a failure can't be survived, at least have enough slots until it happens.
         let missing = asked.amount.saturating_sub(slots.values().sum());
         let plain = SlotsTerms { survives: None, ..asked.clone() };
         let others = self.slots_at_most(missing, &plain);
@@ -330,7 +331,7 @@ impl Search<'_> {
         let some = |amount| self.slots(0, &SlotsTerms { amount, ..asked.clone() }, &none, false);
         match some(amount) {
             Ok(slots) => slots,
-            // Half of what is to be together on one host is of no use; its owner is told that it is missing.
+            // Half of a group that must share one host is useless. The owner sees it as missing.
             Err(Refusal::NotEnough { found, .. }) if asked.affinity != Affinity::OneHost && found > 0 => {
                 some(u32::try_from(found).unwrap_or(amount)).unwrap_or_default()
             }
@@ -363,7 +364,7 @@ mod tests {
             self.inventory.host_mut(HostId(host)).expect("there").health = health;
         }
 
-        /// Heals, and says of how many leases something changed.
+        /// Heals, and returns the number of changed leases.
         fn heal(&mut self, now: i64, interval: Option<i64>) -> usize {
             self.heal_knowing(&HostFacts::nothing(), now, interval)
         }

@@ -1,4 +1,4 @@
-//! Whether hints can be given for what is asked for.
+//! Validation of hints against the requested reservations.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,8 @@ use crate::hints::{Hint, HintError, HintRules, Hints};
 use crate::terms::ReservationTerms;
 
 impl HintRules {
-    /// Whether such hints can be given for what is asked for. How many hosts match is not looked at.
+    /// Checks hints against the operator's rules, each other, and the types of the reservations. The number
+    /// of matching hosts isn't checked here.
     pub(crate) fn check(&self, hints: &Hints, asked: &[ReservationTerms]) -> Result<(), HintError> {
         let given: BTreeSet<Hint> = hints.given().collect();
         for &hint in &given {

@@ -1,4 +1,4 @@
-//! Whole hosts.
+//! Allocation of whole hosts.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ use crate::scarcity::Scarcity;
 use crate::terms::HostsTerms;
 
 impl Search<'_> {
-    /// Hosts for a reservation: those of `held` that still will do, then the best-fitting others, up to the
-    /// maximum (W14).
+    /// Hosts for a reservation, up to the maximum: hosts in `held` that still match, then the best free ones
+    /// (W14).
     ///
-    /// The best fit is the smallest gap in a host's calendar ([`Fit`]), then the most common properties, then the lowest
-    /// identifier.
+    /// `Candidate` has the order. Its main criteria are the smallest gap in a host's calendar ([`Fit`]), then
+    /// the most common properties, then the lowest identifier.
     pub(super) fn hosts(
         &self,
         position: usize,
@@ -27,7 +27,7 @@ impl Search<'_> {
         held: &BTreeSet<HostId>,
     ) -> Result<BTreeSet<HostId>, Refusal> {
         let most = asked.max() as usize;
-        // Usually a lease that is changed can keep what it has.
+        // A changed lease can usually keep its hosts, so try these first.
         let of_held = held.iter().filter_map(|id| self.admission.inventory.host(*id));
         let (mut kept, _) = self.free_among(of_held, asked);
         kept.retain(|fit| !self.is_doubtful(fit.host));
@@ -50,19 +50,20 @@ impl Search<'_> {
             let (needed, found) = (asked.min().into(), found as u64);
             return Err(Refusal::NotEnough { position, resource: Resource::Hosts(report), needed, found });
         }
-        // More than it needs is not worth waiting for.
+        // Avoided and doubtful hosts only count toward the minimum: having more hosts is not worth waiting
+        // for.
         let welcome = |fit: &&Fit| held.contains(&fit.host) || !self.avoids(fit.host);
         let welcome: Vec<Fit> = free.iter().filter(welcome).copied().collect();
         let most = most.min(self.could_count(&welcome, asked).max(asked.min() as usize));
         Ok(self.joined(&none, &free, most, asked, held))
     }
 
-    /// Hosts that match and can be had, and what became of the others.
+    /// Hosts that match and are free, and the number of hosts removed by each filter.
     pub(super) fn free_hosts(&self, asked: &HostsTerms) -> (Vec<Fit>, FilterReport) {
         self.free_among(self.admission.inventory.hosts(), asked)
     }
 
-    /// Hosts that match at `start`, whether they can be had or not.
+    /// Hosts that match at `start`, whether free or booked.
     pub(super) fn matching<'a>(
         &self,
         hosts: impl IntoIterator<Item = &'a Host>,
@@ -124,7 +125,7 @@ impl Search<'_> {
         !self.admission.facts.offered.host_free(host, &self.cleaned(), None)
     }
 
-    /// Those that fit the window best, `held` first, and those that are avoided last.
+    /// The first `count` of [`Self::ranked`].
     pub(super) fn best(&self, free: &[Fit], count: usize, held: &BTreeSet<HostId>) -> BTreeSet<HostId> {
         if count >= free.len() {
             return free.iter().map(|fit| fit.host).collect();
@@ -134,7 +135,7 @@ impl Search<'_> {
         candidates.into_iter().take(count).map(|candidate| candidate.host).collect()
     }
 
-    /// All of them, those first that [`Self::best`] would take first.
+    /// All free hosts, best first.
     pub(super) fn ranked(&self, free: &[Fit], held: &BTreeSet<HostId>) -> impl Iterator<Item = HostId> {
         let mut candidates = self.candidates(free, held);
         candidates.sort_unstable();
@@ -160,30 +161,29 @@ impl Search<'_> {
     }
 }
 
-/// A host that could be taken; less is better.
+/// Sort key for free hosts; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    /// It is closed, or may not work by then.
+    /// The host is closed, or may not work by then.
     doubtful: bool,
-    /// Hosts that the reservation has already are kept.
+    /// Hosts that the reservation already holds are kept.
     new: bool,
-    /// Somebody may be there forever.
+    /// An instance outside of leases runs there, perhaps forever.
     avoided: bool,
-    /// A guest is there now that can't be removed.
+    /// A guest that can't be removed is there now.
     occupied: bool,
-    /// It cannot be there in time.
+    /// The host is off and can't be ready in time.
     late: bool,
-    /// Preemptible guests would have to leave.
+    /// Preemptible guests that would have to leave.
     loss: Loss,
-    /// It is reserved for an offer that nobody has accepted yet.
+    /// The host is held for an offer that was not accepted yet.
     offered: bool,
-    /// Where power is saved, hosts that draw little come first.
+    /// If power is saved, hosts that draw little come first.
     thrift: Thrift,
-    /// Then the best fit: see [`Fit`].
+    /// Then the best fit, see [`Fit`].
     gap: SignedDuration,
     before: SignedDuration,
     /// Hosts with common properties come first, so that rare ones are left for leases that need them.
     scarcity: Scarcity,
-    /// Settles ties.
     host: HostId,
 }

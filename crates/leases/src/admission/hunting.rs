@@ -1,4 +1,4 @@
-//! Leases that hunt: hosts whose guests are moved away (CLS-03).
+//! Scavenger hunts: leases on hosts from which other guests are moved away (CLS-03).
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,15 @@ use crate::project::ProjectId;
 use crate::terms::{HostsTerms, ReservationTerms};
 use crate::window::{Window, later};
 
-/// A hunt, from when to when the lease has its hosts, and which.
+/// The window of a lease, its hosts, and the migration plan that clears them.
 type Hunted = (Window, Vec<Allocation>, Hunt);
 
 impl Admission<'_> {
-    /// A hunt for what is wished for, if one is worth it; `patience` is when it could be had without. None if nobody
-    /// is to be moved for it.
+    /// Plans a hunt for a request, if it is worth it compared to waiting until `patience`, the start without
+    /// a hunt. `None` if no guests should be moved.
     ///
-    /// The window begins now, since hosts are kept from others from now on, and is as much longer as the hunt may
-    /// take.
+    /// The window begins now, because the hosts are kept from other leases from now on. It is extended by the
+    /// maximum duration of the hunt.
     pub(super) fn hunt(
         &self,
         project: &ProjectId,
@@ -43,7 +43,8 @@ impl Admission<'_> {
         let asked = hosts_only(wish.asked).filter(|asked| !self.scattered(asked))?;
         let left = wish.before.duration_since(self.now);
         let hunter = (project, wish.own);
-        // How long it may take is not known before it is planned, and hosts are wanted for that time as well.
+        // The duration is known only once the hunt is planned, but hosts are needed for that time as well. So
+        // plan again with more time until it is enough.
         let mut allowance = rules.allowance(&Cost::default());
         let (allocations, hunt) = loop {
             let window = Window::starting(self.now, allowance.saturating_add(wish.length));
@@ -60,7 +61,7 @@ impl Admission<'_> {
                 Err(refusal) => return Some(Err(refusal.into())),
             }
         };
-        // To wait costs as well, for each host.
+        // Waiting costs as well, per host.
         let hosts: u64 = allocations.iter().map(Allocation::amount).sum();
         let begins = later(self.now, hunt.allowance);
         let cheaper = |start: Timestamp| {
@@ -75,16 +76,17 @@ impl Admission<'_> {
         Some(Ok((window, allocations, hunt)))
     }
 
-    /// Whether somebody stands in the way of a lease that may hunt, whom its hunt does not move away, or not any more.
+    /// Whether a guest is in the way of a lease that can hunt, and the lease's migration plan doesn't move
+    /// it, or no longer can.
     pub fn obstructed(&self, lease: &Lease) -> bool {
-        // Its own hosts as well: it may have been given one that it wanted to move guests to.
+        // Bookings of the lease itself count too: a destination of its moves can become one of its hosts.
         let booked = |host| self.booked(host, None);
         let hunts = self.rules.hunting.enabled && may_hunt(lease);
         hunts && self.facts.surroundings().obstructs(lease, self.inventory, booked)
     }
 
-    /// The lease with another hunt, and perhaps other hosts, if it is [obstructed](Self::obstructed). None if it is
-    /// not, or nothing better was found: it goes on as it is then, until its timeout.
+    /// Replans the hunt of a lease, perhaps with other hosts, if the lease is [obstructed](Self::obstructed).
+    /// `None` if it isn't, or if there is no better plan. Then the lease keeps its plan until its timeout.
     pub fn replan_hunt(&self, lease: &Lease) -> Option<Lease> {
         if !self.obstructed(lease) {
             return None;
@@ -109,8 +111,8 @@ impl Admission<'_> {
         self.settled_or_none((replanned != *lease).then_some(replanned))
     }
 
-    /// The lease without moves to hosts that leases have or will have, if there are any: nobody is to be moved
-    /// there, even while no better plan is known. Those who are there already have been moved.
+    /// Removes moves to hosts that are booked now or later, so that no guest moves there, even while there is
+    /// no better plan. Moves that have been made stay in the plan.
     pub fn without_lost_destinations(&self, lease: &Lease, observed: &Observed) -> Option<Lease> {
         let mut hunt = lease.hunt.clone()?;
         let before = hunt.moves.len();
@@ -119,7 +121,7 @@ impl Admission<'_> {
         (hunt.moves.len() < before).then(|| lease.clone().hunting(Some(hunt)))
     }
 
-    /// Hosts for each reservation in that window, and the hunt that clears them.
+    /// Hosts for each reservation in the window, and the migration plan that clears them.
     fn cleared(
         &self,
         asked: &[&HostsTerms],
@@ -131,7 +133,7 @@ impl Admission<'_> {
         let (booked, none) = (|host| self.booked(host, lease), BTreeSet::new());
         let whose = Moving::Others { project, lease };
         let mut scene = Scene::new(&self.rules.hunting, self.inventory, &surroundings, whose, booked);
-        // Guests are no obstacle, nor is what they use: they go.
+        // Neither guests nor the resources they use matter, since the guests leave.
         let admission = self.without_guests().asked_by(project);
         let mut search = Search::new(admission, window, lease);
         let mut allocations = Vec::new();
@@ -140,7 +142,7 @@ impl Admission<'_> {
             let works = |host: &HostId| {
                 surroundings.observed.hosts.get(host).is_some_and(|host| host.health == Health::Up)
             };
-            // One more than is asked for survives the failure of any one host.
+            // One host more than requested is enough to survive the failure of any one host.
             let beside = terms.least_in_all() - terms.min() as usize;
             let wanted = (terms.min() as usize + beside, terms.max() as usize + beside);
             let attempt = |candidates: &BTreeSet<HostId>| {
@@ -157,8 +159,8 @@ impl Admission<'_> {
         Ok((allocations, scene.hunt()))
     }
 
-    /// Whether hosts have to be in several places. What a hunt clears are hosts that are cheap to clear together, wherever
-    /// they are, so such leases wait instead.
+    /// Whether hosts must be in several places. A hunt clears the cheapest set of hosts regardless of their
+    /// places, so such leases wait instead.
     fn scattered(&self, asked: &[&HostsTerms]) -> bool {
         let over_places = |terms: &&HostsTerms| {
             terms.properties.survives.as_ref().is_some_and(|domain| *domain != FailureDomain::Host)
@@ -167,7 +169,7 @@ impl Admission<'_> {
             || asked.iter().any(over_places)
     }
 
-    /// Whether any other lease has the host, or some of it, or will have.
+    /// Whether another lease has booked any part of the host, now or later.
     pub(super) fn booked(&self, host: HostId, own: Option<LeaseId>) -> bool {
         self.calendar
             .bookings(host)
@@ -175,10 +177,10 @@ impl Admission<'_> {
     }
 }
 
-/// What an attempt to clear hosts comes to.
+/// Result of an attempt to clear hosts.
 type Attempt<'a> = Result<(Scene<'a>, BTreeSet<HostId>), clear::Refusal>;
 
-/// The cheaper of two; of equals the first.
+/// The cheaper attempt. The first one if both cost the same.
 fn cheaper<'a>(first: Attempt<'a>, second: Attempt<'a>) -> Attempt<'a> {
     match (first, second) {
         (Ok(first), Ok(second)) if second.0.cost() < first.0.cost() => Ok(second),
@@ -187,7 +189,7 @@ fn cheaper<'a>(first: Attempt<'a>, second: Attempt<'a>) -> Attempt<'a> {
     }
 }
 
-/// The terms, if whole hosts are all that is asked for, and any are.
+/// The terms of the reservations. `None` for an empty list, or if any isn't for whole hosts.
 fn hosts_only<'a>(asked: &[&'a ReservationTerms]) -> Option<Vec<&'a HostsTerms>> {
     let terms = asked.iter().map(|asked| match asked {
         ReservationTerms::Hosts(terms) => Some(terms),

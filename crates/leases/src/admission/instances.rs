@@ -21,91 +21,80 @@ use crate::terms::ReservationTerms;
 use crate::window::later;
 use crate::work::Stop;
 
-/// What it costs to look at a host that was observed, or at a guest on it.
+/// Cost of a look at an observed host or a guest on it.
 const OBSERVED: u64 = 50;
 
-/// Where a host for an instance is looked for.
+/// Hosts that an instance can use.
 #[derive(Clone, Copy, Debug)]
 pub enum Within<'a> {
-    /// In a reservation of an active lease.
+    /// Hosts of a reservation in an active lease.
     Reservation(&'a Lease, &'a Reservation),
-    /// On hosts of the free pool that nobody has reserved, now or later: an instance without a lease may run forever.
+    /// Hosts of the free pool without bookings, now or later: an instance outside of leases can run forever.
     FreePool(&'a ProjectId),
-    /// On hosts of the free pool that nobody else has for longer than that: the instance is preempted for whoever has
-    /// the host next. If there is no room on any, on hosts of leases that [let it](super::Backfill).
+    /// Hosts of the free pool that aren't booked within this duration from now: the instance is preempted for
+    /// the next lease of its host. If all of these are full, hosts of leases that [allow
+    /// backfill](super::Backfill).
     Gap(&'a ProjectId, SignedDuration),
 }
 
-/// Why a host may not have an instance, however much room it has.
+/// The reason why a host can't take an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum Unfit {
-    /// Nobody knows what is on it.
     #[error("it was not seen yet")]
     NotSeen,
-    /// It does not work.
     #[error("it does not work")]
     NotWorking,
-    /// It is off, or on its way there or back.
+    /// The host is off, or being switched on or off.
     #[error("it is not switched on")]
     Off,
-    /// It is not reservable, or a filter keeps the project from it.
+    /// The host is not reservable, or a filter excludes the project.
     #[error("the project may not have it")]
     Barred,
-    /// It belongs to a lease, or is about to.
     #[error("a lease has it, or is about to")]
     NotFree,
-    /// Somebody has it later, and the instance would stay.
+    /// The host is booked later, and the instance would stay.
     #[error("it is reserved")]
     Reserved,
-    /// Somebody has it sooner than the instance could be gone after its least lifetime.
+    /// A lease starts on the host before the instance could reach its minimum lifetime.
     #[error("a lease of it starts too soon")]
     TooSoon,
-    /// It is none of the lease's.
     #[error("it is not the reservation's")]
     NotOfLease,
-    /// All of the lease's slots there are in use.
     #[error("the reservation has no free slot there")]
     NoSlot,
-    /// What is free of it is not enough.
     #[error("it has no room")]
     NoRoom,
-    /// A hint is against it.
     #[error("the hint {0} is against it")]
     AgainstHint(Hint),
 }
 
-/// Why there is no host for an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoHost {
-    /// None of those that may have it has room.
+    /// Hosts match, but all of them are full.
     #[error(
         "No host has room for {} vCPUs, {} MiB of memory and {} GiB of disk; {considered} host(s) may have instances \
          of this kind", .size.vcpus, .size.memory_mib, .size.disk_gib
     )]
     NoRoom {
-        /// What is needed.
         size: GuestSize,
-        /// How many hosts may have it.
+        /// Number of hosts that match, with or without room.
         considered: usize,
     },
-    /// The hints leave none.
     #[error("No host is as the hint {hint} wants it")]
-    AgainstHint {
-        /// Which.
-        hint: Hint,
-    },
-    /// It is not known: the decision ended early.
+    AgainstHint { hint: Hint },
+    /// Unknown, because the decision ended early.
     #[error(transparent)]
     Stopped(#[from] Stop),
-    /// All instances that the reservation is for are there.
     #[error("All {0} instances of the reservation are running")]
     AllThere(u64),
 }
 
 impl Admission<'_> {
-    /// The host for one more instance of that size. The placement core chooses among those that have room beside what
-    /// was `observed`, which has [guests to come](guests_to_come) as well. Hosts of a lease are over-committed as its
-    /// [pool](crate::lease_pool) says, no others are. It is where the hints of its lease and its own allow it.
+    /// The host for one more instance of this size.
+    ///
+    /// The placement core chooses among the hosts with room beside the `observed` guests, which include
+    /// [guests to come](guests_to_come). Only hosts of a lease are overcommitted, by the ratios of its
+    /// [pool](crate::lease_pool). The hints of the instance and of its lease apply.
     pub fn host_for(
         &self,
         within: Within<'_>,
@@ -167,8 +156,9 @@ impl Admission<'_> {
         choices.iter().find_map(place).ok_or(NoHost::NoRoom { size, considered })
     }
 
-    /// Which of these hosts may have an instance, for each until when if that is bounded by a lease that is known, or
-    /// why not: what [`Self::host_for`] chooses from. Without a size it is not asked whether they have room.
+    /// For each of these hosts, whether [`Self::host_for`] could choose it. `Ok` contains the end of the
+    /// possible stay if a known lease limits it, and `Err` the reason against the host. Without a size, room
+    /// isn't checked.
     pub fn filter<'h>(
         &self,
         within: Within<'_>,
@@ -210,25 +200,24 @@ impl Admission<'_> {
         verdicts
     }
 
-    /// Charges a look at all that was observed.
     fn charge_for(&self, observed: &Observed) {
         let guests: usize = observed.hosts.values().map(|seen| seen.guests.len()).sum();
         self.budget.charge(OBSERVED * (observed.hosts.len() + guests) as u64);
     }
 
-    /// From when on somebody has the host, or some of it, beside the lease that lets preemptible instances on it, if
-    /// there is one; never if that is not known yet. What runs there until then is in nobody's way. What has begun
-    /// already counts from when it began.
+    /// Start of the first booking of the host that isn't over, which lies in the past if the booking has
+    /// begun. Bookings of the lease that allows backfill on the host don't count. An instance there obstructs
+    /// no lease until then. `None` if there is no such booking yet.
     fn undisturbed_until(&self, host: HostId) -> Option<Timestamp> {
         let holder = self.backfill.and_then(|backfill| backfill.holder(host));
         let others = self.calendar.bookings(host).filter(|(_, booking)| Some(booking.lease) != holder);
-        // They are in the order of their starts.
+        // Bookings are in order of their starts.
         let first = others.into_iter().find(|(window, _)| window.end() > self.now);
         first.map(|(window, _)| window.start())
     }
 
-    /// Of hosts with room for it, those that nobody else has for longest. Hosts of leases come last: their holders may
-    /// want them at any time.
+    /// The hosts with room that stay unbooked for longest. Hosts of leases come last, because their holders
+    /// can claim them at any time.
     fn longest_gaps<'h>(
         &self,
         on: Vec<(&'h Host, Resources)>,
@@ -244,9 +233,9 @@ impl Admission<'_> {
         with_room.into_iter().filter(|(host, _)| Some(gap(host)) == longest).collect()
     }
 
-    /// Whether the host may have such an instance, as far as that is no question of room; and until when it may stay
-    /// there, if that is bounded by a lease that is known. On a host of a lease a preemptible one may be asked to leave
-    /// at once.
+    /// Whether the host can take such an instance, apart from room. `Ok` contains the end of the possible
+    /// stay if a known lease limits it. A preemptible instance on a host of a lease can be asked to leave at
+    /// once.
     pub fn fits(
         &self,
         within: Within<'_>,
@@ -281,14 +270,14 @@ impl Admission<'_> {
                 let place = if backfills { seen.place } else { Place::FreePool };
                 self.open_to(project, host, (seen, place))?;
                 let until = self.undisturbed_until(host.id);
-                // One that were asked to leave this moment would be started over and over again.
+                // An instance that had to leave right away would be started over and over.
                 unless(until.is_some_and(|until| until <= later(self.now, least)), Unfit::TooSoon)?;
                 Ok(if backfills { Some(self.now) } else { until })
             }
         }
     }
 
-    /// Whether the host is in that place, on, and the project may have it.
+    /// Whether the host is in that place, on, and available to the project.
     fn open_to(
         &self,
         project: &ProjectId,
@@ -307,7 +296,7 @@ impl Admission<'_> {
     }
 }
 
-/// How far hosts of the lease are over-committed, if it has whole hosts.
+/// The pool with the overcommit ratios, for a reservation of whole hosts.
 fn pool_of(within: Within<'_>) -> Option<&LeasePool> {
     match within {
         Within::Reservation(_, Reservation { terms: ReservationTerms::Hosts(terms), .. }) => {
@@ -317,7 +306,8 @@ fn pool_of(within: Within<'_>) -> Option<&LeasePool> {
     }
 }
 
-/// What guests use of the host that are not to be preempted for such an instance: who uses its own host has all of it.
+/// Resources used on the host. Guests that are preempted for the instance don't count: a lease can use all of
+/// its own host.
 fn used_within(within: Within<'_>, seen: &ObservedHost) -> Resources {
     match (within, seen.place) {
         (Within::Reservation(..), Place::Held(_)) => {
@@ -327,7 +317,7 @@ fn used_within(within: Within<'_>, seen: &ObservedHost) -> Resources {
     }
 }
 
-/// Of each choice first the hosts where nobody is preempted.
+/// Puts, before each choice, its hosts without preemptible guests.
 fn without_backfill_first(choices: Vec<Vec<HostId>>, observed: &Observed) -> Vec<Vec<HostId>> {
     let backfilled = |host: &HostId| {
         let preemptible = |guest: &Guest| guest.owner == GuestOwner::Preemptible;
@@ -344,12 +334,12 @@ fn without_backfill_first(choices: Vec<Vec<HostId>>, observed: &Observed) -> Vec
     ordered
 }
 
-/// The hint that a host is against that they do not allow.
+/// The instance hint that excludes a host.
 fn named(hints: &InstanceHints) -> Hint {
     if hints.on.is_some() { Hint::SameHost } else { Hint::DifferentHost }
 }
 
-/// Sets of hosts that the hints allow, the best first: one is tried if there is no room on those before it.
+/// Sets of hosts that the hints allow, best first. A set is tried if the ones before it have no room.
 fn choices(
     within: Within<'_>,
     hints: &InstanceHints,
@@ -373,7 +363,7 @@ fn choices(
         on.iter().partition(|host| observed.hosts.get(host).is_some_and(|seen| is_used(lease.id, seen)));
     let anywhere = observed.hosts.values().any(|seen| is_used(lease.id, seen));
     let wanted = match policy {
-        // The first one goes anywhere.
+        // The first instance goes anywhere.
         GroupPolicy::Affinity | GroupPolicy::SoftAffinity if !anywhere => return Ok(vec![on]),
         policy if policy.together() => with,
         _ => without,
@@ -386,7 +376,7 @@ fn choices(
     }
 }
 
-/// What guests that are moving use of the hosts that they are moving to.
+/// Resources that moving guests will use on their destinations.
 fn coming(observed: &Observed) -> BTreeMap<HostId, Resources> {
     let mut coming: BTreeMap<HostId, Resources> = BTreeMap::new();
     for (id, host) in &observed.hosts {
@@ -399,7 +389,7 @@ fn coming(observed: &Observed) -> BTreeMap<HostId, Resources> {
     coming
 }
 
-/// Whether the lease has fewer guests there than slots, and the reservation has any.
+/// Whether the reservation has slots there, and the lease has fewer guests than slots there.
 fn slot_is_free(lease: &Lease, reservation: ReservationId, seen: &ObservedHost) -> bool {
     let own = |id: &ReservationId| lease.reservation(*id).is_some();
     let slots: u32 = seen.slots.iter().filter(|(id, _)| own(id)).map(|(_, count)| *count).sum();
@@ -407,7 +397,8 @@ fn slot_is_free(lease: &Lease, reservation: ReservationId, seen: &ObservedHost) 
     seen.slots.get(&reservation).is_some_and(|count| *count > 0) && guests < slots as usize
 }
 
-/// The size of all instances of a reservation; none if it leaves that to who starts them.
+/// The size of all instances of a reservation. `None` for hosts and addresses: instances on whole hosts have
+/// any size.
 pub fn size_of_instances(terms: &ReservationTerms) -> Option<GuestSize> {
     let size = match terms {
         ReservationTerms::Instances(terms) => terms.slots().size,
@@ -422,8 +413,8 @@ pub fn size_of_instances(terms: &ReservationTerms) -> Option<GuestSize> {
     })
 }
 
-/// What was observed, with a guest for each instance that is expected on its host and was not seen anywhere: it is
-/// about to be there; and with those moving that are about to be moved.
+/// Adds guests for instances that are expected on a host but were not seen anywhere yet, and marks guests
+/// that are about to move.
 pub fn guests_to_come<'a>(observed: &mut Observed, instances: impl Iterator<Item = &'a Instance>) {
     let mut expected: BTreeMap<_, _> =
         instances.filter(|instance| instance.needs_place()).map(|instance| (instance.id, instance)).collect();

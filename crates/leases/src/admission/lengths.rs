@@ -1,7 +1,7 @@
-//! How long leases may last: limits by project, flavor and free pool.
+//! Limits on the length of leases by project, flavor and free pool.
 //!
-//! A limit for a project or a flavor, and the general one, are checked before hosts are chosen. If the limit depends on the
-//! free pool, hosts are chosen of pools that allow the length.
+//! Limits for a project or flavor, and the general limit, are checked before hosts are chosen. If a limit
+//! depends on the free pool, hosts are chosen only from pools that allow the length.
 
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ use crate::terms::ReservationTerms;
 use crate::window::Window;
 
 impl Admission<'_> {
-    /// The same for a lease that has its hosts for that long.
+    /// Sets how long the lease has its hosts.
     pub(super) fn lasting(self, length: SignedDuration) -> Self {
         Self { length: Some(length), ..self }
     }
 
-    /// The limit that keeps the lease from having the host, or room for that flavor there.
+    /// The limit of the host's free pool, if the lease is too long for the host, or for the flavor there.
     pub(super) fn too_long(&self, host: &Host, flavor: Option<&str>) -> Option<HostFilter> {
         let enforcement = &self.rules.enforcement;
         let (length, project) = (self.length?, self.project?);
@@ -37,8 +37,9 @@ impl Admission<'_> {
         (length > limit.longest).then_some(HostFilter::Length(limit))
     }
 
-    /// How long the lease has its hosts from now on. Time in which guests are moved out of its way doesn't count, nor does
-    /// what a started lease has left when it is extended: extensions are limited by themselves then.
+    /// The time from now in which the lease has its hosts. Time for moving guests out of its way doesn't
+    /// count. For a started lease, the operator's extension window doesn't count either, because extensions
+    /// have their own limit then.
     pub(super) fn time_left(&self, lease: &Lease) -> SignedDuration {
         let left = lease.window.since(self.now).length();
         match lease.status {
@@ -49,7 +50,7 @@ impl Admission<'_> {
         }
     }
 
-    /// Whether the project may have a new lease for that window, as far as that doesn't depend on the hosts.
+    /// Checks the length of a new lease against limits that don't depend on its hosts.
     pub(super) fn check_length<'t>(
         &self,
         project: &ProjectId,
@@ -60,8 +61,8 @@ impl Admission<'_> {
         self.rules.enforcement.check_create(project, parts, window)
     }
 
-    /// Whether the project may change the window of a lease. One that has started keeps its hosts, so the limits of their free
-    /// pools count.
+    /// Checks a new window of a lease. A started lease keeps its hosts, so the limits of their free pools
+    /// count.
     pub(super) fn check_new_length(&self, lease: &Lease, after: &Window) -> Result<(), EnforcementError> {
         let project = &lease.owner.project;
         let has_started = lease.status != LeaseStatus::Pending;
@@ -96,11 +97,11 @@ impl Admission<'_> {
 }
 
 impl Refusal {
-    /// The refusal of a lease that has its hosts for that long: if nothing else is in the way, for its length.
+    /// Turns the refusal of a lease of this length into one for its length, if nothing else is in the way.
     pub(super) fn by_length(self, length: Option<SignedDuration>) -> Self {
         let limit = match &self {
             Self::NotEnough { resource: Resource::Hosts(report), needed, .. } => report.length_limit(*needed),
-            // One host may have room for all.
+            // A single host can be enough for all instances.
             Self::NotEnough { resource: Resource::Slots(report), .. } => report.length_limit(1),
             _ => None,
         };

@@ -1,5 +1,5 @@
-//! What hosts are like, for as long as one decision takes: it asks each host once, however many starts, numbers or pools it
-//! tries.
+//! Results of expressions on hosts, remembered during one decision. It evaluates each expression once per
+//! host, however many starts, numbers or pools it tries.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,16 +8,16 @@ use crate::host::Host;
 use crate::ids::HostId;
 use crate::requirement::Requirement;
 
-/// What hosts said.
+/// Remembered results.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// Which of them meet an expression. Copies of an expression are the same one.
+    /// Results by the address of an expression, which its copies share.
     expressions: Mutex<HashMap<usize, Answers>>,
 }
 
 #[derive(Debug)]
 struct Answers {
-    /// It is kept, so that no other expression comes to be where it is.
+    /// Keeps the expression alive, so that no other one gets the same address.
     _asked: Requirement,
     of_hosts: HashMap<HostId, bool>,
 }

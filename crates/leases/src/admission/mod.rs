@@ -1,10 +1,10 @@
-//! Whether terms can be met, and with what: creating, changing and healing leases.
+//! Admission: whether terms can be met, and with which resources. Covers new leases, changes and healing.
 //!
-//! A decision is all or nothing, depends on nothing but its arguments, and changes nothing: it returns what to
-//! commit, or a [`Refusal`]. A refused change therefore leaves a lease exactly as it was (W9).
+//! A decision is all or nothing, depends only on its arguments, and changes nothing. It returns what to
+//! commit, or a [`Refusal`]. So a refused change leaves a lease exactly as it was (W9).
 //!
-//! `now` is the instant that counts as the present. Dates of Blazar's API have no seconds, so its edge passes
-//! the beginning of the current minute.
+//! `now` is the instant that counts as the present. Dates in Blazar's API have no seconds, so the API layer
+//! passes the start of the current minute.
 
 mod addresses;
 mod alike;
@@ -80,68 +80,63 @@ use crate::work::{Budget, Stop, UNLIMITED};
 /// Operator settings for admission.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// How long before the end the before-end action is due by default; none means never.
+    /// Default time between the before-end action and the end of a lease. `None` means that no action is due
+    /// by default.
     pub before_end_lead: Option<SignedDuration>,
-    /// Limits on leases.
     pub enforcement: Enforcement,
-    /// How long leases may wait for their start.
+    /// Maximum time that leases wait for their start.
     pub deadlines: Deadlines,
-    /// Moving guests of others out of a lease's way.
+    /// Settings for moving guests of other projects out of a lease's way.
     pub hunting: Hunting,
-    /// The region that the service is of, if it is of one. Leases that name another are refused.
+    /// The service's region. Leases that name another region are refused, and without a region so is each
+    /// lease that names one.
     pub region: Option<String>,
-    /// Which hosts leases may have.
     pub filters: Filters,
-    /// Which hints leases may give.
     pub hints: HintRules,
 }
 
-/// What a decision is based on.
+/// The inputs of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Admission<'a> {
-    /// What is taken.
+    /// Existing bookings.
     calendar: &'a Calendar,
-    /// What there is.
     inventory: &'a Inventory,
-    /// Operator settings.
     rules: &'a Rules,
-    /// What is known of hosts at the moment.
     facts: &'a HostFacts<'a>,
-    /// Which of it matters to the question.
+    /// The facts that apply to this decision.
     heeds: Heeds,
-    /// Hosts that are chosen last.
     avoided: &'a BTreeSet<HostId>,
-    /// On whose behalf hosts are looked for. Every decision sets it to the project of the lease that it is about;
-    /// without one, no host is had that is kept for some projects.
+    /// The project that hosts are chosen for. Every decision sets it to the project of its lease. Without a
+    /// project, hosts that are kept for certain projects are never allocated.
     project: Option<&'a ProjectId>,
-    /// Where hosts are to be, if that was said. Every decision sets it to the hints of the lease that it is about.
+    /// Location and spread of the hosts. Every decision sets it to the hints of its lease.
     hints: Option<&'a Hints>,
-    /// How long the lease has its hosts; any length if absent. Decisions on leases set it.
+    /// Duration for which the lease has its hosts. `None` means any duration. Decisions on leases set it.
     length: Option<SignedDuration>,
-    /// Hosts of leases that preemptible instances may be started on; none if they are started on no such host.
+    /// Hosts of leases on which preemptible instances can be started. `None` means no such hosts.
     backfill: Option<&'a Backfill>,
-    /// How far ahead hosts that don't work are replaced, and so can't be given.
+    /// Time from now in which broken hosts are replaced. Leases that start in it can't get them.
     healing: HealingInterval,
-    /// Leases keep hosts that guests block.
+    /// Healing leaves leases on hosts that guests block.
     keeps_blocked_hosts: bool,
-    /// How much work the decision may cost. All that one client asks for at once shares one budget.
+    /// Limit on the work of the decision. All decisions that a client asks for at once share one budget.
     budget: &'a Budget,
-    /// The present.
     pub now: Timestamp,
-    /// What hosts are like, as far as a decision has asked. Decisions make their own.
+    /// Results of expressions on hosts that this decision has evaluated. Each decision makes its own.
     memory: Option<&'a Memory>,
 }
 
-/// Which facts a question heeds. Until a date that a lease has, guests may be gone, so it asks for hosts as they are without.
+/// Facts that a decision takes into account. A lease with a fixed date ignores current guests, because they
+/// may be gone by then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heeds {
     /// When hosts with guests that can't be removed are rejected.
     occupied: Occupied,
-    /// What is asked for has to be free beside what guests use.
+    /// Guests on hosts keep the resources that they use.
     used: bool,
-    /// Hosts have to work now: the lease starts as soon as it can.
+    /// Hosts must work now, because the lease starts as soon as possible.
     working: bool,
-    /// Guests that others have are not moved away, however much sooner there were hosts.
+    /// Guests of other projects are never moved, even if that makes hosts available much sooner.
     no_hunts: bool,
 }
 
@@ -158,7 +153,7 @@ enum Occupied {
 }
 
 impl<'a> Admission<'a> {
-    /// A decision that is on nobody's behalf yet, and may cost as much work as it takes.
+    /// A decision without a project yet, with an unlimited budget.
     pub fn new(
         calendar: &'a Calendar,
         inventory: &'a Inventory,
@@ -185,66 +180,66 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// The same by another calendar.
     #[must_use]
     pub fn with_calendar(self, calendar: &'a Calendar) -> Self {
         Self { calendar, ..self }
     }
 
-    /// The same, which may cost so much work. All that one client asks for at once shares one budget.
+    /// Limits the work. All decisions that a client asks for at once share one budget.
     #[must_use]
     pub fn with_budget(self, budget: &'a Budget) -> Self {
         Self { budget, ..self }
     }
 
-    /// The same, but healing leaves a lease on hosts that guests block.
+    /// Makes healing leave a lease on hosts that guests block.
     #[must_use]
     pub fn keeping_blocked_hosts(self) -> Self {
         Self { keeps_blocked_hosts: true, ..self }
     }
 
-    /// The same, where preemptible instances may be started on these hosts of leases as well, if on any.
+    /// Allows preemptible instances on these hosts of leases as well.
     #[must_use]
     pub fn with_backfill(self, backfill: Option<&'a Backfill>) -> Self {
         Self { backfill, ..self }
     }
 
-    /// The same, where hosts that don't work can be given to leases that start after this interval.
+    /// Allows broken hosts for leases that start after this interval.
     #[must_use]
     pub fn with_healing(self, healing: HealingInterval) -> Self {
         Self { healing, ..self }
     }
 
-    /// The same, where nobody is moved away for a lease.
+    /// Never moves guests for a lease.
     #[must_use]
     pub fn without_hunts(self) -> Self {
         Self { heeds: Heeds { no_hunts: true, ..self.heeds }, ..self }
     }
 
-    /// The decision on a lease of that type: until a date that it has, guests may be gone.
+    /// Adapts to the type of a lease: one with a fixed date ignores current guests, because they may be gone
+    /// by then.
     fn suited_to(self, lease_type: LeaseType) -> Self {
         let dateless = lease_type != LeaseType::Schedule;
         let occupied = if dateless { Occupied::Always } else { Occupied::AtOnce };
         Self { heeds: Heeds { occupied, used: dateless, working: dateless, ..self.heeds }, ..self }
     }
 
-    /// The decision where guests are no obstacle: they leave.
+    /// Ignores guests, because they will leave.
     fn without_guests(self) -> Self {
         Self { heeds: Heeds { occupied: Occupied::Never, used: false, ..self.heeds }, ..self }
     }
 
-    /// Whether guests that can't be removed are expected to be still there when a lease starts at `start`: within the time
-    /// that an immediate lease may take to start.
+    /// Whether guests that can't be removed will probably still be there when a lease starts at `start`: it
+    /// does so within the maximum wait of an immediate lease.
     fn starts_at_once(&self, start: Timestamp) -> bool {
         start <= self.now || start < self.cleared_by_itself()
     }
 
-    /// The first start for which guests may be gone by themselves.
+    /// First start by which guests may have left on their own.
     fn cleared_by_itself(&self) -> Timestamp {
         later(self.now, self.rules.deadlines.immediate)
     }
 
-    /// Whether guests on the host keep a lease that starts at `start` from having it.
+    /// Whether guests keep a lease that starts at `start` from getting the host.
     fn occupied(&self, host: HostId, start: Timestamp) -> bool {
         let matters = match self.heeds.occupied {
             Occupied::AtOnce => self.starts_at_once(start),
@@ -254,16 +249,16 @@ impl<'a> Admission<'a> {
         matters && self.facts.occupied.contains(&host)
     }
 
-    /// What guests use of the host, if that has to be left to them.
+    /// Resources that guests use on the host, if they keep them.
     fn used(&self, host: HostId) -> Option<&'a Resources> {
-        // Who does not ask does not have it worked out.
+        // Guests are worked out on first use, so they are only accessed if they count.
         if self.heeds.used { self.facts.guests.used(host) } else { None }
     }
 }
 
 impl Admission<'_> {
-    /// What was decided about these reservations, unless the decision ended early: then it was made of a part of what
-    /// there is, and does not count.
+    /// Replaces the result of a decision that ended early by a refusal. It has seen only part of the
+    /// inventory, so it doesn't count.
     fn settled<T>(&self, asked: &[&ReservationTerms], decided: Result<T, Refusal>) -> Result<T, Refusal> {
         match self.budget.stopped() {
             None => decided.map_err(|refusal| refusal.by_length(self.length)),
@@ -274,20 +269,20 @@ impl Admission<'_> {
         }
     }
 
-    /// The same of what a lease is given.
+    /// [`Self::settled`] for the reservations of a lease.
     fn settled_of<T>(&self, lease: &Lease, decided: Result<T, Refusal>) -> Result<T, Refusal> {
         let asked: Vec<&ReservationTerms> = lease.reservations.iter().map(|r| &r.terms).collect();
         self.hinted(&lease.hints).lasting(self.time_left(lease)).settled(&asked, decided)
     }
 
-    /// The same of what can be done without.
+    /// [`Self::settled`] for optional results, which are dropped.
     fn settled_or_none<T>(&self, decided: Option<T>) -> Option<T> {
         decided.filter(|_| self.budget.stopped().is_none())
     }
 }
 
 impl Admission<'_> {
-    /// What a new lease of these terms would be given, one allocation per reservation.
+    /// One allocation per reservation of a new lease.
     pub fn decide(&self, project: &ProjectId, terms: &Terms) -> Result<Vec<Allocation>, Refusal> {
         if terms.window().start() < self.now {
             return Err(Refusal::StartInPast);
@@ -295,7 +290,7 @@ impl Admission<'_> {
         self.remembering(|admission| admission.suited_to(terms.lease_type).given(project, terms))
     }
 
-    /// What is given for that window, whatever the type.
+    /// Allocations for the window in the terms, regardless of the lease type.
     fn given(&self, project: &ProjectId, terms: &Terms) -> Result<Vec<Allocation>, Refusal> {
         self.check_length(project, &terms.window(), &terms.reservations)?;
         self.check(project, terms)?;
@@ -305,21 +300,21 @@ impl Admission<'_> {
     }
 }
 
-/// What it costs to walk past a booking.
+/// Cost of each booking that a search walks past.
 const BOOKING: u64 = 5;
 
-/// A decision in the making: what is free in a window beside what the same decision has given already.
+/// A decision in progress: resources that are free in a window and that the decision has not allocated yet.
 #[derive(Debug)]
 struct Search<'a> {
     admission: Admission<'a>,
     window: Window,
-    /// The lease that is being changed.
+    /// The lease that is being changed. Its own bookings don't count.
     own: Option<LeaseId>,
-    /// Hosts that have to be woken are waited for, if there are no others.
+    /// If no host is ready in time, waits for hosts that must be woken.
     patient: bool,
-    /// A host that the lease has and is to have others for.
+    /// A host of the lease that must be replaced.
     leaving: Option<HostId>,
-    /// The lease can keep hosts of its own that are closed or don't work.
+    /// The lease can keep its own hosts even if they are closed or don't work.
     keeps_own: bool,
     taken: Taken,
 }
@@ -338,7 +333,7 @@ impl<'a> Search<'a> {
         Self { admission, window, own, patient, leaving, keeps_own, taken: Taken::default() }
     }
 
-    /// Gives new reservations what they ask for.
+    /// Serves new reservations in turn, or together if that fails.
     fn give_all(mut self, asked: &[&ReservationTerms]) -> Result<Vec<Allocation>, Refusal> {
         let given = self.give_in_turn(asked);
         given.or_else(|refusal| {
@@ -348,7 +343,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Gives new reservations what they ask for, the hardest to serve first.
+    /// Serves new reservations one by one, hardest first.
     fn give_in_turn(&mut self, asked: &[&ReservationTerms]) -> Result<Vec<Allocation>, Refusal> {
         let mut given: Vec<Option<Allocation>> = vec![None; asked.len()];
         for position in order::hardest_first(self, asked) {
@@ -357,7 +352,6 @@ impl<'a> Search<'a> {
         Ok(given.into_iter().flatten().collect())
     }
 
-    /// Gives a new reservation what it asks for.
     fn give(&mut self, position: usize, asked: &ReservationTerms) -> Result<Allocation, Refusal> {
         let allocation = match asked {
             ReservationTerms::Hosts(asked) => {
@@ -377,7 +371,7 @@ impl<'a> Search<'a> {
         Ok(allocation)
     }
 
-    /// Notes what was given, so that the next reservation of the lease is not given the same.
+    /// Marks an allocation as taken, so that the next reservation of the lease doesn't get it.
     fn take(&mut self, asked: &ReservationTerms, allocation: &Allocation) {
         match allocation {
             Allocation::Hosts(hosts) => self.taken.whole.extend(hosts),
@@ -391,7 +385,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Takes a note of [`Self::take`] back.
+    /// Undoes [`Self::take`].
     fn give_back(&mut self, asked: &ReservationTerms, allocation: &Allocation) {
         match allocation {
             Allocation::Hosts(hosts) => self.taken.whole.retain(|host| !hosts.contains(host)),
@@ -408,28 +402,27 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The window with cleaning time, which a host must be free of whole-host leases of others for.
+    /// The window widened by the cleaning time. During it, no other lease may have the whole host.
     fn cleaned(&self) -> Window {
         self.window.widened(self.admission.calendar.cleaning_time())
     }
 
-    /// Whether the same decision has given any of the host.
+    /// Whether this decision has allocated any part of the host.
     fn taken(&self, host: HostId) -> bool {
         self.taken.whole.contains(&host) || self.taken.shared.contains_key(&host)
     }
 
-    /// Whether the whole host can be had.
     fn host_free(&self, host: HostId) -> bool {
         !self.taken(host) && self.admission.calendar.host_free(host, &self.cleaned(), self.own)
     }
 
-    /// Whether slots of the host can be had, if there is room.
+    /// Whether slots can be allocated on the host, if there is room for them.
     fn host_open_to_slots(&self, host: HostId) -> bool {
         !self.taken.whole.contains(&host)
             && self.admission.calendar.host_open_to_slots(host, &self.cleaned(), self.own)
     }
 
-    /// The most that slots use of the host at an instant of the window.
+    /// Peak use of the host by slots in the window, including slots that this decision has allocated.
     fn peak_use(&self, host: HostId) -> Resources {
         let mut used = self.admission.calendar.peak_use(host, &self.window, self.own);
         if let Some(taken) = self.taken.shared.get(&host) {
@@ -438,13 +431,13 @@ impl<'a> Search<'a> {
         used
     }
 
-    /// Charges the bookings of the host that a look at the window walks through.
+    /// Charges for the bookings that a look at the window walks past.
     fn charge_for_bookings(&self, host: HostId) {
         let near = self.admission.calendar.near(host, &self.cleaned()) as u64;
         self.admission.budget.charge(BOOKING * near);
     }
 
-    /// Where gaps lie: the past is over.
+    /// Bounds for gaps, which exclude the past.
     fn future(&self) -> Window {
         Window::ALWAYS.since(self.admission.now)
     }

@@ -1,8 +1,9 @@
-//! What could be had instead of what was refused (CLS-10): later, shorter, with fewer hosts, elsewhere, or with more
-//! time to move guests of others away.
+//! Alternatives to a refused request (CLS-10): later, shorter, with fewer hosts, in another pool, or with a
+//! longer timeout for moving guests.
 //!
-//! Each offer differs from the request in one thing, and is as close to it as can be. What is offered can be had at the
-//! moment of the offer; whoever makes it sees to it that it stays so ([`crate::offer::kept_free`]).
+//! Each offer differs from the request in one respect and is as close to it as possible. It can be accepted
+//! at the moment it is made. The caller keeps the offered resources free from then on
+//! ([`crate::offer::kept_free`]).
 
 use std::collections::BTreeSet;
 
@@ -22,36 +23,34 @@ use crate::status::LeaseStatus;
 use crate::terms::{ReservationTerms, Terms};
 use crate::window::{Window, later, next_minute};
 
-/// A lease is offered for this part of the time that was asked for, not for less.
+/// Leases aren't offered for less than this fraction of the requested time: a tenth.
 const SHORTEST_PART: i32 = 10;
-/// At most so many other pools are offered.
+/// Maximum number of other pools in offers.
 const MOST_POOLS: usize = 3;
 
-/// A lease that could be had.
+/// An alternative to a refused lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// What is different.
     pub kind: OfferKind,
-    /// What it would be given: scheduled, at dates of its own, unless only its timeout is different.
+    /// The lease with fixed dates, unless only its timeout differs.
     pub grant: Grant,
 }
 
-/// A change that could be had.
+/// An alternative to a refused change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedChange {
-    /// What is different.
     pub kind: OfferKind,
-    /// The lease as it would be.
+    /// The changed lease.
     pub lease: Lease,
 }
 
 impl Refusal {
-    /// Whether something else could be had instead. What is wrong in itself, or forbidden, has no alternative.
+    /// Whether there can be alternatives. There is no alternative to an invalid or forbidden request.
     pub fn negotiable(&self) -> bool {
         self.is_lack() || matches!(self, Self::Enforcement(EnforcementError::TooLong { .. }))
     }
 
-    /// Whether others have what is asked for.
+    /// Whether other leases use the resources that the request needs.
     pub fn is_lack(&self) -> bool {
         if let Self::EndsTooLate { .. } = self {
             return true;
@@ -64,10 +63,9 @@ impl Refusal {
 }
 
 impl Admission<'_> {
-    /// What could be had instead of a new lease of these terms, which were refused. A later start is looked for until
-    /// `latest`.
+    /// Alternatives to a refused new lease. Later starts are tried until `latest`.
     ///
-    /// Those that cost more work than is left of the budget are not looked for.
+    /// Alternatives that would exceed the remaining budget are skipped.
     pub fn offers(&self, project: &ProjectId, terms: &Terms, latest: Timestamp) -> Vec<Offer> {
         self.remembering(|admission| {
             let mut offers = admission.alternatives(project, terms, latest);
@@ -77,7 +75,7 @@ impl Admission<'_> {
         })
     }
 
-    /// With the timeout that a hunt needs, if the one that was asked for is all that is against it.
+    /// The request with the timeout that a hunt needs, if its short timeout is the only obstacle.
     fn waiting_longer(&self, project: &ProjectId, terms: &Terms) -> Option<Grant> {
         terms.lease_type.deadline()?;
         let refused = self.granted(project, terms).err()?;
@@ -93,7 +91,7 @@ impl Admission<'_> {
     fn alternatives(&self, project: &ProjectId, terms: &Terms, latest: Timestamp) -> Vec<Offer> {
         let start = terms.window().start().max(self.now);
         let asked = terms.clone().fixed().of_type(LeaseType::Schedule).starting(start);
-        // Whose guests are on hosts now matters as it did to the request; nobody is moved for an offer.
+        // Current guests count in the same way as for the request, but no guests are moved for an offer.
         let mut admission = self.suited_to(terms.lease_type).without_hunts();
         if self.starts_at_once(start) {
             admission.heeds.occupied = Occupied::Always;
@@ -127,10 +125,10 @@ impl Admission<'_> {
         let wish = Wish { asked: &wanted, from, before: latest, length: asked.window().length(), own: None };
         let admission = self.asked_by(project).hinted(&asked.hints).lasting(wish.length);
         let (start, _) = admission.earliest(&wish).ok()?;
-        // Dates have no seconds, but times for cleaning may have.
+        // Dates have no seconds, but cleaning times can have some.
         let start = next_minute(start);
         let terms = asked.clone().starting(start);
-        // The end of time may be nearer than the end of the lease.
+        // Near the end of time, the window would be cut short.
         (start > from && terms.window().length() == asked.window().length()).then_some(())?;
         Some((terms.clone(), self.given(project, &terms).ok()?))
     }
@@ -164,7 +162,7 @@ impl Admission<'_> {
             }
             named.then_some(terms)
         };
-        // Without this, all hosts would have to be asked for the pool that they are in.
+        // Without this check, every host would have to be asked for its pool.
         if elsewhere("-").is_none() {
             return Vec::new();
         }
@@ -177,9 +175,9 @@ impl Admission<'_> {
         found.take(MOST_POOLS).collect()
     }
 
-    /// What a lease could become instead of what these changes would have made of it, which were refused.
+    /// Alternatives to a refused change of a lease.
     ///
-    /// Those that cost more work than is left of the budget are not looked for.
+    /// Alternatives that would exceed the remaining budget are skipped.
     pub fn offers_of_change(
         &self,
         lease: &Lease,
@@ -197,7 +195,8 @@ impl Admission<'_> {
         ];
         let offered =
             found.into_iter().filter_map(|(kind, lease)| Some(OfferedChange { kind, lease: lease? }));
-        // To leave what it is given as it is needs no offer: what else was asked for can be had without.
+        // A change that keeps all allocations needs no offer: everything else in the request can be changed
+        // without one.
         offered.filter(|offer| offer.lease.clone().with_preferences_of(lease) != *lease).collect()
     }
 
@@ -238,7 +237,7 @@ impl Admission<'_> {
         greatest(least, all, lasting).map(|(_, found)| found)
     }
 
-    /// The refusal of a change with the latest end that the lease could have instead, if an earlier one would do.
+    /// Adds the latest possible end to the refusal of an extension, if an earlier end is possible.
     pub(super) fn ends_too_late(&self, lease: &Lease, changes: &Changes, refusal: Refusal) -> Refusal {
         let asked = changes.end.filter(|end| *end > lease.window.end());
         let lacks = refusal.is_lack() || matches!(refusal, Refusal::FloatingIps { .. });
@@ -251,7 +250,7 @@ impl Admission<'_> {
         let lasting = |minutes: i64| until(end.checked_add(SignedDuration::from_mins(minutes)).ok()?);
         let latest = greatest(0, minutes, lasting).map(|(_, found)| found).or_else(|| until(end));
         match self.settled_or_none(latest) {
-            // Nobody else has its hosts: it lacks others.
+            // The lease's own hosts stay free, so the obstacle is a different one.
             Some(latest) if latest == end && !self.is_taken(lease, asked) => refusal,
             Some(latest) => {
                 let taken_from = match refusal {
@@ -264,7 +263,7 @@ impl Admission<'_> {
         }
     }
 
-    /// Whether others have anything of what the lease has, from its end until then.
+    /// Whether any of the lease's resources is booked between its end and `until`.
     fn is_taken(&self, lease: &Lease, until: Timestamp) -> bool {
         let Ok(window) = Window::new(lease.window.start().max(self.now), until) else { return false };
         let cleaned = window.widened(self.calendar.cleaning_time());
@@ -287,8 +286,8 @@ impl Admission<'_> {
         })
     }
 
-    /// The refusal of a change with the latest end that the lease could have if some of the `others` moved, if that is
-    /// later than the one that it names.
+    /// Adds the latest end that is possible if some of the `others` move, unless the refusal already has a
+    /// later one.
     pub fn ends_later_by_moves(
         &self,
         lease: &Lease,
@@ -337,7 +336,7 @@ impl Admission<'_> {
     }
 }
 
-/// As long as it can be.
+/// The longest part of the window for which the request succeeds.
 fn shortened<T>(asked: &Terms, given: impl Fn(&Terms) -> Option<T>) -> Option<(Terms, T)> {
     let window = asked.window();
     let lasting = |minutes: i64| {
@@ -348,7 +347,7 @@ fn shortened<T>(asked: &Terms, given: impl Fn(&Terms) -> Option<T>) -> Option<(T
     greatest(all / i64::from(SHORTEST_PART), all, lasting).map(|(_, found)| found)
 }
 
-/// How many would have done.
+/// Minimum number that the reservation needs.
 fn least(terms: &ReservationTerms) -> u32 {
     match terms {
         ReservationTerms::Hosts(terms) => terms.min(),
@@ -356,7 +355,7 @@ fn least(terms: &ReservationTerms) -> u32 {
     }
 }
 
-/// A change of the number alone.
+/// Changes only the number.
 fn number_of(terms: &ReservationTerms, number: u32) -> Option<TermsChange> {
     match terms {
         ReservationTerms::Hosts(_) => {
@@ -371,13 +370,13 @@ fn number_of(terms: &ReservationTerms, number: u32) -> Option<TermsChange> {
     }
 }
 
-/// The window from the same start on, so many minutes long.
+/// A window with the same start and this number of minutes.
 fn lasting(window: &Window, minutes: i64) -> Window {
     Window::starting(window.start(), SignedDuration::from_mins(minutes))
 }
 
-/// The greatest number between these two, neither of them, with which it succeeds, and what comes of it. What succeeds
-/// with a number is taken to succeed with every smaller one.
+/// Bisects for the greatest number strictly between `low` and `high` for which `attempt` succeeds, and
+/// returns its result. Assumes that an attempt that succeeds also succeeds with every smaller number.
 fn greatest<T>(low: i64, high: i64, attempt: impl Fn(i64) -> Option<T>) -> Option<(i64, T)> {
     let (mut low, mut high, mut best) = (low.max(0), high, None);
     while high - low > 1 {

@@ -1,16 +1,15 @@
-//! In which order the reservations of a lease are given what they ask for.
+//! Order in which the reservations of a lease are served.
 
 use super::Search;
 use crate::terms::ReservationTerms;
 
-/// How hard a reservation is to serve; less is harder.
+/// Sort key of a reservation; less is harder to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Hardness {
-    /// Whole hosts first: slots find room on hosts that are in use anyway.
+    /// Whole hosts come first: slots also fit on hosts that are in use anyway.
     kind: Kind,
-    /// How many hosts could serve it; the choosy go first.
+    /// Number of hosts that could serve it, fewest first. For addresses, the number of required ones.
     candidates: usize,
-    /// Settles ties.
     position: usize,
 }
 
@@ -21,8 +20,8 @@ enum Kind {
     FloatingIps,
 }
 
-/// Positions of the reservations, the hardest to serve first: what takes anything must not take the only host
-/// that another reservation of the same lease could have.
+/// Positions of the reservations, hardest to serve first. An easy reservation must not take the only host
+/// that another one of the same lease could use.
 pub(super) fn hardest_first(search: &Search<'_>, asked: &[&ReservationTerms]) -> Vec<usize> {
     if let [_] = asked {
         return vec![0];

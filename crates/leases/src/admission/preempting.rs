@@ -1,4 +1,5 @@
-//! When preemptible instances, and preemptible guests that others have started, are preempted for leases (PRE-06).
+//! Preemption of instances, and of preemptible guests that were started outside of the service, for leases
+//! (PRE-06).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,17 +18,17 @@ use crate::resources::Resources;
 use crate::status::LeaseStatus;
 use crate::window::{Window, later};
 
-/// What is known of a lease for which guests leave a host.
+/// A lease for which guests leave a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// When it starts.
     pub start: Timestamp,
-    /// Whether it has begun, and has all that it is to have of the host.
+    /// The lease has begun and has everything that it needs of the host.
     pub has_room: bool,
 }
 
 impl Need {
-    /// That of a lease, of a host that was seen so, if it was.
+    /// The need of a lease on a host. If the host was not observed, a lease that has begun counts as having
+    /// its room.
     pub fn of(lease: &Lease, host: HostId, seen: Option<&ObservedHost>) -> Self {
         let begun = !matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting);
         let has = |reservation: &Reservation, seen: &ObservedHost| match &reservation.allocation {
@@ -44,15 +45,19 @@ impl Need {
 }
 
 impl Admission<'_> {
-    /// Which of the instances on a host are preempted, as far as leases are known, and for each when the lease starts
-    /// that needs its place. Before a lease of the whole host all leave that are preemptible; before one of room on it
-    /// only as many as it takes for the rest to fit beside what is reserved then, those `elsewhere` among them.
+    /// The instances on a host that must leave for leases known so far, each with the start of the lease that
+    /// needs its place.
     ///
-    /// `instances` are all those of the host that are part of no lease; `needs` knows leases. Nobody leaves for those that
-    /// it does not know: what is held for an offer need not become a lease.
+    /// Before a lease of the whole host, all preemptible instances leave. Before a lease of slots, instances
+    /// leave until the rest fits together with the bookings at that time. Guests that were started
+    /// `elsewhere` are included.
     ///
-    /// Instances that go whatever becomes of leases ([`Instance::goes_anyway`]) are among them as long as a lease of
-    /// room needs the place that they still have: until they have gone that room is not there.
+    /// `instances` are all instances on the host that aren't part of a lease. `needs` returns the need of a
+    /// lease. Bookings of leases that it doesn't know preempt nothing: a held offer isn't certain to become a
+    /// lease.
+    ///
+    /// Instances that leave in any case ([`Instance::goes_anyway`]) are included as long as a lease of slots
+    /// needs the place that they still have. Until they are gone, the room isn't there.
     pub fn preempted_for_leases<'i>(
         &self,
         host: &Host,
@@ -71,7 +76,7 @@ impl Admission<'_> {
         let mut guests: Vec<&Guest> = elsewhere.guests.iter().collect();
         let mut leaving = BTreeMap::new();
         let known = self.calendar.bookings(host.id).filter(|(window, _)| window.end() > self.now);
-        // What is booked begins in the present if the lease has begun, so the lease is asked.
+        // The booking of a lease that has begun is cut off at the present, so use the lease's own start.
         let known: Vec<Known<'_>> = known
             .filter_map(|(window, booking)| Some(Known { window, need: needs(booking.lease)?, booking }))
             .collect();
@@ -84,15 +89,16 @@ impl Admission<'_> {
             let mut now_leaving = if booking.used.is_some() {
                 victims(&candidates, &room_beside(host, &beside, &known, window.start()))
             } else {
-                // The lease that lets them on its host tells them itself when they have to leave.
+                // The lease that allows backfill on its host asks its instances to leave itself.
                 let backfills = |instance: &&&Instance| instance.backfills == Some(booking.lease);
                 staying.iter().filter(|instance| !backfills(instance)).map(|instance| instance.id).collect()
             };
-            // A lease that is hardly longer than clocks may differ needs its room all the same.
+            // A lease hardly longer than the clock tolerance still needs its room.
             let tolerance = FENCE_TOLERANCE.min(window.end().duration_since(start) / 2);
-            // One that has not begun, or is to have more, by a request just before its end, has none yet.
+            // A lease has no room yet if it has not begun, or if a request just before its end gives it more.
             if need.has_room && window.end() <= later(self.now, tolerance) {
-                // By somebody else's clock it is over: nobody is told again to leave for it.
+                // The clock of another service could already be past the lease, so no more guests are asked
+                // to leave for it.
                 let told = |instance: &&&Instance| {
                     instance.departure.is_some_and(|departure| departure.gone_by == start)
                 };
@@ -122,8 +128,8 @@ impl Admission<'_> {
         leaving
     }
 
-    /// A host for an instance of the project that is part of no lease and for which there is no room, if as few as can
-    /// be of the project's own preemptible instances are preempted for it; and which (PRE-10).
+    /// Finds room for an instance outside of leases by preempting instances of the same project, as few as
+    /// possible. Returns the host and the instances to preempt (PRE-10).
     pub fn displacing<'i>(
         &self,
         project: &ProjectId,
@@ -170,9 +176,9 @@ impl Admission<'_> {
         self.settled_or_none(best.map(|((.., host), going)| (host, going)))
     }
 
-    /// The instance as one that may have to be preempted for a lease that starts then.
+    /// The instance as a candidate for preemption by a lease that starts at `start`.
     fn candidate<'i>(&self, instance: &'i Instance, start: Timestamp) -> Candidate<'i> {
-        // Who was asked to leave leaves, whatever was made or deleted since.
+        // An instance that was asked to leave will leave, even if leases have been made or deleted since.
         let asked = |start| instance.departure.is_some_and(|known| known.gone_by <= start);
         Candidate {
             id: instance.id,
@@ -184,27 +190,24 @@ impl Admission<'_> {
     }
 }
 
-/// Preemptible guests on a host that others have started: they are no instances on record.
+/// Preemptible guests on a host that were started outside of the service and aren't on record as instances.
 ///
-/// They come and go without anybody being told, so only leases that start soon have to do with them: what owners of
-/// instances are told long before depends on none of them. Before leases of the whole host they leave whatever is
-/// decided.
+/// They come and go without notice, so only leases that start soon take them into account. Early notices to
+/// the owners of instances don't depend on them. Before a lease of the whole host they leave in any case.
 #[derive(Clone, Copy, Debug)]
 pub struct Elsewhere<'g> {
-    /// These.
     pub guests: &'g [Guest],
-    /// They count for leases that start until then.
+    /// They count for leases that start no later than this.
     pub until: Timestamp,
 }
 
 impl Elsewhere<'_> {
-    /// Nobody is there.
     pub const NOBODY: Self = Self { guests: &[], until: Timestamp::MIN };
 }
 
-/// The guest as one that may have to be preempted. What it has done nobody here knows, so it loses nothing, and leaves
-/// before an instance where one of them is enough. Who was asked to leave leaves: that is seen, and need not be on
-/// record.
+/// A guest as a candidate for preemption. Its work is unknown, so it counts as losing nothing, and leaves
+/// before an instance if either would do. A guest that was asked to leave will leave. That is observed and
+/// need not be on record.
 fn started_elsewhere(guest: &Guest) -> Candidate<'_> {
     Candidate {
         id: guest.id,
@@ -215,20 +218,20 @@ fn started_elsewhere(guest: &Guest) -> Candidate<'_> {
     }
 }
 
-/// An instance that goes anyway: it loses nothing.
+/// An instance that leaves anyway loses nothing.
 fn on_its_way(instance: &Instance) -> Candidate<'_> {
     let project = Some(&instance.owner.project);
     Candidate { id: instance.id, size: instance.size, work: 0, project, leaves: false }
 }
 
-/// What is booked of a host for a lease, and is not over.
+/// A booking of a host that isn't over, with the need of its lease.
 struct Known<'a> {
     window: Window,
     need: Need,
     booking: &'a Booking,
 }
 
-/// What is left of the host then, beside what is booked and that much.
+/// Room left on the host at an instant, after subtracting its bookings and the `beside` resources.
 fn room_beside(host: &Host, beside: &Resources, known: &[Known<'_>], at: Timestamp) -> Resources {
     let mut used = beside.clone();
     let then = known.iter().filter(|known| known.window.contains(at));

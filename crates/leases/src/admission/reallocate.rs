@@ -1,4 +1,4 @@
-//! What the reservations of a lease are given when the lease changes.
+//! Reallocation of a lease's reservations after a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use crate::standing::Standing;
 use crate::status::LeaseStatus;
 use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
 
-/// What it costs to copy what a calendar knows of a host.
+/// Cost to copy the calendar of a host.
 const COPYING: u64 = 10;
 
 impl Admission<'_> {
-    /// The reservations of the updated lease with what they are given. `before` is the lease as it was.
+    /// New allocations for the reservations of a lease that changes from `before` to `updated`.
     pub(super) fn given_again(&self, before: &Lease, updated: &Lease) -> Result<Vec<Reservation>, Refusal> {
         self.remembering(|admission| admission.given_what_it_needs(before, updated))
     }
@@ -24,15 +24,17 @@ impl Admission<'_> {
         let admission = self.on_behalf_of(before).lasting(self.time_left(updated));
         let attempt = Attempt { admission, before, updated };
         let given = match attempt.keeping_apart(&BTreeMap::new()) {
-            // Served one by one, a reservation may take a host that another one needs.
+            // One by one, a reservation can take a host that another one needs.
             Err(refusal @ Refusal::NotEnough { .. }) if attempt.started() => {
                 attempt.growing_together().ok_or(refusal)
             }
-            // As if the lease were new: its reservations may take over hosts from each other.
+            // As if the lease were new: its reservations can take over hosts from each other.
             Err(Refusal::NotEnough { .. }) if !attempt.started() => match attempt.starting_over(false) {
-                // Less is asked for than was granted. If a host has failed since, healing sees to it.
+                // The request asks for less than was granted. If a host has failed since, healing replaces
+                // it.
                 Err(Refusal::NotEnough { .. }) if !attempt.asks_more() => Ok(updated.reservations.clone()),
-                // Nobody is worse off for asking: it keeps its hosts that are closed or don't work, as without a change.
+                // A change never makes the lease worse off: it can keep its hosts that are closed or don't
+                // work.
                 Err(refusal @ Refusal::NotEnough { .. }) => {
                     attempt.starting_over(true).ok().filter(|given| attempt.is_in_time(given)).ok_or(refusal)
                 }
@@ -58,24 +60,26 @@ impl Admission<'_> {
         Ok(Lease { reservations, ..firm })
     }
 
-    /// The reservations of a lease that has not started with what they ask for, whatever each has.
+    /// Allocates hosts anew for a lease that has not started. It prefers its current hosts but needn't keep
+    /// them.
     pub(super) fn given_anew(&self, lease: &Lease) -> Result<Vec<Reservation>, Refusal> {
         let admission = self.on_behalf_of(lease);
         let given = Attempt { admission, before: lease, updated: lease }.starting_over(false);
         self.settled_of(lease, given)
     }
 
-    /// Whether the lease can have just what it has: none of its hosts has failed or is in the way of anybody.
+    /// Whether the lease can keep exactly its current resources: no host has failed, and no booking
+    /// conflicts.
     pub(super) fn stands(&self, lease: &Lease) -> bool {
         let works = |host| self.inventory.host(host).is_some_and(|host| host.health != Health::Failed);
-        // The calendar is copied.
+        // The next lines copy the calendar.
         self.budget.charge(COPYING * self.inventory.hosts().len() as u64);
         lease.reservations.iter().flat_map(|r| r.allocation.hosts()).all(works)
             && self.calendar.clone().put(lease, self.now).is_ok()
     }
 }
 
-/// A lease that is reallocated what it needs.
+/// The reallocation of a changed lease.
 struct Attempt<'a> {
     admission: Admission<'a>,
     before: &'a Lease,
@@ -87,12 +91,13 @@ impl<'a> Attempt<'a> {
         self.before.status != LeaseStatus::Pending
     }
 
-    /// Part of the new window was not in the old one.
+    /// Whether part of the new window is outside of the old one.
     fn longer(&self) -> bool {
         !self.before.window.covers(&self.updated.window)
     }
 
-    /// Whether the hosts can be expected to work and to be empty by the new start. An earlier start leaves less time for that.
+    /// Whether the hosts should work and be empty by the new start. If the start is earlier, there is less
+    /// time for that.
     fn is_in_time(&self, given: &[Reservation]) -> bool {
         let start = self.updated.window.start();
         if start >= self.before.window.start() {
@@ -121,7 +126,7 @@ impl<'a> Attempt<'a> {
         Search::new(self.admission, self.updated.window, Some(self.before.id))
     }
 
-    /// The search without anything that the lease has.
+    /// A search in which everything that the lease has counts as taken.
     fn search_elsewhere(&self) -> Search<'a> {
         let mut search = self.search();
         for old in &self.before.reservations {
@@ -130,8 +135,8 @@ impl<'a> Attempt<'a> {
         search
     }
 
-    /// More hosts for each reservation of whole hosts that grows, so that none takes a host that another one needs. None if
-    /// there is no such assignment, or no other reservation.
+    /// More hosts for all growing reservations at once, so that no reservation takes a host that another one
+    /// needs. `None` if there is no such assignment, or only one reservation.
     fn growing_together(&self) -> Option<Vec<Reservation>> {
         if self.updated.reservations.len() < 2 {
             return None;
@@ -162,7 +167,8 @@ impl<'a> Attempt<'a> {
         self.updated.reservations.iter().map(part).collect()
     }
 
-    /// The updated reservations. If a lease that is starting asks for fewer hosts, it gives back those that guests block.
+    /// The updated reservations. If a starting lease asks for fewer hosts, it gives up hosts that guests
+    /// block.
     fn without_blocked_hosts(&self) -> Vec<Reservation> {
         let mut reservations = self.updated.reservations.clone();
         if self.before.status != LeaseStatus::Starting {
@@ -182,7 +188,7 @@ impl<'a> Attempt<'a> {
         reservations
     }
 
-    /// No reservation touches what another one has, or what is assigned to another one.
+    /// Serves each reservation without hosts that another one has or is assigned.
     fn keeping_apart(
         &self,
         assigned: &BTreeMap<usize, BTreeSet<HostId>>,
@@ -191,7 +197,7 @@ impl<'a> Attempt<'a> {
         let mut search = self.search_elsewhere();
         search.taken.whole.extend(assigned.values().flatten());
         let mut order: Vec<usize> = (0..reservations.len()).collect();
-        // Those with assigned hosts leave the others what those need.
+        // Reservations with assigned hosts come last. They leave enough hosts for the rest.
         order.sort_by_key(|position| assigned.contains_key(position));
         for position in order {
             let reservation = &mut reservations[position];
@@ -210,8 +216,8 @@ impl<'a> Attempt<'a> {
         Ok(reservations)
     }
 
-    /// Serves all reservations again, regardless of the hosts that each has. Those hosts are preferred, and kept in any state
-    /// if `keeps_own` is set.
+    /// Serves all reservations again, regardless of current allocations. Current hosts are preferred, and
+    /// with `keeps_own` they can be kept in any state.
     fn starting_over(&self, keeps_own: bool) -> Result<Vec<Reservation>, Refusal> {
         self.in_turn(keeps_own).or_else(|refusal| {
             let mut reservations = self.updated.reservations.clone();
@@ -225,7 +231,7 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// The hardest to serve first.
+    /// Serves the reservations one by one, hardest first.
     fn in_turn(&self, keeps_own: bool) -> Result<Vec<Reservation>, Refusal> {
         let mut reservations = self.updated.reservations.clone();
         let mut search = Search { keeps_own, ..self.search() };
@@ -240,13 +246,13 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What a reservation is reallocated for.
+/// The state of a reservation that is reallocated.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     position: usize,
-    /// The lease has started: it keeps what it has.
+    /// The lease has started, so it keeps its resources.
     started: bool,
-    /// Its terms have changed, not only the window.
+    /// The terms have changed, not only the window.
     changed: bool,
 }
 
@@ -268,18 +274,18 @@ impl Search<'_> {
             (ReservationTerms::FloatingIps(terms), Allocation::FloatingIps(held)) => {
                 Allocation::FloatingIps(self.same_floating_ips(reservation.id, terms, held, case)?)
             }
-            // An allocation is of its terms' type: nothing makes another.
+            // An allocation always has the type of its terms.
             (_, kept) => kept.clone(),
         };
         if !case.started && !self.keeps_own {
-            // It has been given all it asked for, on hosts that work.
+            // It got everything in its terms, on working hosts.
             reservation.missing_resources = false;
         }
         reservation.allocation = allocation;
         Ok(())
     }
 
-    /// The hosts of a started reservation, and more if its terms now want more.
+    /// Hosts of a started reservation, with more if its terms now ask for more.
     fn more_hosts(
         &self,
         terms: &HostsTerms,
@@ -320,7 +326,7 @@ impl Search<'_> {
         Ok(hosts)
     }
 
-    /// Slots under new terms; a started reservation has each of its slots where it was.
+    /// Slots under new terms. A started reservation keeps each of its slots in place.
     fn same_slots(
         &self,
         id: ReservationId,
@@ -342,7 +348,7 @@ impl Search<'_> {
         Ok(slots)
     }
 
-    /// Addresses under new terms; a started reservation keeps its own.
+    /// Addresses under new terms. A started reservation keeps its own.
     fn same_floating_ips(
         &self,
         id: ReservationId,

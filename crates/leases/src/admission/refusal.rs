@@ -1,4 +1,4 @@
-//! Why a lease is not made or not changed.
+//! Reasons to refuse a lease or a change.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,19 +16,18 @@ use crate::terms::{ReservationTerms, TermsError};
 use crate::text::{Quoted, counted, quoted_list};
 use crate::window::minute;
 
-/// What there was not enough of.
+/// The kind of resource that is short.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// Whole hosts, and what became of all the others.
+    /// Whole hosts, with the number of hosts that each filter removed.
     Hosts(FilterReport),
-    /// Slots for instances, and what became of hosts without any.
+    /// Slots for instances, with the number of hosts that each filter removed.
     Slots(FilterReport),
-    /// Addresses of a network.
     FloatingIps,
 }
 
 impl Resource {
-    /// As Blazar's messages call it; clients look for these words (API-clients).
+    /// The name in Blazar's messages. Clients look for these words (API-clients).
     fn name(&self) -> &'static str {
         match self {
             Self::Hosts(_) | Self::Slots(_) => "hosts",
@@ -37,21 +36,20 @@ impl Resource {
     }
 }
 
-/// How large a request is whose decision costs more than it may, so that its client knows what to make smaller.
+/// Size of a request that exceeds its budget, so that the client knows what to reduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costly {
-    /// How many units of work it may cost.
+    /// Budget, in units of work.
     pub limit: u64,
-    /// How many reservations there are.
     pub reservations: usize,
-    /// How many hosts, instances or addresses the largest of them wants.
+    /// Number of hosts, instances or addresses in the largest reservation.
     pub number: u32,
-    /// With how many values its expressions and the hints of the lease compare.
+    /// Number of values that its expressions and the lease's hints compare with.
     pub values: usize,
 }
 
 impl Costly {
-    /// A request for these reservations in a lease with these hints.
+    /// Measures a request for these reservations in a lease with these hints.
     pub fn new(asked: &[&ReservationTerms], hints: Option<&Hints>, limit: u64) -> Self {
         let of_hints = hints.map_or(0, |hints| hints.query.values());
         let size = |terms: &ReservationTerms| (terms.number(), terms.values() + of_hints);
@@ -73,110 +71,100 @@ impl fmt::Display for Costly {
     }
 }
 
-/// Why a lease is not made or not changed. Texts are Blazar's where it has one (API-create to API-update), because
-/// clients know them; [`Refusal::hint`] says more.
+/// The reason why a lease or a change is refused. Texts are Blazar's where it has one (API-create to
+/// API-update), because clients know them. [`Refusal::hint`] has the details.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The terms themselves are wrong.
+    /// The terms are invalid.
     #[error(transparent)]
     Terms(#[from] TermsError),
-    /// A limit of the operator is exceeded.
     #[error(transparent)]
     Enforcement(#[from] EnforcementError),
-    /// The project would have more than it may.
     #[error(transparent)]
     Quota(#[from] OverLeaseQuota),
-    /// Its hints cannot be had here.
+    /// The hints can't be used here.
     #[error(transparent)]
     Hints(#[from] HintError),
-    /// The start is in the past.
     #[error("Start date must be later than current date")]
     StartInPast,
-    /// It would have timed out before it was asked for.
+    /// The lease would have timed out before the request.
     #[error("The timeout must be later than the current date")]
     DeadlineInPast,
-    /// It would start when it has timed out.
+    /// The lease would start after its timeout.
     #[error("The start date must be earlier than the timeout")]
     StartAfterDeadline,
-    /// Hosts of another region are asked for (CLS-05).
+    /// The request names another region (CLS-05).
     #[error("Region {} is not served here: {}", Quoted(.asked), .own.as_ref().map_or_else(
         || "this service is of no region".to_owned(), |own| format!("this service is of region {own}")))]
     Region {
-        /// What is asked for.
         asked: String,
-        /// Where the service is, if the operator has said.
+        /// The service's region, if configured.
         own: Option<String>,
     },
-    /// Something is asked for that nothing would hold hosts to (CLS-07).
+    /// A requested property that no filter checks, so hosts would not be held to it (CLS-07).
     #[error("{} is not supported here: the operator has left {filter} out", Quoted(.property))]
     FilterLeftOut {
-        /// What is asked for.
         property: String,
-        /// What would look at it.
+        /// The filter that would check it.
         filter: Filter,
     },
-    /// There is not enough.
+    /// Not enough resources are available.
     #[error("Not enough {} available", .resource.name())]
     NotEnough {
-        /// Which of the lease's reservations, counted from 0.
+        /// Position of the reservation in the lease, from 0.
         position: usize,
-        /// Of what.
         resource: Resource,
-        /// How many are needed.
         needed: u64,
-        /// How many could be had.
+        /// Number that could be allocated.
         found: u64,
     },
-    /// It cannot wait for hosts, and they cannot be cleared either.
+    /// The lease can't wait for hosts, and a hunt can't clear them either.
     #[error("{refusal}")]
     NoHunt {
-        /// Why they are not to be had without moving anybody.
+        /// The refusal without a hunt.
         refusal: Box<Refusal>,
-        /// Why moving guests of others away does not help.
+        /// The reason why moving guests of other projects doesn't help.
         hunt: HuntRefusal,
     },
-    /// To find out costs more work than a request may ([`crate::work`]). Nothing is known of what could be had.
+    /// The decision exceeds the limit on work for a request ([`crate::work`]). Whether it could be granted is
+    /// unknown.
     #[error("{0}")]
     TooCostly(Costly),
-    /// Nobody waits for the decision any more. It is no answer: nobody is there to read it.
+    /// The client no longer waits for the decision, so the answer has no reader.
     #[error("The request was canceled")]
     Canceled,
-    /// An address that is required cannot be had.
+    /// A required address is taken.
     #[error("Not enough floating IPs available")]
     FloatingIpTaken(IpAddr),
-    /// A started lease's start was to be changed (W11).
+    /// The start of a started lease can't change (W11).
     #[error("Cannot modify the start date of already started leases")]
     Started,
     /// The lease is over (W12).
     #[error("Terminated leases can only be renamed")]
     Over,
-    /// The new end is in the past, or before the start.
     #[error("End date must be later than current and start date")]
     EndInPast,
-    /// The lease is being taken down, or something else is being done to it.
+    /// The lease is being taken down, or another operation is in progress.
     #[error("Invalid lease status.")]
     Busy,
-    /// The lease has no such reservations.
     #[error(
         "Please enter valid reservation IDs. Invalid reservation IDs are: {}",
         quoted_list(&.0.iter().map(ToString::to_string).collect::<Vec<_>>(), ",")
     )]
     UnknownReservations(Vec<ReservationId>),
-    /// A reservation cannot become one of another type.
     #[error("resource_type cannot be updated")]
     ResourceType(ReservationId),
     /// A started lease would lose these hosts.
     #[error("Not enough hosts available")]
     WouldLoseHosts(Vec<HostId>),
-    /// A started lease has more hosts than the change allows, and keeps them.
+    /// A started lease has more hosts than the change allows, and can't give any back.
     #[error("Not enough hosts available")]
     WouldGiveBackHosts {
-        /// The number of hosts that it has.
         held: u64,
-        /// The maximum of the change.
+        /// Maximum number of hosts after the change.
         most: u64,
     },
-    /// Of a started reservation of instances only the amount can be changed.
+    /// A started reservation of instances can only change its amount.
     #[error("An active reservation only accepts to update amount.")]
     OnlyAmount(ReservationId),
     /// A started lease would lose slots.
@@ -185,33 +173,27 @@ pub enum Refusal {
          is in active status."
     )]
     WouldLoseSlots(ReservationId),
-    /// A reservation of a flavor keeps its terms.
     #[error("Updating parameters for 'flavor:instance' type reservations is not yet supported.")]
     FlavorIsFixed(ReservationId),
-    /// It could not have what it has until the end that is asked for, but until an earlier one.
+    /// The lease can't keep its resources until the requested end, but can until an earlier one.
     #[error("{refusal}")]
     EndsTooLate {
-        /// What stands in the way of that end.
+        /// The obstacle to the requested end.
         refusal: Box<Refusal>,
-        /// From when on others have what it would need.
+        /// The instant from which on other leases have booked the resources.
         taken_from: Timestamp,
-        /// The name of a lease of the same project that has it, if one has.
+        /// Name of a lease of the same project that has booked them, if there is one.
         taken_by: Option<String>,
-        /// The latest end that it could have, to the minute.
+        /// The latest possible end, to the minute.
         latest: Timestamp,
     },
-    /// A reservation of addresses cannot be changed so.
+    /// The reservation of addresses doesn't allow this change.
     #[error("Floating IP reservation cannot be updated with requested parameters. {why}")]
-    FloatingIps {
-        /// The reservation.
-        reservation: ReservationId,
-        /// What cannot be done.
-        why: &'static str,
-    },
+    FloatingIps { reservation: ReservationId, why: &'static str },
 }
 
 impl Refusal {
-    /// What stands in the way, without what could be had instead.
+    /// The obstacle, without alternatives.
     pub fn cause(&self) -> &Self {
         match self {
             Self::EndsTooLate { refusal, .. } => refusal.cause(),
@@ -219,7 +201,7 @@ impl Refusal {
         }
     }
 
-    /// What others have that a lease would need to go on.
+    /// The taken resources that the lease would need to go on.
     fn taken(&self) -> &'static str {
         match self {
             Self::WouldLoseHosts(hosts) if hosts.len() == 1 => "its host is taken",
@@ -231,7 +213,7 @@ impl Refusal {
         }
     }
 
-    /// What the text of the error leaves out, if there is more to say.
+    /// Details that the error text leaves out, if there are any.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Enforcement(limit) => Some(limit.hint()),

@@ -1,4 +1,4 @@
-//! Moving preemptible instances to another gap instead of having them leave (PRE-06).
+//! Moving preemptible instances to another host instead of stopping them (PRE-06).
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use crate::instance::Instance;
 use crate::plan::{FENCE_TOLERANCE, Guest, History, Mobility, Observed};
 
 impl Admission<'_> {
-    /// Another host for an instance that is preempted, which nobody else has for longer than that, if its guest can be
-    /// there before it would be asked to leave; of several the one that nobody has for longest. `observed` has
-    /// [guests to come](super::guests_to_come) as well.
+    /// A destination for an instance that is preempted. The host isn't booked within `least` from now, and
+    /// the guest can arrive before it would be asked to leave. Among several, the host that stays unbooked
+    /// for longest. `observed` includes [guests to come](super::guests_to_come).
     pub fn another_gap(
         &self,
         (instance, guest): (&Instance, &Guest),
@@ -36,8 +36,8 @@ impl Admission<'_> {
         self.host_for(within, instance.size, &InstanceHints { on: None, not_on }, observed).ok()
     }
 
-    /// Whether an instance can still be moved where it is to be: the host may have it, and nobody has it for longer
-    /// than that, by the clock of whoever has chosen it.
+    /// Whether an instance can still move to its destination: the host can take it, and isn't booked within
+    /// `least` by the clock of the service that has chosen it.
     pub fn may_go_on_to(
         &self,
         (instance, to): (&Instance, HostId),
@@ -45,7 +45,8 @@ impl Admission<'_> {
         (observed, history): (&Observed, &History),
     ) -> bool {
         let Some(host) = self.inventory.host(to) else { return false };
-        // What one has just chosen would else be taken back by whoever has a clock that is ahead, by turns forever.
+        // Without the tolerance, a service with a fast clock would revert a choice that was just made, and so
+        // on forever.
         let least = least.saturating_sub(FENCE_TOLERANCE).max(SignedDuration::ZERO);
         let within = Within::Gap(&instance.owner.project, least);
         self.fits(within, host, observed.hosts.get(&to)).is_ok()
@@ -53,7 +54,7 @@ impl Admission<'_> {
     }
 }
 
-/// Whether the host has what the guest requires, and nobody that it is kept apart from.
+/// Whether the host meets the guest's requirements, and has no guest from which it must be kept apart.
 fn may_have(host: &Host, (guest, mobility): (&Guest, &Mobility), observed: &Observed) -> bool {
     let shares_group = |other: &Guest| {
         let apart = other.mobility.iter().flat_map(|other| &other.apart);

@@ -1,5 +1,5 @@
-//! Giving leases that have not started hosts that draw less, so that others can stay off (EN d): they keep their
-//! dates, what they asked for, and how many hosts they have.
+//! Moves leases that have not started to hosts that draw less power, so that the remaining hosts can stay off
+//! (EN d). They keep their dates, terms and numbers of hosts.
 
 use std::collections::BTreeSet;
 
@@ -12,32 +12,33 @@ use crate::ids::{HostId, LeaseId};
 use crate::lease::{Allocation, Lease};
 use crate::terms::ReservationTerms;
 
-/// A lease is given other hosts for the sake of power once in this time.
+/// Minimum time between two moves of a lease to save power.
 const ONCE_IN: SignedDuration = SignedDuration::from_hours(24);
-/// Hosts are looked for on behalf of so many leases at once, so that a look takes no longer however many there are.
+/// Maximum number of leases for which one call searches hosts. Its duration doesn't grow with the number of
+/// leases.
 const LOOKS: usize = 20;
 
-/// When it is worth it.
+/// Conditions for moving a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepackRules {
-    /// Leases that start before that are left alone.
+    /// Leases that start before this instant aren't moved.
     pub settled: Timestamp,
-    /// A lease is left alone unless other hosts save at least so much, in milliwatt-seconds.
+    /// Minimum savings by a move, in milliwatt-seconds.
     pub least_milliwatt_seconds: u128,
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repacking {
-    /// A lease with the hosts that it has instead, and what that saves in milliwatt-seconds.
+    /// A lease with its new hosts, and the savings in milliwatt-seconds.
     pub repacked: Option<(Lease, u128)>,
-    /// The last lease that was looked at; the next look begins after it.
+    /// The last lease that was examined. The next search begins after it.
     pub looked_at: Option<LeaseId>,
 }
 
 impl Admission<'_> {
-    /// Finds one of these leases that would draw less on other hosts, where power is saved; those after `after` in
-    /// their order come first.
+    /// Finds one lease that would draw less power on other hosts. Leases after `after` in the order of their
+    /// identifiers come first. Finds nothing if power isn't saved.
     pub fn repack<'a>(
         &self,
         leases: impl IntoIterator<Item = &'a Lease>,
@@ -67,16 +68,16 @@ impl Admission<'_> {
         Repacking { repacked: None, looked_at }
     }
 
-    /// What the lease would save if each of its hosts drew only so much; none if that of one is not known.
+    /// Savings if each host of the lease drew only this much. `None` if a host's draw is unknown.
     fn saved(&self, lease: &Lease, milliwatts: u64) -> Option<u128> {
         let hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
         let excess = hosts.map(|host| Some(self.draws(host)?.saturating_sub(milliwatts)));
         excess.sum::<Option<u64>>().map(|excess| for_as_long(lease, excess))
     }
 
-    /// The lease on other hosts, and what that saves, if it is enough.
+    /// The lease on other hosts and the savings, if they suffice.
     fn repacked(&self, lease: &Lease, rules: &RepackRules) -> Option<(Lease, u128)> {
-        // Guests beside leases may stay forever.
+        // Guests outside of leases can stay forever.
         let avoided = &*self.facts.occupied;
         let admission = Admission { avoided, ..self.suited_to(lease.lease_type) }.on_behalf_of(lease);
         let mut search = Search::new(admission, lease.window, Some(lease.id));
@@ -88,7 +89,7 @@ impl Admission<'_> {
                 (&reservation.terms, &reservation.allocation)
             {
                 let found = search.hosts(position, terms, &BTreeSet::new()).ok()?;
-                // Fewer hosts would draw less, but are not what was promised.
+                // Fewer hosts would draw less, but break the promise.
                 if found.len() != held.len() || found.difference(held).any(|host| avoided.contains(host)) {
                     return None;
                 }
@@ -110,7 +111,7 @@ impl Admission<'_> {
     }
 }
 
-/// What the host draws more at work than off, in milliwatts, if somebody has said.
+/// Difference between the draw at work and off, in milliwatts. `None` if unknown.
 fn draws(host: &crate::host::Host) -> Option<u64> {
     let figures = Figures::of(host);
     let at_work = figures.busy_milliwatts.or(figures.idle_milliwatts)?;

@@ -1,4 +1,4 @@
-//! Decisions after other leases have moved to other hosts ([`super::moves`]).
+//! Decisions that move other leases to other hosts ([`super::moves`]).
 
 use std::collections::BTreeSet;
 
@@ -13,26 +13,27 @@ use crate::status::LeaseStatus;
 use crate::terms::ReservationTerms;
 use crate::window::Window;
 
-/// What it costs to copy what is known of a host or a lease, and to change it.
+/// Cost to copy the data of a host or a lease, and to change it.
 const COPYING: u64 = 50;
 
-/// Cost of a look at a lease that may be moved.
+/// Cost of a look at a possibly movable lease.
 const LOOKING: u64 = 5;
 
-/// What could be had, and which leases get other hosts for it.
+/// A decision, and the leases that move for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replanned<T> {
-    /// What is decided.
     pub decided: T,
-    /// Leases with the hosts that they have instead.
+    /// Leases with their new hosts.
     pub moved: Vec<Lease>,
 }
 
 impl Admission<'_> {
-    /// Decides again after some of the `others` have moved to other hosts. None if that does not help.
+    /// Repeats a decision after some of the `others` have moved to different hosts. `None` if that doesn't
+    /// help.
     ///
-    /// `lack` is why `wanted` was refused, and `lease` the lease that a decision makes or changes, which is none of the
-    /// others. Only leases move that start from `settled` on, and have whole hosts at dates of their own.
+    /// `lack` is the refusal of `wanted`. `lease` returns the lease that a decision makes or changes, which
+    /// isn't in `others`. A lease can move if it starts at `settled` or later and has whole hosts at fixed
+    /// dates.
     pub fn replan<'a, T>(
         &self,
         others: impl IntoIterator<Item = &'a Lease>,
@@ -49,7 +50,7 @@ impl Admission<'_> {
         let all: Vec<&Lease> = others.into_iter().collect();
         let mut others = all.clone();
         others.retain(|other| other.window.overlaps(&near));
-        // Each is sorted by its dates, and its hosts are taken out of a copy of the calendar.
+        // Each lease is sorted by its dates, and its hosts are removed from a copy of the calendar.
         let hosts =
             others.iter().map(|other| other.reservations.iter().map(|r| r.allocation.amount()).sum::<u64>());
         let work = COPYING * (self.inventory.hosts().len() as u64 + hosts.sum::<u64>() + others.len() as u64)
@@ -60,15 +61,16 @@ impl Admission<'_> {
         self.remembering(|admission| {
             let moved = admission.replan_by_moves(&all, settled, (wanted, lack), &decide, &lease);
             let replanned = moved.or_else(|| {
-                // Room for instances, and addresses, are not moved for one by one.
+                // Moves apply to whole hosts one by one. For instances and addresses, decide without the
+                // movable leases first.
                 wanted.is_mixed().then(|| admission.replan_without(others, settled, decide, lease)).flatten()
             });
             admission.settled_or_none(replanned)
         })
     }
 
-    /// Whether all hosts that there are would not do at some instant, whoever had which. That takes no time to find out,
-    /// and most refusals are of that kind where hosts are scarce.
+    /// Whether at some instant all hosts together are too few, however they are distributed. This check is
+    /// quick, and where hosts are scarce it explains most refusals.
     pub(super) fn too_few_hosts(
         &self,
         others: &[&Lease],
@@ -84,7 +86,7 @@ impl Admission<'_> {
             let common = other.window.since(window.start().max(self.now)).before(window.end());
             let count = least_hosts(other, may_move(other, settled));
             if !common.is_empty() {
-                // Of those at one instant ends come before starts.
+                // At the same instant, ends come before starts.
                 changes.extend([(common.start(), i128::from(count)), (common.end(), -i128::from(count))]);
             }
         }
@@ -97,7 +99,7 @@ impl Admission<'_> {
         most + i128::from(*needed) > self.inventory.hosts().count() as i128
     }
 
-    /// Decides as if the others had no hosts yet, and finds them hosts then.
+    /// Decides as if the movable leases had no hosts, and then finds hosts for the displaced ones.
     pub(super) fn replan_without<T>(
         &self,
         others: Vec<&Lease>,
@@ -112,7 +114,7 @@ impl Admission<'_> {
         }
         let mut without = self.calendar.clone();
         without.remove_all(&movable.iter().map(|other| other.id).collect());
-        // Whoever does not stand in the way is better left alone.
+        // Prefer hosts that don't displace other leases.
         let mut avoided: BTreeSet<HostId> = movable.iter().flat_map(|other| hosts_of(other)).collect();
         avoided.extend(self.avoided);
         let decided = decide(&Admission { calendar: &without, avoided: &avoided, ..*self }).ok()?;
@@ -133,13 +135,13 @@ impl Admission<'_> {
         Some(Replanned { decided, moved })
     }
 
-    /// Whether one of them would have to be given other hosts.
+    /// Whether the new lease displaces the other one.
     fn collides(&self, other: &Lease, new: &Lease) -> bool {
         let cleaned = new.window.since(self.now).widened(self.calendar.cleaning_time());
         other.window.overlaps(&cleaned) && !hosts_of(other).is_disjoint(&hosts_of(new))
     }
 
-    /// The lease with hosts that are free for it in that calendar; what is free of its own stays.
+    /// The lease with hosts that are free in this calendar. It keeps its own hosts that are still free.
     fn on_other_hosts(&self, calendar: &Calendar, lease: &Lease) -> Option<Lease> {
         let admission = Admission { calendar, ..self.suited_to(lease.lease_type) }.on_behalf_of(lease);
         let mut search = Search::new(admission, lease.window, Some(lease.id));
@@ -158,7 +160,7 @@ impl Admission<'_> {
     }
 }
 
-/// Whether the lease may be given other hosts: nothing has been done for it yet, and nothing is missing.
+/// Whether a lease can get other hosts: it is complete, and no steps have been taken for it yet.
 pub(super) fn may_move(lease: &Lease, settled: Timestamp) -> bool {
     lease.status == LeaseStatus::Pending
         && lease.window.start() >= settled
@@ -169,7 +171,7 @@ pub(super) fn may_move(lease: &Lease, settled: Timestamp) -> bool {
         && lease.reservations.iter().all(|r| !matches!(r.allocation, Allocation::Slots(_)))
 }
 
-/// How many whole hosts it has at any time, at least.
+/// Lower bound on the number of whole hosts of a lease.
 fn least_hosts(lease: &Lease, movable: bool) -> u64 {
     let count = |reservation: &Reservation| match (&reservation.terms, &reservation.allocation) {
         (ReservationTerms::Hosts(terms), Allocation::Hosts(_)) if movable => terms.min().into(),

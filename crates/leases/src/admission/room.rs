@@ -1,8 +1,8 @@
-//! Hosts with room as a cluster, so that the placement core chooses among them.
+//! Hosts with room as a cluster, so that the placement core can choose among them.
 //!
-//! A lease's slots are used all through its window, so a slot fits a host exactly if it fits beside the highest
-//! use of each resource in that window. The cluster shows the hosts at that use; the placement core places
-//! slots on it as if they were instances, and so spreads the load over CPU, memory and disk together.
+//! A lease uses its slots during its whole window. So a slot fits on a host exactly if it fits beside the
+//! peak use of each resource in that window. The cluster shows hosts at their peak use. The placement core
+//! places slots on it like instances, and so balances CPU, memory and disk together.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::host::Host;
 use crate::ids::HostId;
 use crate::resources::Resources;
 
-/// The engine wants something to be left after each placement; leases may use a host up. So each host has
-/// this much more memory and disk than it has, and no more fits.
+/// The placement core wants something to be left after each placement, but leases can use a host up. So each
+/// host gets this much extra memory and disk, which is too little for anything else to fit.
 const SPARE_MIB: u64 = 1;
-/// The engine counts disk in MiB.
+/// The placement core counts disk in MiB.
 const MIB_PER_GIB: u64 = 1024;
 
 /// Hosts at their peak use, as a cluster.
@@ -31,7 +31,6 @@ pub(super) struct RoomCluster {
 }
 
 impl RoomCluster {
-    /// These hosts with what is used of each.
     pub(super) fn new<'a>(hosts: impl IntoIterator<Item = (&'a Host, &'a Resources)>) -> Option<Self> {
         let mut room = Vec::new();
         let mut nodes = Vec::new();
@@ -39,7 +38,7 @@ impl RoomCluster {
             room.push(host.id);
             nodes.push(node(host, used));
         }
-        // Sizes are not limited by a policy here, nor are spindles counted; CPUs are not over-committed.
+        // Neither sizes nor spindles are limited here, and CPUs aren't overcommitted.
         let policy =
             Policy { minmax: Vec::new(), vcpu_ratio: 1.0, spindle_ratio: f64::MAX, ..Policy::default() };
         let group = Group {
@@ -51,7 +50,7 @@ impl RoomCluster {
             policy: policy.clone(),
         };
         let options = LoadOptions::default();
-        // Without instances, selections and mirrors nothing can be inconsistent.
+        // Without instances, selections and mirrors, nothing can be inconsistent.
         let (cluster, _) =
             Cluster::load(vec![group], nodes, Vec::new(), Vec::new(), policy, &options).ok()?;
         let nodes =
@@ -59,7 +58,8 @@ impl RoomCluster {
         Some(Self { cluster, nodes, hosts: room })
     }
 
-    /// Puts `count` slots of a size on the best of these hosts, all on one, and says on which. One pass over the hosts.
+    /// Places `count` slots of a size together on the best of these hosts, and returns it. One pass over the
+    /// hosts.
     pub(super) fn place(&mut self, size: &Resources, count: u32, on: &[HostId]) -> Option<HostId> {
         let (instance, nodes) = (slots(size, count), self.nodes_of(on));
         let outcome = match nodes.as_slice() {
@@ -70,8 +70,8 @@ impl RoomCluster {
         self.host(&outcome)
     }
 
-    /// Those of these hosts that have room for a slot of a size, the best first. One pass over the hosts: what one takes
-    /// does not change the order of the others.
+    /// The hosts that have room for a slot of this size, best first. One pass over the hosts: placing a slot
+    /// on one doesn't change the order of the rest.
     pub(super) fn ranked(&mut self, size: &Resources, on: &[HostId]) -> Vec<HostId> {
         let (instance, nodes) = (slots(size, 1), self.nodes_of(on));
         let ranked = self.allocator().ranked(&self.cluster, &instance, &nodes);
@@ -112,13 +112,13 @@ fn node(host: &Host, used: &Resources) -> Node {
     let disk = mib(host.disk_gib.into()) + SPARE_MIB as i64;
     node.total_disk = disk as f64;
     node.reported_free_disk = disk - mib(used.disk_gib).min(disk);
-    // A host without CPUs serves flavors that need none; ratios want a denominator.
+    // A host without CPUs can serve flavors without CPUs, but ratios need a denominator.
     node.total_cpus = host.vcpus.max(1).into();
     node.node_cpus = signed(used.vcpus);
     node
 }
 
-/// So many slots, as one instance.
+/// Combines `count` slots to one instance.
 fn slots(size: &Resources, count: u32) -> Instance {
     let times = |amount: u64| amount.saturating_mul(count.into());
     let mut instance = Instance::new("slots", DiskTemplate::Plain, NodeIdx(0));

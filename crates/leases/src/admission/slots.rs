@@ -1,4 +1,4 @@
-//! Room for instances: slots of one size on shared hosts.
+//! Allocation of capacity for instances: slots of one size on shared hosts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -17,69 +17,66 @@ use crate::scarcity::Scarcity;
 use crate::terms::{Affinity, SlotsTerms};
 use crate::work::Budget;
 
-/// What it costs to look at a host as a place for slots, beside screening it.
+/// Cost to examine a host as a place for slots, in addition to screening.
 const PLACING: u64 = 50;
-/// What it costs to give slots on a host, and for each host that could have them.
+/// Cost to allocate slots on a host, and cost per candidate host.
 const GIVING: u64 = 200;
 const CHOOSING: u64 = 20;
 
-/// How soon a host is used for more slots; less is sooner. Hosts that nobody uses stay whole for leases of
-/// whole hosts as long as there is room elsewhere.
+/// Order in which hosts are used for slots; less is sooner. Unused hosts are left for leases of whole hosts
+/// as long as there is room elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Tier {
-    /// The reservation has slots there already.
+    /// The reservation already has slots there.
     Held,
-    /// Others have slots there in that time.
+    /// Other reservations have slots there in the window.
     Shared,
-    /// Nobody has.
     Unused,
 }
 
-/// A host with room.
+/// A host with room for slots.
 #[derive(Clone, Debug)]
 pub(super) struct Room<'a> {
     host: &'a Host,
     used: Resources,
-    /// How many slots fit, those that the reservation has there already among them.
+    /// Number of slots that fit, including slots that the reservation already has there.
     slots: u32,
-    /// How many fit beside preemptible guests, so that none of them has to leave.
+    /// Number of slots that fit without preempting guests.
     beside_guests: u32,
-    /// It is closed, or may not work by then.
+    /// The host is closed, or may not work by then.
     doubtful: bool,
-    /// How soon it is had where power is saved.
+    /// Rank of the host if power is saved.
     thrift: Thrift,
-    /// How rare its properties are.
     scarcity: Scarcity,
 }
 
 impl Room<'_> {
-    /// How many of the reservation's slots may be there.
+    /// Maximum number of slots of the reservation on this host.
     fn at_most(&self, asked: &SlotsTerms<'_>) -> u32 {
         if asked.affinity == Affinity::DistinctHosts { self.slots.min(1) } else { self.slots }
     }
 }
 
-/// What is free on a host while slots are distributed.
+/// Free capacity of a host while slots are being distributed.
 struct Spare {
-    /// How soon the host is used.
     turn: Turn,
-    /// How many more slots may be there.
+    /// Number of slots that can still be added.
     slots: u32,
-    /// How many of them so that no preemptible guest has to leave.
+    /// Number of slots that can still be added without preempting guests.
     beside_guests: u32,
-    /// What is left of the host beside what is reserved, for those who would have to leave.
+    /// Capacity that bookings leave, for guests that could be preempted.
     left: Resources,
-    /// How rare its properties are: of hosts that are equally good, common ones are used first.
+    /// Rarity of its properties. Among equally good hosts, common ones are used first.
     scarcity: Scarcity,
 }
 
 impl Search<'_> {
-    /// Slots for a reservation, on hosts of `held` first: as many there as it has already, then more there,
-    /// then elsewhere. One that `keeps` what it has may have more than it needs to survive a failure, so as not to lose
-    /// any.
+    /// Slots for a reservation. First it keeps its slots on hosts of `held`, then gets more there, then
+    /// elsewhere. With `keeps` it can have more than it needs to survive a failure, so that it loses none of
+    /// its slots.
     ///
-    /// A host is filled before the next one is begun, and the placement core chooses among the hosts that can
-    /// take all that is wanted. All slots are alike, so this finds room whenever there is some.
+    /// A host is filled before the next one is used, and the placement core chooses among the hosts that can
+    /// take all remaining slots. All slots are alike, so this finds room whenever there is some.
     pub(super) fn slots(
         &self,
         position: usize,
@@ -112,11 +109,12 @@ impl Search<'_> {
         filling.fill().ok_or(refusal)
     }
 
-    /// How many slots there could be, or could be left whichever failure is to be survived.
+    /// Number of slots that could be allocated, or that could be left after any failure that must be
+    /// survived.
     fn could_have(&self, rooms: &[Room<'_>], asked: &SlotsTerms<'_>) -> u64 {
         let in_each = rooms.iter().map(|room| (room.host.id, room.at_most(asked)));
         match (asked.affinity, asked.survives) {
-            // Nothing is left of what is on one host.
+            // If one host has all slots, its failure takes all of them.
             (Affinity::OneHost, Some(_)) => 0,
             (Affinity::OneHost, None) => in_each.map(|(_, slots)| slots.into()).max().unwrap_or(0),
             (_, None) => in_each.map(|(_, slots)| u64::from(slots)).sum(),
@@ -124,8 +122,8 @@ impl Search<'_> {
         }
     }
 
-    /// Beside the slots that a reservation keeps, so many that enough are left whichever domain fails, or as many as can
-    /// be. What it keeps is noted as taken.
+    /// Slots to add to `kept`, so that enough are left after the failure of any domain, or as many as
+    /// possible. The kept slots are already marked as taken.
     pub(super) fn slots_beside(
         &self,
         kept: &BTreeMap<HostId, u32>,
@@ -153,7 +151,7 @@ impl Search<'_> {
         Filling::new(rooms, asked, held, (&self.admission.facts.losses, self.admission.budget))
     }
 
-    /// Hosts with room for at least one slot, and what became of the others.
+    /// Hosts with room for at least one slot, and the number of hosts removed by each filter.
     pub(super) fn rooms(&self, asked: &SlotsTerms<'_>) -> (Vec<Room<'_>>, FilterReport) {
         let unsuited = |host: &Host| match (asked.requirement, asked.traits) {
             (Some(requirement), _) if !self.admission.meets(requirement, host) => {
@@ -185,7 +183,7 @@ impl Search<'_> {
         (rooms, report)
     }
 
-    /// Why the host has no room: for what others have, or for what the lease has there already.
+    /// Whether the host lacks room because of other leases, or because of this lease's own reservations.
     fn lacks_room(&self, host: &Host, asked: &SlotsTerms<'_>) -> HostFilter {
         let fits = || {
             let of_others = self.admission.calendar.peak_use(host.id, &self.window, self.own);
@@ -204,7 +202,7 @@ impl Search<'_> {
         rooms.iter().map(|room| (room.host.id, room.at_most(asked))).collect()
     }
 
-    /// Whether the host can serve so many slots, whatever its health: for those that have slots there.
+    /// Whether the host can keep this number of slots, regardless of its health.
     pub(super) fn still_fits(&self, host: HostId, count: u32, asked: &SlotsTerms<'_>) -> bool {
         let room = self.admission.inventory.host(host).and_then(|host| self.room(host, asked));
         self.host_open_to_slots(host) && room.is_some_and(|room| room.slots >= count)
@@ -225,16 +223,16 @@ impl Search<'_> {
     }
 }
 
-/// Slots being distributed.
+/// A distribution of slots in progress.
 struct Filling<'a> {
     size: &'a Resources,
     affinity: Affinity,
     remaining: u32,
-    /// How many more there may be in each failure domain, if one is to be survived.
+    /// Limits per failure domain, if a failure must be survived.
     limits: Option<Limits>,
-    /// Hosts with what is free there, and how soon each is used.
+    /// Free capacity of each host.
     spare: BTreeMap<HostId, Spare>,
-    /// Only what is free beside preemptible guests is given.
+    /// Only uses capacity that is free without preempting guests.
     sparing: bool,
     losses: &'a Losses,
     cluster: RoomCluster,
@@ -242,7 +240,7 @@ struct Filling<'a> {
     budget: &'a Budget,
 }
 
-/// How soon a host is used; less is sooner.
+/// Order in which hosts are used; less is sooner.
 type Turn = (bool, Tier, Thrift);
 
 impl<'a> Filling<'a> {
@@ -255,7 +253,7 @@ impl<'a> Filling<'a> {
         if !budget.spend(PLACING * rooms.len() as u64) {
             return None;
         }
-        // Of equally good hosts the placement core chooses the last.
+        // Among equally good hosts the placement core chooses the last one.
         let mut ordered: Vec<&Room<'_>> = rooms.iter().collect();
         ordered.sort_unstable_by_key(|room| (Reverse(room.scarcity), room.host.id));
         let cluster = RoomCluster::new(ordered.into_iter().map(|room| (room.host, &room.used)))?;
@@ -286,13 +284,13 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// So many in all, and in each domain.
+    /// Sets limits in total and per domain.
     fn limit(&mut self, limits: Limits) {
         self.remaining = limits.total;
         self.limits = Some(limits);
     }
 
-    /// Counts slots there as given, which are to be kept in any case.
+    /// Counts slots on a host toward the total and the limits.
     fn count(&mut self, host: HostId, count: u32) {
         self.remaining -= count.min(self.remaining);
         if let Some(limits) = &mut self.limits {
@@ -300,10 +298,10 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Leaves what the reservation has where it is, as far as it still fits and is still wanted.
+    /// Leaves slots of the reservation where they are, as far as they still fit and are still needed.
     fn keep(&mut self, held: &BTreeMap<HostId, u32>) {
         if self.affinity == Affinity::OneHost {
-            // All or none of it can stay; the host comes first in any case.
+            // The slots stay together or move together, and their host comes first anyway.
             return;
         }
         for (&host, &count) in held {
@@ -314,9 +312,9 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Distributes the rest: first where no preemptible guest has to leave for it, then where as few as can be have to.
+    /// Distributes the remaining slots: first without preempting guests, then with as few losses as possible.
     fn fill(mut self) -> Option<BTreeMap<HostId, u32>> {
-        // Hosts that are used for nobody are better than guests that are lost.
+        // Using idle hosts is better than losing guests.
         if self.spare.values().any(|spare| spare.beside_guests < spare.slots) {
             self.sparing = true;
             let turn = |spare: &Spare| (Loss::default(), spare.turn);
@@ -333,7 +331,7 @@ impl<'a> Filling<'a> {
         (self.remaining == 0).then_some(self.given)
     }
 
-    /// What is lost if the host has as many of the remaining slots as fit.
+    /// The loss if the host gets as many of the remaining slots as fit.
     fn loss(&self, host: HostId, spare: &Spare) -> Loss {
         let count = match self.affinity {
             Affinity::DistinctHosts => 1,
@@ -344,8 +342,8 @@ impl<'a> Filling<'a> {
         self.losses.with_left(host, &left, self.budget)
     }
 
-    /// Uses up the hosts of a turn before those of the next. Hosts are ranked once, so that the work grows no faster than
-    /// hosts and slots do.
+    /// Uses up the hosts of each turn before the next turn. Hosts are ranked once, so the work grows no
+    /// faster than the numbers of hosts and slots.
     fn fill_in_turns(&mut self, hosts: Vec<((Loss, Turn), HostId)>) -> Option<()> {
         let mut tiers: BTreeMap<(Loss, Turn), Vec<HostId>> = BTreeMap::new();
         for (turn, host) in hosts {
@@ -362,16 +360,16 @@ impl<'a> Filling<'a> {
         Some(())
     }
 
-    /// All of them on the best host that has room for all, if there is one.
+    /// Puts all slots on the best host that has room for them, if there is one.
     fn all_on_one_of(&mut self, hosts: &[HostId]) -> Option<()> {
         let enough: Vec<HostId> =
             hosts.iter().copied().filter(|host| self.spare_on(*host) >= self.remaining).collect();
         if enough.is_empty() { Some(()) } else { self.give(self.remaining, &enough) }
     }
 
-    /// One on each host, on the best ones first.
+    /// Puts one slot on each host, best hosts first.
     fn one_on_each_of(&mut self, hosts: &[HostId]) -> Option<()> {
-        // Where all are used anyway, their order does not matter.
+        // If all hosts are needed, their order doesn't matter.
         let all = self.limits.is_none() && hosts.len() <= self.remaining as usize;
         let ranked = if all { hosts.to_vec() } else { self.cluster.ranked(self.size, hosts) };
         for host in ranked {
@@ -385,7 +383,7 @@ impl<'a> Filling<'a> {
         Some(())
     }
 
-    /// Hosts are filled, those with most room first. What is left at last goes to the best host that has room for it.
+    /// Fills hosts, starting with the most room. The last slots go to the best host on which all of them fit.
     fn as_many_as_fit_on(&mut self, hosts: &[HostId]) -> Option<()> {
         let scarcity = |host| self.spare.get(host).map(|spare| spare.scarcity).unwrap_or_default();
         let mut largest: BinaryHeap<(u32, Reverse<(Scarcity, HostId)>)> =
@@ -394,7 +392,7 @@ impl<'a> Filling<'a> {
             let Some((known, Reverse((scarcity, host)))) = largest.pop() else { break };
             let spare = self.spare_on(host);
             if spare < known {
-                // Others have used up what its domain may have.
+                // Other hosts have used up the limit of its domain.
                 largest.push((spare, Reverse((scarcity, host))));
             } else if spare == 0 {
                 break;
@@ -410,14 +408,14 @@ impl<'a> Filling<'a> {
         Some(())
     }
 
-    /// How many more there may be on the host: as many as fit, and as its domain may have.
+    /// Number of slots that can still be added to the host, limited by its room and its domain.
     fn spare_on(&self, host: HostId) -> u32 {
         let free = |spare: &Spare| if self.sparing { spare.beside_guests } else { spare.slots };
         let spare = self.spare.get(&host).map_or(0, free);
         self.limits.as_ref().map_or(spare, |limits| limits.more_on(host).min(spare))
     }
 
-    /// Gives slots on the best of these hosts, each of which has room for all of them.
+    /// Allocates slots on the best of these hosts. All slots must fit on each host.
     fn give(&mut self, count: u32, on: &[HostId]) -> Option<()> {
         if !self.budget.spend(GIVING + CHOOSING * on.len() as u64) {
             return None;

@@ -1,4 +1,4 @@
-//! Whether what was decided can still be had, where others have taken something meanwhile.
+//! Checks a decision against bookings that were made in the meantime.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use crate::calendar::Calendar;
 use crate::host::Inventory;
 use crate::lease::{Allocation, Lease};
 
-/// Whether these leases, which were decided together on an earlier calendar of the same hosts, can be entered in this
-/// one: nobody has their hosts and addresses, hosts can be cleaned before and after, and there is room for their slots.
-/// To know this takes much less time than to decide again. A no does not say that there are no other hosts.
+/// Whether these leases, decided together on an earlier calendar of the same hosts, can be entered in this
+/// one: their hosts and addresses are free, hosts can be cleaned before and after, and their slots fit. This
+/// is much cheaper than a new decision. False doesn't mean that there are no other hosts.
 pub fn still_fit(calendar: &Calendar, inventory: &Inventory, leases: &[&Lease], now: Timestamp) -> bool {
     let mut after = calendar.clone();
     after.remove_all(&leases.iter().map(|lease| lease.id).collect::<BTreeSet<_>>());
@@ -18,7 +18,7 @@ pub fn still_fit(calendar: &Calendar, inventory: &Inventory, leases: &[&Lease], 
     entered && leases.iter().all(|lease| has_room(&after, inventory, lease, now))
 }
 
-/// Whether the lease's hosts can be cleaned between it and others.
+/// Whether the lease's hosts can be cleaned between it and other leases.
 fn is_clean(calendar: &Calendar, lease: &Lease, now: Timestamp) -> bool {
     let window = lease.window.since(now).widened(calendar.cleaning_time());
     lease.reservations.iter().all(|reservation| match &reservation.allocation {
@@ -30,7 +30,7 @@ fn is_clean(calendar: &Calendar, lease: &Lease, now: Timestamp) -> bool {
     })
 }
 
-/// Whether the slots on the lease's hosts, those of others too, fit there together.
+/// Whether all slots on the lease's hosts fit there, including slots of other leases.
 fn has_room(calendar: &Calendar, inventory: &Inventory, lease: &Lease, now: Timestamp) -> bool {
     let window = lease.window.since(now);
     let shared = lease.reservations.iter().filter_map(|reservation| match &reservation.allocation {

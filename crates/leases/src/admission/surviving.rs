@@ -1,4 +1,4 @@
-//! Hosts of a reservation that is to survive the failure of some of them ([`crate::failure_domain`]).
+//! Hosts of a reservation that must survive failures ([`crate::failure_domain`]).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ impl Search<'_> {
         }
     }
 
-    /// What each domain has, of what is kept on hosts and what could be had there beside it.
+    /// Kept and free resources by domain.
     fn supply(
         &self,
         on: impl IntoIterator<Item = (HostId, u32, u32)>,
@@ -44,14 +44,14 @@ impl Search<'_> {
         supply
     }
 
-    /// How many are left of so many on each host, if the domain that has most of them fails.
+    /// Number that is left after the domain with the highest number fails.
     pub(super) fn left_of(&self, on: impl IntoIterator<Item = (HostId, u32)>, asked: &FailureDomain) -> u64 {
         let on = on.into_iter().map(|(host, count)| (host, count, 0));
         left(self.supply(on, asked).into_values().map(|supply| supply.kept))
     }
 
-    /// How many hosts of these count: those that are left whichever one domain fails, if the reservation is to survive
-    /// that.
+    /// Number of hosts that count. If the reservation must survive a failure, these are the hosts left after
+    /// the worst failure.
     pub(super) fn counting(&self, hosts: impl IntoIterator<Item = HostId>, asked: &HostsTerms) -> usize {
         let hosts = hosts.into_iter();
         match &asked.properties.survives {
@@ -60,7 +60,8 @@ impl Search<'_> {
         }
     }
 
-    /// Why hosts do not count that can be had: others may fail, or it is not known of any where it is.
+    /// The filter to report for free hosts that don't count: they are in reserve for failures, or the places
+    /// of all free hosts are unknown.
     pub(super) fn uncounted(&self, free: &[Fit], asked: &HostsTerms) -> HostFilter {
         let property = asked.properties.survives.as_ref().and_then(FailureDomain::property);
         let placed = |fit: &Fit| {
@@ -70,12 +71,12 @@ impl Search<'_> {
         if free.iter().any(placed) { HostFilter::InReserve } else { HostFilter::Unplaced }
     }
 
-    /// How many hosts count of those that can be had.
+    /// Number of free hosts that could count.
     pub(super) fn could_count(&self, free: &[Fit], asked: &HostsTerms) -> usize {
         self.counting(free.iter().map(|fit| fit.host), asked)
     }
 
-    /// The same of slots.
+    /// [`Self::counting`] for slots.
     pub(super) fn counting_slots(&self, slots: &BTreeMap<HostId, u32>, asked: &SlotsTerms<'_>) -> u64 {
         let slots = slots.iter().map(|(host, count)| (*host, *count));
         match asked.survives {
@@ -84,7 +85,7 @@ impl Search<'_> {
         }
     }
 
-    /// How many slots there are to be, in all and in each domain, so that so many are left whichever fails.
+    /// Limits on slots in total and per domain, so that `wanted` are left after the failure of any domain.
     pub(super) fn limits(
         &self,
         on: impl IntoIterator<Item = (HostId, u32, u32)> + Clone,
@@ -103,8 +104,8 @@ impl Search<'_> {
         }
     }
 
-    /// The hosts that it keeps, with the fewest of those that can be had so that `wanted` [count](Self::counting), or
-    /// as many as can be: those of `held` first, then those that fit best.
+    /// Adds the fewest free hosts to `kept` with which `wanted` hosts [count](Self::counting), or as many as
+    /// possible. Hosts of `held` come first, then the best ones.
     pub(super) fn joined(
         &self,
         kept: &BTreeSet<HostId>,
@@ -134,25 +135,24 @@ impl Search<'_> {
     }
 }
 
-/// How many slots there may be.
+/// Limits on the number of slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// In all.
     pub total: u32,
-    /// The number of the domain of each host.
+    /// Index of each host's domain in `more_in`.
     domains: BTreeMap<HostId, usize>,
-    /// How many more there may be in each domain.
+    /// Number of slots that can still be added in each domain.
     more_in: Vec<u32>,
 }
 
 impl Limits {
-    /// How many more there may be on the host.
+    /// Number of slots that can still be added on the host.
     pub fn more_on(&self, host: HostId) -> u32 {
         let domain = self.domains.get(&host).and_then(|domain| self.more_in.get(*domain));
         domain.copied().unwrap_or(0)
     }
 
-    /// So many are there.
+    /// Counts slots toward the limit of the host's domain.
     pub fn use_up(&mut self, host: HostId, count: u32) {
         let domain = self.domains.get(&host).and_then(|domain| self.more_in.get_mut(*domain));
         if let Some(more) = domain {
@@ -162,7 +162,7 @@ impl Limits {
 }
 
 impl HostsTerms {
-    /// With fewer hosts than this it cannot be had, whatever they are.
+    /// Minimum number of hosts, regardless of their domains.
     pub(super) fn least_in_all(&self) -> usize {
         self.min() as usize + usize::from(self.properties.survives.is_some())
     }

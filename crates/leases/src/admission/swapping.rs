@@ -1,4 +1,4 @@
-//! A host of a lease that is exchanged because its owner wants it so (HK).
+//! Hosts that are swapped at the owner's request (HK).
 
 use super::{Admission, Refusal, Resource, Search};
 use crate::ids::{HostId, ReservationId};
@@ -7,8 +7,8 @@ use crate::status::LeaseStatus;
 use crate::terms::ReservationTerms;
 
 impl Admission<'_> {
-    /// The running lease with another host instead of that one, which is like it: at once and until its end, or it stays
-    /// as it is. The host has to be one of the reservation's.
+    /// Replaces a host of a running lease with one like it, immediately and until the end of the lease.
+    /// Without a replacement, the lease keeps its host. The host must belong to the reservation.
     pub fn swap(&self, lease: &Lease, reservation: ReservationId, host: HostId) -> Result<Lease, Refusal> {
         self.settled_of(lease, self.swapped(lease, reservation, host))
     }
@@ -32,7 +32,7 @@ impl Admission<'_> {
         let mut kept = held.clone();
         kept.remove(&host);
         let (mut free, report) = search.free_hosts(terms);
-        // It may be free as far as the calendar goes; it is not what its owner wants.
+        // The calendar can have it as free, but the owner doesn't want it.
         free.retain(|fit| fit.host != host);
         let free = search.like(free, terms, &kept);
         let counted = search.counting(held.iter().copied(), terms);

@@ -1,7 +1,7 @@
-//! Changing a lease (API-update): what may change in which state, and what it is then given.
+//! Changes of a lease (API-update): which ones are allowed in which state, and the resulting allocations.
 //!
-//! Either all of the change can be had or nothing happens: the result is the new lease, to be committed as a
-//! whole. A started lease never loses a host or a slot.
+//! A change is all or nothing: the result is the new lease, to be committed as a whole. A started lease never
+//! loses a host or a slot.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -23,34 +23,30 @@ use crate::terms::{
 };
 use crate::window::Window;
 
-/// What to change; what is absent stays. Nothing else of a lease can be changed: not its owner, not its
-/// identifiers, not its status (W8).
+/// A change of a lease; `None` keeps the current value. Nothing else about a lease can change, such as its
+/// owner, identifiers or status (W8).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// A new name.
     pub name: Option<String>,
-    /// A new start.
     pub start: Option<Timestamp>,
-    /// A new end.
     pub end: Option<Timestamp>,
-    /// When the before-end action is to be due.
+    /// New time of the before-end action.
     pub before_end: Option<Timestamp>,
-    /// Whether preemptible instances may run on hosts of it that it does not use.
+    /// Whether preemptible instances may run on its unused hosts.
     pub backfill: Option<bool>,
-    /// What becomes of guests at its end.
     pub end_action: Option<EndAction>,
-    /// New terms of reservations.
+    /// New terms of reservations. Reservations that aren't listed keep theirs.
     pub reservations: Vec<(ReservationId, TermsChange)>,
 }
 
 impl Changes {
-    /// Whether they have nothing to do with what the lease is given, nor with when.
+    /// Whether the change affects neither allocations nor dates.
     fn leave_what_is_given(&self) -> bool {
         let Self { name: _, backfill: _, end_action: _, start, end, before_end, reservations } = self;
         start.is_none() && end.is_none() && before_end.is_none() && reservations.is_empty()
     }
 
-    /// Whether the lease may need other hosts for them, or hosts for longer.
+    /// Whether the lease could need other hosts, or hosts for longer.
     pub fn ask_for_more(&self, lease: &Lease) -> bool {
         self.start.is_some_and(|start| start != lease.window.start())
             || self.end.is_some_and(|end| end > lease.window.end())
@@ -58,46 +54,37 @@ impl Changes {
     }
 }
 
-/// New terms of a reservation; what is absent stays.
+/// New terms of a reservation; `None` keeps the current value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TermsChange {
-    /// Nothing: a reservation may be named without a change.
+    /// No change: clients can name a reservation without changing it.
     None,
-    /// Of whole hosts.
     Hosts(HostsChange),
-    /// Of room for instances.
     Instances(InstancesChange),
-    /// Of room for instances of a flavor: refused (API-update).
+    /// Any change of a flavor reservation, which is refused (API-update).
     Flavor,
-    /// Of addresses.
     FloatingIps(FloatingIpsChange),
 }
 
 /// New terms of a reservation of whole hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct HostsChange {
-    /// At least so many.
     pub min: Option<u32>,
-    /// At most so many.
     pub max: Option<u32>,
     /// `hypervisor_properties`.
     pub hypervisor: Option<Requirement>,
     /// `resource_properties`.
     pub resource: Option<Requirement>,
-    /// What else hosts must be like, property by property.
+    /// Changes of other host properties.
     pub properties: Vec<PropertyChange>,
-    /// What to do shortly before the end.
     pub before_end: Option<BeforeEndAction>,
 }
 
-/// New terms of a reservation of room for instances.
+/// New terms of a reservation of instances.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct InstancesChange {
-    /// Another size.
     pub size: Option<InstanceSize>,
-    /// Another number.
     pub amount: Option<NonZeroU32>,
-    /// Another relation to each other.
     pub affinity: Option<Affinity>,
     /// `resource_properties`.
     pub requirement: Option<Requirement>,
@@ -106,25 +93,23 @@ pub struct InstancesChange {
 /// New terms of a reservation of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FloatingIpsChange {
-    /// Refused, unless it is the same.
+    /// Refused unless unchanged.
     pub network: Option<NetworkId>,
-    /// Another number.
     pub amount: Option<u32>,
-    /// Refused, unless it is the same, or none.
+    /// Refused unless unchanged or empty.
     pub required: Option<BTreeSet<IpAddr>>,
 }
 
-/// A change that can be had.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Updated {
-    /// The lease as it is to be committed.
     pub lease: Lease,
-    /// The before-end action had been done and is due again, which listeners are told.
+    /// The before-end action was done and is due again. Listeners are notified.
     pub before_end_rearmed: bool,
 }
 
 impl Admission<'_> {
-    /// What a lease would become. One that cannot go on for so long says until when it could.
+    /// Changes a lease. The refusal of an extension includes the latest possible end, if there is one.
     pub fn update(&self, lease: &Lease, changes: &Changes) -> Result<Updated, Refusal> {
         let updated = self.changed(lease, changes).map(|mut updated| {
             updated.lease.marks.keep();
@@ -133,7 +118,7 @@ impl Admission<'_> {
         updated.map_err(|refusal| self.ends_too_late(lease, changes, refusal))
     }
 
-    /// What a lease would become.
+    /// Changes a lease, without the latest possible end in refusals.
     pub(super) fn changed(&self, lease: &Lease, changes: &Changes) -> Result<Updated, Refusal> {
         let mut updated = lease.clone();
         if let Some(name) = &changes.name {
@@ -142,7 +127,7 @@ impl Admission<'_> {
         updated.backfill = changes.backfill.unwrap_or(lease.backfill);
         updated.end_action = changes.end_action.unwrap_or(lease.end_action);
         if updated.end_action != lease.end_action {
-            // Its guests may be deleted or moved by now.
+            // Near its end, its guests can already be deleted or moved.
             self.new_window(lease, &Changes::default())?;
         }
         if changes.leave_what_is_given() {
@@ -162,7 +147,7 @@ impl Admission<'_> {
         Ok(Updated { lease: updated, before_end_rearmed })
     }
 
-    /// What a lease becomes that was offered the dates, numbers and hosts of `offered`.
+    /// Changes a lease to the dates, terms and hosts of an accepted offer.
     pub fn accepted_change(&self, lease: &Lease, offered: &Lease) -> Result<Updated, Refusal> {
         let (start, end) = (Some(offered.window.start()), Some(offered.window.end()));
         let window = self.new_window(lease, &Changes { start, end, ..Changes::default() })?;
@@ -196,12 +181,12 @@ impl Admission<'_> {
         Ok(Updated { lease: updated, before_end_rearmed: rearmed })
     }
 
-    /// The new window. Checks are made in Blazar's order, so that the same one complains.
+    /// The new window. Checks run in Blazar's order, so that the same one fails first.
     fn new_window(&self, lease: &Lease, changes: &Changes) -> Result<Window, Refusal> {
         let start = changes.start.unwrap_or(lease.window.start());
         let end = changes.end.unwrap_or(lease.window.end());
-        // Blazar looks at dates alone, so in the first minute an active lease can be moved away (W11), and in
-        // its last minute a terminated one extended (W12).
+        // Blazar only looks at dates. So an active lease can get another start in its first minute (W11), and
+        // a terminated one can be extended in its last minute (W12). Here the status counts as well.
         let started = lease.status != LeaseStatus::Pending || lease.window.start() < self.now;
         let over = lease.over() || matches!(lease.status, LeaseStatus::Terminated | LeaseStatus::Error);
         if over || lease.window.end() < self.now {
@@ -232,8 +217,8 @@ impl Admission<'_> {
         Window::new(start, end).map_err(|_| Refusal::EndInPast)
     }
 
-    /// Moves the before-end action with the end, or to where it is wanted. Says whether one that was done is
-    /// armed again.
+    /// Moves the before-end action along with the end, or to the requested time. Returns whether a finished
+    /// action is armed again.
     fn move_before_end(
         &self,
         updated: &mut Lease,
@@ -246,11 +231,11 @@ impl Admission<'_> {
         Ok(self.arm_before_end(updated, lease, changes.before_end.or(kept)))
     }
 
-    /// Has the before-end action due then. Says whether one that was done is armed again.
+    /// Sets the time of the before-end action. Returns whether a finished action is armed again.
     fn arm_before_end(&self, updated: &mut Lease, lease: &Lease, at: Option<Timestamp>) -> bool {
         updated.before_end = at;
         let moved = updated.before_end != lease.before_end;
-        // What is due in the past would be done at once, and a second time.
+        // An action that is due in the past would run at once, and a second time.
         let ahead = updated.before_end.is_some_and(|at| at > self.now);
         let rearmed = moved && ahead && lease.events.before_end != EventStatus::Undone;
         if rearmed {
@@ -259,8 +244,8 @@ impl Admission<'_> {
         rearmed && lease.events.before_end == EventStatus::Done
     }
 
-    /// Whether what hosts must be like can be promised, if that has changed. What was promised before the operator
-    /// chose other filters does not keep a lease from being changed.
+    /// Checks changed host requirements against the operator's filters. Unchanged ones aren't checked,
+    /// because they were promised under earlier filters.
     fn check_asked_again(&self, before: &ReservationTerms, after: &ReservationTerms) -> Result<(), Refusal> {
         let (ReservationTerms::Hosts(before), ReservationTerms::Hosts(after)) = (before, after) else {
             return Ok(());
@@ -270,7 +255,7 @@ impl Admission<'_> {
         if asked(before) == asked(after) { Ok(()) } else { self.rules.check_hosts(after) }
     }
 
-    /// The lease with its new dates and terms, and what it had before.
+    /// The lease with its new dates and terms, and its old allocations.
     pub(super) fn on_changed_terms(&self, lease: &Lease, changes: &Changes) -> Result<Lease, Refusal> {
         let mut changed = lease.clone();
         changed.window = self.new_window(lease, changes)?;
@@ -286,22 +271,22 @@ impl Admission<'_> {
         Ok(changed)
     }
 
-    /// Gives the reservations what they need under the new terms.
+    /// Allocates the resources for the new terms.
     fn reallocate(&self, updated: &mut Lease, lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
         updated.reservations = self.on_changed_terms(lease, changes)?.reservations;
         if !updated.window.since(self.now).is_empty() {
             updated.reservations = self.given_again(lease, updated)?;
             return Ok(());
         }
-        // A window that was cut to nothing needs nothing any more; the lease keeps what it has until it ends, and
-        // nothing else can be promised.
+        // A window that has been cut to nothing needs no resources. The lease keeps its resources until it
+        // ends, and its terms can't change.
         let terms =
             |lease: &Lease| -> Vec<_> { lease.reservations.iter().map(|r| r.terms.clone()).collect() };
         if terms(updated) == terms(lease) { Ok(()) } else { Err(Refusal::Over) }
     }
 }
 
-/// Every reservation must be one of the lease's, and every change of its type.
+/// Checks that each reservation belongs to the lease and each change matches its type.
 fn check_reservations(lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
     let unknown: Vec<ReservationId> = changes
         .reservations
@@ -329,7 +314,7 @@ fn check_reservations(lease: &Lease, changes: &Changes) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Writes new terms into a reservation, as far as its type and state allow.
+/// Applies new terms to a reservation, as far as its type and state allow.
 fn apply(reservation: &mut Reservation, change: &TermsChange, started: bool) -> Result<(), Refusal> {
     let id = reservation.id;
     match (&mut reservation.terms, change) {
@@ -341,7 +326,7 @@ fn apply(reservation: &mut Reservation, change: &TermsChange, started: bool) -> 
             change_floating_ips(terms, change, started, id)?;
         }
         (_, TermsChange::Flavor) => return Err(Refusal::FlavorIsFixed(id)),
-        // Types were compared before.
+        // Types were checked before.
         (_, _) => {}
     }
     Ok(())

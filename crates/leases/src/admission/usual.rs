@@ -1,4 +1,4 @@
-//! Default properties, for requests that ask for nothing in particular (HK).
+//! Default properties for requests without any (HK).
 
 use super::{Admission, Grant, Refusal};
 use crate::housekeeping::HousekeepingRules;
@@ -6,8 +6,8 @@ use crate::project::ProjectId;
 use crate::terms::Terms;
 
 impl Admission<'_> {
-    /// What a new lease of these terms would be given. Where nothing in particular is asked for, hosts with the default
-    /// properties are, unless they are not to be had; its terms stay what they are.
+    /// Allocates a new lease. If its terms ask for nothing in particular, it gets hosts with the default
+    /// properties, unless too few are available. Its terms stay as requested.
     pub fn grant_usual(
         &self,
         project: &ProjectId,

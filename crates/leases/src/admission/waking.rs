@@ -1,23 +1,23 @@
-//! Hosts that are switched off: who may have them, and which hosts are had first where power is saved.
+//! Hosts that are switched off: whether they can be ready in time, and their rank if power is saved.
 
 use super::Search;
 use crate::energy::{Draw, Figures};
 use crate::ids::HostId;
 
-/// Which of two hosts is had first where power is saved; less is sooner. Where it is not, all are alike.
+/// Rank of a host if power is saved; less is better. Otherwise all hosts rank equally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Thrift {
-    /// It cannot be there in time.
+    /// The host can't be ready in time.
     late: bool,
-    /// What it draws for what it does.
+    /// Power draw relative to performance.
     draws: Draw,
-    /// It has to be woken.
+    /// The host has to be woken.
     asleep: bool,
 }
 
 impl Search<'_> {
-    /// Whether the host is off and cannot be there when the window begins. The lease's own host can: it is woken in
-    /// time for it.
+    /// Whether the host is off and can't be ready when the window begins. A host that the lease has already
+    /// booked can: it is woken in time.
     pub(super) fn late(&self, host: HostId) -> bool {
         let start = self.window.start();
         let own = || {
@@ -27,13 +27,12 @@ impl Search<'_> {
         self.admission.facts.ready_at(host).is_some_and(|ready| ready > start) && !own()
     }
 
-    /// Whether the host can be promised for the window, as far as its power goes. Who has lost a host rather waits for
-    /// another one than does without.
+    /// Whether the host can be promised for the window, as far as its power is concerned. A lease that has
+    /// lost a host would rather wait for another one than do without.
     pub(super) fn can_be_on(&self, host: HostId) -> bool {
         self.patient || !self.late(host)
     }
 
-    /// How soon the host is had.
     pub(super) fn thrift(&self, host: HostId) -> Thrift {
         let known = self.admission.facts.waking.as_ref().and_then(|_| self.admission.inventory.host(host));
         let draws = known.map_or(Draw::PerCore(0), |host| Figures::of(host).draw(host));

@@ -1,4 +1,4 @@
-//! Bookings of hosts and addresses, entered lease by lease.
+//! The calendar: bookings of hosts and addresses, entered lease by lease.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,42 +13,31 @@ use crate::lease::{Allocation, Lease, Reservation};
 use crate::resources::Resources;
 use crate::window::{Window, earlier};
 
-/// Something is taken already.
+/// A resource that is already booked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Conflict {
-    /// A host.
     #[error("host {host} is taken by lease {by}")]
-    Host {
-        /// The host.
-        host: HostId,
-        /// Who has it.
-        by: LeaseId,
-    },
-    /// An address.
+    Host { host: HostId, by: LeaseId },
     #[error("floating IP {ip} is taken by lease {by}")]
-    FloatingIp {
-        /// The address.
-        ip: FloatingIpId,
-        /// Who has it.
-        by: LeaseId,
-    },
+    FloatingIp { ip: FloatingIpId, by: LeaseId },
 }
 
-/// Who has what when.
+/// All bookings.
 ///
-/// A copy shares what neither changes: whoever asks what would be if some leases were elsewhere pays for these only.
+/// A copy shares everything that neither copy changes. So a decision that tries moving some leases only pays
+/// for those.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calendar {
     pub(super) cleaning_time: SignedDuration,
     pub(super) hosts: BTreeMap<HostId, Arc<Page>>,
     floating_ips: BTreeMap<FloatingIpId, Arc<Page>>,
-    /// Where each lease has bookings, so that they can be taken out.
+    /// Resources that each lease has booked, to remove its bookings.
     places: BTreeMap<LeaseId, Arc<Places>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Places {
-    /// In order.
+    /// Ascending.
     hosts: Box<[HostId]>,
     floating_ips: Box<[FloatingIpId]>,
 }
@@ -67,7 +56,7 @@ impl Places {
 }
 
 impl Calendar {
-    /// One in which nobody has anything.
+    /// A calendar without bookings.
     pub(crate) const NOTHING: Self = Self {
         cleaning_time: SignedDuration::ZERO,
         hosts: BTreeMap::new(),
@@ -75,24 +64,25 @@ impl Calendar {
         places: BTreeMap::new(),
     };
 
-    /// An empty calendar for hosts that must be free for so long before and after a lease of the whole host
-    /// (API-cleaning).
+    /// An empty calendar. Hosts must be free for `cleaning_time` before and after a lease of the whole host
+    /// (API-cleaning). A negative value counts as zero.
     pub fn new(cleaning_time: SignedDuration) -> Self {
         Self { cleaning_time: cleaning_time.max(SignedDuration::ZERO), ..Self::default() }
     }
 
-    /// How long a host must be free before and after a lease of the whole host.
+    /// Time for which a host must be free before and after a lease of the whole host.
     pub fn cleaning_time(&self) -> SignedDuration {
         self.cleaning_time
     }
 
-    /// Enters all of these leases as [`Self::put`] does.
+    /// Enters leases like [`Self::put`].
     pub fn with_leases<'a>(
         mut self,
         leases: impl IntoIterator<Item = &'a Lease>,
         now: Timestamp,
     ) -> Result<Self, Conflict> {
-        // By start, so that each comes after what is there: otherwise many bookings would be moved again and again.
+        // By start, so that new bookings go to the end. Otherwise many bookings would be moved again and
+        // again.
         let mut leases: Vec<&Lease> = leases.into_iter().collect();
         leases.sort_by_key(|lease| lease.window.start());
         for lease in leases {
@@ -101,18 +91,17 @@ impl Calendar {
         Ok(self)
     }
 
-    /// Enters what a lease keeps from others from `now` on, instead of what it had. On a conflict nothing
-    /// changes.
+    /// Replaces the bookings of a lease by those from `now` on. On a conflict nothing changes.
     ///
-    /// A lease that is over stays as long as its hosts are cleaned, and is never refused. Take it out with
-    /// [`Self::prune`], not when it is forgotten.
+    /// A lease that is over stays until its hosts are cleaned, and is never refused. Remove it with
+    /// [`Self::prune`], not when the lease is forgotten.
     pub fn put(&mut self, lease: &Lease, now: Timestamp) -> Result<(), Conflict> {
-        // One whose time is over takes nothing any more, even while its hosts are being taken back.
+        // After its end, a lease books nothing more, even while its hosts are being taken back.
         let keeps = lease.keeps_resources() && now < lease.window.end();
         let from = if keeps { now } else { earlier(now, self.cleaning_time) };
         let mut window = lease.window.since(from);
         if !keeps {
-            // One that ended before its time, or by a clock that is ahead of ours, leaves its hosts now.
+            // A lease that ended early, or by a clock ahead of ours, leaves its hosts now.
             window = window.before(now);
         }
         if window.is_empty() {
@@ -134,12 +123,11 @@ impl Calendar {
         Ok(())
     }
 
-    /// Whether nothing is booked.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Takes out leases whose time has passed, cleaning time included.
+    /// Removes leases that have ended, once their cleaning time has passed as well.
     pub fn prune(&mut self, now: Timestamp) {
         let until = earlier(now, self.cleaning_time);
         let pages = self.hosts.values().chain(self.floating_ips.values());
@@ -151,12 +139,12 @@ impl Calendar {
         }
     }
 
-    /// Takes out everything that a lease has.
+    /// Removes all bookings of a lease.
     pub fn remove(&mut self, lease: LeaseId) {
         self.remove_all(&BTreeSet::from([lease]));
     }
 
-    /// Takes out everything that these leases have: once for each host, however many of them have it.
+    /// Removes all bookings of these leases. Each host is updated once, however many leases have booked it.
     pub fn remove_all(&mut self, leases: &BTreeSet<LeaseId>) {
         let places: Vec<Arc<Places>> = leases.iter().filter_map(|lease| self.places.remove(lease)).collect();
         let hosts: BTreeSet<HostId> = places.iter().flat_map(|places| &places.hosts).copied().collect();
@@ -170,8 +158,8 @@ impl Calendar {
         }
     }
 
-    /// Enters these leases as [`Self::put`] does, after all that they had was taken out. So they may exchange hosts. On a
-    /// conflict some of them are missing.
+    /// Enters leases like [`Self::put`], but removes all old bookings first, so that the leases can swap
+    /// hosts. On a conflict some leases are missing.
     pub fn put_all<'a>(
         &mut self,
         leases: impl IntoIterator<Item = &'a Lease> + Clone,
@@ -181,7 +169,7 @@ impl Calendar {
         leases.into_iter().try_for_each(|lease| self.put(lease, now))
     }
 
-    /// What stands in the way of a lease: other leases, or its own reservations among themselves.
+    /// Finds conflicts with other leases and between the lease's own reservations.
     fn check(&self, lease: &Lease, window: &Window) -> Result<(), Conflict> {
         let (mut whole, mut shared, mut ips) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for reservation in &lease.reservations {
@@ -219,7 +207,7 @@ impl Calendar {
         Ok(())
     }
 
-    /// Enters a reservation that was checked.
+    /// Enters the bookings of a reservation that has passed the check.
     fn enter(&mut self, lease: &Lease, reservation: &Reservation, window: Window) {
         let booking = |used| Booking { lease: lease.id, reservation: reservation.id, used };
         match &reservation.allocation {
@@ -245,54 +233,54 @@ impl Calendar {
         }
     }
 
-    /// Whether nobody has the host, or a part of it, at any instant of the window. The bookings of `without`
-    /// do not count, here and below: a lease that is changed does not stand in its own way (W15).
+    /// Whether no part of the host is booked at any instant of the window. Here and below, bookings of the
+    /// lease `without` don't count, so that a changed lease isn't in its own way (W15).
     pub fn host_free(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> bool {
         self.hosts.get(&host).is_none_or(|page| page.first(window, without).is_none())
     }
 
-    /// Whether nobody has the whole host at any instant of the window.
+    /// Whether the host isn't booked as a whole at any instant of the window.
     pub fn host_open_to_slots(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> bool {
         self.hosts.get(&host).is_none_or(|page| page.first_whole(window, without).is_none())
     }
 
-    /// Whether nobody has the address at any instant of the window.
+    /// Whether the address isn't booked at any instant of the window.
     pub fn floating_ip_free(&self, ip: FloatingIpId, window: &Window, without: Option<LeaseId>) -> bool {
         self.floating_ips.get(&ip).is_none_or(|page| page.first(window, without).is_none())
     }
 
-    /// The highest use, resource by resource, that the host's slots are put to at the same instant of the
-    /// window. What is used all through the window fits if it fits beside this (W2, W16).
+    /// Peak simultaneous use of the host by slots in the window, for each resource. A constant use during the
+    /// whole window fits if it fits beside this (W2, W16).
     pub fn peak_use(&self, host: HostId, window: &Window, without: Option<LeaseId>) -> Resources {
         self.hosts.get(&host).map(|page| page.peak_use(window, without)).unwrap_or_default()
     }
 
-    /// Times within `within` when nobody has any of the host, in order.
+    /// Times within `within` in which no part of the host is booked, in order.
     pub fn free_gaps(&self, host: HostId, within: &Window, without: Option<LeaseId>) -> Vec<Window> {
         gaps(self.hosts.get(&host), within, without)
     }
 
-    /// Times within `within` when nobody has the address, in order.
+    /// Times within `within` in which the address isn't booked, in order.
     pub fn floating_ip_gaps(&self, ip: FloatingIpId, within: &Window) -> Vec<Window> {
         gaps(self.floating_ips.get(&ip), within, None)
     }
 
-    /// How many bookings of the host are looked at to find out what overlaps the window: few more than do.
+    /// Number of bookings that a search of the window examines: slightly more than overlap it.
     pub fn near(&self, host: HostId, window: &Window) -> usize {
         self.hosts.get(&host).map_or(0, |page| page.near(window))
     }
 
-    /// The bookings of a host in the order of their starts, with the windows they are for.
+    /// Bookings of a host in order of their starts.
     pub fn bookings(&self, host: HostId) -> impl Iterator<Item = (Window, &Booking)> {
         self.hosts.get(&host).into_iter().flat_map(|page| page.bookings())
     }
 
-    /// The same of those that overlap the window.
+    /// Bookings of a host that overlap the window, in order of their starts.
     pub fn bookings_in(&self, host: HostId, within: Window) -> impl Iterator<Item = (Window, &Booking)> {
         self.hosts.get(&host).into_iter().flat_map(move |page| page.bookings_in(within))
     }
 
-    /// The bookings of a floating IP in the order of their starts, with the windows they are for.
+    /// Bookings of a floating IP in order of their starts.
     pub fn floating_ip_bookings(&self, ip: FloatingIpId) -> impl Iterator<Item = (Window, &Booking)> {
         self.floating_ips.get(&ip).into_iter().flat_map(|page| page.bookings())
     }
@@ -301,13 +289,13 @@ impl Calendar {
         self.places.get(&lease).is_some_and(|places| places.hosts.binary_search(&host).is_ok())
     }
 
-    /// The hosts that the lease has something of.
+    /// Hosts on which the lease has bookings.
     pub fn hosts_of(&self, lease: LeaseId) -> impl Iterator<Item = HostId> + '_ {
         self.places.get(&lease).into_iter().flat_map(|places| places.hosts.iter().copied())
     }
 }
 
-/// Times that nothing on a page overlaps.
+/// Gaps between the bookings of a page.
 fn gaps(page: Option<&Arc<Page>>, within: &Window, without: Option<LeaseId>) -> Vec<Window> {
     match page {
         Some(page) => page.gaps(*within, without).collect(),
@@ -316,7 +304,7 @@ fn gaps(page: Option<&Arc<Page>>, within: &Window, without: Option<LeaseId>) -> 
     }
 }
 
-/// Takes these leases out of a page, and the page if nothing is left on it.
+/// Removes these leases from a page, and the page itself if it is empty then.
 fn take_out<K: Ord>(pages: &mut BTreeMap<K, Arc<Page>>, key: K, leases: &BTreeSet<LeaseId>) {
     if let Entry::Occupied(mut page) = pages.entry(key)
         && Arc::make_mut(page.get_mut()).remove(leases)

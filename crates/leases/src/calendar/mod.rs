@@ -1,13 +1,13 @@
-//! Who has which host, or how much of it, and which address, when.
+//! Bookings of hosts, shares of hosts and addresses over time.
 //!
-//! The calendar is built from leases and kept up to date lease by lease. It looks forward only: bookings are cut
-//! off at the instant they are entered, because nobody can be given the past. Of a lease that is over, what is
-//! left is the time for cleaning up after it. The calendar is fast to search, not the last word: the store that
-//! commits a lease checks again.
+//! The calendar is built from leases and updated lease by lease. It only looks forward: bookings are cut off
+//! at the instant when they are entered, because the past can't be allocated. After a lease is over, only the
+//! time for cleaning remains. The calendar makes searches fast but doesn't have the last word: the store
+//! checks again when it commits a lease.
 //!
-//! Two bookings of a whole host that overlap cannot be entered ([`Conflict`]), nor a whole-host booking over
-//! shares of the host. Whether shares fit a host's capacity depends on the host and is
-//! [`crate::admission`]'s to check, with [`Calendar::peak_use`].
+//! Overlapping bookings of a whole host are rejected ([`Conflict`]), and so is a booking of a whole host that
+//! overlaps shares of it. Whether shares fit into a host depends on its capacity, which [`crate::admission`]
+//! checks with [`Calendar::peak_use`].
 
 mod bookings;
 mod page;

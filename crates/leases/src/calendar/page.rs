@@ -1,4 +1,4 @@
-//! The bookings of one host, or of one address.
+//! Bookings of one host or address.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,23 @@ use crate::ids::{LeaseId, ReservationId};
 use crate::resources::Resources;
 use crate::window::Window;
 
-/// Who has booked a host, whole or in part, or an address.
+/// A booking of a whole host, a share of one, or an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Booking {
-    /// The lease.
     pub lease: LeaseId,
-    /// Which of its reservations.
     pub reservation: ReservationId,
-    /// What its slots use, or none if it has the whole.
+    /// Resources that its slots use. `None` for a whole host or an address.
     pub used: Option<Box<Resources>>,
 }
 
-/// Bookings in the order of their starts. Those of the whole overlap no other.
+/// Bookings in order of their starts. A booking of the whole host or address overlaps no other.
 ///
-/// Windows are kept apart from the rest: searches go through them, and through little else.
+/// Windows are stored apart from the rest, because searches read little else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Page {
     windows: Vec<Window>,
-    /// By position, when the last of the windows up to it ends: searches skip what is over before they begin.
+    /// For each position, the latest end of the windows up to it. Searches skip bookings that end before they
+    /// begin.
     all_over: Vec<Timestamp>,
     bookings: Vec<Booking>,
 }
@@ -35,7 +34,7 @@ impl Page {
         self.windows.iter().copied().zip(&self.bookings)
     }
 
-    /// Enters what was checked to be free.
+    /// Enters a booking that was checked for conflicts.
     pub(super) fn insert(&mut self, window: Window, booking: Booking) {
         debug_assert!(
             match &booking.used {
@@ -45,7 +44,8 @@ impl Page {
             "{booking:?} overlaps another"
         );
         let mut position = self.windows.partition_point(|other| other.start() < window.start());
-        // By reservation among equals, so that a page does not depend on the order of arrival.
+        // Bookings with the same start are in order of their reservations, so that a page doesn't depend on
+        // the order of calls.
         while self.windows.get(position).is_some_and(|other| other.start() == window.start())
             && self.bookings[position].reservation < booking.reservation
         {
@@ -59,7 +59,7 @@ impl Page {
         self.update_all_over(position);
     }
 
-    /// Takes out all bookings of these leases. Says whether none is left.
+    /// Removes all bookings of these leases. Returns whether the page is empty then.
     pub(super) fn remove(&mut self, leases: &BTreeSet<LeaseId>) -> bool {
         let stays: Vec<bool> = self.bookings.iter().map(|booking| !leases.contains(&booking.lease)).collect();
         let Some(first) = stays.iter().position(|stays| !stays) else { return self.bookings.is_empty() };
@@ -71,7 +71,7 @@ impl Page {
         self.bookings.is_empty()
     }
 
-    /// After a change at that position.
+    /// Recomputes `all_over` from a position on.
     fn update_all_over(&mut self, position: usize) {
         self.all_over.truncate(position);
         let mut last = self.all_over.last().copied().unwrap_or(Timestamp::MIN);
@@ -81,7 +81,8 @@ impl Page {
         }));
     }
 
-    /// Positions of bookings of other leases than `without` that overlap the window, by start.
+    /// Positions of bookings that overlap the window, in order of their starts. The lease `without` doesn't
+    /// count.
     fn overlapping(&self, window: Window, without: Option<LeaseId>) -> impl Iterator<Item = usize> {
         let over = self.all_over.partition_point(|end| *end <= window.start());
         let before_end = self.windows.partition_point(|other| other.start() < window.end());
@@ -91,13 +92,13 @@ impl Page {
         })
     }
 
-    /// Bookings that overlap the window, by start.
+    /// Bookings that overlap the window, in order of their starts.
     pub(super) fn bookings_in(&self, window: Window) -> impl Iterator<Item = (Window, &Booking)> {
         let positions = self.overlapping(window, None);
         positions.map(|position| (self.windows[position], &self.bookings[position]))
     }
 
-    /// How many bookings [`Self::overlapping`] looks at.
+    /// Number of bookings that [`Self::overlapping`] examines.
     pub(super) fn near(&self, window: &Window) -> usize {
         let over = self.all_over.partition_point(|end| *end <= window.start());
         self.windows.partition_point(|other| other.start() < window.end()).saturating_sub(over)
@@ -112,8 +113,8 @@ impl Page {
         bookings.find(|booking| booking.used.is_none())
     }
 
-    /// The highest simultaneous use: a sweep over starts and ends, ends first where they coincide, because a
-    /// window does not contain its end.
+    /// Peak simultaneous use. Sweeps over starts and ends, and handles ends first at the same instant because
+    /// a window doesn't contain its end.
     pub(super) fn peak_use(&self, window: &Window, without: Option<LeaseId>) -> Resources {
         let mut turns = Vec::new();
         for position in self.overlapping(*window, without) {
@@ -134,7 +135,7 @@ impl Page {
             } else {
                 now.subtract(1, used);
             }
-            // What is over when the window starts does not count, nor does a state that lasts no time.
+            // Uses that end before the window starts don't count, nor do states of zero duration.
             let lasts_until = turns.peek().map_or(instant, |(next, ..)| *next);
             if lasts_until > window.start() && lasts_until > instant {
                 peak.raise_to(&now);
@@ -143,8 +144,8 @@ impl Page {
         peak
     }
 
-    /// The time within `within` around the window that no booking of another lease than `without` overlaps. None if
-    /// one overlaps `clear`, which is the window or more.
+    /// The gap within `within` around the window, ignoring bookings of the lease `without`. `None` if another
+    /// booking overlaps `clear`, which contains the window.
     pub(super) fn gap_around(
         &self,
         window: &Window,
@@ -170,7 +171,7 @@ impl Page {
         Window::new(from, until).ok().filter(|gap| gap.overlaps(window))
     }
 
-    /// Times within `within` that no booking of another lease than `without` overlaps.
+    /// Gaps within `within`, ignoring bookings of the lease `without`.
     pub(super) fn gaps(&self, within: Window, without: Option<LeaseId>) -> impl Iterator<Item = Window> {
         let mut busy = self.overlapping(within, without).map(|position| self.windows[position]);
         let (mut free_from, end) = (Some(within.start()), within.end());
@@ -190,7 +191,8 @@ impl Page {
     }
 }
 
-/// Makes room for one more. Large fleets have many short lists; doubling them would leave a third of their memory unused.
+/// Makes room for one more element. Large fleets have many short lists, and doubling these would leave a
+/// third of their memory unused.
 fn reserve_one<T>(list: &mut Vec<T>) {
     if list.len() == list.capacity() {
         list.reserve_exact(1 + list.len() / 8);

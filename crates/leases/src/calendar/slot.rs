@@ -1,4 +1,4 @@
-//! When enough hosts are free together, and which of them to take.
+//! Search for times at which enough hosts are free together, and the choice among these hosts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,20 +10,19 @@ use crate::ids::{HostId, LeaseId};
 use crate::window::{Window, earlier, later};
 use crate::work::Budget;
 
-/// What it costs to begin with a host.
+/// Cost to start with a host.
 const OPENING: u64 = 20;
-/// What it costs to look at a gap that is long enough.
+/// Cost to examine a gap that is long enough.
 const CHANCE: u64 = 20;
 
-/// How well a window fits the gap that it lies in; less is better. The order keeps the calendar usable: the
-/// smallest gap is used first, so that long gaps stay whole for long leases.
+/// Quality of a window's fit into its gap; less is better. Using the smallest gap first keeps long gaps whole
+/// for long leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fit {
-    /// How long the gap is.
+    /// Length of the gap.
     pub gap: SignedDuration,
-    /// How much of it is left free before the window: of gaps without an end, the one that ends up tightest.
+    /// Free time left in the gap before the window. Among gaps without an end, the tightest one wins.
     pub before: SignedDuration,
-    /// Settles ties.
     pub host: HostId,
 }
 
@@ -33,16 +32,16 @@ impl Fit {
     }
 }
 
-/// A time when hosts are free together.
+/// A time at which hosts are free together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// When.
     pub window: Window,
-    /// Which hosts, ascending.
+    /// Ascending.
     pub hosts: Vec<HostId>,
 }
 
-/// A gap in which a window of the wanted length can start at any instant from `from` to `until`, both included.
+/// A gap in which a window of the requested length can start at any instant from `from` to `until`,
+/// inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Chance {
     until: Timestamp,
@@ -52,9 +51,9 @@ struct Chance {
 }
 
 impl Calendar {
-    /// How well the window, with cleaning time around it, fits the gap that it lies in. None if there is none.
+    /// The fit of the window, with cleaning time around it, into its gap. `None` if the host isn't free then.
     ///
-    /// `within` bounds gaps that no booking bounds; the past should not be in it.
+    /// `within` bounds gaps that no booking bounds. It should not contain the past.
     pub fn fit(
         &self,
         host: HostId,
@@ -62,7 +61,7 @@ impl Calendar {
         within: &Window,
         without: Option<LeaseId>,
     ) -> Option<Fit> {
-        // Few of all hosts have bookings that do not count; to leave some out takes longer.
+        // Few hosts have bookings to be ignored, and ignoring some takes longer.
         let without = without.filter(|lease| self.has_booked(*lease, host));
         let gap = match self.hosts.get(&host) {
             Some(page) => page.gap_around(window, &window.widened(self.cleaning_time), within, without)?,
@@ -71,9 +70,9 @@ impl Calendar {
         Some(Fit::new(&gap, window, host))
     }
 
-    /// The earliest time within `within` when `count` of these hosts are free together for `length`, with
-    /// cleaning time around it, and which to take then. Bookings of the lease `without` do not count. None as well once
-    /// the budget is used up.
+    /// The earliest time within `within` at which `count` of these hosts are free for `length` and cleaning
+    /// time around it, with the best hosts for that time. Bookings of the lease `without` don't count. Also
+    /// `None` once the budget is used up.
     pub fn earliest_slot(
         &self,
         hosts: &[HostId],
@@ -86,8 +85,8 @@ impl Calendar {
         earliest(self, hosts, count, length, within, (without, budget))
     }
 
-    /// The earliest times within `within`, so many at most and none of which overlaps another, when `count` of these
-    /// hosts are free together for `length`, with cleaning time around it. Fewer once the budget is used up.
+    /// The earliest times within `within` at which `count` of these hosts are free for `length` and cleaning
+    /// time around it. Returns at most `most` windows, without overlap, and fewer once the budget is used up.
     pub fn earliest_windows(
         &self,
         hosts: &[HostId],
@@ -100,7 +99,7 @@ impl Calendar {
     }
 }
 
-/// The first slot of so many hosts within a time.
+/// The earliest slot of `count` hosts.
 fn earliest(
     calendar: &Calendar,
     hosts: &[HostId],
@@ -114,7 +113,8 @@ fn earliest(
     Some(Slot { window, hosts: best(sweep.open, &window, count) })
 }
 
-/// The first so many slots, none of which overlaps another. Each is as early as it can be after those before it.
+/// The earliest slots of `count` hosts without overlap. Each is as early as possible after the ones before
+/// it.
 fn earliest_windows(
     calendar: &Calendar,
     hosts: &[HostId],
@@ -137,22 +137,22 @@ fn earliest_windows(
     found
 }
 
-/// Sweeps over the chances by the instant from which they exist; those that have passed leave through a heap.
+/// A sweep over chances in order of `from`. Chances that have passed leave through a heap.
 ///
-/// Each host's gaps are looked at only as far as the sweep has come, so that a slot that is near is found soon.
+/// The gaps of each host are only read as far as the sweep has come, so that a near slot is found soon.
 struct Sweep<'a, I> {
-    /// The chances of each host, in order.
+    /// Chances of each host, in order.
     sources: Vec<I>,
-    /// The next chance of each.
+    /// Next chance of each host.
     coming: BinaryHeap<Reverse<(Timestamp, usize, Chance)>>,
-    /// Those that have come, and have not passed.
+    /// Chances that have begun and have not passed.
     open: BinaryHeap<Reverse<Chance>>,
     count: usize,
     budget: &'a Budget,
 }
 
 impl<'a> Sweep<'a, ()> {
-    /// Nothing if there is nothing to be found, or once the budget is used up.
+    /// `None` if there can't be any slot, or once the budget is used up.
     fn new(
         calendar: &'a Calendar,
         hosts: &[HostId],
@@ -176,11 +176,12 @@ impl<'a> Sweep<'a, ()> {
 }
 
 impl<I: Iterator<Item = Chance>> Sweep<'_, I> {
-    /// The first instant from that one on, which is none before those asked for so far, at which enough hosts are free.
+    /// The first instant from `from` on at which enough hosts are free. `from` must not be earlier than in
+    /// previous calls.
     fn next(&mut self, from: Timestamp) -> Option<Timestamp> {
         let mut now = from;
         loop {
-            // All that begin until then are there to choose from.
+            // Everything that begins by now is available.
             while let Some(Reverse((begins, ..))) = self.coming.peek()
                 && *begins <= now
                 && let Some(Reverse((_, source, chance))) = self.coming.pop()
@@ -203,7 +204,7 @@ impl<I: Iterator<Item = Chance>> Sweep<'_, I> {
     }
 }
 
-/// The next chance of a source, so that a heap gives the earliest of all sources first.
+/// The next chance of a source, as an entry of the heap that returns the earliest one first.
 fn next_of(
     chances: &mut impl Iterator<Item = Chance>,
     source: usize,
@@ -211,7 +212,7 @@ fn next_of(
     chances.next().map(|chance| Reverse((chance.from, source, chance)))
 }
 
-/// The gaps of a host that are long enough, in order.
+/// Gaps of a host that are long enough, in order.
 fn chances(
     calendar: &Calendar,
     host: HostId,
@@ -220,12 +221,12 @@ fn chances(
     (without, budget): (Option<LeaseId>, &Budget),
 ) -> impl Iterator<Item = Chance> {
     let cleaning = calendar.cleaning_time;
-    // Cleaning may begin before the time that is looked at, and end after it.
+    // Cleaning can begin before `within` and end after it.
     let cleaned = within.widened(cleaning);
     let page = calendar.hosts.get(&host);
     let booked = page.into_iter().flat_map(move |page| page.gaps(cleaned, without));
     let unbooked = (page.is_none() && !cleaned.is_empty()).then_some(cleaned);
-    // Most gaps are too short: that is found out first, and cheaply.
+    // Most gaps are too short, so a cheap check comes first.
     let gaps = booked.chain(unbooked).filter(move |gap| {
         budget.charge(2);
         gap.length() >= length
@@ -237,7 +238,7 @@ fn chances(
     })
 }
 
-/// The best-fitting hosts, in the order of their identifiers.
+/// The hosts that fit best, ascending.
 fn best(open: BinaryHeap<Reverse<Chance>>, window: &Window, count: usize) -> Vec<HostId> {
     let mut fits: Vec<Fit> =
         open.into_iter().map(|Reverse(chance)| Fit::new(&chance.gap, window, chance.host)).collect();

@@ -1,4 +1,4 @@
-//! What hosts used in all: while they worked, while they were idle, and while they were off.
+//! Energy used by hosts while busy, idle and off.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,26 @@ use super::{Figures, PoolReport, Sleep};
 use crate::ids::{FreePoolId, HostId};
 use crate::window::Window;
 
-/// A host that there is, and what it draws.
+/// A host in the report, with its power draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metered {
-    /// Which.
     pub host: HostId,
-    /// The free pool that it is in.
     pub pool: FreePoolId,
-    /// Since when it is there.
+    /// Start of the host's existence in the inventory; earlier time isn't counted.
     pub since: Timestamp,
-    /// What it draws.
     pub figures: Figures,
 }
 
 impl Metered {
-    /// What it draws at work and idle, in milliwatts; nothing of what nobody has said.
+    /// Busy and idle draw in milliwatts. An unknown idle draw is 0; an unknown busy draw is the idle draw.
     fn milliwatts(&self) -> (u32, u32) {
         let idle = self.figures.idle_milliwatts.unwrap_or(0);
         (self.figures.busy_milliwatts.unwrap_or(idle), idle)
     }
 }
 
-/// Adds what hosts used while they were on. `held` says when they were leased or guests ran there; what overlaps
-/// counts once, and a host that is off does not work.
+/// Adds the energy that hosts used while they were on. `held` lists times when hosts were leased or ran
+/// guests. Overlapping times count once, and a host that is off isn't busy.
 pub(super) fn add(
     pools: &mut BTreeMap<FreePoolId, PoolReport>,
     hosts: &[Metered],
@@ -71,7 +68,7 @@ fn seconds(micros: u128) -> u64 {
     u64::try_from(micros / 1_000_000).unwrap_or(u64::MAX)
 }
 
-/// What these cover of that time, in order, none touching another.
+/// Union of the windows within `within`, sorted and disjoint.
 fn union(mut windows: Vec<Window>, within: Window) -> Vec<Window> {
     windows.sort_unstable_by_key(Window::start);
     let mut union: Vec<Window> = Vec::new();
@@ -92,7 +89,7 @@ fn micros(windows: &[Window]) -> u128 {
     windows.iter().map(|window| u128::try_from(window.length().as_micros()).unwrap_or(0)).sum()
 }
 
-/// How long both go on at the same time; each is in order.
+/// Length of the intersection; both slices must be sorted and disjoint.
 fn common_micros(some: &[Window], others: &[Window]) -> u128 {
     let (mut some, mut others) = (some.iter().peekable(), others.iter().peekable());
     let mut common = 0;

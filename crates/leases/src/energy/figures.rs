@@ -1,52 +1,51 @@
-//! What hosts draw, and whether they may be switched, as their capabilities say.
+//! Power draw of hosts, and permission to switch them off, from their capabilities.
 
 use std::num::NonZeroU64;
 
 use crate::host::{Host, MFLOPS};
 
-/// The capability that says what a host draws when it is on and nothing runs there, in watts.
+/// Capability with the draw of an idle host, in watts.
 pub const IDLE_WATTS: &str = "power_idle_watts";
-/// The same when all its CPUs are busy.
+/// Capability with the draw of a host whose CPUs are all busy, in watts.
 pub const BUSY_WATTS: &str = "power_busy_watts";
-/// The same when it is off: its management controller still runs.
+/// Capability with the draw of a host that is off, in watts: its management controller still runs.
 pub const OFF_WATTS: &str = "power_off_watts";
-/// The capability that keeps a host on: `never`.
+/// Capability that keeps a host on if its value is [`NEVER`].
 pub const SAVING: &str = "power_saving";
-/// The value of [`SAVING`] that keeps a host on.
 pub const NEVER: &str = "never";
 
-/// More is no figure of a machine.
+/// Plausibility limit for a machine. Larger values count as unknown.
 const MOST_WATTS: u32 = 1_000_000;
-/// The same in MFLOPS: an exaFLOPS.
+/// Plausibility limit for a machine's computing power: an exaFLOPS.
 const MOST_MFLOPS: f64 = 1e12;
-/// Picowatts of a milliwatt.
+/// Picowatts per milliwatt.
 const PICOWATTS: u64 = 1_000_000_000;
 
-/// What a host draws, in milliwatts.
+/// Power draw of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// When it is on and nothing runs there; none if nobody has said.
+    /// Draw when on with nothing running; `None` if unknown.
     pub idle_milliwatts: Option<u32>,
-    /// When all its CPUs are busy; none if nobody has said.
+    /// Draw with all CPUs busy; `None` if unknown.
     pub busy_milliwatts: Option<u32>,
-    /// When it is off; nothing if nobody has said.
+    /// Draw when off; 0 if unknown.
     pub off_milliwatts: u32,
 }
 
-/// What a host draws at work for what it does: less is better. Hosts whose computing power is known come first, and those
-/// last of which nobody has said what they draw.
+/// Draw per unit of computing power; less is better. Hosts with known computing power sort first, hosts with
+/// unknown draw last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Draw {
-    /// Picowatts for each MFLOPS.
+    /// Picowatts per MFLOPS.
     PerMflops(u64),
-    /// Milliwatts for each virtual CPU.
+    /// Milliwatts per virtual CPU.
     PerCore(u64),
-    /// Nobody has said.
     Unknown,
 }
 
 impl Figures {
-    /// Those of a host, from its capabilities and those of its pool. What is no number of watts counts as not said.
+    /// Reads the capabilities of the host and its pool. Values that aren't numbers of watts, or exceed
+    /// `MOST_WATTS`, count as unknown.
     pub fn of(host: &Host) -> Self {
         let milliwatts = |name: &str| {
             let watts: f64 = host.capabilities.get(name)?.trim().parse().ok()?;
@@ -61,12 +60,13 @@ impl Figures {
         }
     }
 
-    /// What it saves to have the host off instead of idle, in milliwatts.
+    /// Milliwatts saved while the host is off instead of idle.
     pub fn saved_milliwatts(&self) -> u32 {
         self.idle_milliwatts.unwrap_or(0).saturating_sub(self.off_milliwatts)
     }
 
-    /// What the host draws for each MFLOPS when it works, or for each virtual CPU if its computing power is not known.
+    /// Busy draw (or idle draw if that is unknown) per MFLOPS, or per virtual CPU if the host's computing
+    /// power is unknown.
     pub fn draw(&self, host: &Host) -> Draw {
         let Some(milliwatts) = self.busy_milliwatts.or(self.idle_milliwatts).map(u64::from) else {
             return Draw::Unknown;
@@ -79,7 +79,7 @@ impl Figures {
     }
 }
 
-/// The computing power of the host. What is no number of MFLOPS counts as not said.
+/// Computing power of the host. Values that aren't numbers of MFLOPS within [`MOST_MFLOPS`] count as unknown.
 fn mflops(host: &Host) -> Option<NonZeroU64> {
     let mflops: f64 = host.capabilities.get(MFLOPS)?.trim().parse().ok()?;
     let known = (0.0..=MOST_MFLOPS).contains(&mflops);
@@ -87,7 +87,7 @@ fn mflops(host: &Host) -> Option<NonZeroU64> {
     known.then(|| mflops.round() as u64).and_then(NonZeroU64::new)
 }
 
-/// Whether the operator lets the host be switched off.
+/// Whether the operator allows the host to be switched off.
 pub fn may_be_off(host: &Host) -> bool {
     host.capabilities.get(SAVING).is_none_or(|saving| saving.trim() != NEVER)
 }

@@ -1,13 +1,14 @@
-//! Switching hosts off that nobody needs, and on again in time (EN).
+//! Power saving: switches off hosts that aren't needed, and back on in time (EN).
 //!
-//! [`plan`] says how many hosts of each free pool are needed when, which may be off from when to when, and which are
-//! to be switched now. What is decided is part of the host's record ([`Power`]), so that all services that share a
-//! store know it; [`settle`] says what becomes of it when the host is looked at, [`step`] what is to be done to the
-//! machine. [`readiness`] says when a host that is off could be had, so that no lease is promised a start that its
-//! host cannot keep. [`report`] sums up what was saved, and used.
+//! [`plan`] computes how many hosts of each free pool are needed over time, which hosts can be off and when,
+//! and which to switch now. Decisions are part of the host's record ([`Power`]), so all services that share a
+//! store see them. [`settle`] updates that record from an observation of the host; [`step`] chooses the next
+//! action on the machine. [`readiness`] tells when a host that is off will be available, so no lease is
+//! promised a start that its host can't make. [`report`] sums up energy saved and used.
 //!
-//! Never switched off are hosts with guests of anybody, hosts of leases that are going on or start too soon, hosts
-//! that are not in the free pool or do not work, and so many spare hosts of each pool as the operator wants.
+//! These hosts are never switched off: hosts with any guest, hosts of leases that are running or start too
+//! soon, hosts that are outside the free pool or not working, and the operator's number of spare hosts per
+//! pool.
 
 mod consumption;
 mod figures;
@@ -32,29 +33,28 @@ pub use self::record::{Power, PowerState};
 pub use self::report::report;
 pub use self::staging::readiness;
 
-/// Operator settings for switching hosts.
+/// Operator settings for switching hosts on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerRules {
-    /// How long a host counts as booting at least, whatever was measured; and of hosts that were never measured.
+    /// Minimum boot time to plan with. Used for hosts without measurements and as a floor for measured ones.
     pub shortest_boot: SignedDuration,
-    /// How much earlier than it must be a host is there.
+    /// Safety margin: hosts are on this long before they are needed.
     pub margin: SignedDuration,
-    /// How many hosts of each pool stay on although nobody needs them.
+    /// Unneeded hosts that stay on in each pool.
     pub spare_hosts: u32,
-    /// A host is switched off only if it can stay off for so long.
+    /// Minimum time off for which switching a host off is worthwhile.
     pub shortest_rest: SignedDuration,
-    /// How often a host is switched off within a day at most.
+    /// Maximum number of times a host is switched off within 24 hours.
     pub rests_a_day: u32,
-    /// How many hosts boot at the same time at most.
+    /// Maximum number of hosts booting at the same time.
     pub boots_at_once: u32,
-    /// How far ahead is planned.
+    /// Planning horizon.
     pub horizon: SignedDuration,
-    /// After how long it is given up to switch a host off.
+    /// Timeout for shutting a host down.
     pub longest_shutdown: SignedDuration,
 }
 
 impl Default for PowerRules {
-    /// Boots of five minutes, two minutes of margin, one spare host, an hour of rest at least, three times a day.
     fn default() -> Self {
         Self {
             shortest_boot: SignedDuration::from_mins(5),
@@ -70,13 +70,14 @@ impl Default for PowerRules {
 }
 
 impl PowerRules {
-    /// The same, by which no host may be off: those that are off are woken, no more at once than otherwise.
+    /// The same settings, except that no host can be off. Hosts that are off are woken, still at most
+    /// `boots_at_once` at a time.
     #[must_use]
     pub fn all_on(self) -> Self {
         Self { spare_hosts: u32::MAX, ..self }
     }
 
-    /// How many hosts may boot at once; at least one.
+    /// Maximum number of simultaneous boots; at least 1, whatever is configured.
     pub(crate) fn boots_at_once(&self) -> usize {
         self.boots_at_once.max(1) as usize
     }

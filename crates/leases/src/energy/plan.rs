@@ -1,4 +1,4 @@
-//! Which hosts may be off when, and what is to be switched now.
+//! Plans which hosts can be off and when, and which to switch now.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,110 +14,100 @@ use crate::ids::{FreePoolId, HostId};
 use crate::plan::{Observed, Place};
 use crate::window::{Window, earlier, later};
 
-/// What a plan is made from.
+/// Inputs of [`plan`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ground<'a> {
-    /// What is taken.
     pub calendar: &'a Calendar,
-    /// What there is.
     pub inventory: &'a Inventory,
-    /// What was seen.
     pub observed: &'a Observed,
-    /// Hosts that something is about to come to, or that stay as they are for another reason.
+    /// Hosts that must not be switched off now, for example because a guest is about to arrive.
     pub kept: &'a BTreeSet<HostId>,
-    /// Operator settings.
     pub rules: &'a PowerRules,
-    /// The present.
     pub now: Timestamp,
 }
 
-/// What may be off, and what is to be done.
+/// Rests of hosts, and switches that are due now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnergyPlan {
-    /// Pool by pool.
     pub pools: BTreeMap<FreePoolId, PoolPlan>,
-    /// What is to be switched now.
+    /// Hosts to switch now.
     pub switches: Vec<(HostId, Switch)>,
-    /// Those of them that are switched on because a lease has been promised them.
+    /// Subset of `switches`: hosts switched on because a lease has booked them.
     pub promised: BTreeSet<HostId>,
-    /// When something is to be switched next, if nothing changes.
+    /// Time of the next switch if nothing changes.
     pub wake_at: Option<Timestamp>,
 }
 
-/// What is to be switched.
+/// Direction of a power switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
-    /// On.
     On,
-    /// Off.
     Off,
 }
 
-/// What is planned for a pool.
+/// Plan for one free pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolPlan {
-    /// How many hosts are in it.
+    /// Total number of hosts in the pool.
     pub hosts: usize,
-    /// How many of them have to be on, over time.
+    /// Number of hosts that must be on, as a step function of time.
     pub needed: Vec<Need>,
-    /// When which hosts may be off.
+    /// Times when hosts can be off.
     pub rests: Vec<Rest>,
-    /// What that saves, compared with idle hosts, in milliwatt-seconds.
+    /// Energy saved compared with leaving the hosts idle, in milliwatt-seconds.
     pub saved_milliwatt_seconds: u128,
 }
 
 impl PoolPlan {
-    /// How many hosts have to be on at the busiest instant.
+    /// Maximum number of hosts that must be on at the same time.
     pub fn most_needed(&self) -> usize {
         self.needed.iter().map(|need| need.hosts).max().unwrap_or(0)
     }
 }
 
-/// How many hosts have to be on from that time.
+/// A step in the number of hosts that must be on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// From when, until the next.
+    /// Start of the step. It lasts until the next one.
     pub from: Timestamp,
-    /// How many: those of leases, those with guests, and spare ones.
+    /// Leased hosts, hosts with guests, and spare hosts.
     pub hosts: usize,
 }
 
-/// A time that a host may be off for.
+/// A period during which a host can be off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// Which host.
     pub host: HostId,
-    /// From when.
     pub from: Timestamp,
-    /// When it is switched on again; none if that is beyond what is planned.
+    /// Time to switch the host on again; `None` if that is beyond the horizon.
     pub until: Option<Timestamp>,
 }
 
-/// A host, and when nobody has leased it.
+/// A host with the gaps between its leases.
 struct Candidate<'a> {
     host: &'a Host,
     figures: Figures,
-    /// Each with the start of the lease that ends it, if one does.
+    /// Start of each gap, and start of the lease that ends it (`None` if no lease follows).
     gaps: Vec<(Timestamp, Option<Timestamp>)>,
-    /// It counts among those that are free when nobody leases it.
+    /// Counts as a free host during its gaps.
     in_play: bool,
-    /// It may be switched off this moment.
+    /// Can be switched off right now.
     ready: bool,
-    /// It is off, or on its way there.
+    /// Is off or shutting down.
     asleep: bool,
 }
 
-/// A rest in the making.
+/// A rest that later steps of the planning can shorten or drop.
 struct Draft {
     rest: Rest,
-    /// When the host has to be there again.
+    /// Deadline for the host to be up again.
     by: Option<Timestamp>,
-    /// It is off already.
+    /// The host is off already, so no switch is needed.
     asleep: bool,
     pool: FreePoolId,
 }
 
-/// Says which hosts may be off when, and what is to be switched now.
+/// Computes rests for all pools and the switches that are due at `ground.now`.
 pub fn plan(ground: &Ground<'_>) -> EnergyPlan {
     let mut pools: BTreeMap<FreePoolId, Vec<Candidate<'_>>> = BTreeMap::new();
     for host in ground.inventory.hosts() {
@@ -134,7 +124,8 @@ pub fn plan(ground: &Ground<'_>) -> EnergyPlan {
     ground.leave_out_hasty(&asleep, &mut drafts);
     let staged = ground.staged(&asleep, &drafts);
     for draft in &mut drafts {
-        // What was promised counts; whom nobody waits for is only late.
+        // Only leases move the time to switch on forward. A host that no lease waits for can be late without
+        // harm.
         let promised = staged.from.get(&draft.rest.host).filter(|_| draft.rest.from == ground.now);
         draft.rest.until = draft.rest.until.into_iter().chain(promised.copied()).min();
     }
@@ -163,10 +154,10 @@ impl<'a> Ground<'a> {
         let busy = gaps.first().is_none_or(|(from, _)| *from > self.now);
         let seen = self.observed.hosts.get(&host.id);
         let empty = seen.is_some_and(|seen| seen.guests.is_empty() && seen.slots.is_empty());
-        // It is in the free pool, or about to be.
+        // Fenced hosts are on their way to or from the free pool.
         let given_back = |place| matches!(place, Place::FreePool | Place::Fenced { .. });
         let given_back = seen.is_some_and(|seen| given_back(seen.place));
-        // Guests of a lease that is going on leave with it; others may stay forever.
+        // Guests of a running lease leave at its end; other guests can stay forever.
         let vacant = busy || asleep || (given_back && empty && !self.kept.contains(&host.id));
         let works = host.health == Health::Up && seen.is_some_and(|seen| asleep || seen.health == Health::Up);
         let settled = matches!(state, PowerState::On) || asleep;
@@ -182,7 +173,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// When nobody leases the host, cleaning time not counted.
+    /// Times without a lease on the host. Cleaning time after a lease isn't part of a gap.
     fn gaps(&self, host: HostId) -> Vec<(Timestamp, Option<Timestamp>)> {
         let mut gaps = Vec::new();
         let mut free_from = self.now;
@@ -198,13 +189,13 @@ impl<'a> Ground<'a> {
         gaps
     }
 
-    /// The part of a gap that is planned for.
+    /// Part of a gap within the horizon.
     fn clipped(&self, (from, until): (Timestamp, Option<Timestamp>)) -> Window {
         let gap = Window::new(from, until.unwrap_or(Timestamp::MAX)).unwrap_or(self.horizon());
         gap.since(self.now).before(self.horizon().end())
     }
 
-    /// How many hosts have to be on, over time: those that are leased, those that guests keep, and spare ones.
+    /// Number of hosts that must be on over time: leased hosts, hosts with guests, and spare hosts.
     fn needed(&self, candidates: &[Candidate<'_>]) -> Vec<Need> {
         let mut changes: BTreeMap<Timestamp, i64> = BTreeMap::from([(self.now, 0)]);
         for candidate in candidates.iter().filter(|candidate| candidate.in_play) {
@@ -228,7 +219,8 @@ impl<'a> Ground<'a> {
         needed
     }
 
-    /// When which hosts of a pool may be off: those that are off stay so, then those that draw most for what they do.
+    /// Drafts rests for the hosts of a pool. Hosts that are off stay off if possible; then come those with
+    /// the highest draw per unit of computing power.
     fn rests(&self, pool: FreePoolId, candidates: &[Candidate<'_>], drafts: &mut Vec<Draft>) {
         let in_play = || candidates.iter().filter(|candidate| candidate.in_play);
         let free = in_play().flat_map(|candidate| candidate.gaps.iter().map(|gap| self.clipped(*gap)));
@@ -258,12 +250,12 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// When the host has to be switched on to be there at that time, if no other is in the way.
+    /// Latest time to switch the host on so it is up at `by`, if its boot doesn't have to wait for another.
     fn latest_boot(&self, host: &Host, by: Timestamp) -> Timestamp {
         earlier(by, host.power.boot_time(self.rules).saturating_add(self.rules.margin))
     }
 
-    /// Whether a rest is worth it: neither too short, nor one too many.
+    /// Whether a rest is long enough, can start, and stays within the daily limit.
     fn may_begin(
         &self,
         candidate: &Candidate<'_>,
@@ -279,8 +271,9 @@ impl<'a> Ground<'a> {
         long && now && lately < self.rules.rests_a_day as usize
     }
 
-    /// Leaves out rests that would begin now if so many hosts were off then that they could not all be woken in time
-    /// one after another, had each of them to be there as soon as the first of these.
+    /// Drops rests that would begin now if too many hosts would be off at once to wake them in time. Assumes
+    /// the worst case: all hosts that are off must be up, batch after batch, by the deadline of the rest in
+    /// question.
     fn leave_out_hasty(&self, asleep: &[&Host], drafts: &mut Vec<Draft>) {
         let begins = |draft: &Draft| draft.rest.from == self.now && !draft.asleep && draft.by.is_some();
         let mut hasty: Vec<(Timestamp, HostId)> = drafts
@@ -311,7 +304,7 @@ impl<'a> Ground<'a> {
         self.inventory.hosts().filter(booting).count()
     }
 
-    /// When hosts that are off, or are to be, have to be switched on for leases.
+    /// Latest switch-on times for leases, for hosts that are off or whose rest begins now.
     fn staged(&self, asleep: &[&Host], drafts: &[Draft]) -> Staged {
         let begins = drafts.iter().filter(|draft| draft.rest.from == self.now && !draft.asleep);
         let begins = begins.filter_map(|draft| self.inventory.host(draft.rest.host));
@@ -324,7 +317,7 @@ impl<'a> Ground<'a> {
         Staged::new(boots, self.rules.boots_at_once())
     }
 
-    /// What is to be switched now, and when something is to be next.
+    /// Fills in the switches that are due now and the time of the next one.
     fn switch(&self, asleep: &[&Host], drafts: &[Draft], staged: &Staged, plan: &mut EnergyPlan) {
         let now = self.now;
         let mut times: Vec<Timestamp> = drafts.iter().map(|draft| draft.rest.from).collect();

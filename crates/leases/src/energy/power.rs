@@ -1,4 +1,4 @@
-//! The power of one host: what was decided, what becomes of that, and what is to be done.
+//! Power of a single host: decisions, their outcome, and the next action.
 
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
@@ -10,86 +10,79 @@ use crate::ids::HostId;
 use crate::plan::{Action, ObservedHost, Place, Powered};
 use crate::window::later;
 
-/// So many boots are remembered.
+/// Number of boots to remember.
 const BOOTS: usize = 5;
-/// What took longer was no boot: somebody has repaired the host.
+/// Longer boots aren't recorded: they include a repair of the host.
 const LONGEST_BOOT: SignedDuration = SignedDuration::from_hours(1);
-/// So long counts when a host was switched off.
+/// Period over which switching off is counted.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// Something that the operator should know.
+/// A power problem reported to the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Alarm {
-    /// It did not boot.
     #[error("it was switched on and does not come up")]
     BootFailed,
-    /// It came up after all.
     #[error("it has come up after all")]
     CameUpLate,
-    /// It did not shut down.
     #[error("it could not be switched off")]
     ShutdownFailed,
-    /// It was to stay on, and has gone off.
     #[error("it has gone off although it was to stay on")]
     WentOff,
-    /// It runs although it was switched off.
     #[error("somebody else has switched it on")]
     SwitchedOnByOthers,
 }
 
-/// What becomes of the power of a host.
+/// Result of [`settle`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// As it is now.
     pub power: Power,
-    /// The time that it was off for, if that is over.
+    /// The sleep that has just ended, if any.
     pub slept: Option<Slept>,
-    /// What the operator should know.
     pub alarm: Option<Alarm>,
 }
 
-/// A time that a host was off for, and how it ended.
+/// A period during which a host was off, and how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slept {
-    /// From when it was off.
     pub from: Timestamp,
-    /// When it was switched on.
+    /// Time at which it was switched on.
     pub until: Timestamp,
-    /// How long it took to boot then, if it was measured.
+    /// Duration of the boot that followed; `None` if it wasn't measured.
     pub boot: Option<SignedDuration>,
-    /// It did not come up in time.
+    /// The host didn't come up in time.
     pub failed: bool,
 }
 
 impl Power {
-    /// Whether guests can be started there, as far as its power goes.
+    /// Whether guests can be started on the host, as far as its power state is concerned.
     pub fn is_on(&self) -> bool {
         self.state == PowerState::On
     }
 
-    /// Whether nobody need wonder that it does not answer.
+    /// Whether the power state explains why the host doesn't respond.
     pub fn excuses_silence(&self) -> bool {
         !matches!(self.state, PowerState::On | PowerState::Failed { .. })
     }
 
-    /// How long it takes from switching it on until it answers: the longest of the last boots, and not less than the
-    /// operator reckons with.
+    /// Expected time from switching the host on until it responds: the longest recorded boot, but at least
+    /// `shortest_boot`.
     pub fn boot_time(&self, rules: &PowerRules) -> SignedDuration {
         self.boots.iter().copied().max().unwrap_or_default().max(rules.shortest_boot)
     }
 
-    /// Until when it is waited for a host that is being switched on. Half of the margin is left to do without it.
+    /// Deadline for a host that is being switched on. Half of the margin is left to arrange the lease without
+    /// it.
     pub fn boots_until(&self, since: Timestamp, rules: &PowerRules) -> Timestamp {
         later(since, self.boot_time(rules).saturating_add(rules.margin / 2))
     }
 
-    /// How often it was switched off within a day before that.
+    /// Number of times the host was switched off within the 24 hours before `at`.
     pub fn rests_before(&self, at: Timestamp) -> usize {
         let lately = |off: &&Timestamp| at.duration_since(**off) < DAY;
         self.switched_off_at.iter().filter(lately).count()
     }
 
-    /// The same, about to be switched off.
+    /// Record of a host that is being switched off from `now` on.
     #[must_use]
     pub fn switched_off(&self, now: Timestamp) -> Self {
         let mut off = self.clone();
@@ -98,7 +91,7 @@ impl Power {
         Self { state: PowerState::ShuttingDown { since: now }, ..off }
     }
 
-    /// The same, about to be switched on.
+    /// Record of a host that is being switched on from `now` on. Unchanged if it is on, booting or failed.
     #[must_use]
     pub fn switched_on(&self, now: Timestamp) -> Self {
         let off_since = match self.state {
@@ -113,7 +106,7 @@ impl Power {
         Self { state, ..self.clone() }
     }
 
-    /// The same, on; and how long that took, if it is worth remembering.
+    /// Record of a host that is up. Remembers the boot's duration up to [`LONGEST_BOOT`].
     fn booted(&self, took: SignedDuration) -> Self {
         let mut on = self.with(PowerState::On);
         if took <= LONGEST_BOOT {
@@ -124,7 +117,7 @@ impl Power {
     }
 }
 
-/// What becomes of the power of a host that was seen so, or not at all; none if nothing does.
+/// Updates a host's power record from an observation, or from its absence. `None` if nothing changes.
 pub fn settle(
     power: &Power,
     seen: Option<&ObservedHost>,
@@ -135,7 +128,7 @@ pub fn settle(
     let works = seen.is_some_and(|seen| seen.powered == Powered::On && seen.health == Health::Up);
     let plain = |power| Some(Settled { power, slept: None, alarm: None });
     match power.state {
-        // A switch that was given up may have been on its way.
+        // A shutdown can still complete after it was given up.
         PowerState::On => {
             let went_off = powered == Some(Powered::Off) && !power.switched_off_at.is_empty();
             went_off.then(|| Settled {
@@ -164,7 +157,7 @@ pub fn settle(
             };
             if works {
                 let took = now.duration_since(since);
-                // One that never was off has not booted.
+                // A host that never went off hasn't booted, so there is nothing to measure.
                 let on = if off_since.is_some() { power.booted(took) } else { power.with(PowerState::On) };
                 return Some(Settled { power: on, slept: slept(Some(took)), alarm: None });
             }
@@ -183,13 +176,13 @@ pub fn settle(
     }
 }
 
-/// Whether somebody is there, or has the right to be.
+/// Whether guests run on the host, or reservations hold slots on it.
 fn in_use(seen: &ObservedHost) -> bool {
     !seen.guests.is_empty() || !seen.slots.is_empty()
 }
 
-/// What is to be done to a host that was seen so, to have it as was decided. A host is switched off only once it is
-/// fenced and nobody is there.
+/// Next action to bring the machine to its recorded power state. A host is switched off only once it is
+/// fenced and not in use.
 pub fn step(host: HostId, power: &Power, seen: Option<&ObservedHost>) -> Option<Action> {
     match (power.state, seen) {
         (PowerState::ShuttingDown { .. }, Some(seen)) if seen.powered == Powered::On => match seen.place {

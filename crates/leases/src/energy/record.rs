@@ -1,50 +1,44 @@
-//! What is on record of a host's power. It knows no rules.
+//! Stored power state of a host. Independent of the operator's rules.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// What was decided about the power of a host, and what is known of it.
+/// Decided power state of a host, with its history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Power {
-    /// Whether it is on, or on its way.
     pub state: PowerState,
-    /// How long the last boots took, the latest last.
+    /// Durations of the last boots, latest last.
     pub boots: Vec<SignedDuration>,
-    /// When it was switched off lately.
+    /// Recent times at which the host was switched off.
     pub switched_off_at: Vec<Timestamp>,
 }
 
-/// Whether a host is on, or on its way.
+/// Power state, including transitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PowerState {
-    /// It is meant to be on, and was.
+    /// Meant to be on, and has been seen on.
     #[default]
     On,
-    /// It is being switched off.
+    /// Being switched off.
     ShuttingDown {
-        /// Since then.
         since: Timestamp,
     },
-    /// It is off.
     Off {
-        /// Since then.
         since: Timestamp,
     },
-    /// It is being switched on.
+    /// Being switched on.
     Booting {
-        /// Since then.
         since: Timestamp,
-        /// Since when it was off; none if it was still on its way there.
+        /// Start of the time off; `None` if the host was still shutting down.
         off_since: Option<Timestamp>,
     },
-    /// It was to be on long ago, and is not.
+    /// Was switched on and didn't come up by its deadline.
     Failed {
-        /// Since when it was being switched on.
+        /// Time at which it was switched on.
         since: Timestamp,
     },
 }
 
 impl PowerState {
-    /// The name: `on`, `shutting_down`, `off`, `booting`, `failed`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::On => "on",
@@ -55,7 +49,7 @@ impl PowerState {
         }
     }
 
-    /// Since when it is so, if that is known.
+    /// Start of this state; unknown (`None`) for `On`.
     pub fn since(&self) -> Option<Timestamp> {
         match *self {
             Self::On => None,

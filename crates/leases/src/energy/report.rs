@@ -1,4 +1,4 @@
-//! Adding up what was saved, and used.
+//! Sums of energy saved and used.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::pool_report::{PoolReport, Sleep};
 use crate::ids::{FreePoolId, HostId};
 use crate::window::Window;
 
-/// What was saved and used in that time, pool by pool. `hosts` are those that there are, and `held` says when hosts were
-/// leased or guests ran there.
+/// Energy saved and used in `period`, by pool. `hosts` are the hosts of the inventory; `held` lists times
+/// when hosts were leased or ran guests.
 pub fn report(
     sleeps: &[Sleep],
     hosts: &[Metered],

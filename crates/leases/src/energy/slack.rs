@@ -1,4 +1,4 @@
-//! How many hosts of a pool are free and not needed, over time.
+//! Number of free hosts of a pool beyond the reserve, over time.
 
 use jiff::Timestamp;
 
@@ -7,19 +7,20 @@ use crate::window::Window;
 /// Number of steps in a block.
 const BLOCK: usize = 64;
 
-/// A step function of time: so many from an instant to the next, and the last up to the end.
+/// A step function of time. Each value holds until the next step, the last one until `end`.
 #[derive(Clone, Debug)]
 pub(super) struct Slack {
-    /// When each step begins, and its value before its block was taken as a whole.
+    /// Start and value of each step. The block's `taken` must be subtracted from the value.
     steps: Vec<(Timestamp, i64)>,
-    /// Sums over [`BLOCK`] steps each. With 10,000 hosts and a year of leases, a window spans thousands of steps.
+    /// Summaries of [`BLOCK`] steps each. With 10,000 hosts and a year of leases, a window spans thousands of
+    /// steps.
     blocks: Vec<Block>,
     end: Timestamp,
 }
 
 #[derive(Clone, Debug)]
 struct Block {
-    /// How often all of its steps were taken at once.
+    /// Number of times that all steps of the block were taken at once.
     taken: i64,
     least: i64,
     most: i64,
@@ -31,14 +32,14 @@ impl Block {
         Self { taken, least: values().min().unwrap_or_default(), most: values().max().unwrap_or_default() }
     }
 
-    /// Whether all of its steps have some, or none of them has.
+    /// Whether the value is positive in all steps of the block, or in no step.
     fn is_even(&self) -> bool {
         self.least > 0 || self.most <= 0
     }
 }
 
 impl Slack {
-    /// How many are left of `reserve` fewer than there are windows, at each instant of `within`.
+    /// Number of `free` windows that contain each instant of `within`, minus `reserve`.
     pub fn new(free: impl IntoIterator<Item = Window>, reserve: u32, within: Window) -> Self {
         let mut changes = vec![(within.start(), -i64::from(reserve))];
         for window in free {
@@ -65,7 +66,7 @@ impl Slack {
         self.steps.partition_point(|(step, _)| *step <= at)
     }
 
-    /// The parts of the window in which there is some.
+    /// Parts of the window in which the value is positive. Adjacent parts are merged.
     pub fn pieces(&self, window: &Window) -> Vec<Window> {
         let mut pieces: Vec<Window> = Vec::new();
         if window.is_empty() {
@@ -91,7 +92,7 @@ impl Slack {
         pieces
     }
 
-    /// One fewer in that window, whose ends are steps.
+    /// Subtracts 1 throughout the window, whose ends must be steps.
     pub fn take(&mut self, window: &Window) {
         let first = self.first_after(window.start()).saturating_sub(1);
         let end = self.steps.partition_point(|(at, _)| *at < window.end());

@@ -1,4 +1,4 @@
-//! When to switch hosts on so that no more than so many boot at once, and all are there in time.
+//! Staggers boots so that the limit on simultaneous boots holds and all hosts are up in time.
 
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -10,28 +10,29 @@ use crate::host::{Host, Inventory};
 use crate::ids::HostId;
 use crate::window::{earlier, later};
 
-/// A host that has to be there at a time.
+/// A boot with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Boot {
-    /// When it has to be there.
+    /// Deadline for the host to be up.
     pub by: Timestamp,
-    /// Which.
     pub host: HostId,
-    /// How long it takes.
+    /// Expected duration of the boot.
     pub takes: SignedDuration,
 }
 
-/// When hosts are switched on.
+/// Schedule of boots.
 #[derive(Debug)]
 pub(super) struct Staged {
-    /// The latest time for each host.
+    /// Latest time to switch on each host.
     pub from: BTreeMap<HostId, Timestamp>,
-    /// The first use of each of the places at which hosts boot, as far as they are used.
+    /// First use of each boot slot; [`Timestamp::MAX`] for an unused slot. There are as many slots as hosts
+    /// can boot at once.
     first_uses: BinaryHeap<Timestamp>,
 }
 
 impl Staged {
-    /// As late as possible, so many at once: the last first, each at the place that is free the longest.
+    /// Schedules each boot as late as possible. Goes backward from the last deadline and takes the slot that
+    /// stays free the longest.
     pub fn new(mut boots: Vec<Boot>, at_once: usize) -> Self {
         boots.sort_unstable();
         let mut first_uses: BinaryHeap<Timestamp> = std::iter::repeat_n(Timestamp::MAX, at_once).collect();
@@ -45,18 +46,19 @@ impl Staged {
         Self { from, first_uses }
     }
 
-    /// How many places are not used before that time.
+    /// Number of boot slots without a use before `until`.
     pub fn free_until(&self, until: Timestamp) -> usize {
         self.first_uses.iter().filter(|first| **first >= until).count()
     }
 }
 
-/// When hosts could be had that are not on: each in its turn, if it were woken now; and so that nobody who was promised
-/// one of them has to wait for it. Only hosts that are not on are there.
+/// Earliest availability of hosts that aren't on, assuming they are woken in batches starting now. Hosts that
+/// are on are absent from the result; failed hosts have [`Timestamp::MAX`]. Leases that have already booked
+/// one of these hosts aren't delayed.
 ///
-/// Those that are to be on soon come first. Of the others, however many are asked for at once, each has a place in the
-/// queue, so that all that are promised for when they can be had can be kept. A host that is wanted later than all
-/// of them could be switched on one after another does not stand in anybody's way.
+/// Hosts that are booked soon come first in the queue. Each of the others has its own place, so the times
+/// hold together: all these hosts can be promised for them at once. A host whose booking starts after the
+/// whole queue is up needs no precedence.
 pub fn readiness(
     inventory: &Inventory,
     calendar: &Calendar,
@@ -102,7 +104,7 @@ pub fn readiness(
     ready
 }
 
-/// Who is wanted soon comes first; then who draws least.
+/// Order in the queue: hosts booked soon, by the time they must be up; then the most efficient hosts.
 fn queue_key(
     host: &Host,
     calendar: &Calendar,
@@ -115,7 +117,7 @@ fn queue_key(
     (soon, super::Figures::of(host).draw(host), host.id)
 }
 
-/// When the next lease of the host begins; now if one is going on.
+/// Start of the host's next lease; `now` if one is running.
 pub(super) fn next_use(calendar: &Calendar, host: HostId, now: Timestamp) -> Option<Timestamp> {
     let coming = calendar.bookings(host).filter(|(window, _)| window.end() > now);
     coming.map(|(window, _)| window.start().max(now)).min()

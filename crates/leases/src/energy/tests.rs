@@ -1,4 +1,4 @@
-//! What may be off when, and what becomes of hosts that are switched.
+//! Tests of energy planning and of the power states of hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::lease::Lease;
 use crate::plan::{Action, Guest, GuestOwner, Observed, ObservedHost, Place, Powered};
 use crate::testing::{at, inventory, lease, minutes, window};
 
-/// Hosts of one pool, as they are and as they are seen.
+/// Hosts of a pool, with their records and observations.
 struct Rack {
     inventory: Inventory,
     calendar: Calendar,
@@ -21,7 +21,7 @@ struct Rack {
 }
 
 impl Rack {
-    /// Hosts that are on and free but for these leases; one of them spare.
+    /// Hosts that are on, and free except for these leases. One is a spare host.
     fn new(hosts: u64, leases: &[Lease]) -> Self {
         let rules = PowerRules { spare_hosts: 1, horizon: minutes(24 * 60), ..PowerRules::default() };
         let observed = (1..=hosts).map(|id| (HostId(id), ObservedHost::free())).collect();
@@ -96,7 +96,7 @@ fn energy_a_how_many_hosts_are_needed_and_which_may_be_off_from_when_to_when() {
         let end = until.unwrap_or(at(24 * 60));
         assert!(bookings.iter().all(|b| b.end() <= *from || end < b.start()), "{host} is leased");
     }
-    // At 600 there are three leased hosts and a spare one, so only one of 3 and 4 stays off until 650.
+    // At 600 there are three leased hosts and a spare one, so only one of hosts 3 and 4 stays off until 650.
     for rest in [(2, at(0), until(600)), (3, at(0), until(600)), (4, at(0), until(650))] {
         assert!(rests.contains(&rest), "{rest:?} in {rests:?}");
     }
@@ -304,7 +304,7 @@ fn energy_f_hosts_use_busy_watts_at_work_and_idle_watts_beside_it() {
         boot: None,
         failed: false,
     };
-    // Two guests at the same time, and one that is said to run on a host that is off.
+    // Two guests at the same time, and one recorded on a host that is off.
     let held = [(1, window(0, 60)), (1, window(30, 90)), (1, window(110, 130)), (2, window(200, 300))];
     let held = held.map(|(host, window)| (HostId(host), window));
     let pool = report(&[asleep], &hosts, &held, window(0, 240)).remove(&FreePool::DEFAULT).expect("a pool");

@@ -1,4 +1,4 @@
-//! What a value of an extra spec demands of a capability: Nova's operators (CLS-06).
+//! Values of extra specs as conditions on capabilities, with Nova's operators (CLS-06).
 
 use std::borrow::Cow;
 
@@ -6,26 +6,26 @@ use super::error::ExtraSpecError;
 use crate::attributes::Attribute;
 use crate::requirement::{Number, Operator};
 
-/// What a capability must be.
+/// A condition on a capability.
 #[derive(Clone, Debug)]
 pub(super) enum Condition {
-    /// Exactly that text: there is no operator.
+    /// Equals the text; for values without an operator.
     Text(String),
-    /// A number in that relation to another. Only `==`, `!=`, `>=` and `<=` are made: Nova has no others.
+    /// Numeric comparison. Only `==`, `!=`, `>=` and `<=` occur, because Nova has no other numeric operators.
     Number(Operator, Number),
-    /// Text in that relation to another, in the order of its characters.
+    /// Comparison of texts by character order.
     Ordered(Operator, String),
-    /// Text with that in it, or a list with that among it.
+    /// Text that contains the word, or a list with the word as an item.
     Contains(String),
-    /// Text with each of these in it, or a list with all of these among it.
+    /// Text that contains each word, or a list with each word as an item.
     ContainsAll(Vec<String>),
-    /// One of these.
+    /// Equals one of the texts.
     OneOf(Vec<String>),
-    /// Nothing is: an operator stands alone.
+    /// Never true: an operator without operand.
     Never,
 }
 
-/// What a host has of a capability.
+/// Value of a host's capability.
 #[derive(Clone, Debug)]
 pub(super) enum Capability<'a> {
     Text(Cow<'a, str>),
@@ -33,7 +33,7 @@ pub(super) enum Capability<'a> {
 }
 
 impl<'a> Capability<'a> {
-    /// Of an attribute. One that has parts itself has no value.
+    /// `None` for an attribute with parts: it has no value of its own.
     pub(super) fn of(attribute: &'a Attribute) -> Option<Self> {
         match attribute {
             Attribute::Text(text) => Some(Self::Text(Cow::Borrowed(text))),
@@ -53,9 +53,8 @@ impl<'a> Capability<'a> {
 }
 
 impl Condition {
-    /// Reads a value. Its first word says how to compare, if it is an operator; else the whole value is meant. An
-    /// operator that compares with one thing takes the next word, and what follows that counts for nothing, as in
-    /// Nova.
+    /// Parses the value of a spec. If its first word isn't an operator, the whole value is the text to match.
+    /// Operators with a single operand take the next word and ignore the rest, as in Nova.
     pub(super) fn read(key: &str, value: &str) -> Result<Self, ExtraSpecError> {
         let mut words = value.split_whitespace();
         let Some(operator) = words.next() else { return Ok(Self::Text(value.to_owned())) };
@@ -65,7 +64,7 @@ impl Condition {
         Ok(match operator {
             "==" => number(Operator::Equal)?,
             "!=" => number(Operator::NotEqual)?,
-            // Nova's `=` is no equality.
+            // Nova's `=` means "at least".
             "=" | ">=" => number(Operator::GreaterOrEqual)?,
             "<=" => number(Operator::LessOrEqual)?,
             "s==" => ordered(Operator::Equal),
@@ -79,7 +78,7 @@ impl Condition {
                 None => Self::Never,
                 Some(first) => Self::ContainsAll(owned(std::iter::once(first).chain(words))),
             },
-            // Every second word is a value; what stands between them is the operator again.
+            // Every second word is a value; the words between repeat the operator.
             "<or>" => match operand {
                 None => Self::Never,
                 Some(first) => Self::OneOf(owned(std::iter::once(first).chain(words.skip(1).step_by(2)))),
@@ -88,14 +87,13 @@ impl Condition {
         })
     }
 
-    /// Whether the capability is as demanded.
     pub(super) fn holds(&self, capability: &Capability<'_>) -> bool {
         match (self, capability) {
             (Self::Contains(word), _) => capability.contains(word),
             (Self::ContainsAll(words), _) => words.iter().all(|word| capability.contains(word)),
             (Self::Never, _) | (_, Capability::List(_)) => false,
             (Self::Text(text), Capability::Text(has)) => has == text,
-            // What is no number is in no relation to one.
+            // Text that isn't a number fails every numeric comparison, including `!=`.
             (Self::Number(operator, number), Capability::Text(has)) => {
                 Number::read(has).is_some_and(|has| operator.holds(has.compared_with(*number)))
             }
@@ -106,7 +104,7 @@ impl Condition {
         }
     }
 
-    /// With how many values it compares.
+    /// Number of values compared with, for the limit on all specs.
     pub(super) fn values(&self) -> usize {
         match self {
             Self::ContainsAll(words) | Self::OneOf(words) => words.len(),

@@ -1,5 +1,5 @@
-//! What flavors ask for of a host as a whole: attestation, NUMA nodes, PCI devices (CLS-07). Hosts say it in
-//! capabilities; which guest gets which device is not decided here.
+//! Flavor requirements on the host as a whole: attestation, NUMA nodes, PCI devices (CLS-07). Hosts declare
+//! them in capabilities. Devices are counted here, not assigned to guests.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,30 @@ use super::judge::Judge;
 use crate::attributes::Attribute;
 use crate::host::Host;
 
-/// The keys that are understood; each is judged by a filter of its own.
+/// Supported keys. Each has a filter of its own.
 const TRUST: &str = "trust:trusted_host";
 const NUMA: &str = "hw:numa_nodes";
 const PCI: &str = "pci_passthrough:alias";
 
-/// The capability that says how far a host is trusted.
+/// Capability with the host's level of trust.
 const TRUSTED_HOST: &str = "trusted_host";
-/// The capability that says how many NUMA nodes a host has; without it, cells of the topology in `cpu_info`.
+/// Capability with the host's number of NUMA nodes. If absent, the cells of the topology in `cpu_info` are
+/// counted.
 const NUMA_NODES: &str = "numa_nodes";
 
-/// Something that a host is to have as a whole.
+/// A requirement on the host as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Device {
-    /// That level of trust: `trusted`, `untrusted`, `unknown`.
+    /// Level of trust: `trusted`, `untrusted`, `unknown`.
     Trust(String),
-    /// At least so many NUMA nodes.
+    /// Minimum number of NUMA nodes.
     Numa(u32),
-    /// At least so many PCI devices of each alias.
+    /// Minimum number of PCI devices by alias.
     Pci(BTreeMap<String, u32>),
 }
 
 impl Device {
-    /// What a spec asks for, if it is one of these.
+    /// Parses a spec; `None` if its key isn't one of the supported ones.
     pub fn read(key: &str, value: &str) -> Option<Result<Self, ExtraSpecError>> {
         let wrong = || ExtraSpecError::NoAmount(key.to_owned(), value.to_owned());
         Some(match key {
@@ -49,7 +50,7 @@ impl Device {
         }
     }
 
-    /// The capability that it looks at.
+    /// Capability that the requirement is compared with.
     pub fn property(&self) -> &'static str {
         match self {
             Self::Trust(_) => TRUSTED_HOST,
@@ -61,7 +62,7 @@ impl Device {
     pub fn holds(&self, host: &Host) -> bool {
         let said = host.capabilities.get(self.property()).map(|text| text.trim());
         match self {
-            // Of a host that says nothing nothing is known.
+            // A host that declares no level of trust counts as `unknown`.
             Self::Trust(wanted) => said.unwrap_or("unknown") == wanted,
             Self::Numa(wanted) => {
                 let cells = || cells_of(host);
@@ -75,7 +76,7 @@ impl Device {
     }
 }
 
-/// How many cells the topology in `cpu_info` has: a number, or a list of them.
+/// Number of cells of the topology in `cpu_info`, which holds either a number or a list of cells.
 fn cells_of(host: &Host) -> Option<u32> {
     match host.attributes.part("cpu_info", &["topology".to_owned(), "cells".to_owned()])? {
         Attribute::Text(text) => text.trim().parse().ok(),
@@ -84,7 +85,7 @@ fn cells_of(host: &Host) -> Option<u32> {
     }
 }
 
-/// `a:2,b` as Nova writes it: two of one alias and one of the other.
+/// Parses Nova's syntax: `a:2,b` means two devices with alias `a` and one with alias `b`.
 fn devices(text: &str) -> Option<BTreeMap<String, u32>> {
     let mut devices = BTreeMap::new();
     for part in text.split(',') {

@@ -1,13 +1,13 @@
-//! Who judges extra specs.
+//! Filters that evaluate extra specs.
 
-/// Who judges a spec. Operators can leave each of them out (CLS-07).
+/// A filter that evaluates specs. Operators can disable each (CLS-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judge {
     /// Nova's `ComputeCapabilitiesFilter`.
     Capabilities,
     /// Nova's `AggregateInstanceExtraSpecsFilter`.
     Aggregates,
-    /// Placement, which knows traits and amounts.
+    /// Placement, which evaluates traits and amounts.
     Placement,
     /// Nova's `TrustedFilter`.
     Trust,
@@ -18,7 +18,6 @@ pub enum Judge {
 }
 
 impl Judge {
-    /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Capabilities, Self::Aggregates, Self::Placement, Self::Trust, Self::Numa, Self::Pci];
 }

@@ -1,19 +1,19 @@
-//! Extra specs: what hosts must be like in Nova's words (CLS-06).
+//! Extra specs: Nova's notation for requirements on hosts (CLS-06).
 //!
-//! A spec is a key and a value: `vcpus` and `>= 16`, `capabilities:cpu_info:arch` and `x86_64`. What stands before the
-//! first colon of a key is its scope:
+//! A spec is a key and a value: `vcpus` and `>= 16`, `capabilities:cpu_info:arch` and `x86_64`. The part of a
+//! key before its first colon is the scope:
 //!
 //! | scope | meaning |
 //! | --- | --- |
-//! | none | a property of the host, by the names that Blazar's expressions have |
-//! | `capabilities` | the same; more names go down into what the property describes |
-//! | `aggregate_instance_extra_specs` | an extra capability; of a list, one that matches is enough |
+//! | none | a property of the host, named as in Blazar's expressions |
+//! | `capabilities` | the same; further names select a part of the property |
+//! | `aggregate_instance_extra_specs` | an extra capability; if it is a list, one matching item is enough |
 //! | `trait` | `required` or `forbidden` |
-//! | `resources` | at least so much of a class, by Placement's name |
-//! | `trust:trusted_host`, `hw:numa_nodes`, `pci_passthrough:alias` | what a host has as a whole |
-//! | any other, such as `hw` or `quota` | nothing to a host |
+//! | `resources` | minimum amount of a resource class, by Placement's name |
+//! | `trust:trusted_host`, `hw:numa_nodes`, `pci_passthrough:alias` | requirements on the host as a whole |
+//! | any other, such as `hw` or `quota` | ignored for hosts |
 //!
-//! Specs are read once, when a lease is asked for; what cannot be read is refused then.
+//! Specs are parsed once, when a lease is requested. Invalid ones are rejected then.
 
 mod condition;
 mod devices;
@@ -33,39 +33,50 @@ use crate::host::Host;
 use crate::resources::{Resources, is_resource_class};
 use crate::text::as_written;
 
-/// What a spec asks about.
+/// Parsed meaning of a spec.
 #[derive(Clone, Debug)]
 enum Meaning {
-    /// A property of the host, and how to go down in what it describes. Without a scope two filters judge it, in
-    /// Nova by different things, which hosts hardly ever satisfy both; here it is the same to both.
-    Property { scoped: bool, name: String, path: Vec<String>, condition: Condition },
-    /// An extra capability.
-    Aggregate { name: String, condition: Condition },
-    /// A trait that is required, or forbidden.
-    Trait { name: String, required: bool },
-    /// Something that the host is to have as a whole.
+    /// A property of the host, and the path to one of its parts. Two filters evaluate a property without
+    /// scope. In Nova they look at different data, and hardly any host passes both; here they look at the
+    /// same data.
+    Property {
+        scoped: bool,
+        name: String,
+        path: Vec<String>,
+        condition: Condition,
+    },
+    /// An extra capability of the host.
+    Aggregate {
+        name: String,
+        condition: Condition,
+    },
+    Trait {
+        name: String,
+        required: bool,
+    },
+    /// A requirement on the host as a whole.
     Device(Device),
-    /// An amount of a class; all of them are in [`ExtraSpecs::resources`].
+    /// Amount of a resource class. All amounts are in [`ExtraSpecs::resources`].
     Resource,
-    /// It concerns guests.
+    /// Concerns guests only.
     Nothing,
 }
 
-/// A value, and what key and value mean.
+/// The value as written, with the parsed meaning of key and value.
 #[derive(Clone, Debug)]
 struct Spec {
     value: String,
     meaning: Meaning,
 }
 
-/// Extra specs by their keys, read.
+/// Parsed extra specs by key.
 #[derive(Clone, Debug, Default)]
 pub struct ExtraSpecs {
     specs: BTreeMap<String, Spec>,
     resources: Resources,
 }
 
-/// What they mean follows from keys and values.
+/// Compares keys and values only; the meanings are derived from them.
 impl PartialEq for ExtraSpecs {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
@@ -75,7 +86,7 @@ impl PartialEq for ExtraSpecs {
 impl Eq for ExtraSpecs {}
 
 impl ExtraSpecs {
-    /// Reads keys and values; of several with one key the last counts.
+    /// Parses keys and values. If a key occurs more than once, the last value counts.
     pub fn new(specs: impl IntoIterator<Item = (String, String)>) -> Result<Self, ExtraSpecError> {
         let mut read = Self::default();
         let mut values = 0;
@@ -145,12 +156,13 @@ impl ExtraSpecs {
         })
     }
 
-    /// Keys and values as they were written.
+    /// Keys and values as written by the client.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.specs.iter().map(|(key, spec)| (key.as_str(), spec.value.as_str()))
     }
 
-    /// The same with another value of a property, if one of them names it.
+    /// Copy with `value` in all specs about `property`. `None` if no spec names it, or if the new value is
+    /// invalid.
     pub(crate) fn with_value(&self, property: &str, value: &str) -> Option<Self> {
         let names = |spec: &Spec| spec.meaning.property() == Some(property);
         if !self.specs.values().any(names) {
@@ -163,7 +175,7 @@ impl ExtraSpecs {
         Self::new(specs).ok()
     }
 
-    /// The same about properties of other names.
+    /// Copy with properties renamed, in keys too.
     #[must_use]
     pub fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
         let mut specs = self.clone();
@@ -176,7 +188,7 @@ impl ExtraSpecs {
                 else {
                     return (key.clone(), spec);
                 };
-                // What stands before the name ends with the first colon.
+                // The scope ends at the first colon.
                 let scope = key.find(':').map_or(0, |colon| colon + 1);
                 let (scope, rest) = (&key[..scope], &key[scope + name.len()..]);
                 *name = rename(name);
@@ -186,23 +198,23 @@ impl ExtraSpecs {
         specs
     }
 
-    /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         self.specs.is_empty()
     }
 
-    /// How much of each class a host must have.
+    /// Minimum amount of each resource class.
     pub fn resources(&self) -> &Resources {
         &self.resources
     }
 
-    /// Whether the host passes those specs that this filter judges; amounts aside, which [`Self::resources`] has.
+    /// Whether the host passes the specs that this filter evaluates. Doesn't check amounts; compare them with
+    /// [`Self::resources`].
     pub fn pass(&self, judge: Judge, host: &Host) -> bool {
         let mut judged = self.specs.values().filter(|spec| spec.meaning.judges().contains(&judge));
         judged.all(|spec| spec.meaning.holds(host))
     }
 
-    /// The keys of specs that none of these filters judges, though they say something about hosts.
+    /// Keys of specs about hosts that none of `judges` evaluates.
     pub fn unjudged(&self, judges: &[Judge]) -> impl Iterator<Item = &str> {
         let unjudged = |spec: &Spec| {
             let own = spec.meaning.judges();
@@ -211,12 +223,12 @@ impl ExtraSpecs {
         self.specs.iter().filter(move |(_, spec)| unjudged(spec)).map(|(key, _)| key.as_str())
     }
 
-    /// The filters that judge a spec with that key.
+    /// Filters that evaluate the spec with this key.
     pub fn judges(&self, key: &str) -> &'static [Judge] {
         self.specs.get(key).map_or(&[], |spec| spec.meaning.judges())
     }
 
-    /// The extra capabilities, or other properties, that they ask for by name.
+    /// Names of the properties and extra capabilities in specs, without the capabilities of devices.
     pub fn capabilities(&self) -> impl Iterator<Item = &str> {
         self.specs.values().filter_map(|spec| match &spec.meaning {
             Meaning::Property { name, .. } | Meaning::Aggregate { name, .. } => Some(name.as_str()),
@@ -224,7 +236,7 @@ impl ExtraSpecs {
         })
     }
 
-    /// The properties that they name, so that one in use is not changed under a lease.
+    /// All properties named by the specs. A property that a lease names must not change.
     pub fn names(&self) -> BTreeSet<&str> {
         self.specs.values().filter_map(|spec| spec.meaning.property()).collect()
     }
@@ -250,7 +262,7 @@ impl Meaning {
         }
     }
 
-    /// A capability that the host does not have is not as demanded, whatever is demanded.
+    /// A missing capability fails every condition.
     fn holds(&self, host: &Host) -> bool {
         match self {
             Self::Property { name, path, condition, .. } => {
@@ -269,7 +281,8 @@ impl Meaning {
     }
 }
 
-/// Whether one of the values that a host has of a capability is as demanded: a host can be in several aggregates.
+/// Whether one of the host's values of a capability satisfies the condition. A host can be in several
+/// aggregates, each with a value.
 fn aggregate_holds(host: &Host, name: &str, condition: &Condition) -> bool {
     let Some(text) = host.capabilities.get(name) else { return false };
     match host.attributes.of(name) {

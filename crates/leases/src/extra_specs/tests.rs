@@ -1,4 +1,4 @@
-//! Every operator, scope and missing value, against what Nova does with it (CLS-06).
+//! Operators, scopes and missing values compared with Nova's behavior (CLS-06).
 
 use super::*;
 use crate::attributes::Attributes;
@@ -6,7 +6,7 @@ use crate::requirement::{Operator, Requirement};
 use crate::resources::ResourceClass;
 use crate::testing::host;
 
-/// A host with a bit of everything.
+/// A host with traits, resources, capabilities and structured attributes.
 fn rich() -> Host {
     let mut host = host(1);
     host.hypervisor_type = "QEMU".into();
@@ -34,7 +34,7 @@ fn specs(key: &str, value: &str) -> Result<ExtraSpecs, ExtraSpecError> {
     ExtraSpecs::new([(key.to_owned(), value.to_owned())])
 }
 
-/// Whether the host passes all filters; of amounts too.
+/// Whether the host passes all filters and has the requested amounts.
 fn matches(key: &str, value: &str) -> bool {
     let (host, specs) = (rich(), specs(key, value).unwrap_or_else(|error| panic!("{key}={value}: {error}")));
     let judges = [Judge::Capabilities, Judge::Aggregates, Judge::Placement];
@@ -90,7 +90,7 @@ fn cls_06_every_operator_is_novas() {
         ("word", "<or> hot <or> cold", false),
         ("word", "<or> mild", true),
         ("num", "<or> 8.0 <or> 9", false),
-        // There is no `<` and no `>` of numbers: the whole value is text.
+        // Nova has no numeric `<` and `>`, so the whole value is text.
         ("num", "< 9", false),
         ("num", "> 7", false),
     ] {
@@ -145,7 +145,7 @@ fn cls_06_every_scope_is_heeded_or_passed_over() {
         ("capabilities:cpu_info:features", "<all-in> sse4 avx2", false),
         ("capabilities:cpu_info:features", "avx", false),
         ("capabilities:cpu_info", "<in> x86_64", true),
-        // Aggregates have capabilities, not the host's own figures.
+        // Aggregates have capabilities, not the host's own properties.
         ("aggregate_instance_extra_specs:vcpus", ">= 1", false),
         ("aggregate_instance_extra_specs:racks", "r2", true),
         ("aggregate_instance_extra_specs:racks", "<or> r3 <or> r1", true),

@@ -1,4 +1,4 @@
-//! Which filters the operator has chosen (CLS-07).
+//! Filters chosen by the operator (CLS-07).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,7 +18,6 @@ macro_rules! filters {
             /// All of them.
             pub const ALL: &[Self] = &[ $( Self::$variant, )+ ];
 
-            /// Its name.
             pub fn name(self) -> &'static str {
                 match self { $( Self::$variant => $name, )+ }
             }
@@ -34,46 +33,47 @@ macro_rules! filters {
 filters! {
     /// Removes nothing.
     AllHosts: "AllHostsFilter", "not there";
-    /// The host works. Left out, hosts of which nothing was heard for long are given as well; those that have failed
-    /// are not, since they would be exchanged at once.
+    /// The host works. Without this filter, hosts that haven't been heard of for long are allocated as well.
+    /// Failed hosts never are, since they would be replaced at once.
     Compute: "ComputeFilter", "not working";
-    /// The operator keeps the host from leases by its name.
+    /// The host's name isn't on the operator's list of isolated hosts.
     IsolatedHosts: "IsolatedHostsFilter", "kept from leases";
-    /// The host is there for all projects, or for that of the lease (capability `filter_tenant_id`).
+    /// The host is for all projects, or for the lease's project (capability `filter_tenant_id`).
     MultiTenancy: "AggregateMultiTenancyIsolation", "for other projects";
-    /// It lies in the zone.
+    /// The host is in the requested availability zone.
     AvailabilityZone: "AvailabilityZoneFilter", "in other availability zones";
-    /// It has so many virtual CPUs.
+    /// The host has enough virtual CPUs.
     Core: "CoreFilter", "with too few virtual CPUs";
-    /// It has so much memory.
+    /// The host has enough memory.
     Ram: "RamFilter", "with too little memory";
-    /// It has so much disk.
+    /// The host has enough disk.
     Disk: "DiskFilter", "with too little disk";
-    /// It matches the expressions.
+    /// The host matches the lease's expressions.
     Json: "JsonFilter", "not matching the expression";
-    /// It matches extra specs with the scope `capabilities`, and those without a scope.
+    /// The host matches extra specs with the scope `capabilities` and those without a scope.
     ComputeCapabilities: "ComputeCapabilitiesFilter", "not matching extra_specs";
-    /// It matches extra specs with the scope `aggregate_instance_extra_specs`, and those without a scope.
+    /// The host matches extra specs with the scope `aggregate_instance_extra_specs` and those without a
+    /// scope.
     AggregateExtraSpecs: "AggregateInstanceExtraSpecsFilter", "without the capabilities of extra_specs";
-    /// It has the traits and the resources of extra specs. Nova leaves that to Placement.
+    /// The host has the traits and resources of the extra specs. Nova leaves this check to Placement.
     Placement: "PlacementFilter", "without the traits or resources of extra_specs";
-    /// It is trusted as far as extra specs want (capability `trusted_host`).
+    /// The host has the level of trust in the extra specs (capability `trusted_host`).
     Trusted: "TrustedFilter", "not trusted so";
-    /// It has as many NUMA nodes as extra specs want.
+    /// The host has at least the NUMA nodes in the extra specs.
     NumaTopology: "NUMATopologyFilter", "with too few NUMA nodes";
-    /// It has the PCI devices that extra specs want.
+    /// The host has the PCI devices in the extra specs.
     PciPassthrough: "PciPassthroughFilter", "without the PCI devices of extra_specs";
-    /// It can run the image.
+    /// The host can run the image.
     ImageProperties: "ImagePropertiesFilter", "unable to run the image";
-    /// It is there for all images, or for those with that property.
+    /// The host is for all images, or for images with its property.
     AggregateImageProperties: "AggregateImagePropertiesIsolation", "for other images";
-    /// It is like the other hosts of the reservation. Not in Nova.
+    /// The host is like the other hosts of the reservation. Not in Nova.
     Homogeneous: "HomogeneousHostsFilter", "without a property of alike";
 }
 
 impl Filter {
-    /// The filter of that name. Nova's variants that look at aggregates are the same here, where the capabilities of
-    /// a host say what those of its aggregate do.
+    /// Looks a filter up by name. Nova's `Aggregate…` variants are aliases, because a host's capabilities
+    /// include its aggregates' capabilities.
     pub fn from_name(name: &str) -> Option<Self> {
         let name = match name {
             "AggregateCoreFilter" => "CoreFilter",
@@ -91,23 +91,22 @@ impl fmt::Display for Filter {
     }
 }
 
-/// A filter that the operator has written: hosts have to match its expression, whatever a lease asks for.
+/// A filter written by the operator. Hosts must match its expression, whatever the lease requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomFilter {
-    /// What it is called where hosts are counted that it removed.
+    /// Name in the counts of removed hosts.
     pub name: Arc<str>,
-    /// What hosts must be like.
     pub requirement: Requirement,
 }
 
-/// What the operator has chosen.
+/// Filter settings of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filters {
-    /// These are applied; all, by default.
+    /// Filters to apply; all by default.
     pub enabled: BTreeSet<Filter>,
-    /// Names of hosts that nobody may lease.
+    /// Names of hosts excluded from all leases.
     pub isolated_hosts: BTreeSet<String>,
-    /// The operator's own, in the order of application.
+    /// The operator's own filters, in the order they are applied.
     pub custom: Vec<CustomFilter>,
 }
 
@@ -119,7 +118,6 @@ impl Default for Filters {
 }
 
 impl Filters {
-    /// Whether it is applied.
     pub fn applies(&self, filter: Filter) -> bool {
         self.enabled.contains(&filter)
     }

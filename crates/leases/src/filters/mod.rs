@@ -1,4 +1,4 @@
-//! Filters that candidates pass, by name, with a count of what each removed: a refusal can then say which
+//! Named filters for candidate hosts. They count the hosts each one removed, so a refusal can name the
 //! condition to relax (CLS-07).
 
 mod choice;
@@ -14,45 +14,46 @@ use crate::length_limit::LengthLimit;
 use crate::text::counted;
 use crate::work::Budget;
 
-/// What can rule a host out. A host counts for the first that does.
+/// A reason to rule a host out. Each variant documents the condition for passing. A host counts for the first
+/// filter that removes it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostFilter {
-    /// The operator lets it be reserved.
+    /// The operator allows the host to be reserved.
     Reservable,
-    /// One that the operator can leave out.
+    /// A filter that the operator can disable.
     Named(Filter),
-    /// It is among the largest group of hosts that are equal, as the lease asks.
+    /// Belongs to the largest group of equal hosts, if the lease requires equal hosts.
     Unlike,
-    /// One that the operator has written, by its name.
+    /// Passes the operator's own filter of this name.
     Custom(Arc<str>),
-    /// It matches `hypervisor_properties`.
+    /// Matches `hypervisor_properties`.
     HypervisorProperties,
-    /// It matches `resource_properties`.
+    /// Matches `resource_properties`.
     ResourceProperties,
-    /// It is as a hint of the lease wants it.
+    /// Complies with a hint of the lease.
     Hint(Hint),
-    /// Leases there can be as long.
+    /// Allows leases of this length.
     Length(LengthLimit),
-    /// It has the traits that the flavor requires, and none that it forbids.
+    /// Has the traits that the flavor requires, and none that it forbids.
     Traits,
-    /// No guest is on it that nobody may remove.
+    /// Has no guests that can't be removed.
     Guests,
-    /// It is not leased to others in that time, cleaning time included.
+    /// Isn't leased at that time, including cleaning time.
     Calendar,
-    /// No other part of the lease has it.
+    /// Isn't allocated to another part of the same lease.
     OwnPart,
-    /// It is on, or can be by then.
+    /// Is on, or can be on in time.
     Power,
-    /// It has room for at least one instance of that size.
+    /// Has capacity for at least one instance of the requested size.
     Room,
-    /// It need not be kept in case others fail.
+    /// Isn't part of the failure buffer.
     InReserve,
-    /// It is known where it is, which has to be for others to be elsewhere.
+    /// Its place is known. A host in an unknown place can't cover for the failure of another place.
     Unplaced,
 }
 
 impl HostFilter {
-    /// What is wrong with a host that it removes.
+    /// Description of the removed hosts, for reports.
     fn complaint(&self) -> &'static str {
         match self {
             Self::Reservable => "closed for new leases",
@@ -74,7 +75,7 @@ impl HostFilter {
         }
     }
 
-    /// The name by which the operator can leave it out, if that is possible.
+    /// Name by which the operator can disable the filter, if that is possible.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Named(filter) => Some(filter.name()),
@@ -95,7 +96,7 @@ impl HostFilter {
         }
     }
 
-    /// Whether a host that it removes may pass at another time.
+    /// Whether a host removed by this filter could pass at another time.
     fn may_pass_later(&self) -> bool {
         match self {
             Self::Reservable
@@ -126,23 +127,22 @@ impl From<Filter> for HostFilter {
     }
 }
 
-/// What the filters left.
+/// Counts of hosts considered and removed.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FilterReport {
-    /// How many hosts there are.
     pub considered: usize,
-    /// How many each filter removed; filters that removed none are absent.
+    /// Number of hosts removed by each filter. Filters that removed none are absent.
     pub removed: BTreeMap<HostFilter, usize>,
 }
 
 impl FilterReport {
-    /// How many hosts are left.
+    /// Number of hosts that passed.
     pub fn left(&self) -> usize {
         self.considered - self.removed.values().sum::<usize>()
     }
 
-    /// The limit on the length of leases that keeps `needed` hosts from being found, if they would be found at some time for a
-    /// shorter lease only. Of several limits, the one that allows the longest leases.
+    /// The limit on lease length that keeps `needed` hosts from being found: without it there would be enough
+    /// hosts at some time. If several limits apply, returns the most generous one.
     pub(crate) fn length_limit(&self, needed: u64) -> Option<&LengthLimit> {
         let mut possible = self.left();
         let mut too_long: usize = 0;
@@ -150,7 +150,7 @@ impl FilterReport {
         for (filter, &count) in &self.removed {
             if let HostFilter::Length(limit) = filter {
                 too_long += count;
-                // Limits are in their order.
+                // Iteration is in ascending order, so the last limit is the longest.
                 longest = Some(limit);
             } else if filter.may_pass_later() {
                 possible += count;
@@ -167,7 +167,7 @@ impl fmt::Display for FilterReport {
         for (filter, count) in &self.removed {
             write!(f, ", {count} {}", filter.complaint())?;
             match filter {
-                // These complaints name the field of the request.
+                // These descriptions already name the field of the request.
                 HostFilter::HypervisorProperties
                 | HostFilter::ResourceProperties
                 | HostFilter::Unlike
@@ -180,12 +180,11 @@ impl fmt::Display for FilterReport {
     }
 }
 
-/// A filter and how it judges.
+/// A filter with its predicate.
 pub(crate) type Judge<'a> = (HostFilter, &'a dyn Fn(&Host) -> bool);
 
-/// The hosts that pass all filters, in the order given, and what became of the others. What raises the first
-/// objection, if anything does, comes before the filters. Each host costs so many units; the rest is left out once the
-/// budget is used up.
+/// Hosts that pass all filters, in the given order, and a report on the hosts that were removed. `objection`
+/// is evaluated before `filters`. Each host costs `units` of the budget; hosts beyond it are left out.
 pub(crate) fn screen<'a>(
     hosts: impl IntoIterator<Item = &'a Host>,
     (budget, units): (&Budget, u64),

@@ -1,5 +1,6 @@
-//! Who would have to leave if a host were leased now: hosts where nobody has to are had first, so that no preemptible guest
-//! is preempted without need (PRE-06). Leases of room on hosts go where it is beside everybody first.
+//! Guests that would have to leave if a host were leased now. Hosts that no guest has to leave are allocated
+//! first, so that no instance is preempted without need (PRE-06). Reservations of instances first take
+//! capacity that leaves all guests in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,37 +13,39 @@ use crate::preemption::{Candidate, victims_within};
 use crate::resources::Resources;
 use crate::work::Budget;
 
-/// What is lost if a whole host is leased; less is better. Losses of hosts add up, so the hosts that lose least are also the
-/// set that loses least: fewest guests, then the least work.
+/// Loss if a whole host is leased; less is better. Compares the number of guests first, then their work.
+/// Losses of hosts add up, so the hosts with the smallest losses are also the set with the smallest loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Loss {
-    /// How many guests would have to leave.
+    /// Number of guests that would have to leave.
     guests: u32,
-    /// How much they have done, in minutes times vCPUs; nothing is known of those that others have started.
+    /// Work done so far, in minutes times vCPUs. 0 for guests that weren't started through the service: their
+    /// work is unknown.
     work: u64,
 }
 
-/// Preemptible guests on hosts.
+/// Losses by host, for leases that start soon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     soon: Timestamp,
     by_host: BTreeMap<HostId, There>,
 }
 
-/// Who is on a host and belongs to no lease.
+/// Guests on a host that belong to no lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct There {
-    /// What is lost if the whole host is leased.
+    /// Loss if the whole host is leased.
     loss: Loss,
-    /// Preemptible guests: their sizes, and what they have done.
+    /// Preemptible guests with their sizes and work.
     preemptible: Vec<(GuestId, GuestSize, u64)>,
-    /// What instances use that stay whatever is leased.
+    /// Resources used by instances that stay whatever is leased.
     staying: Resources,
 }
 
 impl Losses {
-    /// What leases would lose that start until then: who runs now may have ended by itself before others do. `instances` are
-    /// all that there are.
+    /// Losses of leases that start by `soon`. Later starts count no loss, since current guests can have ended
+    /// by then. `instances` must be complete: preemptible guests that aren't among them count as started by
+    /// other means.
     pub fn new<'a>(
         observed: &Observed,
         instances: impl IntoIterator<Item = &'a Instance>,
@@ -87,13 +90,14 @@ impl Losses {
         there.preemptible.push((id, size, work));
     }
 
-    /// What is lost if a lease has the host from then on.
+    /// Loss if a lease takes the whole host at `start`.
     pub(crate) fn of_lease(&self, host: HostId, start: Timestamp) -> Loss {
         let there = self.by_host.get(&host).filter(|_| start <= self.soon);
         there.map(|there| there.loss).unwrap_or_default()
     }
 
-    /// What guests use of the host beside what is reserved there, if a lease of room on it could make any of them leave.
+    /// Resources used on the host by guests outside leases. `None` if there is no preemptible guest, so that
+    /// a reservation of instances couldn't make any guest leave.
     pub(crate) fn used(&self, host: HostId) -> Option<Resources> {
         let there = self.by_host.get(&host).filter(|there| !there.preemptible.is_empty())?;
         let mut used = there.staying.clone();
@@ -101,7 +105,7 @@ impl Losses {
         Some(used)
     }
 
-    /// What is lost if no more than this is left of the host for guests that are in no lease.
+    /// Loss if only `left` of the host remains for guests outside leases.
     pub(crate) fn with_left(&self, host: HostId, left: &Resources, budget: &Budget) -> Loss {
         let Some(there) = self.by_host.get(&host) else { return Loss::default() };
         let mut room = left.clone();

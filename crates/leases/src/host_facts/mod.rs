@@ -1,4 +1,4 @@
-//! What decisions know of hosts at the moment, beside what is reserved of them.
+//! Host facts: the current state of hosts that decisions need, other than reservations.
 
 mod losses;
 
@@ -18,27 +18,28 @@ use crate::lease::Lease;
 use crate::plan::{History, Observed, ObservedHost};
 use crate::resources::Resources;
 
-/// What is known of hosts at the moment. A decision is given all of it, and each question heeds what matters to it; what takes
-/// long to work out is worked out when it is first asked for.
+/// Current knowledge about hosts. A decision gets all facts, and each question uses the ones it needs.
+/// Expensive facts are computed on first use.
 #[derive(Debug)]
 pub struct HostFacts<'a> {
-    /// Hosts with guests that nobody may remove. What starts at once or as soon as it can does without them; what has a
-    /// date may hope that they are gone by then.
+    /// Hosts with guests that can't be removed. Leases that start now or as soon as possible avoid them.
+    /// Leases with a start date assume that the guests are gone by then.
     pub occupied: Fact<'a, BTreeSet<HostId>>,
-    /// Hosts that are chosen last: an instance that is part of no lease runs there, perhaps forever.
+    /// Hosts that are chosen last: they run an instance outside any lease, possibly forever.
     pub avoided: &'a BTreeSet<HostId>,
-    /// What is reserved for offers: of equally good hosts and addresses, these are allocated last.
+    /// Capacity held for offers. Among equally good hosts and addresses, these are allocated last.
     pub offered: &'a Calendar,
-    /// Who is on hosts, and who is on the way there.
+    /// Guests on hosts and on their way to hosts.
     pub guests: Fact<'a, Guests>,
-    /// What became of earlier steps.
+    /// Outcome of earlier steps.
     pub history: &'a History,
-    /// Leases that hunt: guests that are to go to a host count there already.
+    /// Leases with a running hunt. Guests on their way to a host already count there.
     pub hunting: Vec<&'a Lease>,
-    /// Hosts that are not on, and when each is available if it is woken now ([`crate::energy::readiness`]); none if no
-    /// power is saved here. If it is, hosts that draw least are allocated first.
+    /// Hosts that aren't on, with the time each is available if it is woken now
+    /// ([`crate::energy::readiness`]). `None` if power saving is disabled. If it is enabled, hosts with the
+    /// lowest draw are allocated first.
     pub waking: Fact<'a, Option<BTreeMap<HostId, Timestamp>>>,
-    /// Who would have to leave hosts that leases get.
+    /// Guests that would have to leave the hosts of new leases.
     pub losses: Fact<'a, Losses>,
 }
 
@@ -47,7 +48,7 @@ static NO_HISTORY: History = History { failures: BTreeMap::new(), done: BTreeMap
 static NOTHING_RESERVED: Calendar = Calendar::NOTHING;
 
 impl HostFacts<'static> {
-    /// All hosts are on, and nobody is on them.
+    /// Facts of a fleet whose hosts are all on and empty.
     pub fn nothing() -> Self {
         Self {
             occupied: Fact::nothing(),
@@ -63,27 +64,27 @@ impl HostFacts<'static> {
 }
 
 impl HostFacts<'_> {
-    /// What hunts go by.
+    /// The facts that hunts need.
     pub(crate) fn surroundings(&self) -> Surroundings<'_> {
         Surroundings { observed: &self.guests.observed, history: self.history, hunting: &self.hunting }
     }
 
-    /// When the host is available if it is woken now; none if it is on.
+    /// Time the host is available if it is woken now; `None` if it is on.
     pub(crate) fn ready_at(&self, host: HostId) -> Option<Timestamp> {
         self.waking.as_ref()?.get(&host).copied()
     }
 }
 
-/// Who is on hosts.
+/// Guests by host, with their resource usage.
 #[derive(Debug, Default)]
 pub struct Guests {
-    /// What was seen, with guests where they will be.
+    /// Observations, with each guest on the host where it will be.
     pub observed: Observed,
     used: BTreeMap<HostId, Resources>,
 }
 
 impl Guests {
-    /// What guests use of the host; nothing is known of a host that is not there.
+    /// Resources used by guests on the host; `None` if the host wasn't observed.
     pub fn used(&self, host: HostId) -> Option<&Resources> {
         self.used.get(&host)
     }
@@ -96,19 +97,19 @@ impl From<Observed> for Guests {
     }
 }
 
-/// Something that is known, or worked out once it is asked for.
+/// A value that is known, or computed on first use.
 pub struct Fact<'a, T> {
     known: OnceLock<T>,
     find: Option<Box<dyn Fn() -> T + Send + Sync + 'a>>,
 }
 
 impl<'a, T> Fact<'a, T> {
-    /// Nothing of the kind.
+    /// The default value.
     pub fn nothing() -> Self {
         Self { known: OnceLock::new(), find: None }
     }
 
-    /// Works it out when it is first asked for.
+    /// Computes the value on first use.
     pub fn when_asked(find: impl Fn() -> T + Send + Sync + 'a) -> Self {
         Self { known: OnceLock::new(), find: Some(Box::new(find)) }
     }

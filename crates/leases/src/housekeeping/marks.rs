@@ -1,23 +1,23 @@
-//! What housekeeping has done about a lease, as it is kept with the lease.
+//! Record of housekeeping actions, stored with the lease.
 
 use jiff::Timestamp;
 
-/// What housekeeping has done about a lease.
+/// Housekeeping actions on a lease so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// An instance was seen in it, or its owner wants to keep it without one.
+    /// An instance was seen in the lease, or its owner wants to keep it without one.
     pub used: bool,
-    /// When its owner was warned that nobody uses it.
+    /// Time of the warning that the lease is unused.
     pub unused_warned_at: Option<Timestamp>,
-    /// When it was ended because nobody used it.
+    /// Time at which the lease was ended because it was unused.
     pub reclaimed_at: Option<Timestamp>,
-    /// The start that its owner was reminded of.
+    /// Start that the owner was last reminded of.
     pub start_reminded: Option<Timestamp>,
-    /// The end that its owner was reminded of.
+    /// End that the owner was last reminded of.
     pub end_reminded: Option<Timestamp>,
-    /// How many of its hosts were exchanged because its owner wanted it so.
+    /// Number of hosts replaced at the owner's request.
     pub swaps: u32,
-    /// When it was last given other hosts that draw less.
+    /// Last time the lease got other hosts with a lower power draw.
     pub repacked_at: Option<Timestamp>,
 }
 

@@ -8,20 +8,19 @@ use super::record::Cost;
 /// Operator settings for hunts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hunting {
-    /// Whether there are any.
     pub enabled: bool,
-    /// Whether there must be room for the guests of any one host that is lost, before and after every move.
+    /// Whether there must be capacity for the guests of any one host that fails, before and after every move.
     pub n_plus_one: bool,
-    /// How fast guests are copied, MiB per second, at least 1: how long a hunt takes is estimated with it.
+    /// Copying speed for estimates of a hunt's duration, MiB per second, at least 1.
     pub mib_per_second: u32,
-    /// A hunt that would take longer than that is not begun.
+    /// Maximum duration. Hunts with a longer estimate aren't begun.
     pub longest: SignedDuration,
-    /// What counts how much, waiting included.
+    /// Weights of the costs of a hunt, including waiting.
     pub weights: CostWeights,
 }
 
 impl Default for Hunting {
-    /// Allowed, with room for one lost host, at 1,000 MiB per second, an hour at most.
+    /// Enabled, with N+1, 1,000 MiB per second, at most one hour.
     fn default() -> Self {
         Self {
             enabled: true,
@@ -34,8 +33,8 @@ impl Default for Hunting {
 }
 
 impl Hunting {
-    /// How long a hunt of that cost may take: a minute, and twice as long as copying takes one after the other; in
-    /// whole minutes, and two at least.
+    /// Time allowed for a hunt of this cost: twice the duration of copying everything sequentially, rounded
+    /// up to whole minutes, plus one minute. At least 2 minutes.
     pub(crate) fn allowance(&self, cost: &Cost) -> SignedDuration {
         let mib = cost.memory_mib.saturating_add(cost.disk_gib.saturating_mul(1024));
         let seconds = mib.saturating_mul(2) / u64::from(self.mib_per_second.max(1));

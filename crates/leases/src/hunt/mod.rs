@@ -1,17 +1,17 @@
-//! The scavenger hunt: a best-effort lease that would have to wait has guests of others moved away instead
-//! (CLS-03).
+//! The scavenger hunt: instead of waiting, a best-effort lease has guests of other tenants moved out of its
+//! way (CLS-03).
 //!
-//! A hunt is decided before the lease is answered ([`crate::admission`]): which hosts to clear, and where each guest
-//! on them goes. From that moment on the hosts are the lease's in the calendar and are fenced. The planner
-//! ([`crate::plan`]) has the guests moved, as many at a time as the operator lets it, and hands the hosts over once
-//! all of them are empty. Where a move fails for good, or its destination has filled up meanwhile, the hunt is planned
-//! again from what is there then. A lease that times out or is deleted moves nobody any more; guests that have moved
-//! stay where they are.
+//! A hunt is decided before the lease request is answered ([`crate::admission`]): which hosts to clear, and
+//! the destination of each guest on them. From then on the hosts belong to the lease in the calendar and are
+//! fenced. The planner ([`crate::plan`]) moves the guests, as many at a time as the operator allows, and
+//! hands the hosts over once all are empty. If a move fails for good, or its destination has filled up since,
+//! the hunt is replanned from the current state. A lease that times out or is deleted stops moving guests;
+//! guests that have moved stay where they are.
 //!
-//! Guests of the lease's own project, and guests that nobody knows how to move, are in the way as before. Guests go
-//! only to hosts that no lease will have, and to none whose room another hunt counts on.
+//! Guests of the lease's own project, and guests that can't be moved, remain in the way. Guests only go to
+//! hosts that no lease has booked, and never into capacity that another hunt counts on.
 //!
-//! Which hosts and destinations are best is decided by [`placement::clear`].
+//! [`placement::clear`] chooses the best hosts and destinations.
 
 mod hunting;
 pub(crate) mod record;
@@ -32,32 +32,30 @@ use crate::plan::{Action, History, Observed};
 use crate::status::LeaseStatus;
 
 impl Move {
-    /// The step that carries it out.
     pub fn action(&self) -> Action {
         Action::MoveGuest(self.from, self.guest, self.to)
     }
 }
 
-/// How far a move is.
+/// Progress of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveState {
-    /// It is not its turn.
+    /// Not begun.
     Waiting,
-    /// Its memory is being copied.
+    /// The guest's memory is being copied.
     Moving {
-        /// How much of it is there already, if anybody says.
+        /// Share already copied; `None` if unknown.
         percent: Option<u8>,
     },
-    /// It has failed, and is tried again.
+    /// Failed, and will be retried.
     Failing,
-    /// It is where it was to go.
+    /// The guest is at its destination.
     Moved,
-    /// It is neither here nor there: it has ended, or moved on.
+    /// The guest is on neither host: it has ended, or moved on.
     Gone,
 }
 
 impl Hunt {
-    /// How far a move is.
     pub fn state(mov: &Move, observed: &Observed, history: &History) -> MoveState {
         match guest_on(observed, mov.guest, mov.from) {
             Some(guest) if guest.moving_to == Some(mov.to) => {
@@ -70,8 +68,9 @@ impl Hunt {
         }
     }
 
-    /// The hunt that goes on from this one by another plan: what has been moved, is being moved or has gone stays part
-    /// of it, so that all that was done for the lease is told of. Guests that need not move any more are left out.
+    /// The continuation of this hunt with a new plan. Moves that are done or running, or whose guest is gone,
+    /// stay in it, so that it reports everything done for the lease. Guests that no longer need to move are
+    /// left out.
     pub(crate) fn continued_by(&self, plan: Self, observed: &Observed) -> Self {
         let done = |mov: &&Move| {
             let waits =
@@ -79,7 +78,7 @@ impl Hunt {
             !waits && !plan.moves.iter().any(|planned| planned.guest == mov.guest)
         };
         let mut moves: Vec<Move> = self.moves.iter().filter(done).copied().collect();
-        // What each of these moves costs by itself is not on record.
+        // The cost of individual moves isn't recorded, so assume equal shares.
         let part = |whole: u64| {
             let part = u128::from(whole) * moves.len() as u128 / (self.moves.len() as u128).max(1);
             u64::try_from(part).unwrap_or(whole)
@@ -94,15 +93,15 @@ impl Hunt {
         Self { moves, cost, allowance: self.allowance }
     }
 
-    /// Moves of guests that are where they were.
+    /// Moves whose guest is still on its source host.
     pub fn open<'a>(&'a self, observed: &'a Observed) -> impl Iterator<Item = &'a Move> {
         self.moves.iter().filter(|mov| guest_on(observed, mov.guest, mov.from).is_some())
     }
 }
 
-/// Hosts are looked at one after the other, so a guest that moves meanwhile may be seen on both of them, or still where
-/// it was. Of those that these moves have taken along the first is out of date, and those whose move was begun are on
-/// their way.
+/// Corrects observations of guests that move while hosts are observed one after another. Such a guest can be
+/// seen on both hosts, or still on its source. A guest seen at its destination is removed from the source,
+/// and a guest whose move has begun is marked as moving.
 pub fn follow_moves<'a>(
     observed: &mut Observed,
     moves: impl IntoIterator<Item = &'a Move>,
@@ -121,7 +120,7 @@ pub fn follow_moves<'a>(
     }
 }
 
-/// Whether the lease hunts, or would if somebody stood in its way.
+/// Whether the lease hunts, or would if guests were in its way.
 pub fn may_hunt(lease: &Lease) -> bool {
     matches!(lease.lease_type, LeaseType::BestEffort { .. })
         && matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting)

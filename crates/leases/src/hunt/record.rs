@@ -1,4 +1,4 @@
-//! A hunt as it is kept with its lease.
+//! Record of a hunt, stored with its lease.
 
 use std::collections::BTreeSet;
 
@@ -6,48 +6,43 @@ use jiff::SignedDuration;
 
 use crate::ids::{GuestId, HostId};
 
-/// A guest goes to another host.
+/// Migration of one guest to another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Who.
     pub guest: GuestId,
-    /// From where.
     pub from: HostId,
-    /// Where to.
     pub to: HostId,
 }
 
-/// What the moves of a hunt come to.
+/// Total cost of a hunt's moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Memory copied, MiB.
     pub memory_mib: u64,
     /// Disk copied, GiB.
     pub disk_gib: u64,
-    /// Downtime of all guests together, milliseconds.
+    /// Sum of the downtime of all guests, milliseconds.
     pub downtime_ms: u64,
-    /// All of it weighed, in points of [`CostWeights`](placement::clear::CostWeights).
+    /// Weighted sum of all costs, in points of [`CostWeights`](placement::clear::CostWeights).
     pub points: u64,
 }
 
-/// Whose guests are moved out of a lease's way.
+/// Migration plan of a lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hunt {
-    /// The moves, in the order in which they are begun. Some may be done.
+    /// Moves in the order in which they begin. Some can be done already.
     pub moves: Vec<Move>,
-    /// What they cost when they were planned.
+    /// Cost at the time of planning.
     pub cost: Cost,
-    /// How much of the lease's window is for the hunt: the lease has the rest.
+    /// Part of the lease's window allowed for the hunt. The lease gets the rest.
     pub allowance: SignedDuration,
 }
 
 impl Hunt {
-    /// The move of a guest on that host.
     pub fn move_of(&self, guest: GuestId, on: HostId) -> Option<&Move> {
         self.moves.iter().find(|mov| mov.guest == guest && mov.from == on)
     }
 
-    /// The hosts that it clears.
     pub fn cleared(&self) -> BTreeSet<HostId> {
         self.moves.iter().map(|mov| mov.from).collect()
     }

@@ -1,4 +1,4 @@
-//! Why nobody is moved out of a lease's way, in words for its owner.
+//! Reasons against a hunt, worded for the lease's owner.
 
 use std::fmt;
 
@@ -7,23 +7,22 @@ use placement::clear;
 
 use super::scene::{MEMORY, VCPUS};
 
-/// Why moving guests of others away does not help.
+/// Reason why moving guests of other tenants doesn't help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HuntRefusal {
-    /// Hosts cannot be cleared.
+    /// Not enough hosts can be cleared.
     Impossible(clear::Refusal),
-    /// It would end after the timeout of the lease.
+    /// The hunt would end after the lease's timeout.
     PastTimeout {
-        /// How long it may take.
+        /// Estimated duration of the hunt.
         takes: SignedDuration,
-        /// How long it is until the timeout.
+        /// Time left until the timeout.
         left: SignedDuration,
     },
-    /// It would take longer than the operator lets a hunt take.
+    /// The hunt would exceed the operator's maximum duration.
     TooLong {
-        /// How long it may take.
+        /// Estimated duration of the hunt.
         takes: SignedDuration,
-        /// How long one may take at most.
         longest: SignedDuration,
     },
 }
@@ -55,7 +54,8 @@ impl fmt::Display for HuntRefusal {
     }
 }
 
-/// In whole minutes, as it was asked for: timeouts end with a minute. In seconds, if it is less than one.
+/// Rounds down to whole minutes, as the client requested them: timeouts end on a full minute. Uses seconds
+/// below one minute.
 fn rounded(left: SignedDuration) -> SignedDuration {
     match left.as_mins() {
         0 => SignedDuration::from_secs(left.as_secs()),

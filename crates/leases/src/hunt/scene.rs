@@ -1,4 +1,4 @@
-//! What the placement core is told: hosts as nodes, and who is on them.
+//! Input for the placement core: hosts as nodes, with their guests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,21 +13,21 @@ use crate::plan::{Guest, GuestOwner, GuestSize};
 use crate::project::ProjectId;
 use crate::work::Budget;
 
-/// A guest that so many hosts have not got in the end is left alone.
+/// Number of failed destinations after which a guest isn't moved any more.
 pub(crate) const DESTINATIONS: usize = 3;
-/// A search ends after so many looks, however large the fleet is.
+/// Maximum effort of a search, in looks, whatever the size of the fleet.
 const MOST_LOOKS: u64 = 20_000_000;
-/// Looks take less time than the other things that a [`Budget`] counts.
+/// Looks per unit of [`Budget`]. A look takes less time than other operations that the budget counts.
 const LOOKS_PER_UNIT: u64 = 2;
-/// What it costs to copy one host or guest.
+/// Cost of copying one host or guest, in units of [`Budget`].
 const COPYING: u64 = 100;
 
-/// Virtual CPUs, among the dimensions of a request: virtual CPUs, MiB of memory, GiB of disk.
+/// Index of virtual CPUs in the dimensions of a request: virtual CPUs, MiB of memory, GiB of disk.
 pub(super) const VCPUS: usize = 0;
-/// Memory, among them.
+/// Index of memory.
 pub(super) const MEMORY: usize = 1;
 
-/// All hosts and guests while the reservations of a lease are served one after the other.
+/// State of all hosts and guests while the reservations of a lease are planned one after another.
 #[derive(Clone)]
 pub(crate) struct Scene<'a> {
     hosts: BTreeMap<HostId, Spot<'a>>,
@@ -41,26 +41,27 @@ pub(crate) struct Scene<'a> {
 struct Spot<'a> {
     host: &'a Host,
     labels: BTreeSet<Label>,
-    /// What is left beside preemptible guests.
+    /// Capacity without the part used by preemptible guests.
     capacity: [u64; 3],
-    /// Guests of others may come.
+    /// The host can receive guests of other tenants.
     receives: bool,
-    /// The lease has it.
+    /// Allocated to the lease.
     taken: bool,
-    /// A guest was moved there.
+    /// A guest moves there.
     entered: bool,
 }
 
-/// Hosts of a lease whose hunt is planned again.
+/// Hosts to prefer when the hunt of a lease is replanned.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Preferred {
-    /// All of them: taken rather than others of the same cost.
+    /// All hosts of the lease. They are chosen over others of the same cost.
     pub own: BTreeSet<HostId>,
-    /// Those with preemptible guests that were asked to leave for it: taken whatever it costs, so that nobody is asked needlessly.
+    /// Hosts whose preemptible guests have been asked to leave for this lease. They are chosen whatever the
+    /// cost, so that no guest was asked in vain.
     pub stopping: BTreeSet<HostId>,
 }
 
-/// More than all moves of a hunt together cost.
+/// Exceeds the cost of all moves of a hunt together.
 const ASKED_IN_VAIN: u64 = 1 << 40;
 
 impl Preferred {
@@ -70,22 +71,22 @@ impl Preferred {
     }
 }
 
-/// Whose guests are moved.
+/// Guests to move, and the lease they are moved for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Moving<'a> {
-    /// Those of others, for a lease.
+    /// Guests of other tenants, to make way for a lease.
     Others {
-        /// Of this project, whose own guests are not moved.
+        /// Project of the lease. Its own guests aren't moved.
         project: &'a ProjectId,
-        /// It is there already, and its plan does not hold.
+        /// The lease, if it exists already and its plan no longer works.
         lease: Option<LeaseId>,
     },
-    /// Those of this lease, which is over.
+    /// Guests of this lease, which has ended.
     Own(LeaseId),
 }
 
 impl Moving<'_> {
-    /// The lease, if it is there already.
+    /// The lease, if it exists already.
     fn lease(&self) -> Option<LeaseId> {
         match self {
             Self::Others { lease, .. } => *lease,
@@ -93,7 +94,8 @@ impl Moving<'_> {
         }
     }
 
-    /// Whether the guest takes any room in the end.
+    /// Whether the guest occupies capacity in the plan. Preemptible guests don't, and neither do guests of
+    /// the lease that hunts.
     fn counts(&self, guest: &Guest) -> bool {
         match self {
             Self::Others { lease: Some(lease), .. } => is_foreign(guest, *lease),
@@ -101,7 +103,7 @@ impl Moving<'_> {
         }
     }
 
-    /// Whether the guest may be moved, if it can be.
+    /// Whether the plan is allowed to move the guest, if it can be moved at all.
     fn includes(&self, guest: &Guest) -> bool {
         match self {
             Self::Others { project, .. } => guest.project.as_ref() != Some(*project),
@@ -111,7 +113,7 @@ impl Moving<'_> {
 }
 
 impl<'a> Scene<'a> {
-    /// What is there; `booked` says which hosts a lease has or will have.
+    /// `booked` tells whether a host is or will be leased.
     pub fn new(
         hunting: &'a Hunting,
         inventory: &'a Inventory,
@@ -163,7 +165,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// A guest that could not be moved to a host is not sent there again; one that could be moved nowhere stays.
+    /// A guest isn't sent again to a host where its move failed. After [`DESTINATIONS`] failed hosts it
+    /// stays.
     fn respect_failures(&mut self, surroundings: &Surroundings<'_>) {
         for (id, guest) in &mut self.guests {
             guest.avoided = surroundings.failed_destinations(*id).map(|host| NodeId(host.0)).collect();
@@ -171,8 +174,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Clears as many of the candidates as are wanted, and says which.
-    /// Up to `most` are taken if more are empty.
+    /// Clears `wanted` of the candidates and returns them. Takes up to `most` if further candidates are
+    /// empty.
     pub fn clear(
         &mut self,
         candidates: &BTreeSet<HostId>,
@@ -192,7 +195,7 @@ impl<'a> Scene<'a> {
         for mov in &plan.moves {
             let (guest, from, to) = (GuestId(mov.guest.0), HostId(mov.from.0), HostId(mov.to.0));
             self.moves.push(Move { guest, from, to });
-            // Whoever has moved once has moved enough.
+            // A guest moves at most once.
             if let Some(moved) = self.guests.get_mut(&guest) {
                 (moved.node, moved.movable) = (mov.to, false);
             }
@@ -221,17 +224,18 @@ impl<'a> Scene<'a> {
         Ok(taken)
     }
 
-    /// What it costs to go through all hosts and guests, as a copy does and a request.
+    /// Cost of visiting all hosts and guests once, in units of [`Budget`]. A copy and a request each cost
+    /// this much.
     pub fn size(&self) -> u64 {
         COPYING * (self.hosts.len() + self.guests.len()) as u64
     }
 
-    /// What was planned so far costs so many points.
+    /// Points of the moves planned so far.
     pub fn cost(&self) -> u64 {
         self.cost.points
     }
 
-    /// What was planned so far, and how long it may take.
+    /// The moves planned so far as a hunt.
     pub fn hunt(self) -> super::Hunt {
         let allowance = self.hunting.allowance(&self.cost);
         super::Hunt { moves: self.moves, cost: self.cost, allowance }
@@ -250,7 +254,7 @@ impl<'a> Scene<'a> {
                 _ => Role::Closed,
             };
             let id = NodeId(id.0);
-            // What is to be had, but must not receive anybody, has room for nobody else.
+            // A candidate that can't receive guests gets no capacity beyond its current use.
             let full = || used.get(&id).copied().unwrap_or_default();
             let capacity = if spot.receives { spot.capacity } else { full() };
             let surcharge = preferred.surcharge(HostId(id.0));
@@ -271,7 +275,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Names as the placement core has them: numbers.
+/// Maps names to the numbers that the placement core uses.
 #[derive(Default)]
 struct Names {
     traits: BTreeMap<String, Label>,
@@ -285,7 +289,8 @@ impl Names {
         Label(self.labels)
     }
 
-    /// A guest on that host. Whoever is moved must not meet whom it excludes, whether that one is moved or not.
+    /// The guest on host `on`. Guests that stay have exclusion groups too, because a moved guest must not
+    /// join a host with a guest it excludes.
     fn guest(&mut self, guest: &Guest, on: HostId, whose: Moving<'_>) -> clear::Guest {
         let new = clear::Guest::new(clear::GuestId(guest.id.0), NodeId(on.0), size(guest.size).to_vec());
         let Some(mobility) = &guest.mobility else { return clear::Guest { movable: false, ..new } };

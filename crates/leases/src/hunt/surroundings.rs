@@ -1,4 +1,4 @@
-//! What a hunt goes by: who is on which host, what has failed, and what other hunts count on.
+//! Context of a hunt: guests by host, failed moves, and capacity claimed by other hunts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,22 +8,21 @@ use crate::ids::{GuestId, HostId, LeaseId};
 use crate::lease::Lease;
 use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Observed, ObservedHost, Place};
 
-/// After so many failures a guest is not moved to that host any more.
+/// Number of failures after which a guest isn't sent to the same host again.
 const ATTEMPTS: u32 = 3;
 
-/// What a hunt goes by, beside what there is and what is taken.
+/// Context of a hunt, other than inventory and bookings.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
-    /// What was last seen.
     pub observed: &'a Observed,
-    /// What became of earlier moves.
+    /// Outcome of earlier moves.
     pub history: &'a History,
-    /// Leases that hunt: guests that are on their way to a host count there already.
+    /// Leases with a running hunt. Guests on their way to a host already count there.
     pub hunting: &'a [&'a Lease],
 }
 
 impl Surroundings<'_> {
-    /// Guests that are to go to another host by one of these hunts, or are on their way to one.
+    /// Guests that these hunts will move, or that are moving already, with their destinations.
     pub(super) fn incoming(&self, counts: impl Fn(&Lease) -> bool) -> BTreeMap<GuestId, (HostId, &Guest)> {
         let mut incoming = BTreeMap::new();
         for lease in self.hunting.iter().filter(|lease| counts(lease)) {
@@ -41,19 +40,19 @@ impl Surroundings<'_> {
         incoming
     }
 
-    /// Whether a preemptible guest on the host was asked to leave.
+    /// Whether a preemptible guest on the host has been asked to leave.
     pub(crate) fn is_anybody_stopping(&self, host: HostId) -> bool {
         let asked = |guest: &Guest| guest.owner == GuestOwner::Preemptible && guest.stopping_since.is_some();
         self.observed.hosts.get(&host).is_some_and(|host| host.guests.iter().any(asked))
     }
 
-    /// Hosts that the guest has not got to in the end.
+    /// Hosts to which moving the guest has failed for good.
     pub(super) fn failed_destinations(&self, guest: GuestId) -> impl Iterator<Item = HostId> + '_ {
         failed_destinations(self.history, guest)
     }
 
-    /// Whether somebody stands in the lease's way who is not about to leave: whom no move concerns, or one that
-    /// cannot be carried out as things are.
+    /// Whether a guest blocks the lease and isn't about to leave: either no move covers it, or its move isn't
+    /// possible at present.
     pub(crate) fn obstructs(
         &self,
         lease: &Lease,
@@ -74,7 +73,8 @@ impl Surroundings<'_> {
         })
     }
 
-    /// Whether a guest of a lease that is over is to go where it cannot go, or nobody has said yet where its guests go.
+    /// Whether an ended lease needs a new plan for its guests: it has none yet, or a planned move isn't
+    /// possible at present.
     pub(crate) fn stranded(
         &self,
         lease: &Lease,
@@ -91,7 +91,7 @@ impl Surroundings<'_> {
         })
     }
 
-    /// Hosts that the lease holds and that guests of it are on.
+    /// Hosts held by the lease that still run the lease's guests. Failed hosts aren't included.
     pub(crate) fn left_to_clear(&self, lease: &Lease) -> BTreeSet<HostId> {
         let held =
             |host: &ObservedHost| host.place.holder().is_some_and(|id| lease.reservation(id).is_some());
@@ -100,8 +100,8 @@ impl Surroundings<'_> {
         self.observed.hosts.iter().filter(|(_, host)| clearable(host)).map(|(id, _)| *id).collect()
     }
 
-    /// Whether the guest may be moved so, as far as the guest and the host that it goes to are concerned. A host that
-    /// is to be switched off may still be seen as it was.
+    /// Whether the move is possible as far as the guest and its destination are concerned. Checks the
+    /// recorded power state too, because a host that is about to be switched off can still be observed as on.
     fn possible(&self, mov: &Move, guest: &Guest, inventory: &Inventory) -> bool {
         let failed = self.failed_destinations(guest.id).any(|to| to == mov.to);
         let stays_on = inventory.host(mov.to).is_some_and(|host| host.power.is_on());
@@ -109,7 +109,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// What is left on hosts once everybody is there who is to go there.
+/// Capacity left on hosts once all incoming guests have arrived.
 struct Room {
     free: BTreeMap<HostId, [i64; 3]>,
 }
@@ -123,7 +123,7 @@ impl Room {
             observed.guests.iter().for_each(|guest| subtract(&mut left, guest.size));
             free.insert(host.id, left);
         }
-        // Of several hunts that count on the same room those that were begun later are planned again.
+        // If several hunts count on the same capacity, the later ones are replanned.
         let order = |lease: &Lease| (lease.window.start(), lease.id);
         for (to, guest) in surroundings.incoming(|other| order(other) <= order(lease)).into_values() {
             if let Some(left) = free.get_mut(&to) {
@@ -144,7 +144,7 @@ fn subtract(left: &mut [i64; 3], size: GuestSize) {
     }
 }
 
-/// Hosts that a guest has not got to in the end.
+/// Hosts to which moving the guest has failed [`ATTEMPTS`] times or more.
 pub(crate) fn failed_destinations(history: &History, guest: GuestId) -> impl Iterator<Item = HostId> + '_ {
     history.failures.iter().filter_map(move |(action, failures)| match action {
         Action::MoveGuest(_, moved, to) if *moved == guest && failures.times >= ATTEMPTS => Some(*to),
@@ -157,12 +157,12 @@ pub(super) fn guest_on(observed: &Observed, guest: GuestId, host: HostId) -> Opt
     observed.hosts.get(&host)?.guests.iter().find(|other| other.id == guest)
 }
 
-/// Whether guests of others may come to that host, as far as it is concerned.
+/// Whether the host's own state allows it to receive guests of other tenants.
 pub(super) fn receives(host: Option<&ObservedHost>) -> bool {
     host.is_some_and(|host| host.place == Place::FreePool && host.health == Health::Up)
 }
 
-/// Whether the guest is not preempted for the lease by itself.
+/// Whether the guest is neither preemptible nor part of the lease.
 pub(super) fn is_foreign(guest: &Guest, lease: LeaseId) -> bool {
     match guest.owner {
         GuestOwner::Preemptible => false,

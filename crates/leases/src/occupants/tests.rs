@@ -1,4 +1,4 @@
-//! Records of who was on hosts, from looks at them and the time between.
+//! Records made from sequences of looks and pauses.
 
 use super::*;
 use crate::testing::{at, window};
@@ -10,7 +10,7 @@ const OTHER: GuestId = GuestId(8);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(2);
 const MOST: usize = 1000;
 
-/// A watch, and what a store has recorded of it.
+/// A watch with its records in a store.
 #[derive(Default)]
 struct Records {
     watch: Watch,
@@ -48,7 +48,7 @@ impl Records {
         self.watch = Watch::new(open, self.seen_until, now);
     }
 
-    /// Facts with the minutes from which and until which they were seen.
+    /// Names of facts, with the minutes at which they begin and end.
     fn facts(&self) -> Vec<(&'static str, i64, Option<i64>)> {
         let minute = |time: Timestamp| time.duration_since(at(0)).as_mins();
         let fact =
@@ -61,7 +61,7 @@ fn project(name: &str) -> ProjectId {
     ProjectId(name.into())
 }
 
-/// A host of the lease with that fence and these instances.
+/// A host of the lease with this fence and these instances.
 fn seen_by(lease: u128, fence: Fence, instances: &[GuestId]) -> Seen {
     let instances = instances.iter().map(|id| (*id, (*id == OWN).then(|| project("own"))));
     Seen { lease: LeaseId(lease), project: project("own"), fence, instances: Some(instances.collect()) }
@@ -219,7 +219,7 @@ fn a_service_that_starts_again_records_that_nobody_looked_meanwhile() {
     assert_eq!(records.facts(), facts);
 }
 
-/// Looks at other hosts go on, so the time of the last look isn't that of this host.
+/// Looks at other hosts continue, so the recorded time of the last look isn't that of this host.
 #[test]
 fn a_host_that_is_missed_by_looks_is_unseen_also_after_a_restart() {
     const BESIDE: HostId = HostId(2);
@@ -235,7 +235,7 @@ fn a_host_that_is_missed_by_looks_is_unseen_also_after_a_restart() {
     records.look(10, seen(Fence::Held, &[]));
     let facts = [("held", 0, None), ("instance", 0, Some(0)), ("held", 0, None), ("unseen", 0, Some(10))];
     assert_eq!(records.facts(), facts);
-    // What was removed from the service isn't looked at any more.
+    // A host that was removed from the service isn't tracked any more.
     records.watch.check_pauses(at(11), LONGEST_PAUSE, MOST, |host| host == BESIDE);
     records.record();
     assert!(!records.watch.has(HOST) && records.watch.has(BESIDE));
@@ -287,7 +287,7 @@ fn an_instance_gets_a_new_interval_when_its_project_becomes_known() {
     records.look(1, with(None));
     records.look(2, with(None));
     records.look(3, with(Some("own")));
-    // The fleet doesn't always say so again.
+    // The fleet doesn't report the project every time.
     records.look(4, with(None));
     records.look(5, with(Some("own")));
     let facts = [("held", 1, None), ("instance", 1, Some(2)), ("instance", 3, None)];

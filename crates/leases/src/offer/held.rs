@@ -18,25 +18,22 @@ const MOST_YIELDING: usize = 5;
 /// The offers of one refusal, while they are held. Ordered by age, the oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldOffers {
-    /// When they were made.
     pub since: Timestamp,
-    /// Which.
     pub group: OffersId,
 }
 
 /// Alternatives to a refused request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternatives<T> {
-    /// The alternatives.
     pub found: Vec<T>,
     /// Groups that the search ignored. They must be withdrawn before an alternative that needs their resources is held.
     pub disregarded: BTreeSet<OffersId>,
 }
 
-/// Searches alternatives that leave the `held` offers of other users alone. If there is no alternative, ignores offers that
-/// are at least [`YIELDS_AFTER`] old: as few as possible, at most five groups, the oldest first.
+/// Searches for alternatives that leave the `held` offers of other users alone. If there is none, ignores
+/// offers that are at least [`YIELDS_AFTER`] old: as few as possible, at most five groups, the oldest first.
 ///
-/// `find` searches alternatives and ignores the given groups.
+/// `find` searches for alternatives and ignores the given groups.
 pub fn find_alternatives<T>(
     held: impl IntoIterator<Item = HeldOffers>,
     now: Timestamp,
@@ -70,8 +67,8 @@ pub fn find_alternatives<T>(
     Alternatives { found: best, disregarded: oldest(enough) }
 }
 
-/// The oldest offers of a user, as many as must be withdrawn before those of another refusal can be held. `limit` is the
-/// maximum number of refusals, at least one.
+/// The oldest offers of a user that must be withdrawn before offers of another refusal can be held. `limit`
+/// is the maximum number of refusals, at least one.
 pub fn beyond_limit(own: impl IntoIterator<Item = HeldOffers>, limit: usize) -> BTreeSet<OffersId> {
     let own: BTreeSet<HeldOffers> = own.into_iter().collect();
     let excess = (own.len() + 1).saturating_sub(limit);
@@ -98,7 +95,7 @@ mod tests {
         ids.iter().copied().map(OffersId).collect()
     }
 
-    /// Alternatives at minute 10 if there is one only while these groups are disregarded.
+    /// Alternatives at minute 10. There is one only if the `needed` groups are disregarded.
     fn needing(held_since: &[i64], needed: &[u128]) -> Alternatives<u8> {
         let needed = groups(needed);
         let find =

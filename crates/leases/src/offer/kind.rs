@@ -1,26 +1,25 @@
 //! Kinds of offers.
 
-/// What is different from what was asked for. In the order in which offers are made.
+/// Difference between an offer and the request. Variants are in the order in which offers are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OfferKind {
-    /// It starts later, as soon as all of it can be had, and is as long.
+    /// Same length, but starts later: as soon as everything requested is available.
     LaterStart,
-    /// It is shorter: as long as it can be.
+    /// Shorter, but as long as possible.
     ShorterDuration,
-    /// It has fewer hosts, or room for fewer instances: as many as there are.
+    /// Fewer hosts or instances: as many as are available.
     FewerHosts,
-    /// Its hosts are of another free pool.
+    /// Hosts from another free pool.
     OtherPool,
-    /// It may wait longer for its start, so that guests of others can be moved out of its way.
+    /// Longer timeout for the start, so that guests of other tenants can be moved out of the way.
     LongerTimeout,
 }
 
 impl OfferKind {
-    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::LaterStart, Self::ShorterDuration, Self::FewerHosts, Self::OtherPool, Self::LongerTimeout];
 
-    /// As it is called in requests, answers and stores.
+    /// Name in requests, responses and stores.
     pub fn name(self) -> &'static str {
         match self {
             Self::LaterStart => "later_start",
@@ -31,7 +30,6 @@ impl OfferKind {
         }
     }
 
-    /// The kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }

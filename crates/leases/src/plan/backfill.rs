@@ -1,4 +1,4 @@
-//! Preemptible instances on hosts of leases that do not use them ([`crate::admission::Backfill`], PRE-11).
+//! Preemptible instances on leased hosts that aren't in use ([`crate::admission::Backfill`], PRE-11).
 
 use super::Claims;
 use super::World;
@@ -10,8 +10,8 @@ use crate::ids::{HostId, LeaseId};
 use crate::instance::Instance;
 use crate::lease::Lease;
 
-/// The steps of a host that its lease has and goes on to have, be it for another of its reservations: preemptible guests
-/// that may not stay there leave.
+/// Plans the steps of a host that its lease has and keeps, possibly for another of its reservations:
+/// preemptible guests that can't stay leave.
 pub(super) fn plan_host(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,
@@ -19,7 +19,7 @@ pub(super) fn plan_host(
     lease: &Lease,
 ) {
     for guest in observed.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible) {
-        // Of instances it is on record first, for their owners to be told.
+        // The departure of an instance is recorded first, so that its owner is notified.
         let leaves = leaves_anyway(effort, claims, guest)
             || (!claims.preemptible.contains(&guest.id)
                 && !may_have_others(&effort.world, claims, (host, observed), lease));
@@ -29,9 +29,9 @@ pub(super) fn plan_host(
     }
 }
 
-/// Whether a preemptible instance is on a host of a lease, or is to be started there, and may not be.
+/// Whether a preemptible instance runs, or will be started, on a leased host that it isn't allowed on.
 pub(super) fn has_to_leave(world: &World<'_>, claims: &Claims<'_>, instance: &Instance) -> bool {
-    // Whoever leaves already has been told so.
+    // The owner of a departing instance has been notified already.
     if !claims.preemptible.contains(&instance.id)
         || instance.leaves_anyway()
         || instance.is_departing(world.now)
@@ -40,13 +40,13 @@ pub(super) fn has_to_leave(world: &World<'_>, claims: &Claims<'_>, instance: &In
     }
     let Some(observed) = world.observed.hosts.get(&instance.host) else { return false };
     let Some((lease, _)) = claims.hosts.get(&instance.host) else { return false };
-    // What was not started there by consent is preempted before the host is the lease's.
+    // Instances that aren't there by the lease's consent are preempted before the lease holds the host.
     observed.place.holder().is_some_and(|holder| claims.is_of(holder, lease))
         && !may_have_others(world, claims, (instance.host, observed), lease)
 }
 
-/// Whether preemptible guests may be on a host of the lease: its owner lets them, nothing of it is there, or about to
-/// be, and the host is not to be emptied for another of its reservations.
+/// Whether preemptible guests can be on a host of the lease: its owner allows them, no guest of the lease is
+/// there or about to be, and the host doesn't have to be emptied for another of its reservations.
 fn may_have_others(
     world: &World<'_>,
     claims: &Claims<'_>,
@@ -60,14 +60,13 @@ fn may_have_others(
         && !claims.used.contains(&(host, lease.id))
 }
 
-/// Whether the host is still the lease's, as far as is known, or that of one that nobody knows any more: it may have
-/// failed, or be silent, when the lease ended.
+/// Whether the lease still holds the host, as far as is known. Also true if the holder belongs to no known
+/// lease: the host may have failed or been silent when that lease ended.
 pub(super) fn is_held(world: &World<'_>, claims: &Claims<'_>, host: HostId, lease: LeaseId) -> bool {
     let holder = world.observed.hosts.get(&host).and_then(|observed| observed.place.holder());
     holder.is_some_and(|holder| claims.lease_of(holder).is_none_or(|holder| holder.id == lease))
 }
 
-/// Whether a preemptible guest is on the host.
 pub(super) fn is_backfilled(observed: &ObservedHost) -> bool {
     observed.guests.iter().any(|guest: &Guest| guest.owner == GuestOwner::Preemptible)
 }

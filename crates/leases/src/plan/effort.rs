@@ -1,4 +1,4 @@
-//! What is being gathered while a plan is made: steps, what leases wait for, and when to look again.
+//! State of a plan while it is made: steps, reasons why leases are blocked, and the next wake-up.
 
 use std::collections::BTreeMap;
 
@@ -12,61 +12,54 @@ use crate::lease::Lease;
 use crate::reason::{address_of, host_name, reason, tries};
 use crate::window::minute;
 
-/// Why a lease does not get on. The order is that of importance to its owner.
+/// Reason a lease is blocked. Ordered by importance to its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waiting {
-    /// Something is tried again and again.
+    /// An action has failed and is retried.
     Retrying {
-        /// What.
         action: Action,
-        /// How often it failed.
+        /// Number of failures.
         times: u32,
-        /// What the fleet said.
+        /// The fleet's last error message.
         message: String,
     },
-    /// A guest that must not be touched is on a host.
-    GuestInTheWay {
-        /// The host.
-        host: HostId,
-        /// The guest.
-        guest: GuestId,
-    },
-    /// A guest that was to be deleted is still on a host.
+    /// A guest that must not be removed is on a host.
+    GuestInTheWay { host: HostId, guest: GuestId },
+    /// A guest is still on a host after it should have been deleted.
     NotDeleted {
-        /// The host.
         host: HostId,
-        /// The guest.
         guest: GuestId,
-        /// Since when it is to be deleted.
+        /// Time at which its deletion was due.
         since: Timestamp,
     },
-    /// Preemptible guests are on a host that were asked to shut down too late to have gone by now. It is not said until
-    /// when: each has its own time.
+    /// Preemptible guests on a host were asked to shut down too late to be gone by now. The reason gives no
+    /// time, because each guest has its own.
     Leaving(HostId),
-    /// Nothing could be found for a reservation.
+    /// A reservation has no allocation because nothing was available.
     NothingAllocated(ReservationId),
     /// A host is being switched on.
     Booting(HostId),
     /// A host is down.
     HostFailed(HostId),
-    /// A host is not in the fleet any more, or was not seen there yet.
+    /// A host is no longer in the fleet, or hasn't been observed yet.
     HostGone(HostId),
-    /// Another lease's end comes first.
+    /// A host must be taken back from another lease first.
     TakingBack(HostId),
-    /// The same of an address.
+    /// An address must be taken back from another lease first.
     TakingBackFloatingIp(FloatingIpId),
-    /// The lease is over, and its guests have stayed on a host: as its end action says, or since they could not be moved.
+    /// The lease is over, and its guests have stayed on a host, either because of its end action or because
+    /// they could not be moved.
     GuestsStay(HostId),
 }
 
 impl Waiting {
-    /// For an action that failed so.
     pub(super) fn retrying(action: Action, failures: &Failures) -> Self {
         Self::Retrying { action, times: failures.times, message: failures.message.clone() }
     }
 
-    /// What the lease says ([`crate::reason`]): to administrators everything, to its owner nothing of guests of others by
-    /// identifier, or of what the fleet answered, and a host by name only where the owner can do something about it.
+    /// Reason shown on the lease ([`crate::reason`]). Administrators see everything. The owner sees neither
+    /// identifiers of other tenants' guests nor messages of the fleet, and the name of a host only where it
+    /// helps the owner to act.
     ///
     /// `remedy` is the one of [`World`].
     pub fn reason(&self, names: Option<&Inventory>, remedy: Option<&str>) -> String {
@@ -79,7 +72,7 @@ impl Waiting {
                     &format!("could not {said} ({times}): {message}"),
                 )
             }
-            // The owner sees the names of the lease's hosts anyway, and can do something about this one.
+            // Owners see the names of their lease's hosts anyway, and can act on this reason.
             Self::GuestInTheWay { host, guest } => reason(
                 &format!(
                     "an instance of others that cannot be removed is on host {}, and no other host is free: ask for fewer \
@@ -142,10 +135,10 @@ impl Waiting {
     }
 }
 
-/// The identifier of a guest in [`World::remedy`].
+/// Placeholder for the guest's identifier in [`World::remedy`].
 const GUEST: &str = "{guest}";
 
-/// What does not succeed, as the owner of a lease may know it.
+/// Description of a failing action for the lease's owner.
 fn failing(action: Action) -> &'static str {
     match action {
         Action::MoveGuest(..) => "an instance could not be moved out of the way",
@@ -167,7 +160,7 @@ fn failing(action: Action) -> &'static str {
     }
 }
 
-/// A plan in the making.
+/// A plan while it is made.
 pub(super) struct Effort<'a> {
     pub(super) world: World<'a>,
     steps: BTreeMap<Action, Step>,
@@ -180,7 +173,7 @@ impl<'a> Effort<'a> {
         Self { world, steps: BTreeMap::new(), waiting: BTreeMap::new(), wake_at: None }
     }
 
-    /// Adds a step. If it failed before it waits its time, and its lease says so.
+    /// Adds a step. If it failed before, it waits for its backoff, and its lease reports the failure.
     pub(super) fn step(&mut self, action: Action, lease: Option<LeaseId>) {
         let mut not_before = self.world.now;
         if let Some(failures) = self.world.history.failures.get(&action) {
@@ -193,7 +186,7 @@ impl<'a> Effort<'a> {
         self.steps.insert(action, Step { action, lease, not_before });
     }
 
-    /// Notes what a lease waits for; the most important reason counts.
+    /// Records a reason why a lease is blocked. The most important reason wins.
     pub(super) fn waits(&mut self, lease: LeaseId, waiting: Waiting) {
         self.waiting
             .entry(lease)
@@ -205,13 +198,13 @@ impl<'a> Effort<'a> {
             .or_insert(waiting);
     }
 
-    /// Asks for another plan at that instant, or now if it has passed.
+    /// Requests another plan at this time, or now if it has passed.
     pub(super) fn wake(&mut self, at: Timestamp) {
         let at = at.max(self.world.now);
         self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
     }
 
-    /// Why the lease does not get on.
+    /// Reason the lease is blocked, if it is.
     pub(super) fn reason(&self, lease: &Lease) -> Option<String> {
         if lease.keeps_reason() {
             return lease.reason.clone();

@@ -1,4 +1,4 @@
-//! Handing over whole hosts, and taking them back.
+//! Handover of whole hosts to leases, and taking them back.
 
 use jiff::Timestamp;
 
@@ -19,18 +19,18 @@ use crate::status::LeaseStatus;
 use crate::terms::ReservationTerms;
 use crate::window::later;
 
-/// The next steps of one host.
+/// Plans the next steps of a host.
 pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) {
     let wanted = claims.hosts.get(&host).copied();
     if effort.world.asleep.contains(&host) {
-        // It stays fenced, if it is.
+        // A fenced host stays fenced while it is off.
         if let Some((lease, _)) = wanted {
             effort.waits(lease.id, Waiting::Booting(host));
         }
         return;
     }
     if observed.health == Health::Failed {
-        // It is looked at again when it has recovered; until then healing finds another.
+        // The host is planned again once it has recovered. Until then, healing looks for another host.
         if let Some((lease, reservation)) = wanted
             && observed.place != Place::Held(reservation.id)
         {
@@ -62,7 +62,7 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
             }
         }
         (Place::Releasing(holder), Some((lease, reservation))) if holder == reservation.id => {
-            // It is wanted again. Guests that are its own stay; what they need is handed over again.
+            // The lease wants the host again. Its own guests stay, and the host is handed over anew.
             effort.waits(lease.id, Waiting::TakingBack(host));
             effort.step(Action::Release(host, holder), Some(lease.id));
         }
@@ -70,7 +70,8 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
             if let Some((lease, _)) = wanted {
                 effort.waits(lease.id, Waiting::TakingBack(host));
             }
-            // They have been there with the holder's consent, and have their time to leave while it is taken back.
+            // Preemptible guests are here with the holder's consent. They get their time to leave while the
+            // host is taken back.
             let next = wanted.map(|(lease, _)| lease).or(coming).filter(|next| is_near(effort, next));
             match next {
                 Some(next) if claims.is_of(holder, next) => {
@@ -94,7 +95,7 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
                 ask_to_leave(effort, claims, host, observed, lease);
             }
         }
-        // Whoever it was fenced for does not want it any more.
+        // The lease that it was fenced for no longer wants it.
         (Place::Fenced { .. }, None) => effort.step(Action::Unfence(host), None),
         (Place::Fenced { verified_for }, Some((lease, reservation))) => {
             if !drained(effort, claims, host, observed, lease) {
@@ -110,7 +111,7 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
     }
 }
 
-/// The end of a hold: the lease's guests, as its end action says, then the host.
+/// Ends a hold: first handles the lease's guests according to its end action, then releases the host.
 fn take_back(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,
@@ -124,8 +125,8 @@ fn take_back(
     if let Some(lease) = lease.filter(|lease| doomed(Some(lease), observed).next().is_some())
         && life::wants_images(lease, (host, holder), &effort.world)
     {
-        // By somebody's clock that is ahead of ours it has ended; what we did now would not count as done after its
-        // end.
+        // The lease has ended by the clock of another service, which is ahead of ours. An image made now
+        // wouldn't count as made after the end.
         if effort.world.now < lease.window.end() {
             effort.wake(lease.window.end());
         } else {
@@ -142,7 +143,7 @@ fn take_back(
     }
 }
 
-/// Plans what moves guests of a lease away that is over; says whether any are still to go.
+/// Plans the end migration of guests on a host. Returns whether any guest still has to go.
 fn departs(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, lease: &Lease) -> bool {
     let mut own =
         observed.guests.iter().filter(|guest| guest.owner == GuestOwner::Lease(lease.id)).peekable();
@@ -151,7 +152,8 @@ fn departs(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, lease
         return false;
     }
     effort.wake(until);
-    // Where they go is planned by somebody who knows what there is; whoever has no place to go to stays.
+    // Destinations are chosen outside the planner, by code that knows the inventory. Guests without a
+    // destination stay.
     let Some(hunt) = &lease.hunt else { return true };
     let mut going = false;
     for guest in own {
@@ -160,8 +162,8 @@ fn departs(effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost, lease
     going
 }
 
-/// Guests on a free host of a lease that does not have it any more: they were started between the last look
-/// at the host and its release.
+/// Deletes guests on a free host whose lease no longer has it. They were started between the last observation
+/// of the host and its release.
 fn clear_strays(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) {
     for guest in &observed.guests {
         if let GuestOwner::Lease(owner) = guest.owner
@@ -172,7 +174,7 @@ fn clear_strays(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, obse
     }
 }
 
-/// Plans what empties a fenced host for a lease; says whether it is empty.
+/// Plans the steps that empty a fenced host for a lease. Returns whether the host is empty.
 fn drained(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,
@@ -182,13 +184,14 @@ fn drained(
 ) -> bool {
     let now = effort.world.now;
     let stays = |guest: &Guest| blocks(guest, host, lease, &effort.world, &claims.leases);
-    // Nobody is asked to leave a host that the lease may not take.
+    // No guest is asked to leave a host that the lease might not take.
     let uncertain = claims.uncertain.contains(&lease.id) || observed.guests.iter().any(stays);
     let mut empty = true;
     for guest in &observed.guests {
         match guest.owner {
             GuestOwner::Lease(owner) if owner == lease.id => continue,
-            // One that was asked before isn't deleted either: it may stay if the lease takes another host.
+            // A guest that was asked earlier isn't deleted either: it can stay if the lease takes another
+            // host.
             GuestOwner::Preemptible if uncertain => {}
             GuestOwner::Preemptible => {
                 stop(effort, claims, host, guest, Some(lease));
@@ -209,18 +212,19 @@ fn drained(
     empty
 }
 
-/// A guest that must not be stopped goes where the lease's hunt has it, in its turn.
+/// Moves a guest that must not be stopped to its destination in the lease's hunt, when it is its turn.
 fn move_away(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: &Lease) {
-    // A lease that has started has hunted: where its plan would have guests go may be others' by now.
+    // A lease that has started is done hunting. The destinations in its plan may belong to other leases by
+    // now.
     let hunt = lease.hunt.as_ref().filter(|_| lease.status == LeaseStatus::Starting);
     let moves = hunt.is_some_and(|hunt| moves(effort, hunt, guest, host, lease.id));
-    // It may be on its way to where an earlier plan had it.
+    // The guest may be on its way to the destination of an earlier plan.
     if !moves && guest.moving_to.is_none() {
         effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id });
     }
 }
 
-/// Plans the move of a guest when it is its turn; says whether there is one.
+/// Plans the move of a guest when it is its turn. Returns whether the hunt includes one.
 fn moves(effort: &mut Effort<'_>, hunt: &Hunt, guest: &Guest, host: HostId, lease: LeaseId) -> bool {
     let Some(mov) = hunt.move_of(guest.id, host) else { return false };
     let mut next = hunt.open(effort.world.observed).take(effort.world.rules.moves_at_once);
@@ -230,13 +234,13 @@ fn moves(effort: &mut Effort<'_>, hunt: &Hunt, guest: &Guest, host: HostId, leas
     true
 }
 
-/// Whether the hosts of the lease are to be cleared now for its start. One that starts a little later may have been
-/// near by somebody else's clock.
+/// Whether it is time to clear the lease's hosts for its start. If it isn't, another service can still have
+/// begun, by a clock that is ahead.
 pub(super) fn is_near(effort: &Effort<'_>, lease: &Lease) -> bool {
     effort.world.rules.clears_at(lease.window.start()) <= effort.world.now
 }
 
-/// Preemptible guests leave before the lease starts. Everybody else has time until then.
+/// Asks preemptible guests to leave before the lease starts. All other guests have time until the start.
 fn ask_to_leave(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,
@@ -247,7 +251,8 @@ fn ask_to_leave(
     let (start, grace) = (lease.window.start(), effort.world.rules.grace);
     let preemptible = |guest: &&Guest| guest.owner == GuestOwner::Preemptible;
     for guest in observed.guests.iter().filter(preemptible) {
-        // What is noted may be about a lease that starts later, and nothing is of guests that others have started.
+        // A recorded departure may be for a lease that starts later, and no departure is recorded for guests
+        // started by other means.
         let noted = claims.leaving.get(&guest.id).and_then(|instance| instance.departure);
         let noted = noted.filter(|departure| departure.gone_by <= start);
         let asked_at = noted.map_or(effort.world.rules.asks_at(start, grace), |departure| departure.asked_at);
@@ -255,7 +260,7 @@ fn ask_to_leave(
     }
 }
 
-/// A preemptible guest goes where there is another gap for it, or is asked to leave when it is time.
+/// Moves a preemptible guest to a host with another gap for it, or asks it to leave when it is time.
 pub(super) fn move_or_stop(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,

@@ -1,4 +1,4 @@
-//! What becomes of [instances](crate::instance), and the steps that start and destroy their guests (CLS-08).
+//! Changes of [instances](crate::instance), and the steps that start and destroy their guests (CLS-08).
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,15 @@ use crate::reason::{reason, tries};
 use crate::status::LeaseStatus;
 use crate::window::earlier;
 
-/// An instance that is to be committed as it is here, or forgotten.
+/// Change of an instance to commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceChange {
-    /// The instance as it is now.
     Becomes(Box<Instance>),
-    /// It has been destroyed, or has ended by itself.
+    /// The instance has been destroyed, or has ended by itself, and is forgotten.
     Gone(GuestId),
 }
 
 impl InstanceChange {
-    /// Which instance.
     pub fn instance(&self) -> GuestId {
         match self {
             Self::Becomes(instance) => instance.id,
@@ -36,10 +34,10 @@ impl InstanceChange {
     }
 }
 
-/// Where guests are.
+/// Observed guests with their hosts.
 type Whereabouts<'a> = BTreeMap<GuestId, (HostId, &'a Guest)>;
 
-/// The steps of all instances; what becomes of them.
+/// Plans the steps of all instances, and returns their changes.
 pub(super) fn plan_instances(effort: &mut Effort<'_>, claims: &Claims<'_>) -> Vec<InstanceChange> {
     let world = effort.world;
     if world.instances.is_empty() {
@@ -65,7 +63,7 @@ fn whereabouts(observed: &Observed) -> Whereabouts<'_> {
     whereabouts
 }
 
-/// What becomes of an instance. One change at a time; the next plan makes the next.
+/// Next change of an instance, if any. Further changes follow in later plans.
 fn next(
     effort: &Effort<'_>,
     claims: &Claims<'_>,
@@ -77,11 +75,11 @@ fn next(
     let runs = || changed(instance.running(effort.world.now));
     let left_alone = has_lost_its_lease(claims, instance);
     match (instance.status, seen) {
-        // Wherever it was moved to, and whether it was waited for or not.
+        // The guest has moved, whether the move was expected or not.
         (status, Some((host, _))) if host != instance.host => {
             changed(Instance { host, backfills: None, ..instance.becoming(status) })
         }
-        // The host is not the lease's any more.
+        // The lease is over and no longer holds the host.
         _ if instance.backfills.is_some_and(|lease| {
             is_over(claims, lease) && !backfill::is_held(&effort.world, claims, instance.host, lease)
         }) =>
@@ -90,7 +88,7 @@ fn next(
         }
         (InstanceStatus::Building | InstanceStatus::Error, Some(_)) => runs(),
         (InstanceStatus::Building, None) if started(effort, instance) => runs(),
-        // One that is not seen any more has gone, or ended by itself: there is nobody to be asked.
+        // A guest that isn't seen any more has gone or ended by itself, so there is nothing to ask.
         (InstanceStatus::Building, _) | (InstanceStatus::Active, Some(_))
             if backfill::has_to_leave(&effort.world, claims, instance) =>
         {
@@ -107,7 +105,8 @@ fn next(
         }
         (InstanceStatus::Building, None) if claims.leaving.contains_key(&instance.id) => {
             if instance.requeue {
-                // Wherever it lands. What it would have gone on with is for who comes after it.
+                // Destroys it wherever it was started. The kept guest that it would have resumed is left for
+                // its successor.
                 return changed(Instance { resumes: None, ..instance.becoming(InstanceStatus::Deleting) });
             }
             let whose = match instance.departure.map(|departure| departure.cause) {
@@ -118,7 +117,7 @@ fn next(
             let reason = Some(format!("{whose} needs its place before it could be started"));
             changed(Instance { reason, ..instance.becoming(InstanceStatus::Error) })
         }
-        // It may be under way, so it is destroyed like one that runs.
+        // Its start may be under way, so it is destroyed like a running instance.
         (InstanceStatus::Building | InstanceStatus::Error, None) if left_alone => {
             becomes(InstanceStatus::Deleting)
         }
@@ -128,7 +127,7 @@ fn next(
             if failures.times < effort.world.rules.start_attempts {
                 return None;
             }
-            // What the fleet said may name hosts, and is the operator's business.
+            // The fleet's message can name hosts, so only the operator sees it.
             let owner = format!("it could not be started ({})", tries(failures.times));
             let operator = format!("it could not be started: {}", failures.message);
             changed(Instance {
@@ -136,7 +135,7 @@ fn next(
                 ..instance.becoming(InstanceStatus::Error)
             })
         }
-        // Its lease has left it behind.
+        // Its lease has ended and left it running.
         (InstanceStatus::Active, Some(_)) if left_alone => {
             let kind = InstanceKind::Regular;
             changed(Instance { kind, ..instance.becoming(instance.status) })
@@ -156,13 +155,13 @@ fn next(
     }
 }
 
-/// Whether the lease is over. Leases that are not are all known here.
+/// Whether the lease is over. Unknown leases are, because `claims` has all leases that aren't.
 fn is_over(claims: &Claims<'_>, lease: LeaseId) -> bool {
     claims.leases.get(&lease).is_none_or(|lease| lease.over())
 }
 
-/// Whether the lease that an instance is part of, if it is, has none any more: what runs stays until it is over, what
-/// does not is not started after its end.
+/// Whether the instance has lost the lease that it is part of. A running instance keeps it until the lease is
+/// over. Any other instance needs an active lease, so it isn't started after the lease's end.
 fn has_lost_its_lease(claims: &Claims<'_>, instance: &Instance) -> bool {
     let Some(lease) = instance.kind.lease() else { return false };
     let is_active = |lease: &Lease| lease.status == LeaseStatus::Active;
@@ -172,7 +171,8 @@ fn has_lost_its_lease(claims: &Claims<'_>, instance: &Instance) -> bool {
     }
 }
 
-/// When a preemptible instance is asked to leave because of its lifetime, if that is limited and it doesn't leave already.
+/// Time at which a preemptible instance is asked to leave because of its limited lifetime. `None` if the
+/// lifetime isn't limited, or if the instance leaves already.
 fn expires_at(effort: &Effort<'_>, instance: &Instance) -> Option<Timestamp> {
     let rules = effort.world.rules;
     let ends_at = rules.lifetime_ends_at(instance.launched_at)?;
@@ -186,8 +186,8 @@ fn started(effort: &Effort<'_>, instance: &Instance) -> bool {
     effort.world.history.done.contains_key(&Action::StartGuest(instance.host, instance.id))
 }
 
-/// Whether it was destroyed, or its host has been given back. That it is not seen is not enough: it may be about to be
-/// there.
+/// Whether it was destroyed, or its host has been given back. Not being seen isn't enough, because the guest
+/// may be about to appear.
 fn destroyed(effort: &Effort<'_>, instance: &Instance) -> bool {
     let world = effort.world;
     let done = |id| world.history.done.contains_key(&Action::DestroyGuest(instance.host, id));
@@ -205,11 +205,12 @@ fn plan_steps(
     let host = effort.world.observed.hosts.get(&instance.host);
     let lease = instance.kind.lease();
     if host.is_none() && instance.status == InstanceStatus::Building {
-        // It may never be seen again. The fleet says so, and after some tries its owner knows.
+        // The host may never be seen again. Trying to start the guest makes the fleet report that, and after
+        // some attempts its owner is told.
         effort.step(Action::StartGuest(instance.host, instance.id), lease);
         return;
     }
-    // Nothing runs on a host that is switched off, and what is kept of an instance is not there: it can be destroyed.
+    // A host that is off runs no guests and stores no kept ones, so the instance can be destroyed.
     let destroys = || {
         instance.status == InstanceStatus::Deleting
             && seen.is_none()
@@ -229,16 +230,17 @@ fn plan_steps(
                 effort.wake(at);
             }
         }
-        // It is started once those have gone that are preempted for it.
+        // Starts once the guests that are preempted for it have gone.
         (InstanceStatus::Building, None) if in_the_way() => {}
         (InstanceStatus::Building, None) => {
             effort.step(Action::StartGuest(instance.host, instance.id), lease);
         }
-        // One that is moving is destroyed where it arrives.
+        // A guest that is moving is destroyed at its destination.
         (InstanceStatus::Deleting, Some((_, guest))) if guest.moving_to.is_some() => {}
         (InstanceStatus::Deleting, _) => {
-            // What was kept for it goes as well. What is destroyed is not destroyed again: where few steps are carried
-            // out at once, that would keep the other from its turn forever.
+            // Also destroys the kept guest that it would have resumed. Skips a guest that is destroyed
+            // already: if few steps run at a time, repeating it would keep the other one from its turn
+            // forever.
             for id in [Some(instance.id), instance.resumes].into_iter().flatten() {
                 let action = Action::DestroyGuest(instance.host, id);
                 let there = seen.is_some() && id == instance.id;

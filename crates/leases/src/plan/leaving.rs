@@ -1,4 +1,5 @@
-//! Guests that go: those that a lease takes along when it ends, and preemptible ones, which are asked first.
+//! Guests that leave: those deleted when their lease ends, and preemptible guests, which are asked to shut
+//! down first.
 
 use jiff::Timestamp;
 
@@ -12,8 +13,8 @@ use crate::ids::{GuestId, HostId, LeaseId};
 use crate::lease::Lease;
 use crate::window::{earlier, later};
 
-/// Guests that a lease leaves behind and that go with it. Those of a lease that nobody knows stay: what is not
-/// understood is not deleted.
+/// Guests of the ended lease that must be deleted with it. If the lease is unknown, none: guests of an
+/// unknown owner are never deleted.
 pub(super) fn doomed<'o>(
     lease: Option<&Lease>,
     observed: &'o ObservedHost,
@@ -25,16 +26,17 @@ pub(super) fn doomed<'o>(
         .filter(move |guest| doomed.is_some_and(|lease| guest.owner == GuestOwner::Lease(lease)))
 }
 
-/// When a preemptible guest that others have started is asked to leave because of its lifetime, if that is limited and the
-/// fleet says since when it runs. Instances are asked once that is on record.
+/// Time at which a preemptible guest not started through the service is asked to leave because its lifetime
+/// ends. `None` if lifetimes aren't limited or the fleet doesn't report when the guest was launched.
+/// Instances are asked once their departure is on record.
 pub(super) fn expires_at(world: &World<'_>, claims: &Claims<'_>, guest: &Guest) -> Option<Timestamp> {
     let foreign = guest.owner == GuestOwner::Preemptible && !claims.preemptible.contains(&guest.id);
     let ends_at = world.rules.lifetime_ends_at(guest.launched_at.filter(|_| foreign))?;
     Some(earlier(ends_at, world.rules.grace))
 }
 
-/// Whether a guest leaves now whatever becomes of leases: an instance for which that is on record, or a guest that others
-/// have started and whose lifetime is over.
+/// Whether the guest leaves now, independent of any lease: an instance with such a departure on record, or an
+/// expired guest that was started outside the service.
 pub(super) fn leaves_anyway(effort: &mut Effort<'_>, claims: &Claims<'_>, guest: &Guest) -> bool {
     let expires_at = expires_at(&effort.world, claims, guest);
     if let Some(at) = expires_at
@@ -45,8 +47,8 @@ pub(super) fn leaves_anyway(effort: &mut Effort<'_>, claims: &Claims<'_>, guest:
     claims.leaves_anyway(guest.id) || expires_at.is_some_and(|at| at <= effort.world.now)
 }
 
-/// A preemptible guest is asked to shut down, and deleted when its grace time has passed. The lease says so if it stays
-/// there.
+/// Asks a preemptible guest to shut down, then deletes it once its grace time has passed. If deletion is
+/// overdue, `lease` reports that as the reason why it waits.
 pub(super) fn stop(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,
@@ -71,7 +73,8 @@ pub(super) fn stop(
     }
 }
 
-/// Says that the lease waits for a guest whose deletion was due then, once that takes longer than usual.
+/// Reports that the lease waits for a guest due to be deleted at `due`, once deletion takes longer than
+/// usual.
 pub(super) fn explain_delay(
     effort: &mut Effort<'_>,
     host: HostId,

@@ -1,7 +1,7 @@
-//! The life of a lease: which status comes next, and when to look again.
+//! Life cycle of a lease: its next status, and when to check it again.
 //!
-//! One change at a time; the next plan makes the next. Every change is one that [`LeaseStatus::may_become`]
-//! allows and leaves the lease consistent.
+//! Each plan makes at most one change to a lease; the next plan makes the next. Every change is allowed by
+//! [`LeaseStatus::may_become`] and leaves the lease consistent.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,39 +20,35 @@ use crate::status::{EventStatus, LeaseStatus, ReservationStatus, stable_status};
 use crate::terms::{BeforeEndAction, ReservationTerms};
 use crate::window::{Window, earlier, later};
 
-/// What becomes of a lease now.
+/// Outcome of a lease's next transition.
 pub(super) enum Next {
-    /// Nothing.
     Stay,
-    /// This.
+    /// The lease changes to this.
     Become(Box<Lease>),
-    /// It was deleted and is gone.
+    /// The lease was deleted and no machine has anything left to take back.
     Forget,
 }
 
-/// Whether the lease should have its hosts, slots and addresses now.
 pub(super) fn wants_resources(lease: &Lease, now: Timestamp) -> bool {
     match lease.status {
-        // Also before its start: somebody whose clock is ahead of ours has begun, and what one assigns the other would
-        // take back again and again.
+        // Also before its start: a service with a clock ahead of ours has begun the start. Otherwise the two
+        // would keep undoing each other's assignments.
         LeaseStatus::Starting => now < lease.window.end() && !overdue(lease, now),
-        // Until its end is begun: what is due before the end is done first, even if it is late.
+        // Until its end event begins: actions due before the end run first, even if they are late.
         LeaseStatus::Active => !lease.window.is_empty(),
         _ => false,
     }
 }
 
-/// Whether it is too late for the lease to start.
 fn overdue(lease: &Lease, now: Timestamp) -> bool {
     lease.times_out_at().is_some_and(|at| at <= now)
 }
 
-/// Whether the lease should have the host, or slots of it, now.
+/// Whether the lease should hold the host, or slots on it, now.
 pub(super) fn wants_host(lease: &Lease, host: HostId, now: Timestamp) -> bool {
     wants_resources(lease, now) && lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host))
 }
 
-/// What becomes of a lease now.
 pub(super) fn next(lease: &Lease, world: &World<'_>) -> Next {
     let now = world.now;
     let ended = lease.window.end() <= now;
@@ -107,7 +103,8 @@ pub(super) fn next(lease: &Lease, world: &World<'_>) -> Next {
             let events = EventStatuses { end: EventStatus::Done, ..events };
             Change::all(status, events, ReservationStatus::Deleted)
         }
-        // It is remembered as long as anything is left: once forgotten, nobody knows whose the guests are.
+        // The lease is kept until no host has anything left. Without its record, the owner of remaining
+        // guests would be unknown.
         LeaseStatus::Deleting if returned(lease, world) && left_behind(lease, world).next().is_none() => {
             return Next::Forget;
         }
@@ -116,10 +113,10 @@ pub(super) fn next(lease: &Lease, world: &World<'_>) -> Next {
     Next::Become(Box::new(to.apply(lease)))
 }
 
-/// A lease that has hunted has its hosts from now on, for as long as it asked for, unless the hunt took longer than
-/// it was allowed for.
+/// Moves the window of a lease that hunted for hosts, so that it starts now. The lease gets its full
+/// requested duration, less any time by which the hunt exceeded its allowance.
 fn after_hunt(lease: Lease, now: Timestamp) -> Lease {
-    // Who has shortened it to nothing has had it.
+    // A lease that was shortened to nothing needs no time.
     let Some(hunt) = lease.hunt.as_ref().filter(|_| !lease.window.is_empty()) else { return lease };
     let asked = lease.window.length().saturating_sub(hunt.allowance).max(SignedDuration::ZERO);
     let (before, start) = (lease.window.end(), now.max(lease.window.start()));
@@ -129,7 +126,6 @@ fn after_hunt(lease: Lease, now: Timestamp) -> Lease {
     Lease { window, before_end, ..lease }
 }
 
-/// A change of statuses.
 struct Change {
     status: LeaseStatus,
     events: EventStatuses,
@@ -154,7 +150,7 @@ impl Change {
         if lease.status == LeaseStatus::Starting
             && let Some(before_start) = &mut after.before_start
         {
-            // It has been done by now, or has failed.
+            // Clearing ahead of the start is over by now: it has finished or failed.
             before_start.status = after.events.start;
         }
         if let Some(status) = self.reservations {
@@ -182,7 +178,8 @@ impl Change {
     }
 }
 
-/// Whether a starting lease holds all that it was given, and was given something.
+/// Whether a starting lease holds everything allocated to it. A reservation without any host or slot isn't
+/// ready.
 fn ready(lease: &Lease, world: &World<'_>) -> bool {
     let observed = world.observed;
     lease.reservations.iter().all(|reservation| match &reservation.allocation {
@@ -202,18 +199,18 @@ fn ready(lease: &Lease, world: &World<'_>) -> bool {
     })
 }
 
-/// Whether nothing of the lease is left on any machine that works. What is on a failed host is taken back when
-/// it recovers; the lease is over nevertheless.
+/// Whether nothing of the lease is left on any working machine. A failed host is taken back when it recovers;
+/// the lease is over regardless.
 fn returned(lease: &Lease, world: &World<'_>) -> bool {
     let mut left = left_behind(lease, world).peekable();
-    // What was made for a reservation stays as long as a host has anything of it.
+    // Resources made for the reservation as a whole stay until the last host is taken back.
     let kept = left.peek().is_some();
     left.all(|(_, health)| health == Health::Failed)
         && (kept || !reservations::is_any_left(lease, world.observed))
         && !world.observed.floating_ips.values().any(|holder| lease.reservation(*holder).is_some())
 }
 
-/// Hosts that the lease still has something of, or on which guests are left that go with it.
+/// Hosts on which the lease still has something, or that still run guests to be deleted with it.
 pub(super) fn left_behind<'a>(
     lease: &'a Lease,
     world: &World<'a>,
@@ -230,7 +227,7 @@ pub(super) fn left_behind<'a>(
         .map(|(id, host)| (*id, host.health))
 }
 
-/// How far the hosts of a pending lease are cleared, if that changes.
+/// Progress in clearing the hosts of a pending lease, or `None` if it hasn't changed.
 fn before_start(lease: &Lease, world: &World<'_>) -> Option<BeforeStart> {
     let ahead = world.rules.clear_ahead.filter(|_| lease.is_on_hosts())?;
     let before = lease.before_start.map_or(EventStatus::Undone, |known| known.status);
@@ -238,7 +235,7 @@ fn before_start(lease: &Lease, world: &World<'_>) -> Option<BeforeStart> {
     let status = match before {
         EventStatus::Undone if at <= world.now => EventStatus::InProgress,
         EventStatus::InProgress if cleared(lease, world) => EventStatus::Done,
-        // It starts later than it was to. By somebody else's clock it may have begun.
+        // The start was postponed. By another service's clock, clearing might already be due.
         EventStatus::InProgress | EventStatus::Done if later(world.now, FENCE_TOLERANCE) < at => {
             EventStatus::Undone
         }
@@ -248,7 +245,8 @@ fn before_start(lease: &Lease, world: &World<'_>) -> Option<BeforeStart> {
     (Some(after) != lease.before_start).then_some(after)
 }
 
-/// Whether no preemptible guest is on any of the lease's hosts, and none can come.
+/// Whether the lease's hosts have no preemptible guest left that must leave, and whole hosts are closed to
+/// new ones.
 fn cleared(lease: &Lease, world: &World<'_>) -> bool {
     let clear = |host: &HostId| {
         world.observed.hosts.get(host).is_some_and(|seen| {
@@ -258,7 +256,7 @@ fn cleared(lease: &Lease, world: &World<'_>) -> bool {
     };
     lease.reservations.iter().all(|reservation| match &reservation.allocation {
         Allocation::Hosts(hosts) => hosts.iter().all(clear),
-        // Others may stay there.
+        // On shared hosts, guests that aren't preempted stay.
         Allocation::Slots(slots) => {
             let mut leaving = world.instances.iter().filter(|instance| instance.is_departing(world.now));
             !leaving.any(|instance| instance.needs_place() && slots.contains_key(&instance.host))
@@ -268,7 +266,8 @@ fn cleared(lease: &Lease, world: &World<'_>) -> bool {
     })
 }
 
-/// Whether a guest that others have started is on the host and is preempted for the lease, or one that starts sooner.
+/// Whether the host has a guest started outside the service that is preempted for this lease or for an
+/// earlier one.
 fn others_leave(host: HostId, lease: &Lease, world: &World<'_>) -> bool {
     if world.others_leaving.is_empty() {
         return false;
@@ -279,7 +278,7 @@ fn others_leave(host: HostId, lease: &Lease, world: &World<'_>) -> bool {
     world.observed.hosts.get(&host).is_some_and(|seen| seen.guests.iter().any(leaves))
 }
 
-/// The next status of the before-end event of an active lease, if it changes.
+/// Next status of the before-end event of an active lease, or `None` if it doesn't change.
 fn before_end(lease: &Lease, world: &World<'_>) -> Option<EventStatus> {
     let at = lease.before_end?;
     let current = lease.events.before_end;
@@ -310,13 +309,13 @@ struct Snapshot {
     state: SnapshotState,
 }
 
-/// The snapshots that a lease wants before its end. Hosts that have failed are left out.
+/// Snapshots to make before the lease's end. Failed hosts are skipped.
 fn snapshots(lease: &Lease, world: &World<'_>) -> Vec<Snapshot> {
     let snapshot = |reservation: &Reservation, host| {
         let action = Action::Snapshot(host, reservation.id);
         let failures = world.history.failures.get(&action).map_or(0, |failures| failures.times);
         let done = world.history.done.get(&action);
-        // One that was made before the event was armed again does not count.
+        // A snapshot from before the event was rearmed doesn't count.
         let state = if done.is_some_and(|done| lease.before_end.is_some_and(|at| at <= *done)) {
             SnapshotState::Done
         } else if failures >= world.rules.snapshot_attempts {
@@ -343,8 +342,9 @@ fn snapshots(lease: &Lease, world: &World<'_>) -> Vec<Snapshot> {
     snapshots
 }
 
-/// Whether images are still to be made of guests on a host before they are deleted at the lease's end. That is given up
-/// when it has failed often enough, the last time after the end: others wait for the host.
+/// Whether guests on the host still have to be imaged before they are deleted at the lease's end. The planner
+/// gives up after `snapshot_attempts` failures, if the last one came after the end, because other leases wait
+/// for the host.
 pub(super) fn wants_images(
     lease: &Lease,
     (host, holder): (HostId, ReservationId),
@@ -361,13 +361,12 @@ pub(super) fn wants_images(
     !made && !given_up
 }
 
-/// The steps of an active lease whose end is near.
 pub(super) fn plan_before_end(effort: &mut Effort<'_>, lease: &Lease) {
     if lease.status != LeaseStatus::Active || lease.events.before_end != EventStatus::InProgress {
         return;
     }
-    // Somebody whose clock is ahead of ours has begun with it. What we did now would not count as done after its time,
-    // and would be done again and again.
+    // A service with a clock ahead of ours has begun the event. A snapshot made now would predate the event
+    // by our clock, so it wouldn't count as done and would be repeated forever.
     if let Some(at) = lease.before_end.filter(|at| *at > effort.world.now) {
         effort.wake(at);
         return;
@@ -379,7 +378,7 @@ pub(super) fn plan_before_end(effort: &mut Effort<'_>, lease: &Lease) {
     }
 }
 
-/// When the lease is next due.
+/// Schedules a wake-up for the lease's next deadline.
 pub(super) fn wake(effort: &mut Effort<'_>, lease: &Lease) {
     match lease.status {
         LeaseStatus::Pending => {
@@ -395,7 +394,7 @@ pub(super) fn wake(effort: &mut Effort<'_>, lease: &Lease) {
             if let Some(at) = before_end {
                 effort.wake(at);
             }
-            // Once the end is due it waits for what comes before it, not for a time.
+            // Once the end is due, the lease waits for its before-end event rather than for a point in time.
             if effort.world.now < lease.window.end() {
                 effort.wake(lease.window.end());
             }

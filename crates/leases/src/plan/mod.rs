@@ -1,16 +1,16 @@
-//! What every host should be now, and the next steps towards it.
+//! The planner: compares the state every host should have with its observed state, and plans the next steps.
 //!
-//! The planner is level-triggered: it compares what the leases want with what was observed, and knows of no
-//! step that must have happened before. So it can be asked at any time, as often as one likes; after a crash,
-//! an outage or a lost reply the next plan goes on from what is there (W4, W5).
+//! It is level-triggered: a plan depends only on the leases and on observations, never on whether an earlier
+//! step happened. It can run at any time and any number of times. After a crash, an outage or a lost reply,
+//! the next plan continues from the observed state (W4, W5).
 //!
-//! Handing over a host is always *fence*, *drain*, *verify*, *hold*; only what was verified empty is held. A
-//! lease is ACTIVE once it holds everything it was given, and not before. What a lease still holds is taken
-//! back before another gets it. Leases wait for each other at shared hosts only, nowhere else (W3).
+//! A host handover is always *fence*, *drain*, *verify*, *hold*; only a host verified to be empty is held. A
+//! lease becomes ACTIVE once it holds everything it was given, and not before. A host is taken back from its
+//! previous lease before another lease gets it. Leases wait for each other only at hosts they share (W3).
 //!
 //! The caller's cycle: observe, heal ([`crate::admission::heal_all`]), plan, commit the changes, perform the
-//! steps that are due and note what became of them, and again: at once if something changed, else at
-//! [`Plan::wake_at`] or when something new is observed.
+//! steps that are due and record their outcomes. Repeat immediately if anything changed, otherwise at
+//! [`Plan::wake_at`] or on a new observation.
 
 mod backfill;
 mod effort;
@@ -51,17 +51,16 @@ use crate::instance::{Departure, Instance, InstanceKind};
 use crate::lease::{Allocation, Lease, Reservation};
 use crate::status::LeaseStatus;
 
-/// A lease that is to be committed as it is here, or forgotten.
+/// A change to a lease that must be committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseChange {
-    /// The lease as it is now.
+    /// New version of the lease.
     Becomes(Box<Lease>),
-    /// It was deleted, and nothing is left of it.
+    /// The lease was deleted, and no machine has anything left to take back: forget its record.
     Forgotten(LeaseId),
 }
 
 impl LeaseChange {
-    /// Which lease.
     pub fn lease(&self) -> LeaseId {
         match self {
             Self::Becomes(lease) => lease.id,
@@ -70,31 +69,30 @@ impl LeaseChange {
     }
 }
 
-/// What to do.
+/// Steps to perform, changes to commit, and when to plan again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What to do to get there, as far as it can be done now. Steps of a lease that depend on each other are
-    /// in different plans, so all steps of a plan may be performed in any order, or together.
+    /// Steps that are possible now. Steps of a lease that depend on each other are never in the same plan, so
+    /// all steps of a plan can be performed in any order or concurrently.
     pub steps: Vec<Step>,
     /// Changes to commit before any step is performed.
     pub changes: Vec<LeaseChange>,
-    /// The same of instances.
+    /// Changes to instances, also committed before any step.
     pub instances: Vec<InstanceChange>,
     /// When to plan again even if nothing happens.
     pub wake_at: Option<Timestamp>,
 }
 
 impl Plan {
-    /// The steps that are due.
     pub fn due(&self, now: Timestamp) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(move |step| step.not_before <= now)
     }
 }
 
-/// Plans for these leases. Leases that are over may be left out, as long as nothing of theirs is observed.
+/// Plans the next steps for `leases`. Leases that are over can be omitted if nothing of theirs is observed.
 pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -> Plan {
     let mut plan = Plan::default();
-    // Leases as they are now; owned where that is not what they were.
+    // Leases after this plan's transitions; owned if changed.
     let mut current: Vec<Cow<'a, Lease>> = Vec::new();
     for lease in leases {
         match life::next(lease, &world) {
@@ -137,7 +135,7 @@ pub fn plan<'a>(leases: impl IntoIterator<Item = &'a Lease>, world: World<'_>) -
     plan
 }
 
-/// Notes the lease as the host's, if none is that starts sooner.
+/// Records `lease` for the host, unless a lease that starts no later is recorded already.
 fn first<'a>(leases: &mut BTreeMap<HostId, &'a Lease>, host: HostId, lease: &'a Lease) {
     let known = leases.entry(host).or_insert(lease);
     if lease.window.start() < known.window.start() {
@@ -145,27 +143,27 @@ fn first<'a>(leases: &mut BTreeMap<HostId, &'a Lease>, host: HostId, lease: &'a 
     }
 }
 
-/// What leases want now, and whose reservations are whose.
+/// Demands of all leases, indexed by host, guest and reservation.
 struct Claims<'a> {
     hosts: BTreeMap<HostId, (&'a Lease, &'a Reservation)>,
-    /// Whole hosts of leases that start soon: they are cleared of preemptible guests, or about to be.
+    /// Whole hosts of leases that start soon. They are being cleared of preemptible guests, or will be
+    /// shortly.
     coming: BTreeMap<HostId, &'a Lease>,
-    /// Of leases that have room on hosts, or soon will, the one that comes first.
+    /// For each host, the earliest lease that has slots there, or will soon.
     sharing: BTreeMap<HostId, &'a Lease>,
-    /// How long guests of classes have to shut down.
+    /// Time to shut down, for guests that have a class.
     notices: BTreeMap<GuestId, SignedDuration>,
-    /// Preemptible instances.
     preemptible: BTreeSet<GuestId>,
-    /// Those that are preempted now, or are moved away before they would.
+    /// Preemptible instances that are being preempted, or are being moved away to avoid preemption.
     leaving: BTreeMap<GuestId, &'a Instance>,
-    /// Instances that go anyway.
+    /// Instances that leave independent of any lease.
     going: BTreeSet<GuestId>,
-    /// Hosts where any of them has the place still that a lease of room needs, and when the first of these leases
-    /// starts.
+    /// Hosts where an instance in `going` still occupies capacity that a slot lease needs, with the earliest
+    /// start of these leases.
     taken_until_gone: BTreeMap<HostId, Timestamp>,
-    /// Leases that start and may take other hosts than they have been given.
+    /// Starting leases that might still switch to other hosts than their allocated ones.
     uncertain: BTreeSet<LeaseId>,
-    /// Hosts that instances of leases are on, or are to be started on.
+    /// Hosts on which a lease's instances run or will be started.
     used: BTreeSet<(HostId, LeaseId)>,
     slots: BTreeMap<HostId, BTreeMap<ReservationId, (LeaseId, u32)>>,
     reservations: BTreeMap<ReservationId, (&'a Lease, &'a Reservation)>,
@@ -221,7 +219,7 @@ impl<'a> Claims<'a> {
         }
         let uncertain = |lease: &&&Lease| taking::may_take_others(lease, world, &claims.leases);
         claims.uncertain = wanting.iter().filter(uncertain).map(|lease| lease.id).collect();
-        // At most one lease wants a host, says the calendar. Should two, the one that runs keeps it.
+        // The calendar gives a host to at most one lease. If two want it anyway, the active one keeps it.
         wanting.sort_by_key(|lease| (lease.status != LeaseStatus::Active, lease.window.start(), lease.id));
         for lease in wanting {
             for reservation in &lease.reservations {
@@ -244,7 +242,7 @@ impl<'a> Claims<'a> {
         claims
     }
 
-    /// Notes a lease that starts soon. Of several with one host the first comes first.
+    /// Records a lease that starts soon. If several share a host, the earliest wins.
     fn expect(&mut self, lease: &'a Lease) {
         for reservation in &lease.reservations {
             match &reservation.allocation {
@@ -263,44 +261,43 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Whether a lease wants something of the host now or soon.
+    /// Whether a lease wants the host, or slots on it, now or soon.
     fn include(&self, host: HostId) -> bool {
         self.hosts.contains_key(&host) || self.coming.contains_key(&host) || self.sharing.contains_key(&host)
     }
 
-    /// The lease of a reservation, if it is known.
     fn lease_of(&self, reservation: ReservationId) -> Option<&'a Lease> {
         self.reservations.get(&reservation).map(|(lease, _)| *lease)
     }
 
-    /// Whether the reservation is one of the lease, as far as is known.
+    /// Whether the reservation is known to belong to the lease.
     fn is_of(&self, reservation: ReservationId, lease: &Lease) -> bool {
         self.lease_of(reservation).is_some_and(|of| of.id == lease.id)
     }
 
-    /// How long a guest has to shut down before it is deleted, to be on the safe side.
+    /// Time for a guest to shut down before it is deleted, including slack for clock skew.
     fn notice(&self, guest: GuestId, rules: &PlanRules) -> SignedDuration {
         self.notices.get(&guest).copied().unwrap_or(rules.grace).saturating_add(rules.slack)
     }
 
-    /// Where the guest is to be moved, if it is and does not move yet.
+    /// Host to move the guest to. `None` if it stays or is already moving.
     fn moves_to(&self, guest: &Guest) -> Option<HostId> {
         let instance = self.leaving.get(&guest.id).filter(|_| guest.moving_to.is_none());
         instance.and_then(|instance| instance.moves_to())
     }
 
-    /// Whether it leaves now, whatever becomes of leases that are to start.
+    /// Whether the guest leaves now, independent of leases that are yet to start.
     fn leaves_anyway(&self, guest: GuestId) -> bool {
         self.leaving.get(&guest).is_some_and(|instance| instance.leaves_anyway())
     }
 
-    /// Slots of the host that are wanted, by reservation, with its lease.
+    /// Slots wanted on the host: reservation, lease and count.
     fn slots(&self, host: HostId) -> impl Iterator<Item = (ReservationId, LeaseId, u32)> + '_ {
         let wanted = self.slots.get(&host).into_iter().flatten();
         wanted.map(|(reservation, (lease, count))| (*reservation, *lease, *count))
     }
 
-    /// Says of leases that are over that guests of theirs have stayed on the host.
+    /// Reports, on leases that are over, guests that they left behind on the host.
     fn explain_stays(&self, effort: &mut Effort<'_>, host: HostId, observed: &ObservedHost) {
         for guest in &observed.guests {
             let GuestOwner::Lease(owner) = guest.owner else { continue };
@@ -310,7 +307,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Says what a lease waits for where no step does.
+    /// Reports reasons for waiting that aren't tied to a step.
     fn explain_absences(&self, effort: &mut Effort<'_>, lease: &Lease) {
         if lease.status == LeaseStatus::Deleting {
             for (host, health) in life::left_behind(lease, &effort.world) {

@@ -1,5 +1,5 @@
-//! What was last seen of the machines. The planner starts from this and from nothing it remembers, which is
-//! why a crash at any point costs nothing (W4).
+//! Last observed state of the machines. The planner starts from it and from no memory of its own, so a crash
+//! at any point costs nothing (W4).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,52 +12,52 @@ use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::terms::{Affinity, ReservationTerms};
 
-/// Everything that was seen.
+/// Last observed state of the whole fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Hosts of the fleet. One that is absent is gone, and what was on it as well. One that nothing was heard
-    /// of for long stays here as it was seen last, with [`Health::Unknown`].
+    /// Hosts in the fleet. An absent host is gone, together with its guests. A host that hasn't reported for
+    /// a long time stays here as last seen, with [`Health::Unknown`].
     pub hosts: BTreeMap<HostId, ObservedHost>,
     /// Floating IPs that a reservation's project can use.
     pub floating_ips: BTreeMap<FloatingIpId, ReservationId>,
-    /// What was made for reservations as a whole, of all of which anything is there; nothing on fleets that
-    /// [make nothing](crate::plan::World::prepares).
+    /// Resources that the fleet has made for reservations as a whole. A reservation is listed as soon as any
+    /// part exists. Empty on fleets that [make nothing](crate::plan::World::prepares).
     pub reservations: BTreeMap<ReservationId, Prepared>,
 }
 
-/// What a cloud has for a reservation as a whole, beside the hosts: an aggregate, for instances a flavor, and a server
-/// group if they have an affinity.
+/// A cloud's resources for a reservation as a whole, apart from hosts: an aggregate, a flavor if the
+/// reservation is of instances, and a server group if they have an affinity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// It is marked as made by this service. Without a mark it may be somebody else's, or the service has crashed just
-    /// before marking it.
+    /// Whether it is marked as made by this service. Without the mark, it might belong to another project, or
+    /// the service crashed just before marking it.
     pub marked: bool,
-    /// For what it was made, once all of it is there.
+    /// The recipe it was made for, once it is complete.
     pub complete: Option<Recipe>,
-    /// The number of the aggregate.
+    /// Number of the aggregate.
     pub aggregate: Option<u32>,
-    /// The identifier of the server group.
+    /// Identifier of the server group.
     pub server_group: Option<String>,
-    /// The identifiers of flavors for servers on whole hosts, where these need flavors of their own.
+    /// Identifiers of flavors for servers on whole hosts, where such servers need their own flavors.
     pub flavors: Vec<String>,
 }
 
-/// Of a reservation, what decides what is made for it as a whole.
+/// Properties of a reservation that determine the resources made for it as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recipe {
-    /// What each instance may use; nothing if it is of whole hosts.
+    /// Maximum size of each instance. Zero for reservations of whole hosts.
     pub size: GuestSize,
-    /// How instances are spread.
+    /// Spread of instances over hosts.
     pub affinity: Affinity,
 }
 
 impl Recipe {
-    /// For what is asked for; none for addresses, which need nothing.
+    /// Recipe for a reservation with these terms. `None` for floating IPs, which need nothing.
     pub fn of(terms: &ReservationTerms) -> Option<Self> {
         match terms {
             ReservationTerms::Hosts(_) => Some(Self::default()),
             ReservationTerms::FloatingIps(_) => None,
-            // Extra specs may have an instance use other resources than its size says.
+            // Extra specs can make an instance use other resources than its size says.
             ReservationTerms::Instances(terms) => {
                 let size = GuestSize {
                     vcpus: terms.size.vcpus(),
@@ -80,37 +80,35 @@ impl Recipe {
     }
 }
 
-/// A host as it was seen.
+/// State of a host at the last observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedHost {
-    /// Where it is.
+    /// State of the host's handover.
     pub place: Place,
-    /// Whether it works.
     pub health: Health,
-    /// What runs there, in any state.
+    /// Guests in any state.
     pub guests: Vec<Guest>,
-    /// Whether the fleet says what runs there. If not, a host without guests may be in use.
+    /// Whether the fleet reports guests. If not, a host without guests might still be in use.
     pub reports_guests: bool,
-    /// Slots that were granted to reservations of instances.
+    /// Slots granted to reservations of instances.
     pub slots: BTreeMap<ReservationId, u32>,
-    /// Whether it has power. One that is booting has, and does not work yet.
+    /// Whether the host has power. A booting host has power, but doesn't work yet.
     pub powered: Powered,
-    /// What its cloud was told of how much more servers may have than there is, for the reservation that holds the host;
-    /// none on fleets that cannot be told.
+    /// Allocation ratios set for the reservation that holds the host. `None` on fleets that don't support
+    /// them.
     pub overcommit: Option<Overcommit>,
 }
 
-/// What a cloud was told of how far a host is over-committed; nothing of what is as the cloud's operator has it.
+/// Allocation ratios that the service has set on a host. `None` for a ratio that is as the cloud's operator
+/// set it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overcommit {
-    /// Of its CPUs.
     pub cpu: Option<Told>,
-    /// Of its memory.
     pub ram: Option<Told>,
 }
 
 impl Overcommit {
-    /// Whether the cloud was told just these.
+    /// Whether exactly the `wanted` ratios are in effect.
     pub fn is(&self, wanted: Ratios) -> bool {
         let told =
             |told: Option<Told>, wanted: Option<Ratio>| told.map(|told| told.ratio) == wanted.map(Some);
@@ -118,22 +116,21 @@ impl Overcommit {
     }
 }
 
-/// A ratio that a cloud was told.
+/// An allocation ratio set by the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// The ratio; none while it is being told and may be either.
+    /// Ratio in effect. `None` while it is being set, when either the old or the new one might be in effect.
     pub ratio: Option<Ratio>,
-    /// What it was before, and will be again.
+    /// The operator's ratio, restored later.
     pub before: Ratio,
 }
 
-/// Whether a host has power.
+/// Power state of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Powered {
-    /// It has; or nobody can tell.
+    /// On, or unknown.
     #[default]
     On,
-    /// It is off.
     Off,
 }
 
@@ -151,17 +148,17 @@ impl ObservedHost {
         }
     }
 
-    /// Whether it is in the free pool with nothing on it.
+    /// Whether the host is in the free pool, without guests or granted slots.
     pub fn is_vacant(&self) -> bool {
         self.place == Place::FreePool && self.guests.is_empty() && self.slots.is_empty()
     }
 
-    /// What guests use of it.
+    /// Resources used by all guests.
     pub fn used(&self) -> Resources {
         self.used_by(|_| true)
     }
 
-    /// What some guests use of it.
+    /// Resources used by guests that match the predicate.
     pub fn used_by(&self, which: impl Fn(&Guest) -> bool) -> Resources {
         let mut used = Resources::default();
         let guests = self.guests.iter().filter(|guest| which(guest));
@@ -170,25 +167,26 @@ impl ObservedHost {
     }
 }
 
-/// Where a host is, that is, who may start guests there.
+/// State of a host's handover. It determines which guests can start there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Preemptible guests, and guests of reservations that have slots there.
+    /// Open to preemptible guests, and to guests of reservations that have slots there.
     FreePool,
-    /// Nobody. It is being emptied, or about to be handed over.
+    /// Closed to everyone. The host is being drained or is about to be handed over.
     Fenced {
-        /// Since it was fenced it was found to be empty but for guests of that reservation's lease.
+        /// `Some` if, since fencing, the host was found to be empty except for guests of this reservation's
+        /// lease.
         verified_for: Option<ReservationId>,
     },
-    /// The project of that reservation.
+    /// Open to the project of this reservation.
     Held(ReservationId),
-    /// Perhaps still the project of that reservation: taking the host back was begun and has not succeeded. It has
-    /// to, before anybody gets the host, that reservation included.
+    /// Possibly still open to the project of this reservation: taking the host back was begun and hasn't
+    /// succeeded. It must succeed before the host is handed over again, even to this reservation.
     Releasing(ReservationId),
 }
 
 impl Place {
-    /// The reservation that holds the host, perhaps: taking it back may have been begun.
+    /// Reservation that holds the host, or might still hold it because taking it back isn't complete.
     pub fn holder(self) -> Option<ReservationId> {
         match self {
             Self::Held(holder) | Self::Releasing(holder) => Some(holder),
@@ -200,30 +198,29 @@ impl Place {
 /// A guest on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
-    /// Its identifier.
     pub id: GuestId,
-    /// Whose it is.
     pub owner: GuestOwner,
-    /// Since when it is asked to shut down, if it is.
+    /// Time of the request to shut down, if there was one.
     pub stopping_since: Option<Timestamp>,
-    /// It has shut down, so its grace time is over.
+    /// Whether the guest has shut down, which ends its grace time.
     pub has_shut_down: bool,
-    /// The project that it belongs to, if that is known.
+    /// The guest's project, if known.
     pub project: Option<ProjectId>,
-    /// What it uses of its host; nothing if that is not known.
+    /// Resources the guest uses on its host. Zero if unknown.
     pub size: GuestSize,
-    /// Since when it runs, if the fleet says so.
+    /// Launch time, if the fleet reports it.
     pub launched_at: Option<Timestamp>,
-    /// The host that it is moving to, if it is.
+    /// Target of a migration in progress.
     pub moving_to: Option<HostId>,
-    /// How much of it is there already, percent; none if it does not move, or nobody says.
+    /// Progress of the migration, in percent. `None` if the guest isn't moving or the fleet doesn't report
+    /// it.
     pub copied_percent: Option<u8>,
-    /// What it takes to move it to another host; none if it may not be moved, or nobody knows how.
+    /// Cost and conditions of moving the guest. `None` if it can't be moved or the fleet doesn't know how.
     pub mobility: Option<Mobility>,
 }
 
 impl Guest {
-    /// A guest that runs, and of which nothing more is known.
+    /// A running guest about which nothing else is known.
     pub fn new(id: GuestId, owner: GuestOwner) -> Self {
         let size = GuestSize::default();
         Self {
@@ -241,19 +238,18 @@ impl Guest {
     }
 }
 
-/// What a guest uses of its host.
+/// Resources that a guest uses on its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuestSize {
-    /// Virtual CPUs.
     pub vcpus: u32,
-    /// Memory, MiB.
+    /// In MiB.
     pub memory_mib: u32,
-    /// Disk, GiB.
+    /// In GiB.
     pub disk_gib: u32,
 }
 
 impl GuestSize {
-    /// The same as amounts of resources.
+    /// The size as an amount of resources.
     pub fn resources(self) -> Resources {
         Resources {
             vcpus: self.vcpus.into(),
@@ -264,23 +260,23 @@ impl GuestSize {
     }
 }
 
-/// What it takes to move a guest to another host.
+/// Cost and conditions of moving a guest to another host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mobility {
-    /// Disk to copy, GiB; 0 for storage that both hosts reach.
+    /// Disk to copy, in GiB; 0 for storage that both hosts reach.
     pub copied_disk_gib: u32,
-    /// How long it is expected to stand still, milliseconds.
+    /// Expected downtime, in milliseconds.
     pub downtime_ms: u32,
-    /// By how much its downtime counts; 1 is usual, 0 means that nobody minds.
+    /// Weight of the downtime: 1 is usual, 0 means that downtime doesn't matter.
     pub priority: u32,
-    /// Traits that its host must have, by Placement's names.
+    /// Traits that the target must have, by their names in Placement.
     pub requires: BTreeSet<String>,
-    /// Groups of guests of which no two may be on one host.
+    /// Anti-affinity groups: no two guests of a group can be on the same host.
     pub apart: BTreeSet<String>,
 }
 
 impl Default for Mobility {
-    /// Storage that both hosts reach, a third of a second, no conditions.
+    /// Storage that both hosts reach, 300 ms of downtime, no conditions.
     fn default() -> Self {
         Self {
             copied_disk_gib: 0,
@@ -292,13 +288,14 @@ impl Default for Mobility {
     }
 }
 
-/// Whose a guest is.
+/// Owner of a guest, as far as the planner is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestOwner {
-    /// Nobody's who could complain: it is preempted for leases, after its grace time.
+    /// Can be preempted for leases, after its grace time.
     Preemptible,
-    /// The lease's in which it was started.
+    /// Belongs to the lease in which it was started.
     Lease(LeaseId),
-    /// Somebody's else. It is never stopped; it is moved at most, for a lease that [hunts](crate::hunt).
+    /// Belongs to another project. It is never stopped. It can only be moved, for a lease that
+    /// [hunts](crate::hunt).
     Other,
 }

@@ -1,5 +1,5 @@
-//! Reservations as a whole: what a cloud needs for one beside its hosts is made once the lease is there, before it gets
-//! anything, and taken away after the last host was taken back.
+//! Reservations as a whole. A cloud's other resources for a reservation, apart from hosts, are made once the
+//! lease exists, before it gets anything, and are removed after its last host was taken back.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use crate::ids::{LeaseId, ReservationId};
 use crate::lease::{Lease, Reservation};
 use crate::status::LeaseStatus;
 
-/// The steps that prepare and finish reservations, and when to plan them again. Unlike hosts, which are handed over when
-/// their lease starts, reservations are prepared as soon as their lease is made: so `leases` are all that are not over,
-/// and `lease_of` knows the lease of every reservation.
+/// Plans the steps that prepare and finish reservations, and when to plan them again. Hosts are handed over
+/// when their lease starts, but reservations are prepared as soon as their lease exists. So `leases` must be
+/// all leases that aren't over, and `lease_of` must know the lease of every reservation.
 pub fn plan_reservations<'a>(
     leases: impl Iterator<Item = &'a Lease>,
     lease_of: impl Fn(ReservationId) -> Option<&'a Lease>,
@@ -35,7 +35,7 @@ pub fn plan_reservations<'a>(
     let used = used(world.observed);
     for (&id, seen) in &world.observed.reservations {
         let lease = lease_of(id);
-        // What nobody has marked as ours may be somebody else's, unless a lease of ours is known to want it.
+        // Without our mark, it might belong to another project, unless one of our leases is known to want it.
         let ours = lease.is_some() || seen.marked;
         if ours && !used.contains(&id) && !lease.is_some_and(wants_prepared) {
             effort.step(Action::Finish(id), lease.map(|lease| lease.id));
@@ -44,18 +44,19 @@ pub fn plan_reservations<'a>(
     effort.finish()
 }
 
-/// Whether all is there that the reservation needs as a whole.
+/// Whether the reservation has everything it needs as a whole.
 pub fn is_prepared(observed: &Observed, reservation: &Reservation) -> bool {
     let Some(recipe) = Recipe::of(&reservation.terms) else { return true };
     observed.reservations.get(&reservation.id).is_some_and(|seen| seen.complete == Some(recipe))
 }
 
-/// Whether anything is there that was made for the lease's reservations as a whole.
+/// Whether anything made for the lease's reservations as a whole still exists.
 pub(super) fn is_any_left(lease: &Lease, observed: &Observed) -> bool {
     lease.reservations.iter().any(|reservation| observed.reservations.contains_key(&reservation.id))
 }
 
-/// Whether the reservation may get hosts. One that is not prepared yet waits, and its lease says why if that has failed.
+/// Whether the reservation can get hosts. An unprepared reservation waits, and if preparing it has failed,
+/// its lease reports that.
 pub(super) fn can_get_hosts(effort: &mut Effort<'_>, lease: LeaseId, reservation: &Reservation) -> bool {
     let world = effort.world;
     if !world.prepares || is_prepared(world.observed, reservation) {
@@ -68,7 +69,7 @@ pub(super) fn can_get_hosts(effort: &mut Effort<'_>, lease: LeaseId, reservation
     false
 }
 
-/// Whether the lease has its hosts, or will have them.
+/// Whether the lease's reservations must be prepared: it has its hosts or will get them.
 fn wants_prepared(lease: &Lease) -> bool {
     matches!(
         lease.status,
@@ -80,7 +81,7 @@ fn wants_prepared(lease: &Lease) -> bool {
     )
 }
 
-/// Reservations that have something of a host.
+/// Reservations that hold a host or have slots on one.
 fn used(observed: &Observed) -> BTreeSet<ReservationId> {
     let mut used = BTreeSet::new();
     for host in observed.hosts.values() {

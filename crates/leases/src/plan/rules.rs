@@ -1,4 +1,4 @@
-//! Operator settings for hand-over.
+//! Operator settings for handover.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,87 +8,90 @@ use crate::preemption::Class;
 use crate::terms::BeforeEndAction;
 use crate::window::{earlier, later};
 
-/// Operator settings for hand-over.
+/// Operator settings for handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanRules {
-    /// How long a preemptible guest has to shut down before it is deleted, unless its class says otherwise.
+    /// Time for a preemptible guest to shut down before it is deleted, unless its class sets another.
     pub grace: SignedDuration,
-    /// The longest of these times: so long before the start of a lease the first are asked to leave.
+    /// Longest notice of any class. The first guests are asked to leave at least this long before a lease
+    /// starts.
     pub longest_notice: SignedDuration,
-    /// So much longer is waited for everybody: by the clock of somebody else it may have been asked later.
+    /// Added to the notice of every guest, because by the clock of another service the guest might have been
+    /// asked later.
     pub slack: SignedDuration,
-    /// How long before the start of a lease its hosts are fenced, and preemptible guests moved away or asked to leave;
-    /// at the start if absent.
+    /// Lead time before a lease's start at which its hosts are fenced and preemptible guests are moved away
+    /// or asked to leave. `None` means at the start.
     pub clear_ahead: Option<SignedDuration>,
-    /// How much of that is for moves: whoever is still there then is asked to leave.
+    /// Part of `clear_ahead` reserved for moves. Guests still on the host after it are asked to leave.
     pub moving_time: SignedDuration,
-    /// How failed steps are repeated.
+    /// Delays between attempts at a failed step.
     pub backoff: Backoff,
-    /// What happens before the end where a lease does not say.
+    /// Action before the end for reservations that don't choose one.
     pub before_end: BeforeEndAction,
-    /// How often a snapshot is tried before the lease goes on without.
+    /// Failed snapshot attempts before the lease continues without a snapshot.
     pub snapshot_attempts: u32,
-    /// How many guests are moved at once for one lease.
+    /// Maximum number of concurrent moves per lease.
     pub moves_at_once: usize,
-    /// How long after its end guests of a lease are moved away that are to be; who is still there then stays.
+    /// Time after a lease's end in which its guests can be moved away. Guests still there after it stay.
     pub longest_departure: SignedDuration,
-    /// How often it is tried to start an instance before that is given up.
+    /// Failed attempts to start an instance before the service gives up.
     pub start_attempts: u32,
-    /// Whether leases may let preemptible instances on hosts that they do not use.
+    /// Whether leases can allow preemptible instances on hosts they don't use.
     pub backfill: bool,
-    /// How long a preemptible guest may run; no limit if absent.
+    /// Maximum lifetime of a preemptible guest. `None` means unlimited.
     pub max_lifetime: Option<SignedDuration>,
 }
 
-/// Whoever has a clock that is behind by less than this does not take back what was fenced ahead of a start, nor what
-/// was said about who is preempted.
+/// Clock skew tolerated between services. A service with a clock behind by less than this doesn't unfence
+/// hosts fenced ahead of a start, nor revoke preemptions that were announced.
 pub(crate) const FENCE_TOLERANCE: SignedDuration = SignedDuration::from_mins(1);
 
-/// The instant from which a guest that was to be deleted at `due` is overdue: usually it is gone within a minute.
+/// Time at which deletion of a guest due at `due` is overdue. Deletion usually takes less than a minute.
 pub fn overdue_at(due: Timestamp) -> Timestamp {
     later(due, SignedDuration::from_mins(1))
 }
 
 impl PlanRules {
-    /// Whether the guest should have left long ago, so nobody can rely on it to leave.
+    /// Whether the guest should have left long ago, so no decision can rely on it leaving.
     pub fn is_stuck(&self, guest: &Guest, now: Timestamp) -> bool {
         let notice = self.longest_notice.max(self.grace).saturating_add(self.slack);
         let notice = if guest.has_shut_down { SignedDuration::ZERO } else { notice };
         guest.stopping_since.is_some_and(|since| overdue_at(later(since, notice)) <= now)
     }
 
-    /// When the hosts of a lease that starts then begin to be cleared.
+    /// Time at which clearing begins for the hosts of a lease that starts at `start`.
     pub fn clears_at(&self, start: Timestamp) -> Timestamp {
         self.clear_ahead.map_or(start, |ahead| earlier(start, ahead))
     }
 
-    /// How long an instance has to shut down.
+    /// Time for a guest of the class to shut down. Without a class, the default grace time.
     pub fn notice(&self, class: Option<&Class>) -> SignedDuration {
         class.map_or(self.grace, Class::notice)
     }
 
-    /// When a preemptible guest is gone that runs since then, if its lifetime is limited.
+    /// Deadline for a preemptible guest launched at `launched_at` to be gone. `None` if lifetimes aren't
+    /// limited.
     pub fn lifetime_ends_at(&self, launched_at: Option<Timestamp>) -> Option<Timestamp> {
         Some(later(launched_at?, self.max_lifetime?))
     }
 
-    /// When a preemptible guest that is still there and has so long to shut down is asked to leave for a lease that
-    /// starts then.
+    /// Time at which a preemptible guest with this notice, if it is still there, is asked to leave for a
+    /// lease that starts at `start`.
     pub fn asks_at(&self, start: Timestamp, notice: SignedDuration) -> Timestamp {
-        // Whoever needs less time than others stays so much longer.
+        // A guest that needs less notice than the longest stays longer by the difference.
         let stays = self.longest_notice.max(self.grace).saturating_sub(notice).max(SignedDuration::ZERO);
         later(self.clears_at(start), self.moving_time.saturating_add(stays)).min(start)
     }
 
-    /// Leases that start until then have to be known to a plan that is made now.
+    /// A plan made at `now` must know all leases that start up to this time.
     pub fn horizon(&self, now: Timestamp) -> Timestamp {
         self.clear_ahead.map_or(now, |ahead| later(later(now, ahead), FENCE_TOLERANCE))
     }
 }
 
 impl Default for PlanRules {
-    /// A minute of grace, nothing before the end, two moves at once, an hour for them after the end, no backfill, no limit
-    /// on lifetimes.
+    /// One minute of grace, no action before the end, two concurrent moves, one hour for moves after the end,
+    /// no backfill, unlimited lifetimes.
     fn default() -> Self {
         Self {
             grace: SignedDuration::from_mins(1),

@@ -1,9 +1,9 @@
-//! Handing over slots of shared hosts, and addresses.
+//! Handover of slots on shared hosts, and of floating IPs.
 //!
-//! Shared hosts stay in the free pool, and preemptible guests there stay where they are, as long as there is room for
-//! them beside what is reserved. Which of them have to go was decided before
-//! ([`crate::admission::Admission::preempted_for_leases`]): it is noted with their instances, and told with the world of guests
-//! that others have started.
+//! Shared hosts stay in the free pool. Preemptible guests stay there as long as capacity suffices for them
+//! and for the reserved slots. Departures were decided earlier
+//! ([`crate::admission::Admission::preempted_for_leases`]): those of instances are on record, those of guests
+//! started outside the service are part of the world.
 
 use jiff::Timestamp;
 
@@ -20,8 +20,8 @@ use crate::host::Health;
 use crate::ids::{HostId, ReservationId};
 use crate::lease::Allocation;
 
-/// The next steps about slots of one host: what is not wanted any more is withdrawn before anything is granted
-/// (W5), so that the host is never over-committed.
+/// Plans steps for slots on one host. Unwanted slots are withdrawn before new ones are granted (W5), so the
+/// host is never overcommitted.
 pub(super) fn plan_slots(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,
@@ -38,7 +38,7 @@ pub(super) fn plan_slots(
                 withdraw(effort, claims, host, reservation, observed);
             }
         }
-        // One that is active beyond its end, for a late snapshot, has no right to its room any more either.
+        // A lease kept active beyond its end by a late snapshot has lost its claim to capacity, too.
         others_leave |= claims.lease_of(reservation).is_some_and(|l| l.window.end() <= effort.world.now);
     }
     for (reservation, lease, count) in claims.slots(host) {
@@ -63,8 +63,8 @@ pub(super) fn plan_slots(
     }
 }
 
-/// Preemptible guests whose place a lease needs leave before it starts. Says whether any is there that should be gone
-/// by now.
+/// Plans the departure of preemptible guests that occupy a place needed by a lease. Returns whether any guest
+/// is still there that should be gone by now.
 fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) -> bool {
     if observed.place == Place::FreePool {
         for guest in &observed.guests {
@@ -77,7 +77,8 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
         || claims.coming.get(&host).is_some_and(|lease| is_near(effort, lease));
     let lease = claims.sharing.get(&host).filter(|_| observed.place == Place::FreePool && !whole);
     let Some(lease) = lease else { return false };
-    // Somebody whose clock is ahead of ours has begun to start a lease: whoever has to be gone by then is in its way.
+    // A service with a clock ahead of ours has begun to start a lease. Any guest that must be gone by that
+    // start is in its way.
     let starts =
         claims.slots(host).filter_map(|(_, lease, _)| Some(claims.leases.get(&lease)?.window.start()));
     let due = starts.fold(effort.world.now, Timestamp::max);
@@ -94,7 +95,8 @@ fn make_room(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observe
     in_the_way
 }
 
-/// The guests of a lease that has nothing on the host any more, then its slots.
+/// Takes a reservation's slots on the host back: first guests of a lease that has nothing there anymore are
+/// deleted, then the slots are withdrawn.
 fn withdraw(
     effort: &mut Effort<'_>,
     claims: &Claims<'_>,
@@ -114,7 +116,6 @@ fn withdraw(
     }
 }
 
-/// The next steps about addresses.
 pub(super) fn plan_floating_ips(effort: &mut Effort<'_>, claims: &Claims<'_>) {
     let world = effort.world;
     for (lease, reservation) in claims.reservations.values() {
@@ -126,7 +127,7 @@ pub(super) fn plan_floating_ips(effort: &mut Effort<'_>, claims: &Claims<'_>) {
             match world.observed.floating_ips.get(&ip) {
                 None => effort.step(Action::Assign(ip, reservation.id), Some(lease.id)),
                 Some(holder) if *holder == reservation.id => {}
-                // It is taken back first, below.
+                // It is unassigned first, below.
                 Some(_) => effort.waits(lease.id, Waiting::TakingBackFloatingIp(ip)),
             }
         }

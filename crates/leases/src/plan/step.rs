@@ -1,4 +1,4 @@
-//! Steps: what is to be done to the machines, and what became of earlier attempts.
+//! Steps on machines, and the outcomes of earlier attempts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,68 +11,71 @@ use crate::lease_pool::record::Ratios;
 use crate::reason::{address_of, host_name};
 use crate::window::later;
 
-/// Something to be done. Each is an *ensure*: doing it twice is doing it once. Each says when it applies; one
-/// that comes late, when it does not apply any more, has no effect and counts as done. So a step that was lost
-/// in a network and turns up a day later does no harm. It is also the key under which attempts are remembered.
+/// An operation on a machine. Each is an *ensure*: performing it twice has the effect of performing it once.
+/// Each states its precondition; an action that arrives when the precondition no longer holds has no effect
+/// and counts as done. So a request that was lost in the network and turns up a day later does no harm.
+/// Attempts are recorded under the action as key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// A host in the free pool: no new guest may land there.
+    /// Closes a host in the free pool to new guests.
     Fence(HostId),
-    /// A guest on the host is asked to shut down.
+    /// Asks a guest on the host to shut down.
     StopGuest(HostId, GuestId),
-    /// A preemptible guest on the host, which was asked to shut down, may stay: it is started again if it has shut down
-    /// since it was asked.
+    /// Lets a preemptible guest on the host stay after it was asked to shut down. It is started again if it
+    /// has shut down since.
     ResumeGuest(HostId, GuestId),
-    /// A guest on the host is deleted.
+    /// Deletes a guest on the host.
     DeleteGuest(HostId, GuestId),
-    /// A guest on the first host goes to the second one while it runs. The first is fenced, or is held by the reservation of
-    /// a lease that is over and whose guest it is, or is in the free pool and the guest is preemptible.
+    /// Live-migrates a guest from the first host to the second. The first host is fenced; or it is held by a
+    /// reservation of the guest's own lease, which is over; or it is in the free pool and the guest is
+    /// preemptible.
     MoveGuest(HostId, GuestId, HostId),
-    /// The guest of an instance is started on the host, which its reservation holds or has slots of, or which is in
-    /// the free pool.
+    /// Starts the guest of an instance on the host. Its reservation holds the host or has slots there, or the
+    /// host is in the free pool.
     StartGuest(HostId, GuestId),
-    /// The guest of an instance is destroyed, wherever it is and whosever, as its owner wants it.
+    /// Destroys the guest of an instance at its owner's request, regardless of who holds the host and of the
+    /// guest's [`super::GuestOwner`].
     DestroyGuest(HostId, GuestId),
-    /// A fenced host is looked at again, and is verified for the reservation if only guests of its lease are
+    /// Inspects a fenced host again and verifies it for the reservation if only guests of its lease are
     /// there.
     Verify(HostId, ReservationId),
-    /// A host that is verified for the reservation goes to its project.
+    /// Hands a host verified for the reservation to its project.
     Hold(HostId, ReservationId),
-    /// A host that the reservation holds goes back to the free pool, over-committed as before.
+    /// Returns a host that the reservation holds to the free pool and restores its allocation ratios.
     Release(HostId, ReservationId),
-    /// A host that the reservation holds is over-committed so, and as before where nothing is said.
+    /// Sets the allocation ratios of a host that the reservation holds. An absent ratio is restored.
     SetRatios(HostId, ReservationId, Ratios),
-    /// A fenced host goes back to the free pool.
+    /// Returns a fenced host to the free pool.
     Unfence(HostId),
-    /// The reservation's project may use so many slots of the host, whatever it could use before. One that
-    /// comes late takes effect all the same; the next plan withdraws it.
+    /// Lets the reservation's project use this number of slots on the host, replacing any earlier number.
+    /// Takes effect even if it arrives late; the next plan withdraws the slots.
     Grant(HostId, ReservationId, u32),
-    /// The reservation's project may use no slots of the host.
+    /// Removes all slots of the reservation's project on the host.
     Withdraw(HostId, ReservationId),
-    /// The reservation's project may use an address that nobody may use.
+    /// Lets the reservation's project use a floating IP that is unassigned.
     Assign(FloatingIpId, ReservationId),
-    /// The reservation's project may not use the address any more.
+    /// Ends the use of the floating IP by the reservation's project.
     Unassign(FloatingIpId, ReservationId),
-    /// An image is made of each guest of the reservation on the host.
+    /// Makes an image of each of the reservation's guests on the host.
     Snapshot(HostId, ReservationId),
-    /// A host is switched on. It boots then; that is not waited for.
+    /// Powers a host on. The action doesn't wait until it has booted.
     PowerOn(HostId),
-    /// A fenced host is switched off on which nobody is, or has slots.
+    /// Powers off a fenced host that has no guests and no granted slots.
     PowerOff(HostId),
-    /// What the reservation needs as a whole is made ([`super::Prepared`]). One that comes late takes effect all the same;
-    /// the next plan finishes the reservation.
+    /// Makes everything the reservation needs as a whole ([`super::Prepared`]). Takes effect even if it
+    /// arrives late; the next plan finishes the reservation.
     Prepare(ReservationId),
-    /// What was made for the reservation as a whole is taken away, once it has nothing of any host.
+    /// Removes everything made for the reservation as a whole, once it has nothing left on any host.
     Finish(ReservationId),
 }
 
 impl Action {
-    /// Whether it is remembered that it succeeded.
+    /// Whether [`History::done`] records its success.
     pub fn is_remembered(self) -> bool {
         matches!(self, Self::Snapshot(..) | Self::StartGuest(..) | Self::DestroyGuest(..))
     }
 
-    /// The instance that it starts or destroys the guest of, if it does.
+    /// Instance started or destroyed by it.
     pub fn instance(self) -> Option<GuestId> {
         match self {
             Self::StartGuest(_, guest) | Self::DestroyGuest(_, guest) => Some(guest),
@@ -80,7 +83,6 @@ impl Action {
         }
     }
 
-    /// The address that it is about, if it is about one.
     pub fn floating_ip(self) -> Option<FloatingIpId> {
         match self {
             Self::Assign(ip, _) | Self::Unassign(ip, _) => Some(ip),
@@ -88,7 +90,7 @@ impl Action {
         }
     }
 
-    /// The reservation that it is done for, or was held by, if it is about one.
+    /// Reservation that it serves, or that loses its hold.
     pub fn reservation(self) -> Option<ReservationId> {
         match self {
             Self::Verify(_, id)
@@ -106,7 +108,7 @@ impl Action {
         }
     }
 
-    /// The hosts that it is about; none of addresses, and of reservations as a whole.
+    /// Hosts it involves. Empty for floating IPs and for reservations as a whole.
     pub fn hosts(self) -> impl Iterator<Item = HostId> {
         let (host, other) = match self {
             Self::Fence(host)
@@ -139,7 +141,7 @@ impl fmt::Display for Action {
 }
 
 impl Action {
-    /// The action in words, with the names of hosts as far as they are known.
+    /// Describes the action, with host names if known.
     pub fn named(&self, names: Option<&Inventory>) -> String {
         let mut hosts = self.hosts().map(|id| host_name(names, id));
         let (host, to) = (hosts.next().unwrap_or_default(), hosts.next().unwrap_or_default());
@@ -188,26 +190,24 @@ impl Action {
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What to do.
     pub action: Action,
-    /// For which lease, if for one.
+    /// The lease it serves, if there is exactly one.
     pub lease: Option<LeaseId>,
-    /// Not earlier than this: a step that failed waits before it is tried again.
+    /// Earliest time to perform it: a failed step waits before it is retried.
     pub not_before: Timestamp,
 }
 
-/// What is remembered of attempts at steps.
+/// Recorded outcomes of attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Actions that failed and have not succeeded since.
+    /// Actions that failed and haven't succeeded since.
     pub failures: BTreeMap<Action, Failures>,
-    /// When actions succeeded that leave nothing behind that is observed: snapshots; and starts and ends of guests of
-    /// instances, since a guest that is not seen may have ended, or may not have been started.
+    /// Success times of actions that leave nothing observable behind: snapshots, and starts and ends of
+    /// instances' guests. A guest that isn't observed might have ended or might never have been started.
     pub done: BTreeMap<Action, Timestamp>,
 }
 
 impl History {
-    /// Notes a success.
     pub fn succeeded(&mut self, action: Action, at: Timestamp) {
         self.failures.remove(&action);
         if action.is_remembered() {
@@ -215,7 +215,6 @@ impl History {
         }
     }
 
-    /// Notes a failure.
     pub fn failed(&mut self, action: Action, at: Timestamp, message: impl Into<String>) {
         let times = self.failures.get(&action).map_or(0, |failures| failures.times);
         let failures = Failures { times: times.saturating_add(1), last_at: at, message: message.into() };
@@ -223,28 +222,28 @@ impl History {
     }
 }
 
-/// How often an action failed.
+/// Record of an action's consecutive failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// How many times in a row, at least 1.
+    /// Consecutive failures, at least 1.
     pub times: u32,
-    /// When the last time.
+    /// Time of the last failure.
     pub last_at: Timestamp,
-    /// What the fleet said.
+    /// The fleet's error message.
     pub message: String,
 }
 
-/// How long a failed step waits: the first time so long, then twice as long each time, up to a limit.
+/// Delay before a failed step is retried. It doubles with each failure, up to a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// After the first failure.
+    /// Delay after the first failure.
     pub first: SignedDuration,
-    /// Never longer.
+    /// Maximum delay.
     pub longest: SignedDuration,
 }
 
 impl Backoff {
-    /// When an action that failed so may be tried again.
+    /// Earliest time to retry an action with these failures.
     pub fn next_attempt(&self, failures: &Failures) -> Timestamp {
         let doublings = failures.times.saturating_sub(1).min(30);
         let delay = self.first.checked_mul(1 << doublings).unwrap_or(SignedDuration::MAX);

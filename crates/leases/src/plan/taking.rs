@@ -1,5 +1,5 @@
-//! Whether a lease takes the hosts that it was given, and what becomes of preemptible guests that were asked to leave if it
-//! doesn't.
+//! Whether a starting lease takes the hosts allocated to it, and whether preemptible guests that were asked
+//! to leave can stay after all.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::ids::{HostId, LeaseId};
 use crate::lease::Lease;
 use crate::status::LeaseStatus;
 
-/// Preemptible guests that were asked to leave a host, and that no lease takes the place of any more, may stay. Those whose
-/// deletion has failed or is overdue still count as leaving, so that leases avoid the host.
+/// Lets preemptible guests stay that were asked to leave the host, if no lease needs their place anymore. A
+/// guest with a failed or overdue deletion still counts as leaving, so leases avoid the host.
 pub(super) fn resume(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId, observed: &ObservedHost) {
     for guest in &observed.guests {
         let world = effort.world;
@@ -31,7 +31,8 @@ pub(super) fn resume(effort: &mut Effort<'_>, claims: &Claims<'_>, host: HostId,
     }
 }
 
-/// Whether a guest on a host that no lease has as a whole leaves for room, or leaves anyway.
+/// Whether a guest must leave a host that isn't leased as a whole: for slots of a lease, or independent of
+/// leases.
 fn has_to_leave(effort: &Effort<'_>, claims: &Claims<'_>, host: HostId, guest: &Guest) -> bool {
     let now = effort.world.now;
     let leaving = claims.leaving.get(&guest.id);
@@ -43,9 +44,9 @@ fn has_to_leave(effort: &Effort<'_>, claims: &Claims<'_>, host: HostId, guest: &
         || for_room()
 }
 
-/// Whether guests on the hosts of a lease that starts make it take other hosts, as far as is known. A lease that
-/// [hunts](crate::hunt) is planned again as a whole, so it is certain of its hosts once all of them have been seen fenced
-/// and all guests there leave or move. Others have a blocked host replaced and keep the rest.
+/// Whether guests on the hosts of a starting lease can make it switch to other hosts, as far as we know. A
+/// lease that [hunts](crate::hunt) is replanned as a whole. Its hosts are certain once all are observed to be
+/// fenced and every guest there leaves or moves. Other leases have a blocked host replaced and keep the rest.
 pub(super) fn may_take_others(lease: &Lease, world: &World<'_>, leases: &BTreeMap<LeaseId, &Lease>) -> bool {
     may_hunt(lease)
         && lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts()).any(|id| {
@@ -57,7 +58,7 @@ pub(super) fn may_take_others(lease: &Lease, world: &World<'_>, leases: &BTreeMa
         })
 }
 
-/// Whether a guest on a host of a lease that starts stays there: nobody has it leave, and it is not moved.
+/// Whether a guest blocks a host of a starting lease: nothing makes it leave, and it isn't moved.
 pub(super) fn blocks(
     guest: &Guest,
     host: HostId,
@@ -65,7 +66,7 @@ pub(super) fn blocks(
     world: &World<'_>,
     leases: &BTreeMap<LeaseId, &Lease>,
 ) -> bool {
-    // A lease that has started has hunted.
+    // Only a starting lease hunts. Once started, its hunt is over.
     let hunt = lease.hunt.as_ref().filter(|_| lease.status == LeaseStatus::Starting);
     let moves =
         || guest.moving_to.is_some() || hunt.is_some_and(|hunt| hunt.move_of(guest.id, host).is_some());
@@ -77,7 +78,7 @@ pub(super) fn blocks(
     }
 }
 
-/// The lease, if it is known, does not want the host now, and its guests go with it.
+/// Returns the lease if it is known, doesn't want the host now, and has its guests deleted.
 pub(super) fn leaver<'a>(
     leases: &BTreeMap<LeaseId, &'a Lease>,
     lease: LeaseId,
@@ -89,7 +90,8 @@ pub(super) fn leaver<'a>(
     leaves.then_some(lease)
 }
 
-/// When the guest is asked to leave for leases of room on its host, and has to be gone, if it is preempted.
+/// Times at which the guest is asked to leave for slot leases on its host, and at which it must be gone.
+/// `None` if it isn't preempted.
 pub(super) fn preempted_at(
     world: &World<'_>,
     claims: &Claims<'_>,

@@ -1,4 +1,4 @@
-//! What a plan is made from.
+//! Input of the planner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,40 +11,36 @@ use crate::host::Inventory;
 use crate::ids::{GuestId, HostId};
 use crate::instance::Instance;
 
-/// What a plan is made from.
+/// Inputs of [`plan`].
 #[derive(Clone, Copy, Debug)]
 pub struct World<'a> {
-    /// What was seen.
     pub observed: &'a Observed,
-    /// What became of earlier steps.
+    /// Outcome of earlier steps.
     pub history: &'a History,
-    /// Operator settings.
     pub rules: &'a PlanRules,
-    /// Instances that are to run, or to be destroyed.
+    /// Instances that should run or be destroyed.
     pub instances: &'a [&'a Instance],
-    /// When leases of room start that need the place of others: of preemptible guests that are no instances on record
-    /// ([`crate::admission::Elsewhere`]), which are preempted, and of instances that [go
-    /// anyway](Instance::goes_anyway).
+    /// Guests that occupy a place needed by a slot lease, with the start of that lease: preemptible guests
+    /// without an instance on record ([`crate::admission::Elsewhere`]), which are preempted, and instances
+    /// that [go anyway](Instance::goes_anyway).
     pub others_leaving: &'a BTreeMap<GuestId, Timestamp>,
-    /// Those instances whose guests are certain to be nowhere: they were looked for on hosts that work.
+    /// Instances without a guest on any host, as a search of working hosts has established.
     pub gone: &'a BTreeSet<GuestId>,
-    /// Hosts that are switched off, or on their way there or back: what is to be done to them waits until they are on.
+    /// Hosts that are off, or being switched off or on. Their steps wait until they are on.
     pub asleep: &'a BTreeSet<HostId>,
-    /// Whether the fleet makes something for reservations as a whole ([`super::Prepared`]), without which they get nothing.
+    /// Whether the fleet makes something for reservations as a whole ([`super::Prepared`]). If so, an
+    /// unprepared reservation gets nothing.
     pub prepares: bool,
-    /// What operators can do about a guest that the fleet doesn't delete; `{guest}` stands for its identifier.
+    /// Advice to operators about a guest that the fleet doesn't delete. `{guest}` stands for its identifier.
     pub remedy: Option<&'a str>,
-    /// What hosts are called, for what leases say; their numbers are said if absent.
+    /// Host names for reasons shown on leases. `None` shows numbers.
     pub names: Option<&'a Inventory>,
-    /// The present, to the second.
+    /// The current time, to the second.
     pub now: Timestamp,
 }
 
-/// No guests.
 static NOBODY: BTreeSet<GuestId> = BTreeSet::new();
-/// No guests that leave.
 static NOBODY_LEAVES: BTreeMap<GuestId, Timestamp> = BTreeMap::new();
-/// No hosts.
 static NOWHERE: BTreeSet<HostId> = BTreeSet::new();
 
 impl<'a> World<'a> {

@@ -1,22 +1,22 @@
-//! Classes of preemptible instances: what their owners can count on when they are preempted (PRE).
+//! Classes of preemptible instances: the guarantees their owners have when they are preempted (PRE).
 
 use jiff::SignedDuration;
 use thiserror::Error;
 
-/// How long names are at most, in characters.
+/// Maximum length of class names, in characters.
 const MOST_CHARACTERS: usize = 64;
 
-/// What becomes of an instance that was preempted.
+/// End state of a preempted instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndState {
-    /// It is gone.
+    /// It is deleted.
     Delete,
-    /// What it had is kept, apart from its host; it can be started again from there, elsewhere.
+    /// Its data is kept, but not its host. It can be started again elsewhere.
     Stop,
 }
 
 impl EndState {
-    /// Its name: `delete` or `stop`.
+    /// The name: `delete` or `stop`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Delete => "delete",
@@ -24,13 +24,13 @@ impl EndState {
         }
     }
 
-    /// The end state of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Delete, Self::Stop].into_iter().find(|state| state.name() == name)
     }
 }
 
-/// What instances of one class can count on. Each instance keeps what its class was when it was asked for.
+/// Guarantees shared by a class of instances. Each instance keeps a copy of its class from the time of the
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     name: String,
@@ -38,22 +38,21 @@ pub struct Class {
     end_state: EndState,
 }
 
-/// Why there is no such class.
+/// Reason why a class is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ClassError {
-    /// It cannot be called so.
+    /// Empty, too long, or with characters other than letters, digits, `-`, `_` and `.`.
     #[error(
         "a class of preemptible instances is called by 1 to {MOST_CHARACTERS} letters, digits, '-', '_' or '.'"
     )]
     Name,
-    /// Nobody is given less than no time.
+    /// Negative notice.
     #[error("the notice of a class of preemptible instances is no negative time")]
     Notice,
 }
 
 impl Class {
-    /// A class of that name, whose instances have so long between being asked to shut down and being deleted, or
-    /// stopped.
+    /// A class with `notice` between the request to shut down and the deletion or stop of an instance.
     pub fn new(name: &str, notice: SignedDuration, end_state: EndState) -> Result<Self, ClassError> {
         let allowed = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
         if name.is_empty() || name.chars().count() > MOST_CHARACTERS || !name.chars().all(allowed) {
@@ -65,17 +64,16 @@ impl Class {
         Ok(Self { name: name.to_owned(), notice, end_state })
     }
 
-    /// What it is called.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How long an instance has between being asked to shut down and being deleted.
+    /// Time between the request to shut down and the deletion of an instance.
     pub fn notice(&self) -> SignedDuration {
         self.notice
     }
 
-    /// What becomes of it after that.
+    /// State of an instance after the notice.
     pub fn end_state(&self) -> EndState {
         self.end_state
     }

@@ -1,7 +1,8 @@
-//! Preemptible instances: which instances are, and how long they are to have their place at least (PRE).
+//! Preemptible instances: which instances are preemptible, and their guaranteed minimum lifetime (PRE).
 //!
-//! They run on hosts of the free pool between two leases. [`crate::admission`] gives them the host that nobody has for
-//! longest, and [`crate::plan`] has them leave, with notice, before the next lease of their host starts.
+//! They run on hosts of the free pool between two leases. [`crate::admission`] places them on the host that
+//! stays unleased for longest, and [`crate::plan`] makes them leave, with notice, before the next lease of
+//! their host starts.
 
 mod class;
 mod victims;
@@ -20,7 +21,7 @@ pub use self::victims::{Candidate, victims};
 use crate::project::ProjectId;
 use crate::text::Quoted;
 
-/// Projects by their identifiers, with `*` for anything and `?` for any character.
+/// A pattern for project identifiers: `*` matches any text, `?` any character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectPattern(Vec<char>);
 
@@ -39,9 +40,8 @@ impl fmt::Display for ProjectPattern {
 }
 
 impl ProjectPattern {
-    /// Whether the project is one of them.
     pub fn matches(&self, project: &ProjectId) -> bool {
-        // So many characters of the name can be what the pattern has so far.
+        // `reached[n]`: the part of the pattern read so far matches the first n characters of the name.
         let name: Vec<char> = project.0.chars().collect();
         let mut reached = vec![false; name.len() + 1];
         reached[0] = true;
@@ -60,27 +60,26 @@ impl ProjectPattern {
     }
 }
 
-/// The property of flavors, images and volumes that says whether instances made from them are preemptible.
+/// Property of flavors, images and volumes that marks instances made from them as preemptible or not.
 pub const PROPERTY: &str = "blazar:preemptible";
 
-/// What of a request may say whether the instance is preemptible.
+/// Part of a request that can mark the instance as preemptible or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
     /// The scheduler hint.
     Hint,
-    /// The [property](PROPERTY) of its flavor.
+    /// The flavor's [property](PROPERTY).
     Flavor,
-    /// That of its image.
+    /// The image's property.
     Image,
-    /// That of a volume.
+    /// A volume's property.
     Volume,
 }
 
 impl Mark {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Hint, Self::Flavor, Self::Image, Self::Volume];
 
-    /// Its name: `hint`, `flavor`, `image` or `volume`.
+    /// The name: `hint`, `flavor`, `image` or `volume`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hint => "hint",
@@ -105,44 +104,45 @@ impl FromStr for Mark {
     }
 }
 
-/// A mark that there is not.
+/// Error for an unknown name of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("what may mark an instance as preemptible is hint, flavor, image or volume")]
 pub struct UnknownMark;
 
-/// What a request says about whether the instance is preemptible, mark by mark.
+/// Each mark in a request, with its value: preemptible or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marked(pub Vec<(Mark, bool)>);
 
 impl Marked {
-    /// The first mark that says so, or says the contrary.
+    /// The first mark with this value.
     fn by(&self, answer: bool) -> Option<Mark> {
         self.0.iter().find(|(_, says)| *says == answer).map(|(mark, _)| *mark)
     }
 
-    /// An instance in a lease cannot be preemptible.
+    /// Rejects marks that would make an instance in a lease preemptible.
     pub fn in_lease(&self) -> Result<(), NotPreemptible> {
         self.by(true).map_or(Ok(()), |mark| Err(NotPreemptible::InLease(mark)))
     }
 }
 
-/// Operator settings about preemptible instances.
+/// Operator settings for preemptible instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreemptionRules {
-    /// Whether there are any.
+    /// Whether preemptible instances are allowed.
     pub allowed: bool,
-    /// Projects whose instances are preemptible unless a request says otherwise.
+    /// Projects whose instances are preemptible by default. Marks in a request take precedence.
     pub projects: Vec<ProjectPattern>,
-    /// What of a request may say that its instance is preemptible.
+    /// Marks that can make an instance preemptible.
     pub marks: BTreeSet<Mark>,
-    /// For how long one is to have its place at least, before it is asked to leave.
+    /// Minimum time an instance has its place before it is asked to leave.
     pub least_lifetime: SignedDuration,
-    /// Classes that they may be of.
+    /// Available classes.
     pub classes: Vec<Class>,
 }
 
 impl Default for PreemptionRules {
-    /// None; were there any, every mark would do, and each would have ten minutes.
+    /// Not allowed. If the operator allows preemptible instances, any mark is accepted and the minimum
+    /// lifetime is ten minutes.
     fn default() -> Self {
         let (projects, marks) = (Vec::new(), Mark::ALL.into());
         let least_lifetime = SignedDuration::from_mins(10);
@@ -150,35 +150,35 @@ impl Default for PreemptionRules {
     }
 }
 
-/// Why an instance cannot be preemptible, or not so.
+/// Reason why an instance can't be preemptible, or not in the requested way.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotPreemptible {
-    /// The operator does not allow it.
+    /// The operator doesn't allow preemptible instances.
     #[error("Preemptible instances are not allowed here")]
     NotAllowed,
-    /// The operator does not allow it to be said so.
+    /// The operator doesn't allow this mark.
     #[error("The instance's {0} makes it preemptible, which is not allowed here")]
     MarkNotAllowed(Mark),
-    /// One says so, another the contrary.
+    /// Two marks disagree.
     #[error("The instance's {yes} makes it preemptible, and its {no} says that it is not")]
     Contradiction {
-        /// Which says so.
+        /// A mark that makes it preemptible.
         yes: Mark,
-        /// Which says the contrary.
+        /// A mark that doesn't.
         no: Mark,
     },
-    /// There is no such class.
+    /// Unknown class.
     #[error("There is no class '{}' of preemptible instances; {}", Quoted(.name), there_are(.known))]
     NoSuchClass {
-        /// What was asked for.
+        /// The requested class.
         name: String,
-        /// What there is.
+        /// Names of the classes that exist.
         known: Vec<String>,
     },
-    /// Only what is preempted is of a class.
+    /// A class was given for an instance that isn't preemptible.
     #[error("An instance of class '{}' is preemptible, and this one is not", Quoted(.0))]
     NotOfClass(String),
-    /// What runs in a lease is preempted for nobody.
+    /// Instances in leases are never preempted.
     #[error("The instance's {0} makes it preemptible, which it cannot be in a lease")]
     InLease(Mark),
 }
@@ -188,7 +188,6 @@ fn there_are(known: &[String]) -> String {
 }
 
 impl PreemptionRules {
-    /// The class of that name.
     pub fn class(&self, name: &str) -> Result<&Class, NotPreemptible> {
         self.classes.iter().find(|class| class.name() == name).ok_or_else(|| NotPreemptible::NoSuchClass {
             name: name.to_owned(),
@@ -196,8 +195,8 @@ impl PreemptionRules {
         })
     }
 
-    /// Whether an instance of that project that is part of no lease is preemptible: as the request says, or else as the
-    /// project is listed, here or among the `others`.
+    /// Whether an instance of the project, outside leases, is preemptible. Marks in the request decide;
+    /// without any, the project's presence in `self.projects` or `others` does.
     pub fn makes_preemptible<'p>(
         &'p self,
         project: &ProjectId,
@@ -289,7 +288,7 @@ mod tests {
         assert_eq!("server".parse::<Mark>(), Err(UnknownMark));
     }
 
-    /// Whether they match, tried out.
+    /// Reference implementation: whether they match, by trying every way.
     fn tried(pattern: &[char], name: &[char]) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),

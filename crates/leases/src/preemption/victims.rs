@@ -1,8 +1,8 @@
-//! Which instances are preempted where a lease needs only some of a host (PRE-06).
+//! Choice of the instances to preempt if a lease needs only part of a host (PRE-06).
 //!
-//! As few as possible; of sets that are equally small the one whose work is least; of those the one that spreads it
-//! over more owners. The search is exact for as many as are on one host; should there ever be so many that it would
-//! take long, what it has found by then counts.
+//! The smallest set wins; then, among sets of equal size, the least work lost; then the spread over more
+//! owners. The search is exact for the numbers of instances usual on one host. If there are too many for
+//! that, the search stops early and uses a good set instead of the best.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use crate::project::ProjectId;
 use crate::resources::Resources;
 use crate::work::{Budget, UNLIMITED};
 
-/// So many sets are looked at, in part or whole: some milliseconds.
+/// Maximum number of sets to examine, partly or completely. Takes some milliseconds.
 const PATIENCE: u32 = 200_000;
-/// What it costs to look at a set.
+/// Cost of examining a set, in units of [`Budget`].
 const LOOK: u64 = 3;
 /// CPUs, memory, disk.
 const DIMENSIONS: usize = 3;
@@ -22,33 +22,32 @@ const DIMENSIONS: usize = 3;
 /// A preemptible instance on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate<'a> {
-    /// Which.
     pub id: GuestId,
-    /// What becomes free if it is preempted.
+    /// Resources freed if it is preempted.
     pub size: GuestSize,
-    /// What is lost if it does: vCPUs times minutes that it has run by then.
+    /// Work lost if it is preempted: vCPUs times the minutes that it will have run by then.
     pub work: u64,
-    /// Whose it is; if nobody knows, it is taken for an owner's who has nothing else.
+    /// The owner. An unknown owner counts as one without other instances.
     pub project: Option<&'a ProjectId>,
-    /// It is preempted in any case.
+    /// Preempted in any case.
     pub leaves: bool,
 }
 
 type Amounts = [u64; DIMENSIONS];
 
-/// Those that are preempted so that the others fit into that room.
+/// Chooses candidates to preempt so that the remaining ones fit into `room`.
 pub fn victims(candidates: &[Candidate<'_>], room: &Resources) -> BTreeSet<GuestId> {
     victims_within(candidates, room, &UNLIMITED)
 }
 
-/// The same. The sets that are looked at are charged.
+/// Like [`victims`], and charges the budget for each set examined.
 pub(crate) fn victims_within(
     candidates: &[Candidate<'_>],
     room: &Resources,
     budget: &Budget,
 ) -> BTreeSet<GuestId> {
     let (leave, mut stay): (Vec<_>, Vec<_>) = candidates.iter().partition(|candidate| candidate.leaves);
-    // Whoever has done least comes first.
+    // Least work first.
     stay.sort_by_key(|candidate: &&Candidate<'_>| (candidate.work, candidate.id));
     let mut lack = Amounts::default();
     for candidate in &stay {
@@ -70,14 +69,15 @@ fn add(sum: &mut Amounts, more: Amounts) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
-/// What a set costs, beside its size: work lost; how unevenly it is spread over owners; and so that there is only one
-/// that is best, who they are.
+/// Cost of a set, apart from its size: work lost; unevenness over owners; and identifiers, to make the best
+/// set unique.
 type Cost = (u64, usize, Vec<GuestId>);
 
 struct Search<'a> {
-    /// By work.
+    /// Sorted by work.
     stay: Vec<&'a Candidate<'a>>,
-    /// For each position, and each number, how much becomes free at most if so many from there on leave.
+    /// `most[position][count]`: upper bound of the resources freed if `count` candidates from `position` on
+    /// leave.
     most: Vec<Vec<Amounts>>,
     chosen: Vec<usize>,
     best: Option<Cost>,
@@ -90,7 +90,7 @@ impl<'a> Search<'a> {
         Self { stay, most, chosen: Vec::new(), best: None, patience: PATIENCE }
     }
 
-    /// The best of the smallest sets, and how many were looked at.
+    /// The best of the smallest sets, and the number of sets examined.
     fn run(mut self, lack: Amounts) -> (Vec<GuestId>, usize) {
         let chosen = self.best_of_smallest(lack);
         (chosen, (PATIENCE - self.patience) as usize)
@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
 
     fn best_of_smallest(&mut self, lack: Amounts) -> Vec<GuestId> {
         let enough = |count: &usize| self.most[0][*count].iter().zip(lack).all(|(most, lack)| *most >= lack);
-        // More than there is cannot become free.
+        // Even preempting all candidates wouldn't free enough.
         let Some(fewest) = (0..=self.stay.len()).find(enough) else { return self.all() };
         for count in fewest..=self.stay.len() {
             self.choose(0, count, lack, 0);
@@ -116,7 +116,7 @@ impl<'a> Search<'a> {
         self.stay.iter().map(|candidate| candidate.id).collect()
     }
 
-    /// Chooses so many from there on.
+    /// Tries sets with `count` more candidates from position `from` on.
     fn choose(&mut self, from: usize, count: usize, lack: Amounts, work: u64) {
         if self.patience == 0 {
             return;
@@ -162,11 +162,13 @@ impl<'a> Search<'a> {
         (work, owners.values().map(|count| count * count).sum::<usize>() + unknown, ids)
     }
 
-    /// One after the other, whoever frees most of what is lacking.
+    /// Preempts one candidate after another, always picking the candidate that frees most of the remaining
+    /// lack.
     fn greedily(&mut self, mut lack: Amounts) -> Vec<GuestId> {
         let mut leaving = Vec::new();
         while lack != Amounts::default() && !self.stay.is_empty() {
-            // A lack is a whole; what becomes free of it is counted in thousandths.
+            // Share of the lack that the candidate frees, summed over resources, in thousandths of each
+            // resource's lack.
             let frees = |candidate: &&Candidate<'_>| -> u64 {
                 let parts = lack.iter().zip(amounts(candidate.size)).filter(|(lack, _)| **lack > 0);
                 parts.map(|(lack, free)| free.min(*lack).saturating_mul(1000) / lack).sum()
@@ -183,7 +185,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// For each number, how much becomes free at most if so many of these leave: of each resource, by the largest.
+/// For each number of candidates, an upper bound of the resources that become free if that many leave: the
+/// sum of the largest amounts of each resource.
 fn largest(of: &[&Candidate<'_>]) -> Vec<Amounts> {
     let mut sums = vec![Amounts::default(); of.len() + 1];
     for dimension in 0..DIMENSIONS {
@@ -206,7 +209,7 @@ mod tests {
         Resources { vcpus, memory_mib, disk_gib: 1000, ..Resources::default() }
     }
 
-    /// CPUs, memory, work and owner of each; identifiers are counted from 1.
+    /// Candidates with these CPUs, memory, work and owner. Identifiers count from 1.
     fn of<'a>(given: &[(u32, u32, u64, usize)], projects: &'a [ProjectId]) -> Vec<Candidate<'a>> {
         let candidate = |(id, (vcpus, memory_mib, work, owner)): (u128, &(u32, u32, u64, usize))| Candidate {
             id: GuestId(id),
@@ -271,7 +274,7 @@ mod tests {
         ) {
             let (projects, room) = (projects(), room(vcpus, memory));
             let candidates = of(&given, &projects);
-            // Size of the set, work, spread, who they are; of all that are enough.
+            // Cost of a set if it is sufficient: its size, work, spread and identifiers.
             let cost = |set: u32| {
                 let (out, stay): (Vec<_>, Vec<_>) = (0..).zip(&candidates).partition(|(n, _)| set & (1 << n) != 0);
                 let mut used = Resources::default();

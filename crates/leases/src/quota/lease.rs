@@ -1,4 +1,4 @@
-//! How much the leases of a project may take together. Not in Blazar.
+//! Quota of all leases of a project together. Not in Blazar.
 
 use std::fmt;
 
@@ -7,29 +7,27 @@ use thiserror::Error;
 use crate::lease::{Allocation, Lease};
 use crate::window::Window;
 
-/// What the leases of a project that are not over may take together; no limit where there is none.
+/// Maximum of all leases of a project that aren't over. `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseQuota {
-    /// How many leases.
+    /// Number of leases.
     pub leases: Option<u64>,
-    /// How many whole hosts at any one time.
+    /// Whole hosts at any one time.
     pub hosts: Option<u64>,
-    /// Whole hosts times the hours from the start to the end of their lease.
+    /// Whole hosts times the hours from start to end of their lease.
     pub host_hours: Option<u64>,
-    /// For how many instances they have room at any one time.
+    /// Instances with reserved capacity at any one time.
     pub instances: Option<u64>,
 }
 
-/// What there is a limit of.
+/// A limited quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseCounted {
-    /// Leases.
     Leases,
-    /// Whole hosts.
     Hosts,
     /// Whole hosts times hours.
     HostHours,
-    /// Room for instances.
+    /// Instances with reserved capacity.
     Instances,
 }
 
@@ -44,31 +42,30 @@ impl fmt::Display for LeaseCounted {
     }
 }
 
-/// The leases of a project would take more than they may.
+/// The project's leases would exceed their quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("Quota exceeded for leases: {used} of {limit} {what} are in use, and {asked} are asked for")]
 pub struct OverLeaseQuota {
-    /// What there would be too much of.
+    /// The quantity that would be exceeded.
     pub what: LeaseCounted,
-    /// How much the project's other leases take; hours are rounded down.
+    /// Use by the project's other leases. Hours are rounded down.
     pub used: u64,
-    /// How much the lease would take; hours are rounded up.
+    /// Use by this lease. Hours are rounded up.
     pub asked: u64,
-    /// How much they may take together.
+    /// Limit for all leases together.
     pub limit: u64,
 }
 
 const SECONDS_PER_HOUR: u64 = 3600;
 
 impl LeaseQuota {
-    /// Whether there is no limit at all.
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the lease may be made, or become that, beside the project's `others` that are not over. `before` is the
-    /// lease as it is, if it is there: what takes no more than that is never refused, so that a lease can be made smaller
-    /// after the quota was.
+    /// Checks whether the lease can be created or changed, given the project's `others` that aren't over.
+    /// `before` is the current version of the lease, if it exists. A change that doesn't increase use is
+    /// always allowed, so a lease can be reduced after the quota was.
     pub fn check<'l>(
         &self,
         before: Option<&Lease>,
@@ -107,12 +104,11 @@ fn within(what: LeaseCounted, used: u64, asked: u64, limit: u64) -> Result<(), O
     if used.saturating_add(asked) > limit { Err(OverLeaseQuota { what, used, asked, limit }) } else { Ok(()) }
 }
 
-/// How many whole hosts a lease has.
 fn hosts(lease: &Lease) -> u64 {
     sum_of(lease, |allocation| matches!(allocation, Allocation::Hosts(_)))
 }
 
-/// For how many instances it has room.
+/// Number of instances with reserved capacity.
 fn instances(lease: &Lease) -> u64 {
     sum_of(lease, |allocation| matches!(allocation, Allocation::Slots(_)))
 }
@@ -127,10 +123,10 @@ fn host_seconds(lease: &Lease) -> u64 {
     hosts(lease).saturating_mul(seconds)
 }
 
-/// The most that leases have of it at any one time of a window.
+/// Maximum at any one time within the window of the sum of `of` over all leases.
 fn most_at_once(leases: &[&Lease], window: &Window, of: fn(&Lease) -> u64) -> u64 {
     let within = leases.iter().filter(|lease| lease.window.overlaps(window));
-    // What ends at an instant is over before anything begins at it: windows are half-open.
+    // At equal times, ends sort before starts: windows are half-open.
     let mut changes: Vec<(jiff::Timestamp, i8, u64)> = within
         .flat_map(|lease| [(lease.window.start(), 1, of(lease)), (lease.window.end(), -1, of(lease))])
         .collect();

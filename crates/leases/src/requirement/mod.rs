@@ -1,8 +1,8 @@
-//! What a host must be like: Blazar's property expressions (API-expressions), with `or`, `not` and `in` beside them.
+//! Requirements on hosts: Blazar's property expressions (API-expressions), extended by `or`, `not` and `in`.
 //!
-//! Reading them from text is the server's; the constructors here keep the promises: no empty name, no empty
-//! value, no tree so deep that walking it could exhaust the stack, and none so large that asking every host keeps
-//! others waiting.
+//! The API layer parses them from text. The constructors here enforce their invariants: no empty names or
+//! values, no nesting so deep that recursion could exhaust the stack, and no size at which evaluating every
+//! host would delay other requests.
 
 mod operand;
 mod short_form;
@@ -18,54 +18,46 @@ pub use self::operand::Operand;
 use crate::host::Host;
 use crate::text::Quoted;
 
-/// How deep expressions may be nested.
+/// Maximum nesting depth of expressions.
 pub const MAX_DEPTH: usize = 32;
 
-/// How many values an expression may compare with. Each is compared with a property of each host.
+/// Maximum number of values in an expression. Each is compared with a property of every host.
 pub const MAX_VALUES: usize = 500;
 
-/// What it costs to look up a property of a host, and to compare it with one value.
+/// Cost of looking up a property of a host and comparing it with one value.
 const LOOKING_UP: u64 = 4;
 
-/// Why an expression is none.
+/// Reason why an expression is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequirementError {
-    /// `$` alone.
+    /// `$` without a name.
     #[error("a requirement names no property: write $name")]
     NoName,
-    /// Nothing to compare with.
+    /// Empty value.
     #[error("the requirement on ${} has an empty value", Quoted(.0))]
     NoValue(String),
-    /// `in` with an empty list, or `and`, `or` without parts.
+    /// `in` with an empty list, or `and` or `or` without parts.
     #[error("'{0}' needs at least one operand")]
     NoOperand(&'static str),
-    /// Nested too deep.
     #[error("requirements may be nested {MAX_DEPTH} deep, not deeper")]
     TooDeep,
-    /// Too many comparisons.
     #[error("requirements may compare with {MAX_VALUES} values, not more")]
     TooLarge,
 }
 
-/// How a property and a value are compared.
+/// Comparison operator between a property and a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `==`, or `=`.
     Equal,
-    /// `!=`.
     NotEqual,
-    /// `<`.
     Less,
-    /// `<=`.
     LessOrEqual,
-    /// `>`.
     Greater,
-    /// `>=`.
     GreaterOrEqual,
 }
 
 impl Operator {
-    /// The operator of that spelling.
     pub fn from_symbol(symbol: &str) -> Option<Self> {
         Some(match symbol {
             "==" | "=" => Self::Equal,
@@ -78,12 +70,12 @@ impl Operator {
         })
     }
 
-    /// Whether it compares by size.
+    /// Whether it compares by size rather than for equality.
     pub fn is_order(self) -> bool {
         !matches!(self, Self::Equal | Self::NotEqual)
     }
 
-    /// Its spelling, the first one where there are two.
+    /// The symbol. For equality, `==`.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Equal => "==",
@@ -95,7 +87,7 @@ impl Operator {
         }
     }
 
-    /// Whether that order is in this relation.
+    /// Whether the operator is true of this ordering.
     pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
@@ -117,7 +109,7 @@ enum Node {
     Not(Box<Requirement>),
 }
 
-/// What a requirement is made of, for whoever writes it down.
+/// Structure of a requirement, for serialization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expression<'a> {
     /// `[operator, "$name", "value"]`; the name without `$`.
@@ -132,31 +124,29 @@ pub enum Expression<'a> {
     Not(&'a Requirement),
 }
 
-/// A property and what it is compared with.
+/// One comparison in a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comparison<'a> {
-    /// How they are compared.
     pub operator: Operator,
-    /// The name of the property, without `$`.
+    /// Property name, without `$`.
     pub name: &'a str,
-    /// The value.
     pub value: &'a Operand,
 }
 
 /// A requirement on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Requirement {
-    /// Nothing required if absent. Copies share it.
+    /// `None` matches every host. Clones share the node.
     node: Option<Arc<Node>>,
     depth: usize,
-    /// How many values it compares with.
+    /// Number of values in all comparisons.
     values: usize,
-    /// What it costs to ask one host.
+    /// Cost of evaluating one host.
     work: u64,
 }
 
 impl Requirement {
-    /// Every host will do.
+    /// Matches every host.
     pub const NONE: Self = Self { node: None, depth: 0, values: 0, work: 0 };
 
     /// `[operator, "$name", "value"]`; the name without `$`.
@@ -188,12 +178,12 @@ impl Requirement {
         Ok(Self { node: Some(Arc::new(node)), depth: 1, values: count, work })
     }
 
-    /// `["and", ...]`: all of them.
+    /// `["and", ...]`: all parts match.
     pub fn all(parts: Vec<Self>) -> Result<Self, RequirementError> {
         Self::joined("and", parts, Node::And)
     }
 
-    /// `["or", ...]`: at least one of them.
+    /// `["or", ...]`: at least one part matches.
     pub fn any(parts: Vec<Self>) -> Result<Self, RequirementError> {
         Self::joined("or", parts, Node::Or)
     }
@@ -219,7 +209,7 @@ impl Requirement {
         Ok(Self { node: Some(Arc::new(node(parts))), depth, values, work })
     }
 
-    /// What it is made of; nothing if every host will do.
+    /// Structure of the requirement. `None` if it matches every host.
     pub fn expression(&self) -> Option<Expression<'_>> {
         self.node.as_deref().map(|node| match node {
             Node::Compare(operator, name, value) => Expression::Compare(*operator, name, value.text()),
@@ -230,25 +220,25 @@ impl Requirement {
         })
     }
 
-    /// What it costs to ask one host, in units of [`crate::work`].
+    /// Cost of evaluating one host, in units of [`crate::work`].
     pub(crate) fn work(&self) -> u64 {
         self.work
     }
 
-    /// Where it is kept, which copies of it share; nothing if nothing is required.
+    /// Address of the shared node, which is equal for all clones. `None` if it matches every host.
     pub(crate) fn identity(&self) -> Option<usize> {
         self.node.as_ref().map(|node| Arc::as_ptr(node).addr())
     }
 
-    /// How many values it compares with.
+    /// Number of values in all comparisons.
     pub fn values(&self) -> usize {
         self.values
     }
 
-    /// Whether the host is as required.
+    /// Whether the host meets the requirement.
     ///
-    /// A comparison is never so of a property that the host does not have, also with `!=`, as in Blazar. `not` means that
-    /// it is not so: such a host matches `["not", ["==", "$gpu", "yes"]]`.
+    /// A comparison with a property that the host doesn't have is always false, even with `!=`, as in Blazar.
+    /// `not` inverts that result: a host without `gpu` matches `["not", ["==", "$gpu", "yes"]]`.
     pub fn matches(&self, host: &Host) -> bool {
         let Some(node) = self.node.as_deref() else { return true };
         match node {
@@ -256,7 +246,7 @@ impl Requirement {
                 host.property(name).is_some_and(|property| operator.holds(value.compared_with(&property)))
             }
             Node::In(name, values) => host.property(name).is_some_and(|property| {
-                // What number it is, is found out once.
+                // Parse the number only once.
                 let number = Number::read(&property);
                 values.iter().any(|value| value.compared_with_number(&property, number).is_eq())
             }),
@@ -266,8 +256,8 @@ impl Requirement {
         }
     }
 
-    /// The same for hosts that have another value of a property, if it asks for one value, or one of several, all by
-    /// itself or together with other requirements.
+    /// The same requirement for another value of `property`. `None` unless it requires this property to equal
+    /// a value or one of several values, alone or within `and`.
     pub fn with_value(&self, property: &str, value: &str) -> Option<Self> {
         match self.node.as_deref()? {
             Node::Compare(Operator::Equal, name, _) | Node::In(name, _) if name == property => {
@@ -285,7 +275,7 @@ impl Requirement {
         }
     }
 
-    /// The same about properties of other names.
+    /// Copy with properties renamed, in keys too.
     #[must_use]
     pub fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Self {
         let Some(node) = self.node.as_deref() else { return Self::NONE };
@@ -300,7 +290,7 @@ impl Requirement {
         Self { node: Some(Arc::new(node)), ..self.clone() }
     }
 
-    /// All its comparisons, with `in` as one for each value.
+    /// All comparisons. `in` yields one for each value.
     pub fn comparisons(&self) -> Vec<Comparison<'_>> {
         let mut found = Vec::new();
         self.collect_comparisons(&mut found);
@@ -326,7 +316,7 @@ impl Requirement {
         }
     }
 
-    /// The properties that it names, so that one in use is not changed under a lease.
+    /// Names of the properties it refers to. A capability in use isn't changed while a lease refers to it.
     pub fn names(&self) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();
         self.collect_names(&mut names);

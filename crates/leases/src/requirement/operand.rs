@@ -1,9 +1,9 @@
-//! What a property is compared with.
+//! Operands: the values that properties are compared with.
 
 use std::cmp::Ordering;
 
-/// A value in an expression. What number it is, if it is one, is found out once and not for every host: clients
-/// choose how long it is.
+/// A value in an expression. It is parsed as a number once and not for every host, because its length is
+/// chosen by clients.
 #[derive(Clone, Debug)]
 pub struct Operand {
     text: String,
@@ -13,7 +13,7 @@ pub struct Operand {
 /// A decimal number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Number {
-    /// Exact: serial numbers are longer than a binary64 is.
+    /// Exact, because serial numbers exceed the precision of a binary64.
     Whole(i128),
     Fraction(f64),
 }
@@ -24,29 +24,28 @@ impl Operand {
         Self { text, number }
     }
 
-    /// Whether it is a number.
     pub fn is_number(&self) -> bool {
         self.number.is_some()
     }
 
-    /// Whether a property has this value.
+    /// Whether the property equals this value.
     pub fn equals(&self, property: &str) -> bool {
         self.compared_with(property).is_eq()
     }
 
-    /// As it was written.
+    /// The original text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// How a property stands to it: by number where both are numbers, else by text.
+    /// Ordering of the property relative to this value: numeric if both are numbers, otherwise as text.
     ///
-    /// Blazar compares capabilities as text always, so that 10 comes before 8 (W17).
+    /// Blazar always compares capabilities as text, which puts 10 before 8 (W17).
     pub(super) fn compared_with(&self, property: &str) -> Ordering {
         self.compared_with_number(property, self.number.and_then(|_| Number::read(property)))
     }
 
-    /// The same of a property that is that number, if it is one.
+    /// Like [`compared_with`](Self::compared_with), for a property already parsed as a number.
     pub(super) fn compared_with_number(&self, property: &str, number: Option<Number>) -> Ordering {
         match number.zip(self.number) {
             Some((property, own)) => property.compared_with(own),
@@ -61,7 +60,7 @@ impl From<&str> for Operand {
     }
 }
 
-/// The number follows from the text.
+/// The number is derived from the text.
 impl PartialEq for Operand {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -71,7 +70,7 @@ impl PartialEq for Operand {
 impl Eq for Operand {}
 
 impl Number {
-    /// Decimal numbers only: the words that Rust reads as numbers, such as `inf`, are text here.
+    /// Parses decimal numbers only. Words that Rust parses as numbers, such as `inf`, are text here.
     pub(crate) fn read(text: &str) -> Option<Self> {
         if let Ok(whole) = text.parse() {
             return Some(Self::Whole(whole));
@@ -83,7 +82,7 @@ impl Number {
         text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Self::Fraction)
     }
 
-    /// How it stands to another: exactly, if both are whole.
+    /// Ordering of two numbers. Exact if both are whole.
     pub(crate) fn compared_with(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Whole(a), Self::Whole(b)) => a.cmp(&b),
@@ -92,7 +91,7 @@ impl Number {
     }
 
     fn rounded(self) -> f64 {
-        // 0.0 is added so that "-0.0" equals "0".
+        // Adding 0.0 makes "-0.0" equal to "0".
         match self {
             Self::Whole(number) => number as f64,
             Self::Fraction(number) => number + 0.0,

@@ -1,14 +1,14 @@
-//! Requirements in the short form that commands read: `rack=r1 and vcpus>=16`.
+//! Short form of requirements, as read by commands: `rack=r1 and vcpus>=16`.
 
 use std::fmt;
 
 use super::{Node, Operator, Requirement};
 use crate::text::as_written;
 
-/// Words of the language, which are quoted as names and values.
+/// Keywords, which are quoted when used as names or values.
 const WORDS: [&str; 4] = ["and", "or", "not", "in"];
 
-/// Nothing if every host will do.
+/// Empty if the requirement matches every host.
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.node.as_deref() {
@@ -45,7 +45,7 @@ fn write_joined(f: &mut fmt::Formatter<'_>, between: &str, parts: &[Requirement]
     Ok(())
 }
 
-/// A part of another requirement, in brackets if it has parts itself.
+/// Writes a part of another requirement, in parentheses if it has parts itself.
 fn write_part(f: &mut fmt::Formatter<'_>, part: &Requirement) -> fmt::Result {
     match part.node.as_deref() {
         Some(Node::And(_) | Node::Or(_)) => write!(f, "({part})"),
@@ -53,7 +53,7 @@ fn write_part(f: &mut fmt::Formatter<'_>, part: &Requirement) -> fmt::Result {
     }
 }
 
-/// A name or a value, in quotation marks where it would be read as something else.
+/// A name or value. It is quoted if it would otherwise be read as something else.
 struct Word<'t>(&'t str);
 
 impl fmt::Display for Word<'_> {

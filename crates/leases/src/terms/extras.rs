@@ -1,5 +1,5 @@
-//! Second disk and extra specs of instances (API-lease), as the flavor of their reservation has them. Only forks of Blazar
-//! have them.
+//! Second disk and extra specs of instances (API-lease), which become part of their reservation's flavor.
+//! Only forks of Blazar have them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::flavor::{FlavorTraits, SpecsDemand};
 use super::size::InstanceSize;
 use crate::resources::Resources;
 
-/// The second disk and the extra specs of instances.
+/// Second disk and extra specs of instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceExtras {
     ephemeral_gib: u32,
@@ -18,7 +18,7 @@ pub struct InstanceExtras {
 }
 
 impl InstanceExtras {
-    /// `None` if instances of that size have neither a second disk nor extra specs.
+    /// `None` if instances have neither a second disk nor extra specs.
     ///
     /// # Errors
     /// As for a flavor with these extra specs.
@@ -36,17 +36,17 @@ impl InstanceExtras {
         Ok(Some(Arc::new(extras)))
     }
 
-    /// The second disk, GiB.
+    /// Second disk, in GiB.
     pub fn ephemeral_gib(&self) -> u32 {
         self.ephemeral_gib
     }
 
-    /// Extra specs, as the flavor of the reservation has them.
+    /// Extra specs of the reservation's flavor.
     pub fn extra_specs(&self) -> &BTreeMap<String, String> {
         &self.extra_specs
     }
 
-    /// Refuses a size with which instances would use nothing of their host.
+    /// Rejects a size with which instances would use nothing of their host.
     pub(crate) fn check_size(&self, size: &InstanceSize) -> Result<(), TermsError> {
         if self.resources(size).is_nothing() {
             return Err(TermsError::EmptySize("the flavor's resources"));
@@ -54,14 +54,13 @@ impl InstanceExtras {
         Ok(())
     }
 
-    /// What an instance of that size uses of its host.
+    /// Resources that an instance of this size uses on its host.
     pub(super) fn resources(&self, size: &InstanceSize) -> Resources {
         let mut resources = size.resources();
         resources.disk_gib += u64::from(self.ephemeral_gib);
         self.demand.applied_to(resources)
     }
 
-    /// Traits that hosts must have, or must not have.
     pub(super) fn traits(&self) -> &FlavorTraits {
         self.demand.traits()
     }

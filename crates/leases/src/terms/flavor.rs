@@ -1,4 +1,4 @@
-//! Flavors: sizes of instances with names, and what they ask of hosts beside (API-flavors).
+//! Flavors: named instance sizes with additional requirements on hosts (API-flavors).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,45 +7,42 @@ use super::size::InstanceSize;
 use crate::host::Host;
 use crate::resources::{ResourceClass, Resources, is_resource_class};
 
-/// A flavor's sizes, as Nova has them.
+/// Sizes of a flavor, as in Nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlavorSize {
-    /// Size of an instance; its disk is the root disk.
+    /// Size of an instance. Its disk is the root disk.
     pub instance: InstanceSize,
-    /// The second disk, GiB.
+    /// Second disk, in GiB.
     pub ephemeral_gib: u32,
 }
 
-/// A snapshot of a flavor: what it asks of a host (API-flavors).
+/// Snapshot of a flavor's requirements on a host (API-flavors).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flavor {
-    /// Its identifier.
     pub id: String,
     resources: Resources,
     traits: FlavorTraits,
 }
 
-/// Traits that a flavor wants or does not want.
+/// Traits that a flavor requires or forbids.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FlavorTraits {
-    /// A host must have all of these.
     pub required: BTreeSet<String>,
-    /// A host must have none of these.
     pub forbidden: BTreeSet<String>,
 }
 
 impl FlavorTraits {
-    /// Whether a host has all that it must have and nothing that it must not have.
+    /// Whether the host has all required traits and no forbidden ones.
     pub(crate) fn admit(&self, host: &Host) -> bool {
         self.required.is_subset(&host.traits) && self.forbidden.is_disjoint(&host.traits)
     }
 }
 
 impl Flavor {
-    /// Reads what the flavor asks of a host from its sizes and extra specs.
+    /// Derives a flavor's requirements on hosts from its sizes and extra specs.
     ///
-    /// Extra specs that only concern the guest are nothing to a reservation. Those that ask for resources or
-    /// traits in a way that is not understood are refused: ignoring them would promise what is not there.
+    /// Extra specs that concern only the guest are ignored. Extra specs that ask for resources or traits in
+    /// an unsupported way are rejected: ignoring them would promise capacity that isn't there.
     pub fn new(
         id: impl Into<String>,
         size: FlavorSize,
@@ -58,7 +55,7 @@ impl Flavor {
         Self::from_parts(id, demand.applied_to(resources), demand.traits)
     }
 
-    /// The snapshot of a flavor that asked for this, as it was written down.
+    /// Restores a snapshot from its stored parts.
     pub fn from_parts(
         id: impl Into<String>,
         resources: Resources,
@@ -70,29 +67,28 @@ impl Flavor {
         Ok(Self { id: id.into(), resources, traits })
     }
 
-    /// What one instance uses of its host.
+    /// Resources that one instance uses on its host.
     pub fn resources(&self) -> &Resources {
         &self.resources
     }
 
-    /// Traits that it wants or does not want.
     pub fn traits(&self) -> &FlavorTraits {
         &self.traits
     }
 }
 
-/// What extra specs ask of a host.
+/// Demands of extra specs on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct SpecsDemand {
-    /// Whether each virtual CPU is a CPU of the host.
+    /// Whether each virtual CPU is a dedicated CPU of the host.
     dedicated: bool,
-    /// By resource class; each replaces what follows from the size.
+    /// Amounts by resource class. Each replaces the amount derived from the size.
     amounts: BTreeMap<String, u64>,
     traits: FlavorTraits,
 }
 
 impl SpecsDemand {
-    /// Reads extra specs; errors name the flavor. [`Flavor::new`] says which are refused.
+    /// Parses extra specs. Errors name the flavor. [`Flavor::new`] documents which ones are rejected.
     pub(super) fn new(flavor: &str, extra_specs: &BTreeMap<String, String>) -> Result<Self, TermsError> {
         let dedicated = extra_specs.get("hw:cpu_policy").is_some_and(|policy| policy == "dedicated");
         let mut demand = Self { dedicated, ..Self::default() };
@@ -102,9 +98,9 @@ impl SpecsDemand {
         Ok(demand)
     }
 
-    /// Resources of an instance whose size alone needs `resources`.
+    /// Resources of an instance, given those derived from its size.
     pub(super) fn applied_to(&self, mut resources: Resources) -> Resources {
-        // The policy first: an explicit `resources:VCPU` overrides what follows from it.
+        // Apply the CPU policy first, so that an explicit `resources:VCPU` overrides it.
         if self.dedicated {
             let vcpus = std::mem::take(&mut resources.vcpus);
             resources.other.insert(ResourceClass("PCPU".to_owned()), vcpus);
@@ -115,7 +111,6 @@ impl SpecsDemand {
         resources
     }
 
-    /// Traits that hosts must have, or must not have.
     pub(super) fn traits(&self) -> &FlavorTraits {
         &self.traits
     }
@@ -140,7 +135,7 @@ impl SpecsDemand {
             };
             list.insert(name.to_owned());
         } else if key.starts_with("resources") || key.starts_with("trait") {
-            // Numbered groups, which may be served by different providers.
+            // Numbered groups, which different providers can serve.
             return Err(unsupported());
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The size of instances.
+//! Size of an instance.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use super::error::TermsError;
 use crate::resources::Resources;
 
-/// The size of one instance.
+/// Size of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceSize {
     vcpus: NonZeroU32,
@@ -15,29 +15,29 @@ pub struct InstanceSize {
 }
 
 impl InstanceSize {
-    /// At least one virtual CPU and some memory; disk may be 0. Blazar accepts no CPU, and even -1.
+    /// Requires at least one virtual CPU and some memory; disk can be 0. Blazar accepts zero CPUs, and even
+    /// -1.
     pub fn new(vcpus: u32, memory_mib: u32, disk_gib: u32) -> Result<Self, TermsError> {
         let vcpus = NonZeroU32::new(vcpus).ok_or(TermsError::EmptySize("vcpus"))?;
         let memory_mib = NonZeroU32::new(memory_mib).ok_or(TermsError::EmptySize("memory_mb"))?;
         Ok(Self { vcpus, memory_mib, disk_gib })
     }
 
-    /// Virtual CPUs.
     pub fn vcpus(&self) -> u32 {
         self.vcpus.get()
     }
 
-    /// Memory, MiB.
+    /// In MiB.
     pub fn memory_mib(&self) -> u32 {
         self.memory_mib.get()
     }
 
-    /// Disk, GiB.
+    /// In GiB.
     pub fn disk_gib(&self) -> u32 {
         self.disk_gib
     }
 
-    /// What one instance uses of its host.
+    /// Resources that one instance uses on its host.
     pub fn resources(&self) -> Resources {
         Resources {
             vcpus: self.vcpus().into(),

@@ -1,4 +1,4 @@
-//! What changes of leases and instances mean for usage.
+//! Usage entries that follow from changes to leases and instances.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::status::{EventStatus, LeaseStatus};
 use crate::terms::ReservationTerms;
 use crate::window::Window;
 
-/// Follows changes that are made at one instant.
+/// Collects entries for changes made at the same time.
 #[derive(Debug)]
 pub struct Account<H> {
     now: Timestamp,
@@ -24,16 +24,17 @@ pub struct Account<H> {
     entries: Entries,
 }
 
-/// Open spans by their keys, with the ends that follow from the lease.
+/// Open spans by key. Their ends follow from the lease.
 type Holdings = BTreeMap<String, Span>;
 
 impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
-    /// For changes at that instant. `hosts` knows hosts as they are then.
+    /// An account of changes at `now`. `hosts` returns hosts in their state at that time.
     pub fn new(now: Timestamp, hosts: H) -> Self {
         Self { now, hosts, entries: Entries::default() }
     }
 
-    /// A lease becomes another: it is new if there was none before, and forgotten if there is none after.
+    /// Records a change of a lease. `before` is `None` for a new lease, `after` is `None` for a forgotten
+    /// one.
     pub fn lease(&mut self, before: Option<&Lease>, after: Option<&Lease>) {
         self.entries.events.extend(of_lease(before, after, self.now));
         let (was, is) = (before.filter(|lease| holds(lease)), after.filter(|lease| holds(lease)));
@@ -54,7 +55,8 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
         }
     }
 
-    /// An instance becomes another, or its lease does. Each with the lease that it is part of, if there is one.
+    /// Records a change of an instance or of its lease. Each version comes with the lease that it belongs to,
+    /// if any.
     pub fn instance(
         &mut self,
         before: Option<(&Instance, Option<&Lease>)>,
@@ -70,7 +72,8 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
             span.map(|span| (span.key(), span)).into_iter().collect::<Holdings>()
         };
         let (was, mut is) = (used(before), used(after));
-        // One that ran already only goes on: elsewhere, or for its owner after its lease.
+        // An instance that was running already continues: on another host, or outside its lease after the
+        // end.
         let ran = before.is_some_and(|(instance, _)| instance.status == InstanceStatus::Active);
         for span in is.values_mut() {
             span.begins &= !ran;
@@ -78,12 +81,12 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
         self.enter(was, is);
     }
 
-    /// What is to be written down.
+    /// The entries to record.
     pub fn entries(self) -> Entries {
         self.entries
     }
 
-    /// Enters what becomes of what was held.
+    /// Records the difference between two sets of holdings.
     fn enter(&mut self, mut was: Holdings, is: Holdings) {
         for (key, mut span) in is {
             let before = was.remove(&key);
@@ -94,7 +97,7 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
                 if alike && old_end == end {
                     continue;
                 }
-                // What was over already does not come back to life: the time between is nobody's.
+                // A span that is already over isn't reopened: the time in between belongs to no owner.
                 if alike && self.now < old_end {
                     self.entries.changed.push(SpanChange { key, end: end.max(self.now), closes: false });
                     continue;
@@ -109,7 +112,7 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
         self.entries.changed.extend(over);
     }
 
-    /// What a lease holds, until its end.
+    /// Everything that a lease holds, until its end.
     fn held_by(&self, lease: &Lease) -> Holdings {
         let whole = Span {
             held: Held::Lease,
@@ -155,7 +158,7 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
         spans.into_iter().map(|span| (span.key(), span)).collect()
     }
 
-    /// What an instance uses, if it does: one of a lease until the end of that.
+    /// Usage by a running instance. For an instance in a lease, until the end of the lease.
     fn used_by(&self, instance: &Instance, lease: Option<&Lease>) -> Option<Span> {
         if instance.status != InstanceStatus::Active {
             return None;
@@ -191,7 +194,7 @@ impl<'h, H: Fn(HostId) -> Option<&'h Host>> Account<H> {
     }
 }
 
-/// The free pool that most of these hosts are of, the first of several by name: under it a lease is counted.
+/// The free pool with most of these hosts; on a tie, the first by name. The lease is counted under it.
 fn pool_of_most(spans: &[Span]) -> Option<String> {
     let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
     for pool in spans.iter().filter_map(|span| span.pool.as_deref()) {
@@ -201,7 +204,7 @@ fn pool_of_most(spans: &[Span]) -> Option<String> {
     Some(pool.to_owned())
 }
 
-/// The flavor of which all the room of a lease is, if it is of one and the lease has no hosts.
+/// The flavor of a lease's capacity, if it is all of one flavor and the lease has no whole hosts.
 fn flavor_of(lease: &Lease) -> Option<&str> {
     let on_hosts = lease.reservations.iter().map(|reservation| &reservation.terms);
     let mut on_hosts = on_hosts.filter(|terms| !matches!(terms, ReservationTerms::FloatingIps(_)));
@@ -209,21 +212,21 @@ fn flavor_of(lease: &Lease) -> Option<&str> {
     on_hosts.all(|other| other.flavor() == Some(flavor)).then_some(flavor)
 }
 
-/// Whether it has what it was given.
+/// Whether the lease holds its allocation.
 pub fn holds(lease: &Lease) -> bool {
     matches!(lease.status, LeaseStatus::Active | LeaseStatus::Updating)
         && lease.events.start == EventStatus::Done
         && lease.events.end == EventStatus::Undone
 }
 
-/// From an instant to another one, empty if that is earlier; to the microsecond, as stores keep it.
+/// The window from `start` to `end`, empty if `end` is earlier. Truncated to microseconds, as in stores.
 pub(super) fn window_until(start: Timestamp, end: Timestamp) -> Window {
     let kept = |at: Timestamp| Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at);
     let start = kept(start);
     Window::starting(start, kept(end).duration_since(start))
 }
 
-/// What a lease will come to if it starts when it is to and nothing happens to it: not before that instant.
+/// Expected usage by a lease if it starts on time and isn't changed. Time before `now` doesn't count.
 pub fn foreseen<'h>(
     lease: &Lease,
     by: By,

@@ -1,4 +1,4 @@
-//! What happened to leases and instances, in order, to be accounted for.
+//! Events of leases and instances, in order, for accounting.
 
 use jiff::Timestamp;
 
@@ -22,7 +22,6 @@ macro_rules! occurrences {
             /// All of them.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// Its name.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }
@@ -36,82 +35,73 @@ macro_rules! occurrences {
 }
 
 occurrences! {
-    /// A lease was made.
     Created "lease.created";
-    /// It waits again for its start.
+    /// The lease is waiting for its start again.
     Waiting "lease.waiting";
     /// Its hosts are being handed over.
     Starting "lease.starting";
-    /// It has what it was given, and is counted from here on.
+    /// It holds its allocation. Usage counts from here.
     Started "lease.started";
-    /// It is being changed.
     Updating "lease.updating";
-    /// It starts at another time.
+    /// Its start changed.
     Rescheduled "lease.rescheduled";
-    /// It ends later.
+    /// Its end is later now.
     Extended "lease.extended";
-    /// It ends earlier.
+    /// Its end is earlier now.
     Shortened "lease.shortened";
-    /// It has other hosts, room or addresses.
+    /// Its hosts, slots or addresses changed.
     Reallocated "lease.reallocated";
     /// It has less than it was promised.
     Degraded "lease.degraded";
-    /// It has again what it was promised.
+    /// It has everything it was promised again.
     Healed "lease.healed";
-    /// It was too late to start.
+    /// It missed its deadline to start.
     TimedOut "lease.timed_out";
-    /// It failed.
     Failed "lease.failed";
     /// Its hosts are being taken back.
     Ending "lease.ending";
-    /// It is over.
     Ended "lease.ended";
-    /// It is being taken back before it is forgotten.
+    /// Its hosts are being taken back before it is forgotten.
     Deleting "lease.deleting";
-    /// It is gone.
+    /// It was forgotten.
     Deleted "lease.deleted";
-    /// An instance was asked for.
+    /// An instance was requested.
     InstanceCreated "instance.created";
     /// It runs.
     InstanceStarted "instance.started";
-    /// It is on another host.
+    /// It is on another host now.
     InstanceMoved "instance.moved";
-    /// It could not be started.
+    /// It failed to start.
     InstanceFailed "instance.failed";
-    /// It is being destroyed.
     InstanceDeleting "instance.deleting";
     /// It is gone.
     InstanceDeleted "instance.deleted";
-    /// It was preempted for a lease and is gone. It ran in that window.
+    /// It was preempted for a lease and is gone. The event's window is the time it ran.
     InstancePreempted "instance.preempted";
 }
 
 /// Something that happened to a lease or an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
     pub at: Timestamp,
-    /// What.
     pub what: Occurrence,
-    /// The lease, or that of the instance.
+    /// The lease, or the instance's lease.
     pub lease: Option<LeaseId>,
-    /// The instance.
     pub instance: Option<GuestId>,
-    /// Whose.
     pub owner: Owner,
-    /// The type of the lease, by its name; [`PREEMPTIBLE`] of such an instance.
+    /// Name of the lease type; [`PREEMPTIBLE`] for a preemptible instance.
     pub lease_type: Option<String>,
-    /// The status that follows, by its name.
+    /// Name of the status after the event.
     pub status: String,
-    /// From when to when the lease is then, or the instance ran that was preempted.
+    /// Window of the lease after the event; for a preempted instance, the time it ran.
     pub window: Option<Window>,
-    /// The hosts that it has then, whole or in part; that of the instance.
+    /// Hosts of the lease after the event, whole or shared; or the instance's host.
     pub hosts: Vec<HostId>,
-    /// Why, where that is known.
+    /// The owner's part of the reason, if known.
     pub reason: Option<String>,
 }
 
-/// What happened to a lease.
+/// Events in a change of a lease.
 pub(super) fn of_lease(before: Option<&Lease>, after: Option<&Lease>, now: Timestamp) -> Vec<Event> {
     let Some(lease) = after.or(before) else { return Vec::new() };
     let hosts = || {
@@ -153,7 +143,7 @@ fn occurrences_of(before: &Lease, after: &Lease) -> Vec<Occurrence> {
     if was.start() != is.start() {
         what.push(Occurrence::Rescheduled);
     }
-    // One that is deleted ends because of that, and one that starts at another time usually ends at another as well.
+    // Deletion implies the end, and a new start usually implies a new end.
     if !deleting && (was.start() == is.start() || was.length() != is.length()) && was.end() != is.end() {
         what.push(if was.end() < is.end() { Occurrence::Extended } else { Occurrence::Shortened });
     }
@@ -183,13 +173,13 @@ fn occurrences_of(before: &Lease, after: &Lease) -> Vec<Occurrence> {
         };
         what.extend(step);
     } else if before.events.end != EventStatus::Done && after.events.end == EventStatus::Done {
-        // A failed one, of which nothing is left anywhere.
+        // A failed lease with nothing left to take back.
         what.push(Occurrence::Ended);
     }
     what
 }
 
-/// What happened to an instance.
+/// The event in a change of an instance.
 pub(super) fn of_instance(
     before: Option<&Instance>,
     after: Option<&Instance>,
@@ -219,7 +209,7 @@ pub(super) fn of_instance(
         owner: instance.owner.clone(),
         lease_type: (instance.kind == InstanceKind::Preemptible).then(|| PREEMPTIBLE.to_owned()),
         status: instance.status.name().to_owned(),
-        // Of one that is kept it is not known any more afterwards.
+        // An instance that is kept has no launch time after the change.
         window: before
             .unwrap_or(instance)
             .launched_at

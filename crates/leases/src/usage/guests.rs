@@ -1,8 +1,9 @@
-//! Guests of leases that were started in a cloud, and not through the service: what a look at all hosts means for usage.
+//! Usage by guests of leases that were started directly in a cloud and not through the service, derived from
+//! observations of all hosts.
 //!
-//! What is known of them are their open [spans](Span), which a store keeps: so nothing is counted twice or forgotten,
-//! however a service ends. Such a guest counts from the look that sees it in its lease until one that does not see it any
-//! more, and not beyond the end of the lease.
+//! Counted guests are known by their open [spans](Span), which are kept in the store. So nothing is counted
+//! twice or lost, however a service ends. Such a guest counts from the first observation in its lease until
+//! it disappears from observations, and not beyond the end of the lease.
 
 use std::collections::BTreeMap;
 
@@ -19,32 +20,31 @@ use crate::plan::GuestSize;
 use crate::status::EventStatus;
 use crate::terms::ReservationTerms;
 
-/// How a guest was seen.
+/// Observation of a guest.
 #[derive(Clone, Copy, Debug)]
 pub enum Sighting<'a> {
     /// In its lease.
     InLease(SeenGuest<'a>),
-    /// In no lease, or in one that is over and has left it behind.
+    /// In no lease, or left behind by a lease that is over.
     Outside,
-    /// In a lease that is ending, or is not there yet: nothing follows for usage.
+    /// In a lease that is ending or hasn't started. Usage doesn't change.
     AsBefore,
 }
 
 /// A guest of a lease.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenGuest<'a> {
-    /// What it uses of its host.
+    /// Resources it uses on its host.
     pub size: GuestSize,
-    /// Where it is.
     pub host: &'a Host,
-    /// Its lease, which has what it was given.
+    /// Its lease, which holds its allocation.
     lease: &'a Lease,
-    /// The reservation that it takes the place of, if that is known.
+    /// The reservation whose capacity it uses, if known.
     pub reservation: Option<ReservationId>,
 }
 
 impl<'a> Sighting<'a> {
-    /// Of a guest of that lease.
+    /// Classifies a guest of the lease.
     pub fn of(lease: &'a Lease, reservation: Option<ReservationId>, host: &'a Host, size: GuestSize) -> Self {
         if holds(lease) {
             Self::InLease(SeenGuest { size, host, lease, reservation })
@@ -57,7 +57,7 @@ impl<'a> Sighting<'a> {
 }
 
 impl SeenGuest<'_> {
-    /// Whether it is known as that already, but perhaps for when it ends.
+    /// Whether the known span matches in everything except its window.
     fn is(&self, known: &Span) -> bool {
         (known.host, known.lease, known.reservation, known.size)
             == (Some(self.host.id), Some(self.lease.id), self.reservation, self.uses())
@@ -67,7 +67,7 @@ impl SeenGuest<'_> {
         Size::of(1, &self.size.resources())
     }
 
-    /// What it uses from now on, until the end of its lease.
+    /// Usage from `now` until the end of the lease.
     fn span(&self, id: GuestId, begins: bool, now: Timestamp) -> Span {
         let terms = self.reservation.and_then(|id| Some(&self.lease.reservation(id)?.terms));
         Span {
@@ -87,32 +87,32 @@ impl SeenGuest<'_> {
     }
 }
 
-/// What is known of guests.
+/// Guests counted so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownGuests {
-    /// What they use.
+    /// Their open spans.
     open: BTreeMap<GuestId, Span>,
-    /// Those that the last look has not seen, and when that was noticed. One that is moved may be missed where it was, and
-    /// where it is as well, so only one that the next look does not see either is gone.
+    /// Guests missing from the last observation, with the time at which that was noticed. A moving guest can
+    /// be missed on both its hosts, so a guest is gone only if the next observation misses it too.
     missing: BTreeMap<GuestId, Timestamp>,
 }
 
-/// What a look has brought.
+/// Result of counting an observation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// What is to be written down.
+    /// Entries to record.
     pub entries: Entries,
-    /// Guests that have come into leases.
+    /// Guests that entered a lease.
     pub began: Vec<Span>,
-    /// Guests that have left them, or are gone, until then.
+    /// Guests that left their lease or are gone, with closed windows.
     pub ended: Vec<Span>,
-    /// What is known of guests then, of those of which it has changed.
+    /// Changes to `KnownGuests::open`; `None` removes a guest.
     known: BTreeMap<GuestId, Option<Span>>,
     missing: BTreeMap<GuestId, Timestamp>,
 }
 
 impl KnownGuests {
-    /// Those that use what these open spans say.
+    /// Restores the state from open spans.
     pub fn new(open: impl IntoIterator<Item = Span>) -> Self {
         let of_guest = |span: Span| match span.held {
             Held::Instance(id) => Some((id, span)),
@@ -121,13 +121,13 @@ impl KnownGuests {
         Self { open: open.into_iter().filter_map(of_guest).collect(), missing: BTreeMap::new() }
     }
 
-    /// Where that one was seen when it was last counted.
+    /// Host on which the guest was last counted.
     pub fn host_of(&self, id: GuestId) -> Option<HostId> {
         self.open.get(&id).and_then(|span| span.host)
     }
 
-    /// Counts what a look at all hosts has found, which ended at `looked_at`. At most so many changes are made; the next call
-    /// makes others.
+    /// Counts an observation of all hosts that was completed at `looked_at`. Makes at most `most` changes;
+    /// the next call makes more.
     pub fn count(
         &self,
         (seen, looked_at): (&BTreeMap<GuestId, Sighting<'_>>, Timestamp),
@@ -165,7 +165,7 @@ impl KnownGuests {
         counted
     }
 
-    /// Takes over what was counted, once it is written down.
+    /// Applies the result once it is recorded.
     pub fn take_over(&mut self, counted: Counted) {
         for (id, span) in counted.known {
             match span {
@@ -178,7 +178,7 @@ impl KnownGuests {
 }
 
 impl Counted {
-    /// Whether as much has changed as may change at once.
+    /// Whether the maximum number of changes is reached.
     pub fn is_full(&self, most: usize) -> bool {
         self.known.len() >= most
     }
@@ -194,7 +194,7 @@ impl Counted {
         let (end, old_end) = (guest.lease.window.end(), was.window.end());
         let window = window_until(was.window.start(), end);
         if !guest.is(was) || (window != was.window && old_end <= now) {
-            // What was over already does not come back to life: the time between is nobody's.
+            // A span that is already over isn't reopened: the time in between belongs to no owner.
             self.close(was, now);
             let span = guest.span(id, false, now);
             if was.host != span.host {
@@ -256,7 +256,7 @@ mod tests {
         Sighting::of(lease, Some(lease.reservations[0].id), host, SIZE)
     }
 
-    /// Looks one after the other, each at a minute, and what each has found of guest 7.
+    /// Counts observations of guest 7 at the given minutes, one after another.
     fn looks(found: &[(i64, Option<Sighting<'_>>)]) -> (Ledger, Vec<(i64, &'static str)>, usize) {
         let (mut known, mut ledger) = (KnownGuests::default(), Ledger::default());
         let (mut events, mut told) = (Vec::new(), 0);
@@ -267,7 +267,7 @@ mod tests {
             told += counted.began.len() + counted.ended.len();
             ledger.enter(&counted.entries);
             known.take_over(counted);
-            // What a store has kept says the same to whoever starts.
+            // A restarted service restores the same state from the store.
             let open = ledger.spans().iter().filter(|span| span.open).cloned();
             assert_eq!(KnownGuests::new(open).open, known.open);
         }
@@ -285,7 +285,7 @@ mod tests {
         let (lease, host) = (lease_until(60), host(1));
         let here = Some(on(&lease, &host));
         let (ledger, events, told) = looks(&[(1, here), (2, None), (3, here), (4, None), (5, None)]);
-        // It ends when it was missed first, not when that was certain.
+        // The guest's span ends when the guest was first missed, not when its absence was certain.
         assert_eq!(windows(&ledger), [(1, 4, true)]);
         assert_eq!(events, [(1, "instance.started"), (5, "instance.deleted")]);
         assert_eq!(told, 2);
@@ -308,14 +308,14 @@ mod tests {
         let (ledger, events, told) = looks(&[(1, Some(on(&lease, &host))), (11, Some(Sighting::Outside))]);
         assert_eq!(windows(&ledger), [(1, 10, true)]);
         assert_eq!((events, told), (vec![(1, "instance.started")], 2));
-        // Its host may be seen as the lease's as long as it is there.
+        // The host can still be observed in the lease while the guest is there.
         let mut ended = lease.clone();
         ended.status = LeaseStatus::Terminated;
         ended.events.end = EventStatus::Done;
         let (ledger, events, told) = looks(&[(1, Some(on(&lease, &host))), (11, Some(on(&ended, &host)))]);
         assert_eq!(windows(&ledger), [(1, 10, true)]);
         assert_eq!((events, told), (vec![(1, "instance.started")], 2));
-        // Nobody has seen it in a lease that was over when it came.
+        // A guest first observed after its lease was over doesn't count.
         let (ledger, events, told) = looks(&[(1, Some(on(&ended, &host))), (2, Some(Sighting::Outside))]);
         assert!(windows(&ledger).is_empty() && events.is_empty() && told == 0);
     }
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(windows(&ledger), [(1, 5, true), (5, 60, false)]);
         assert_eq!(events, [(1, "instance.started"), (5, "instance.moved")]);
         assert_eq!(told, 1);
-        // One whose lease was over when it was extended: the time between is nobody's.
+        // The lease was over before it was extended. The time in between belongs to no owner.
         let (ledger, ..) = looks(&[(1, Some(on(&short, &one))), (40, Some(on(&long, &one)))]);
         assert_eq!(windows(&ledger), [(1, 30, true), (40, 60, false)]);
     }
@@ -350,7 +350,7 @@ mod tests {
             known.take_over(counted);
         }
         assert_eq!(rounds, [(2, true), (2, true), (1, false), (0, false)]);
-        // However often one look is counted, none is gone that only it has not seen.
+        // Counting an observation repeatedly doesn't remove guests that only this observation missed.
         let (none, mut rounds) = (BTreeMap::new(), Vec::new());
         for (looked_at, now) in [(2, 2), (2, 3), (4, 4), (4, 5), (4, 6), (4, 7)] {
             let counted = known.count((&none, at(looked_at)), 2, at(now));
@@ -362,8 +362,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is seen when: each guest comes and goes in turn, no two of its spans overlap, and none is longer than
-        /// its lease.
+        /// For any sequence of observations, each guest starts and ends alternately, its spans don't overlap,
+        /// and none of them exceeds its lease.
         #[test]
         fn usage_d_spans_of_a_guest_follow_one_another(
             found in proptest::collection::vec((1..20_i64, 0..6_u8), 1..12),

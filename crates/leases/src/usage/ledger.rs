@@ -1,4 +1,4 @@
-//! All spans, as a store keeps them: the model of what entries mean.
+//! All spans, in memory: the reference model for the meaning of entries in a store.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +8,8 @@ use super::{Entries, Span};
 use crate::ids::HostId;
 use crate::window::Window;
 
-/// When something was held on hosts, as far as it touches that time: each host and each window once, in order.
+/// Windows in which hosts were held, if they touch the period. Each pair of host and window occurs once, in
+/// order.
 pub fn held_hosts(spans: &[Span], period: &Window) -> Vec<(HostId, Window)> {
     let touches = |span: &&Span| span.window.end() > period.start() && span.window.start() < period.end();
     let held = spans.iter().filter(touches).filter_map(|span| Some((span.host?, span.window)));
@@ -23,18 +24,19 @@ pub fn held_hosts(spans: &[Span], period: &Window) -> Vec<(HostId, Window)> {
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     spans: Vec<Span>,
-    /// Those that are open, by their keys.
+    /// Positions of open spans by key.
     open: HashMap<String, usize>,
 }
 
 impl Ledger {
-    /// All spans, in the order in which they were entered.
+    /// All spans, in order of entry.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// Enters what a change has brought: first spans change, then others are opened. A change of a span that there
-    /// is not is passed over: it was forgotten, or is of a time before there were any. Nor is one opened that is open.
+    /// Applies the entries of a change: first changes to spans, then new spans. A change to an unknown span
+    /// is ignored: the span was pruned, or predates accounting. A span with the key of an open one is
+    /// ignored, too.
     pub fn enter(&mut self, entries: &Entries) {
         for change in &entries.changed {
             let Some(place) = self.open.get(&change.key) else { continue };
@@ -59,7 +61,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets spans that are over and ended before that time.
+    /// Drops closed spans that ended before this time.
     pub fn prune(&mut self, before: Timestamp) {
         self.spans.retain(|span| span.open || span.window.end() >= before);
         let spans = self.spans.iter().enumerate().filter(|(_, span)| span.open);

@@ -1,20 +1,22 @@
-//! Usage: what leases hold and what runs in them, over time, to be summed and billed (USE, CLS-12).
+//! Usage: what leases hold and what runs in them over time, for sums and bills (USE, CLS-12).
 //!
-//! A [`Span`] says that something of a size was held by somebody from an instant to an instant. Spans follow from the
-//! changes of leases and instances ([`Account`]), and are written together with them. Sums over spans
-//! ([`Totals`]) are exact: products of whole numbers and microseconds, which become hours only where they are
-//! shown.
+//! A [`Span`] records that an owner held something of a given size from one time to another. Spans follow
+//! from changes to leases and instances ([`Account`]) and are written together with them. Sums over spans
+//! ([`Totals`]) are exact: they are products of integers and microseconds, converted to hours only for
+//! display.
 //!
-//! What counts:
-//! - A lease holds its hosts, the room on them and its addresses from the moment it is ACTIVE until its end. A span
-//!   that is open ends with the lease as it is planned now, so that nothing is to be done at the end: what is counted
-//!   is what was scheduled, however late a service notices. A lease that has not started holds nothing.
-//! - A change counts from the moment it is made. What was counted for the time before stays as it is, so that a bill
-//!   of the past is final.
-//! - A host counts as large as it was when the lease got it.
-//! - An instance uses its host from the moment it is known to run until its destruction is wanted. One of a lease
-//!   does so within the lease; of one that is left behind by its lease, nothing is counted. Guests of leases that others
-//!   have started are [counted](KnownGuests) as they are seen.
+//! Rules:
+//! - A lease holds its hosts, its capacity on shared hosts and its addresses from the moment it is ACTIVE
+//!   until its end. An open span ends at the lease's currently planned end, so nothing has to be done when
+//!   that time comes: usage follows the schedule, however late a service notices. A lease that hasn't started
+//!   holds nothing.
+//! - A change counts from the moment it is made. Usage before it stays unchanged, so a bill for the past is
+//!   final.
+//! - A host counts with the size it had when the lease got it.
+//! - An instance uses its host from the moment it is known to run until its destruction is requested. For an
+//!   instance in a lease, this counts within the lease. Once its lease has left it behind, nothing is
+//!   counted. Guests of leases that weren't started through the service are [counted](KnownGuests) as they
+//!   are observed.
 
 mod account;
 mod event;
@@ -40,36 +42,34 @@ use crate::project::Owner;
 use crate::resources::Resources;
 use crate::window::Window;
 
-/// What stands in the place of the type of the lease for instances that are preempted for leases.
+/// Stands for the lease type in usage of instances that can be preempted for leases.
 pub const PREEMPTIBLE: &str = "preemptible";
 
-/// What is held.
+/// A held resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Held {
-    /// The lease itself: that there is one.
+    /// The lease itself.
     Lease,
     /// A whole host.
     Host,
-    /// Room for instances on a host.
+    /// Capacity for instances on a host.
     Room,
-    /// An address.
+    /// A floating IP.
     Address(FloatingIpId),
-    /// An instance, by which its host is used.
+    /// An instance, which uses its host.
     Instance(GuestId),
 }
 
-/// The kinds of what is held.
+/// Kinds of held resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Leases.
     Lease,
     /// Whole hosts.
     Host,
-    /// Room for instances.
+    /// Capacity for instances.
     Room,
-    /// Addresses.
+    /// Floating IPs.
     Address,
-    /// Instances.
     Instance,
 }
 
@@ -82,19 +82,16 @@ impl Kind {
         (Self::Instance, "instance"),
     ];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 
-    /// The kind of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 }
 
 impl Held {
-    /// Its kind.
     pub fn kind(self) -> Kind {
         match self {
             Self::Lease => Kind::Lease,
@@ -106,27 +103,28 @@ impl Held {
     }
 }
 
-/// How much it is.
+/// Size of a held resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Size {
-    /// How many: leases, hosts, slots, addresses, instances.
+    /// Number of leases, hosts, slots, addresses or instances.
     pub count: u64,
-    /// CPUs of all of them, virtual or dedicated.
+    /// Total CPUs, virtual or dedicated.
     pub cores: u64,
-    /// Memory of all of them, MiB.
+    /// Total memory, in MiB.
     pub memory_mib: u64,
-    /// Disk of all of them, GiB.
+    /// Total disk, in GiB.
     pub disk_gib: u64,
 }
 
 impl Size {
-    /// The most of anything that counts: more than any host has, and little enough that products with times fit.
+    /// Upper bound of every amount. It is more than any host has, and small enough that products with times
+    /// don't overflow.
     const MOST: u64 = 1 << 48;
 
-    /// One that takes nothing of a host.
+    /// One item that uses nothing of a host.
     pub const ONE: Self = Self { count: 1, cores: 0, memory_mib: 0, disk_gib: 0 };
 
-    /// So many of that size.
+    /// Total size of `count` items.
     pub fn of(count: u64, each: &Resources) -> Self {
         let dedicated =
             each.other.iter().find(|(class, _)| class.0 == "PCPU").map_or(0, |(_, amount)| *amount);
@@ -139,8 +137,9 @@ impl Size {
         }
     }
 
-    /// What a reservation was given: the number of its hosts, slots or addresses, with the same CPUs, memory and disk that
-    /// its spans have. `hosts` returns `None` for a removed host, which only counts as one.
+    /// Size of a reservation's allocation: the number of its hosts, slots or addresses, with the same CPUs,
+    /// memory and disk as its spans. `hosts` returns `None` for a removed host, which counts as one host
+    /// without resources.
     pub fn of_reservation<'h>(reservation: &Reservation, hosts: impl Fn(HostId) -> Option<&'h Host>) -> Self {
         match &reservation.allocation {
             Allocation::Hosts(ids) => {
@@ -156,7 +155,6 @@ impl Size {
         }
     }
 
-    /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -168,37 +166,38 @@ impl Size {
     }
 }
 
-/// Something was held by somebody from an instant to an instant.
+/// A record that an owner held a resource from one time to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What.
+    /// The held resource.
     pub held: Held,
-    /// Where it is; none of what is nowhere in particular.
+    /// Its host. `None` for resources that aren't on a particular host.
     pub host: Option<HostId>,
-    /// The free pool that the host comes from; of a lease, that most of its hosts come from.
+    /// Free pool of the host. For a lease, the free pool of most of its hosts.
     pub pool: Option<String>,
-    /// The identifier of the flavor of room, of instances in it, and of leases that have nothing but such room.
+    /// Flavor identifier, for capacity of a flavor, for instances in it, and for leases that hold only such
+    /// capacity.
     pub flavor: Option<String>,
-    /// How much it is.
     pub size: Size,
-    /// The lease that holds it; none of an instance beside all leases.
+    /// Lease that holds it. `None` for an instance outside leases.
     pub lease: Option<LeaseId>,
-    /// The reservation, of what is in one.
+    /// Reservation that holds it, if any.
     pub reservation: Option<ReservationId>,
-    /// Whose it is.
     pub owner: Owner,
-    /// The type of the lease, by its name; [`PREEMPTIBLE`] of such an instance.
+    /// Name of the lease type; [`PREEMPTIBLE`] for a preemptible instance.
     pub lease_type: Option<String>,
-    /// Whether it begins here: not with what only goes on elsewhere or in another size.
+    /// Whether the holding begins with this span. `false` if the span only continues an earlier one on
+    /// another host or with another size.
     pub begins: bool,
-    /// From when to when: of an open one, until when it will be as things stand. To the microsecond.
+    /// Period of the holding, in microsecond precision. For an open span, the end is the currently planned
+    /// one.
     pub window: Window,
-    /// Whether it may still change.
+    /// Whether the span can still change.
     pub open: bool,
 }
 
 impl Span {
-    /// What it is known by while it is open: no two open ones have the same.
+    /// Identifies an open span. No two open spans have the same key.
     pub fn key(&self) -> String {
         let (kind, host) = (self.held.kind().name(), self.host.map_or(0, |host| host.0));
         match (self.held, self.lease, self.reservation) {
@@ -211,38 +210,36 @@ impl Span {
     }
 }
 
-/// An open span ends at another time than was planned, or is over.
+/// A new end for an open span, or its closing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanChange {
-    /// Which: [`Span::key`].
+    /// The span's [`Span::key`].
     pub key: String,
-    /// When it ends. What is over ends no later than it would have.
+    /// New end. A closed span ends no later than planned.
     pub end: Timestamp,
-    /// Whether it is over.
+    /// Whether the span is closed.
     pub closes: bool,
 }
 
 impl SpanChange {
-    /// When a span in that window ends after this; never before its start.
+    /// New end of a span with this window; never before its start.
     pub fn end_of(&self, window: Window) -> Timestamp {
         let end = if self.closes { self.end.min(window.end()) } else { self.end };
         end.max(window.start())
     }
 }
 
-/// What is to be written down with a change. First spans change, then others are opened.
+/// Entries to record with a change. `changed` applies first, then `opened`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries {
-    /// Open spans that change.
+    /// Changes to open spans.
     pub changed: Vec<SpanChange>,
-    /// New spans. Those that are not open are taken as they are.
+    /// New spans. Spans that aren't open are recorded unchanged.
     pub opened: Vec<Span>,
-    /// What happened.
     pub events: Vec<Event>,
 }
 
 impl Entries {
-    /// Whether nothing is to be written down.
     pub fn is_empty(&self) -> bool {
         self.changed.is_empty() && self.opened.is_empty() && self.events.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Prices, and what is charged (USE: leases are billed a flat fee, or a premium for each instance).
+//! Prices and charges (USE: leases are billed a flat fee, or a premium for each instance).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,37 +9,36 @@ use thiserror::Error;
 use super::{By, Group, PREEMPTIBLE, Totals};
 use crate::scoped::{ScopeKind, Scoped, Scopes};
 
-/// Microseconds of an hour.
+/// Microseconds per hour.
 const HOUR_US: u128 = 3_600_000_000;
-/// MiB of a GiB.
+/// MiB per GiB.
 const MIB: u128 = 1024;
 
-/// A number that is not negative, of money or of anything, to six decimals.
+/// A non-negative decimal number with six decimals, for money and other quantities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Decimal {
-    /// Millionths.
+    /// Value in millionths.
     pub millionths: u128,
 }
 
-/// It is no amount.
+/// Error for text that isn't a valid [`Decimal`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("must be a number that is not negative, of at most six decimals, as 0.25")]
 pub struct NotDecimal;
 
 impl Decimal {
-    /// Nothing.
     pub const ZERO: Self = Self { millionths: 0 };
-    /// The whole of a price, as a part of it.
+    /// As a factor: the full price.
     pub const ONE: Self = Self { millionths: 1_000_000 };
-    /// Most that is accepted, so that no product is too large.
+    /// Maximum value accepted, so that products don't overflow.
     const MOST: u128 = 1_000_000_000_000_000;
 
-    /// The product, to the nearest millionth.
+    /// Product, rounded to the nearest millionth.
     fn times(self, other: Self) -> Self {
         Self::of_parts(self.millionths * other.millionths, 1_000_000_000_000)
     }
 
-    /// So many parts of which `whole` make one, to the nearest millionth.
+    /// `parts` divided by `whole`, rounded to the nearest millionth.
     pub fn of_parts(parts: u128, whole: u128) -> Self {
         let (one, rest) = (parts / whole, parts % whole);
         Self { millionths: one * 1_000_000 + (rest * 1_000_000 + whole / 2) / whole }
@@ -47,7 +46,7 @@ impl Decimal {
 }
 
 impl fmt::Display for Decimal {
-    /// As a decimal number, without zeros at its end.
+    /// Without trailing zeros.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.millionths / 1_000_000, self.millionths % 1_000_000);
         if rest == 0 {
@@ -75,22 +74,22 @@ impl FromStr for Decimal {
     }
 }
 
-/// What is charged for. What leases reserve costs the same whether it is used or not.
+/// Billable items. Reserved resources cost the same whether they are used or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Item {
-    /// A lease, once, when it starts.
+    /// A lease; charged once, when it starts.
     Lease,
     /// A whole host.
     Host,
-    /// Room for an instance.
+    /// Capacity for an instance.
     Room,
-    /// A CPU of room for instances.
+    /// A CPU of capacity for instances.
     RoomCore,
-    /// Memory of room for instances.
+    /// Memory of capacity for instances.
     RoomMemory,
-    /// An address.
+    /// A floating IP.
     Address,
-    /// An instance that runs in a lease, beside what the lease costs.
+    /// A running instance in a lease, in addition to the cost of the lease.
     Instance,
     /// A CPU of a preemptible instance.
     PreemptibleCore,
@@ -99,7 +98,6 @@ pub enum Item {
 }
 
 impl Item {
-    /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Lease,
         Self::Host,
@@ -112,7 +110,6 @@ impl Item {
         Self::PreemptibleMemory,
     ];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lease => "lease",
@@ -127,7 +124,7 @@ impl Item {
         }
     }
 
-    /// What it is measured in.
+    /// Unit of its quantity.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Lease => "lease",
@@ -140,7 +137,7 @@ impl Item {
         }
     }
 
-    /// Parts that make a unit.
+    /// Number of base parts per unit.
     fn whole(self) -> u128 {
         match self {
             Self::Lease => 1,
@@ -154,7 +151,7 @@ impl Item {
         }
     }
 
-    /// How much of it a group has, in these parts.
+    /// A group's quantity, in base parts.
     fn parts(self, group: &Group, totals: &Totals) -> u128 {
         let preemptible = group.lease_type.as_deref() == Some(PREEMPTIBLE);
         match self {
@@ -172,39 +169,37 @@ impl Item {
     }
 }
 
-/// What a unit of each item costs. Each price can differ by project, flavor and free pool.
+/// Unit prices. Each can differ by project, flavor and free pool.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Prices {
-    /// The currency, as it is to be shown: `EUR`.
+    /// Currency for display, such as `EUR`.
     pub currency: String,
-    /// A lease.
+    /// Price per lease.
     pub lease: Scoped<Decimal>,
-    /// A host for an hour.
+    /// Price per host and hour.
     pub host_hour: Scoped<Decimal>,
-    /// Room for an instance for an hour, beside its CPUs and memory.
+    /// Price per hour of capacity for one instance, in addition to its CPUs and memory.
     pub slot_hour: Scoped<Decimal>,
-    /// A CPU of room for instances for an hour.
+    /// Price per hour of one CPU of capacity for instances.
     pub core_hour: Scoped<Decimal>,
-    /// A GiB of memory of room for instances for an hour.
+    /// Price per hour of one GiB of memory of capacity for instances.
     pub gib_hour: Scoped<Decimal>,
-    /// An address for an hour.
+    /// Price per floating IP and hour.
     pub address_hour: Scoped<Decimal>,
-    /// An instance in a lease for an hour.
+    /// Price per instance in a lease and hour.
     pub instance_hour: Scoped<Decimal>,
-    /// The part of the prices of CPUs and memory that preemptible instances cost.
+    /// Factor for preemptible instances on the prices of CPUs and memory.
     pub preemptible: Scoped<Decimal>,
 }
 
 /// A line of a bill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// For what.
     pub item: Item,
-    /// How much of it, in its [unit](Item::unit).
+    /// Quantity in the item's [unit](Item::unit).
     pub quantity: Decimal,
-    /// What a unit costs.
     pub unit_price: Decimal,
-    /// What it comes to, to the nearest millionth; not a product of rounded numbers.
+    /// Amount, rounded to the nearest millionth. It is computed from exact numbers, not from rounded ones.
     pub amount: Decimal,
 }
 
@@ -222,7 +217,7 @@ impl Prices {
         ]
     }
 
-    /// What usage must be summed by, at least, for each sum to have one price.
+    /// Minimal grouping of usage in which each sum has a single price.
     pub fn grouping(&self) -> By {
         let differs_by = |kind| self.all().iter().any(|price| price.differs_by(kind));
         By {
@@ -234,7 +229,7 @@ impl Prices {
         }
     }
 
-    /// What a unit of that costs the group.
+    /// Price of one unit of the item for the group.
     fn unit_price(&self, item: Item, group: &Group) -> Decimal {
         let scopes = Scopes {
             project: group.project.as_ref().map(|project| project.0.as_str()),
@@ -255,8 +250,8 @@ impl Prices {
         }
     }
 
-    /// What all of that costs, to the nearest millionth a line; none if nothing has a price. Groups are those of
-    /// [`Self::grouping`].
+    /// Total cost, with each line rounded to the nearest millionth. `None` if nothing has a price. Groups
+    /// must have at least the [`Self::grouping`].
     pub fn cost<'g>(&self, groups: impl IntoIterator<Item = (&'g Group, &'g Totals)>) -> Option<Decimal> {
         if !self.all().into_iter().any(is_charged) {
             return None;
@@ -265,8 +260,8 @@ impl Prices {
         Some(Decimal { millionths: amounts.fold(0, u128::saturating_add) })
     }
 
-    /// The lines of a bill, one for each item and price: of what there is, also where it costs nothing. Groups are those of
-    /// [`Self::grouping`].
+    /// Lines of a bill, one for each item and price. Items with usage are listed even if they cost nothing.
+    /// Groups must have at least the [`Self::grouping`].
     pub fn charges<'g>(&self, groups: impl IntoIterator<Item = (&'g Group, &'g Totals)>) -> Vec<Charge> {
         let mut lines: BTreeMap<(Item, Decimal), u128> = BTreeMap::new();
         for (group, totals) in groups {

@@ -1,4 +1,4 @@
-//! Usage of histories of leases and instances (USE, CLS-12).
+//! Usage in histories of leases and instances (USE, CLS-12).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -20,13 +20,13 @@ use crate::status::{EventStatus, LeaseStatus, ReservationStatus};
 use crate::terms::{Affinity, InstanceSize, InstancesTerms, ReservationTerms};
 use crate::testing::{at, host, lease, owner, window};
 
-/// Minutes of a history.
+/// Length of a history, in minutes.
 const MINUTES: i64 = 120;
-/// Its leases, and the hosts that there are.
+/// Number of leases in a history, and of hosts.
 const LEASES: u128 = 3;
 const HOSTS: u64 = 5;
 
-/// Something happens to a lease, so many minutes after what happened before.
+/// An action on a lease. Histories combine deeds with pauses in minutes.
 #[derive(Clone, Debug)]
 enum Deed {
     Start { length: i64 },
@@ -61,7 +61,7 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// What there is at an instant.
+/// State of leases and instances.
 #[derive(Clone, Debug, Default)]
 struct World {
     leases: BTreeMap<u128, Lease>,
@@ -85,7 +85,7 @@ fn active(lease: &mut Lease) {
 }
 
 impl World {
-    /// What a deed makes of it, `minute` minutes after the beginning. Nothing if it cannot be.
+    /// The world after a deed at `minute`. An impossible deed changes nothing.
     fn after(&self, number: u128, deed: &Deed, minute: i64) -> Self {
         let mut world = self.clone();
         let inside = number + 100;
@@ -114,7 +114,7 @@ impl World {
         };
         match deed {
             Deed::MoveEnd { by } if lease.status == LeaseStatus::Active => {
-                // Ends may be in the past, and leases that are late to end may go on: what was counted stays.
+                // Ends can be in the past, and late leases can continue. Usage already counted stays.
                 let end = lease.window.end() + SignedDuration::from_mins(*by);
                 lease.window = Window::starting(started, end.max(started).duration_since(started));
             }
@@ -155,12 +155,12 @@ impl World {
     }
 }
 
-/// The inventory of all histories.
+/// Inventory of all histories.
 fn all_hosts() -> Inventory {
     Inventory::new((1..=HOSTS).map(host), [])
 }
 
-/// What is to be written down when one world becomes the other.
+/// Entries to record for the change from one world to another.
 fn entries(before: &World, after: &World, now: Timestamp, inventory: &Inventory) -> Entries {
     let mut account = Account::new(now, |id| inventory.host(id));
     let ids: BTreeSet<_> = before.leases.keys().chain(after.leases.keys()).collect();
@@ -182,7 +182,7 @@ fn entries(before: &World, after: &World, now: Timestamp, inventory: &Inventory)
     account.entries()
 }
 
-/// What is held in the minute that begins then, looked up in the world as it is: the schedule. By project.
+/// Holdings in the minute that begins at `minute`, by project, read directly from the world.
 fn schedule(world: &World, minute: i64) -> BTreeMap<String, Totals> {
     let mut held: BTreeMap<String, Totals> = BTreeMap::new();
     let goes_on = |lease: &Lease| lease.status == LeaseStatus::Active && at(minute) < lease.window.end();
@@ -227,7 +227,7 @@ fn add_all(to: &mut Totals, more: &Totals, times: u128) {
     add(&mut to.beside_leases.amounts, more.beside_leases.amounts, times);
 }
 
-/// A history: the worlds minute by minute, and what was written down.
+/// Plays a history. Returns the world at each minute, and the recorded entries.
 fn run(deeds: &[(i64, u128, Deed)]) -> (Vec<World>, Ledger, Vec<Event>) {
     let inventory = all_hosts();
     let (mut worlds, mut ledger, mut events) = (Vec::new(), Ledger::default(), Vec::new());
@@ -250,7 +250,7 @@ fn run(deeds: &[(i64, u128, Deed)]) -> (Vec<World>, Ledger, Vec<Event>) {
     (worlds, ledger, events)
 }
 
-/// What the schedule has in that window, by project.
+/// Expected usage in the period, by project, according to the worlds.
 fn scheduled(worlds: &[World], period: Window) -> BTreeMap<String, Totals> {
     let mut all: BTreeMap<String, Totals> = BTreeMap::new();
     for (minute, world) in worlds.iter().enumerate() {
@@ -264,7 +264,7 @@ fn scheduled(worlds: &[World], period: Window) -> BTreeMap<String, Totals> {
     all
 }
 
-/// The same by the ledger; counts of what began left out.
+/// Recorded usage in the period, by project, without counts of starts.
 fn counted(ledger: &Ledger, period: Window) -> BTreeMap<String, Totals> {
     let by = By { project: true, ..By::default() };
     let query = Query { periods: vec![period], by, ..Query::default() };
@@ -354,7 +354,7 @@ proptest! {
     }
 }
 
-/// What a change of a lease is written down as.
+/// Names of the events recorded for a change of a lease.
 fn told(before: &Lease, change: impl FnOnce(&mut Lease)) -> Vec<&'static str> {
     let mut after = before.clone();
     change(&mut after);
@@ -501,7 +501,7 @@ fn usage_b_an_instance_that_its_lease_leaves_behind_is_counted_beside_leases() {
         ledger.enter(&account.entries());
     };
     step(10, &building, &inside, false);
-    // In one commit with the end of its lease.
+    // In the same commit as the end of its lease.
     step(20, &inside, &left, true);
     let query = Query { periods: vec![window(0, 30)], ..Query::default() };
     let totals = by_group(&sums(ledger.spans(), &query))[&Group::default()];
@@ -576,7 +576,6 @@ fn prices_are_decimal_and_amounts_exact_to_the_millionth() {
     assert_eq!(Prices::default().cost([(&group, &totals)]), None, "nothing has a price");
 }
 
-/// The lines of a bill.
 fn lines(prices: &Prices, groups: &[(&Group, &Totals)]) -> Vec<String> {
     let charges = prices.charges(groups.iter().copied());
     let line = |line: &Charge| {
@@ -617,7 +616,7 @@ fn the_price_for_a_project_precedes_that_for_a_flavor_a_pool_and_the_general_one
             "{group:?}"
         );
     }
-    // What has one price is one line, whatever it is in.
+    // Everything with the same price is one line, in any group.
     let groups = [group("web", None, "cpu"), group("web", None, "gpu"), group("ci", None, "gpu")];
     let groups = groups.each_ref().map(|group| (group, &totals));
     assert_eq!(lines(&prices, &groups), ["room 1 at 1: 1", "room 2 at 2: 4"]);

@@ -7,42 +7,35 @@ use crate::ids::LeaseId;
 use crate::project::{ProjectId, UserId};
 use crate::window::Window;
 
-/// By what usage is summed, beside the period.
+/// Dimensions to group sums by, in addition to the period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct By {
-    /// By project.
     pub project: bool,
-    /// By user.
     pub user: bool,
-    /// By free pool.
     pub pool: bool,
-    /// By flavor.
     pub flavor: bool,
-    /// By lease.
     pub lease: bool,
-    /// By type of lease.
     pub lease_type: bool,
 }
 
-/// What is to be summed.
+/// A query for sums.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Query {
-    /// In each of these periods, which may not overlap and come in their order.
+    /// Periods to sum over, ascending and without overlaps.
     pub periods: Vec<Window>,
-    /// By what.
     pub by: By,
-    /// Of that project only.
+    /// Only this project.
     pub project: Option<ProjectId>,
-    /// Of that user only.
+    /// Only this user.
     pub user: Option<UserId>,
-    /// Of that pool only.
+    /// Only this free pool.
     pub pool: Option<String>,
-    /// Of that lease only.
+    /// Only this lease.
     pub lease: Option<LeaseId>,
 }
 
 impl Query {
-    /// Whether it asks about such a span.
+    /// Whether the span matches the filters.
     pub fn wants(&self, span: &Span) -> bool {
         self.project.as_ref().is_none_or(|project| *project == span.owner.project)
             && self.user.as_ref().is_none_or(|user| *user == span.owner.user)
@@ -51,43 +44,38 @@ impl Query {
     }
 }
 
-/// What sums are of. What they are not asked by is none.
+/// Group of a sum. Dimensions that aren't grouped by are `None`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Group {
-    /// Which of the periods, by its place.
+    /// Index of the period in [`Query::periods`].
     pub period: usize,
-    /// The project.
     pub project: Option<ProjectId>,
-    /// The user.
     pub user: Option<UserId>,
-    /// The free pool; none of what is in none.
+    /// The free pool. `None` also for resources without one.
     pub pool: Option<String>,
-    /// The flavor; none of what is of none.
+    /// The flavor. `None` also for resources without one.
     pub flavor: Option<String>,
-    /// The lease; none of what is in none.
+    /// The lease. `None` also for resources outside leases.
     pub lease: Option<LeaseId>,
-    /// The type of the lease.
     pub lease_type: Option<String>,
 }
 
-/// How long things of one size were held.
+/// Total time for which resources of one size were held.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sum {
-    /// By whom.
     pub group: Group,
-    /// What.
     pub kind: Kind,
-    /// Whether that is part of a lease: all but instances beside leases.
+    /// Whether they are part of a lease. `false` only for instances outside leases.
     pub leased: bool,
-    /// How large each is.
+    /// Size of each resource.
     pub size: Size,
-    /// For how long, all together, microseconds.
+    /// Total time, in microseconds.
     pub time_us: u128,
-    /// How many began.
+    /// Number of holdings that began.
     pub begun: u64,
 }
 
-/// Sums spans, as a store does.
+/// Sums spans. Stores must give the same result.
 pub fn sums<'a>(spans: impl IntoIterator<Item = &'a Span>, query: &Query) -> Vec<Sum> {
     let mut sums: BTreeMap<(Group, Kind, bool, Size), (u128, u64)> = BTreeMap::new();
     for span in spans.into_iter().filter(|span| query.wants(span)) {
@@ -123,14 +111,14 @@ impl By {
     }
 }
 
-/// CPUs, memory and disk, each times how long: microseconds.
+/// CPUs, memory and disk, each multiplied by microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Amounts {
-    /// CPUs, times microseconds.
+    /// CPU microseconds.
     pub cores_us: u128,
-    /// Memory, MiB times microseconds.
+    /// MiB microseconds.
     pub memory_mib_us: u128,
-    /// Disk, GiB times microseconds.
+    /// GiB microseconds.
     pub disk_gib_us: u128,
 }
 
@@ -141,7 +129,6 @@ impl Amounts {
         self.disk_gib_us += u128::from(size.disk_gib) * time_us;
     }
 
-    /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -152,45 +139,43 @@ impl Amounts {
     }
 }
 
-/// What instances came to.
+/// Usage by instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Instances {
-    /// How many were started.
+    /// Number of instances started.
     pub started: u64,
-    /// How many, times microseconds.
+    /// Instance microseconds.
     pub count_us: u128,
-    /// What they used of their hosts.
+    /// Resources used on hosts.
     pub amounts: Amounts,
 }
 
-/// What it comes to.
+/// Total usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Leases that started.
+    /// Number of leases started.
     pub leases_started: u64,
-    /// Whole hosts, times microseconds.
+    /// Host microseconds, of whole hosts.
     pub hosts_us: u128,
-    /// What whole hosts have.
+    /// Resources of whole hosts.
     pub of_hosts: Amounts,
-    /// Slots of room for instances, times microseconds.
+    /// Slot microseconds.
     pub slots_us: u128,
-    /// What that room is of its hosts.
+    /// Resources of slots.
     pub of_room: Amounts,
-    /// Addresses, times microseconds.
+    /// Address microseconds.
     pub addresses_us: u128,
-    /// Instances in leases.
     pub in_leases: Instances,
-    /// Instances beside all leases.
+    /// Instances outside leases.
     pub beside_leases: Instances,
 }
 
 impl Totals {
-    /// CPUs, memory and disk that were reserved: of whole hosts and of room on others.
+    /// Reserved CPUs, memory and disk, on whole hosts and in slots.
     pub fn reserved(&self) -> Amounts {
         self.of_hosts.plus(self.of_room)
     }
 
-    /// Adds what was held.
     pub fn add(&mut self, sum: &Sum) {
         let count_us = u128::from(sum.size.count) * sum.time_us;
         match sum.kind {
@@ -214,7 +199,7 @@ impl Totals {
     }
 }
 
-/// What it comes to, group by group, without those that come to nothing.
+/// Totals by group. Groups without usage are omitted.
 pub fn by_group(sums: &[Sum]) -> BTreeMap<Group, Totals> {
     let mut totals: BTreeMap<Group, Totals> = BTreeMap::new();
     for sum in sums {

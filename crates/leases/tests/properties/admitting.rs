@@ -1,5 +1,5 @@
-//! What is admitted never overlaps and never over-commits, whatever was created, changed and deleted before;
-//! and what is refused could not have been met.
+//! Admitted leases never overlap or overcommit hosts, after any sequence of creations, changes and deletions.
+//! Refused requests couldn't have been met.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -23,7 +23,7 @@ use crate::generate::{HORIZON, HOSTS, asked, at, cases, inventory, minutes, new_
 #[derive(Clone, Debug)]
 enum Turn {
     Create(Window, Vec<ReservationTerms>),
-    /// Of one of the leases: another start, another end, another number.
+    /// Changes a lease: new start, new end, new number.
     Change(usize, Option<i64>, Option<i64>, Option<u32>),
     Start(usize),
     Delete(usize),
@@ -189,7 +189,7 @@ impl Cloud {
         self.replace(&new);
     }
 
-    /// Looks at every minute from now on.
+    /// Checks every minute from now on.
     fn assert_nothing_is_given_twice(&self) {
         for minute in self.now..2 * HORIZON + 20 {
             let (mut whole, mut shared) = (BTreeMap::new(), BTreeMap::new());
@@ -228,7 +228,7 @@ impl Cloud {
         }
     }
 
-    /// Counts by looking at every minute; cleaning time included for whole hosts.
+    /// Recounts by checking every minute. Whole hosts include cleaning time.
     fn assert_cannot_be_met(&self, window: Window, asked: &ReservationTerms) {
         let cleaned = window.widened(self.calendar.cleaning_time());
         let free = |host: HostId| self.calendar.host_free(host, &cleaned, None);

@@ -1,4 +1,5 @@
-//! The reservations of one lease get hosts if there is any way to give them some, in whatever order they are named.
+//! If any assignment of hosts serves all reservations of a lease, one is found, independent of the order of
+//! reservations.
 
 use leases::admission::{Admission, Rules};
 use leases::calendar::Calendar;
@@ -11,23 +12,23 @@ use proptest::prelude::*;
 
 use crate::generate::{at, cases, instances, project, window};
 
-/// Which of the properties p and q a host has or a reservation asks for.
+/// Whether a host has, or a reservation asks for, the properties p and q.
 type Properties = [bool; 2];
 
 const NAMES: [&str; 2] = ["p", "q"];
 
-/// A host: its properties, and its number of CPUs.
+/// A host with its properties and number of CPUs.
 #[derive(Clone, Debug)]
 struct Machine {
     has: Properties,
     vcpus: u32,
 }
 
-/// A reservation: what it asks for, and how much.
+/// A reservation: required properties and number.
 #[derive(Clone, Debug)]
 enum Asked {
     Hosts(Properties, u32),
-    /// Instances of two CPUs.
+    /// Instances of two CPUs each.
     Instances(Properties, u32, Affinity),
 }
 
@@ -83,7 +84,7 @@ fn inventory(machines: &[Machine]) -> Inventory {
     Inventory::new((1..).zip(machines).map(host), [])
 }
 
-/// Whether any assignment of hosts serves all reservations, by trying all of them.
+/// Exhaustive search for an assignment that serves all reservations.
 fn can_be_served(machines: &[Machine], asked: &[Asked], taken: &mut Vec<Option<usize>>) -> bool {
     if taken.len() < machines.len() {
         let hosts = asked.iter().enumerate().filter(|(_, asked)| matches!(asked, Asked::Hosts(..)));

@@ -1,4 +1,4 @@
-//! What is free when is what a recount of all bookings finds, minute by minute.
+//! Reported availability equals a recount of all bookings, minute by minute.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::generate::{
     windows,
 };
 
-/// A booking: of whole hosts, of slots of that many vCPUs each, or of addresses.
+/// A booking of whole hosts, of slots with this many vCPUs each, or of addresses.
 #[derive(Clone, Debug)]
 enum Booked {
     Hosts(BTreeSet<u64>),
@@ -61,12 +61,11 @@ fn lease(number: u128, window: Window, booked: &Booked) -> Lease {
     }
 }
 
-/// The vCPUs of a host of the inventory.
 fn vcpus(host: u64) -> u32 {
     if host.is_multiple_of(2) { 4 } else { 8 }
 }
 
-/// How many are free in a minute, by looking at every booking.
+/// Number free in a minute, counted over all bookings.
 fn recounted(entered: &[(Window, Booked)], asked: &ReservationTerms, cleaning: i64, minute: i64) -> u64 {
     let near =
         |window: &Window, margin: i64| window.overlaps(&self::window(minute - margin, minute + 1 + margin));
@@ -147,7 +146,7 @@ proptest! {
     }
 }
 
-/// Where leases would be given their hosts, if each were made after the one before it.
+/// Windows granted to leases that are created one after another.
 fn granted(
     admission: &Admission<'_>,
     asked: &ReservationTerms,
@@ -177,7 +176,7 @@ proptest! {
     ) {
         let (inventory, mut calendar) = (inventory(), Calendar::new(minutes(cleaning)));
         for (number, (window, booked)) in (1..).zip(bookings) {
-            // Those that conflict are left out.
+            // Conflicting bookings are skipped.
             let _ = calendar.put(&lease(number, window, &booked), at(0));
         }
         let rules = Rules::default();

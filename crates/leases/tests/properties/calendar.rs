@@ -1,4 +1,4 @@
-//! The calendar is what looking at every minute finds.
+//! The calendar agrees with a model that checks every minute.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::generate::{HORIZON, HOSTS, at, cases, given, instances, minutes, window, windows};
 
-/// Enters a lease, or takes one out.
+/// Adds or removes a lease.
 #[derive(Clone, Debug)]
 enum Turn {
     Put(u128, Window, BTreeSet<u64>, bool),
@@ -37,12 +37,12 @@ fn lease(number: u128, window: Window, hosts: &BTreeSet<u64>, whole: bool) -> Le
     }
 }
 
-/// Leases in a list, looked at minute by minute.
+/// A list of leases, searched minute by minute.
 #[derive(Default)]
 struct Model(Vec<Lease>);
 
 impl Model {
-    /// Those that have something of the host in that minute, and whether they have the whole.
+    /// Leases on the host in this minute, and whether they hold the whole host.
     fn on(&self, host: HostId, minute: i64) -> Vec<(&Lease, bool)> {
         let here = |lease: &&Lease| {
             lease.window.contains(at(minute)) && lease.reservations[0].allocation.hosts().contains(&host)
@@ -59,7 +59,7 @@ impl Model {
         self.on(host, minute).iter().filter(|(_, whole)| !whole).map(|(lease, _)| 2 * lease.id.0 as u64).sum()
     }
 
-    /// Whether the lease can be entered beside the others.
+    /// Whether the lease fits next to the existing ones.
     fn admits(&self, new: &Lease) -> bool {
         let others = Self(self.0.iter().filter(|lease| lease.id != new.id).cloned().collect());
         let whole = matches!(new.reservations[0].allocation, Allocation::Hosts(_));

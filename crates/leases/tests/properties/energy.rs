@@ -1,5 +1,5 @@
-//! Random leases and guests on hosts that are switched as planned, minute by minute: nobody is late, nobody loses power
-//! who needs it, and no more boot at once than may.
+//! Random leases and guests on hosts that are switched according to plan, minute by minute. No lease starts
+//! late, no host in use loses power, and the limit on concurrent boots holds.
 
 use std::collections::BTreeSet;
 
@@ -20,24 +20,24 @@ use proptest::prelude::*;
 
 use crate::generate::{at, cases, minutes, new_lease, project, window};
 
-/// Minutes that are followed.
+/// Length of a history, in minutes.
 const END: i64 = 900;
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// Somebody asks for so many hosts, so many minutes from now, for so many minutes.
+    /// A request for this many hosts, with start and length in minutes from now.
     Ask(u32, i64, i64),
-    /// A guest is started on that host if it is on and free, or ends there.
+    /// Starts a guest on the host if it is on and free, or ends the guest there.
     Guest(u64),
-    /// Leases that start so many minutes from now or later may be given hosts that draw less.
+    /// Moves leases that start at least this many minutes from now to hosts that draw less power.
     Repack(i64),
 }
 
 #[derive(Clone, Debug)]
 struct Ways {
-    /// How long each host boots, minutes.
+    /// Boot time of each host, in minutes.
     boots: Vec<i64>,
-    /// What each host draws at work, watts; nothing of some.
+    /// Power draw of each host at work, in watts, if known.
     watts: Vec<Option<u32>>,
     rules: PowerRules,
     cleaning: i64,
@@ -103,7 +103,7 @@ impl Rack {
         self.inventory.host(host).expect("there").power.state
     }
 
-    /// How the machines are.
+    /// State of the machines.
     fn observed(&self) -> Observed {
         let leased = self.leased();
         let seen = |host: &Host| {
@@ -128,7 +128,7 @@ impl Rack {
         Observed { hosts: self.inventory.hosts().map(seen).collect(), ..Observed::default() }
     }
 
-    /// What all leases draw, in watts and minutes, as far as that is known.
+    /// Energy of all leases in watt-minutes, as far as power draws are known.
     fn drawn(&self) -> i64 {
         let watts = |host: HostId| i64::from(self.ways.watts[host.0 as usize - 1].unwrap_or(0));
         let drawn = |lease: &Lease| {
@@ -138,7 +138,8 @@ impl Rack {
         self.leases.iter().map(drawn).sum()
     }
 
-    /// Gives a lease other hosts, if one draws less then; it is as it was but for them, and nobody else has them.
+    /// Repacks one lease, if that saves energy. Everything but its hosts stays the same, and its new hosts
+    /// are free.
     fn repack(&mut self, notice: i64) {
         let rules = Rules::default();
         let settled = at(self.now + notice);
@@ -172,7 +173,7 @@ impl Rack {
                 if self.guests.remove(&host) || !there {
                     return;
                 }
-                // As the service does it: nobody has reserved the host.
+                // Like the service, only starts guests on hosts without bookings.
                 let booked = self.calendar.bookings(host).any(|(booked, _)| booked.end() > at(self.now));
                 if !booked {
                     self.guests.insert(host);
@@ -187,7 +188,7 @@ impl Rack {
                 let facts = HostFacts { waking: Some(waking).into(), ..HostFacts::nothing() };
                 let admission = Admission::new(&self.calendar, &self.inventory, &rules, &facts, at(self.now));
                 let Ok(given) = admission.decide(&project(), &terms) else { return };
-                // Guests stay where they are here, so nobody else gets their hosts.
+                // Guests aren't moved in this test, so their hosts aren't leased.
                 if given[0].hosts().iter().any(|host| self.guests.contains(host)) {
                     return;
                 }
@@ -259,7 +260,8 @@ impl Rack {
     }
 }
 
-/// A host: since when it is there, what it draws at work, idle and off, when it was held, and when it was off.
+/// A host: time since which it exists, power draw at work, idle and off, windows in which it was held, and
+/// window in which it was off.
 type Day = (i64, [Option<u32>; 2], u32, Vec<(i64, i64)>, Option<(i64, i64)>);
 
 fn days() -> impl Strategy<Value = Vec<Day>> {
@@ -280,7 +282,7 @@ proptest! {
         (start, length) in (0..100i64, 0..100i64),
     ) {
         let (mut hosts, mut held, mut sleeps) = (vec![], vec![], vec![]);
-        // Minutes at work, idle and off; milliwatt-minutes of each.
+        // Minutes at work, idle and off, and milliwatt-minutes of each.
         let (mut hours, mut drawn) = ([0_u64; 3], [0_u128; 3]);
         for (id, (since, [busy, idle], off, spans, asleep)) in (1..).map(HostId).zip(days) {
             let figures = Figures { busy_milliwatts: busy, idle_milliwatts: idle, off_milliwatts: off };

@@ -1,4 +1,5 @@
-//! Extra specs: what can be read says the same to every host, and the same as an expression that means the same.
+//! Extra specs that parse give consistent results on every host, and the same results as an equivalent
+//! expression.
 
 use leases::extra_specs::{ExtraSpecs, Judge};
 use leases::host::Host;

@@ -1,4 +1,4 @@
-//! Random leases, and short-hands: minutes for instants, numbers for identifiers.
+//! Generators of random leases, and shorthands: minutes for timestamps, numbers for identifiers.
 
 use std::num::NonZeroU32;
 
@@ -15,14 +15,14 @@ use leases::window::Window;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Minutes that leases lie in.
+/// Minutes in which leases lie.
 pub const HORIZON: i64 = 40;
-/// Hosts there are.
+/// Number of hosts.
 pub const HOSTS: u64 = 5;
-/// Addresses there are.
+/// Number of addresses.
 pub const ADDRESSES: u8 = 3;
 
-/// That many cases, from a fixed seed unless `PROPTEST_RNG_SEED` gives another.
+/// Configuration with this many cases and a fixed seed, unless `PROPTEST_RNG_SEED` sets another.
 pub fn cases(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) };
     if config.rng_seed == RngSeed::Random {
@@ -43,7 +43,7 @@ pub fn window(start: i64, end: i64) -> Window {
     Window::new(at(start), at(end)).expect("forwards")
 }
 
-/// A window that is not empty.
+/// Nonempty windows.
 pub fn windows() -> impl Strategy<Value = Window> {
     (0..HORIZON, 1..HORIZON / 2).prop_map(|(start, length)| window(start, start + length))
 }
@@ -86,7 +86,7 @@ pub fn instances(vcpus: u32, memory_mib: u32, amount: u32, affinity: Affinity) -
     }
 }
 
-/// One thing to reserve.
+/// Terms of one reservation.
 pub fn asked() -> impl Strategy<Value = ReservationTerms> {
     let hosts = (1..4u32, 0..3u32).prop_map(|(min, more)| HostsTerms::new(min, min + more).expect("a range"));
     let slots = (1..5u32, 1..5000u32, 1..7u32, affinities())
@@ -99,7 +99,7 @@ pub fn asked() -> impl Strategy<Value = ReservationTerms> {
     ]
 }
 
-/// What a new lease is called; its reservations are numbered from ten times its own number.
+/// Identity of a new lease. Its reservations are numbered from ten times its own number.
 pub fn new_lease(number: u128, reservations: usize) -> NewLease {
     NewLease {
         id: LeaseId(number),
@@ -110,7 +110,7 @@ pub fn new_lease(number: u128, reservations: usize) -> NewLease {
     }
 }
 
-/// A pending lease with that allocation, whether it is possible or not.
+/// A pending lease with this allocation, which doesn't have to be valid.
 pub fn given(number: u128, window: Window, asked: ReservationTerms, allocation: Allocation) -> Lease {
     let terms = Terms::new(window, None, vec![asked]).expect("terms");
     Lease::new(new_lease(number, 1), terms, vec![allocation], None)

@@ -1,5 +1,5 @@
-//! Hosts are always where the hints of a lease want them, and are given whenever there are enough such hosts
-//! (CLS-11).
+//! Allocated hosts always satisfy the hints of their lease, and are allocated whenever enough such hosts
+//! exist (CLS-11).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 use crate::generate::{at, cases, new_lease, project};
 
-/// Where each host is, if that is known, and whether it is taken.
+/// Rack of each host, if known, and whether the host is taken.
 type Hosts = Vec<(Option<u8>, bool)>;
 
 fn hosts() -> impl Strategy<Value = Hosts> {
@@ -37,7 +37,7 @@ fn hints() -> impl Strategy<Value = Hints> {
             let query = rack.map(|rack| {
                 Requirement::compare(Operator::Equal, "rack", format!("r{rack}")).expect("well formed")
             });
-            // Names and the hosts of other leases do not go together.
+            // Host names can't be combined with hosts of other leases.
             let same = same.filter(|_| named.is_none());
             Hints {
                 query: query.unwrap_or_default(),
@@ -65,7 +65,7 @@ fn rack(inventory: &Inventory, host: HostId) -> Option<&String> {
     inventory.host(host).and_then(|host| host.capabilities.get("rack"))
 }
 
-/// Whether a single host is as it is wanted, by the words of the documentation.
+/// Whether a single host satisfies the hints, according to the documentation.
 fn wanted(inventory: &Inventory, hints: &Hints, id: HostId) -> bool {
     let host = inventory.host(id).expect("there");
     (hints.hosts.is_empty() || hints.hosts.contains(&host.name))
@@ -75,7 +75,7 @@ fn wanted(inventory: &Inventory, hints: &Hints, id: HostId) -> bool {
         && (hints.location.is_none() || rack(inventory, id).is_some())
 }
 
-/// How many of these hosts can be had together.
+/// Maximum number of these hosts that can be allocated together.
 fn most(inventory: &Inventory, hints: &Hints, hosts: &BTreeSet<HostId>) -> usize {
     let mut racks: BTreeMap<_, usize> = BTreeMap::new();
     for host in hosts {
@@ -124,7 +124,7 @@ proptest! {
         prop_assert!(had.is_subset(&usable));
         prop_assert_eq!(had.len(), best.min(max as usize));
         prop_assert_eq!(most(&inventory, &hints, &had), had.len());
-        // One of them fails: what comes in its place is where it should be as well.
+        // If a host fails, its replacement must satisfy the hints, too.
         let lease = Lease::new(new_lease(2, 1), terms, given, None);
         calendar.put(&lease, at(0)).expect("free");
         let failed = *had.iter().nth(failing % had.len()).expect("not empty");

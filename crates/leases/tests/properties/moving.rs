@@ -1,4 +1,4 @@
-//! Leases that have not started move out of the way if that helps: on small fleets, exhaustively.
+//! Pending leases move to other hosts if that makes a new request possible. Exhaustive on small fleets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,30 +13,30 @@ use leases::terms::{HostsTerms, ReservationTerms, Terms};
 
 use crate::generate::{at, given, new_lease, project, window};
 
-/// Hosts and leases of the largest fleet.
+/// Limits on hosts and leases.
 const HOSTS: usize = 5;
 const LEASES: usize = 4;
 /// All windows on a grid of three steps.
 const WINDOWS: [(i64, i64); 6] = [(0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (0, 3)];
 
-/// A kind of lease: one of the windows, and whether it wants hosts with the property.
+/// A kind of lease: its window, and whether it needs hosts with the property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     window: usize,
     special: bool,
 }
 
-/// Leases that wait: the kind of each, and its number of hosts.
+/// A pending lease: its kind and number of hosts.
 type Waiting = (Kind, usize);
 
 impl Kind {
-    /// All kinds, or those that want nothing in particular.
+    /// All kinds, or only those without requirements.
     fn all(special: bool) -> Vec<Self> {
         let kinds = |special| (0..WINDOWS.len()).map(move |window| Self { window, special });
         kinds(false).chain(special.then(|| kinds(true)).into_iter().flatten()).collect()
     }
 
-    /// The steps of the grid that it takes, as bits.
+    /// Bitmask of the grid steps it covers.
     fn steps(self) -> u8 {
         let (start, end) = WINDOWS[self.window];
         (start..end).map(|step| 1 << step).sum()
@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// A fleet whose first hosts have the property.
+/// A fleet of `hosts` hosts. The first `special` ones have the property.
 #[derive(Clone, Copy, Debug)]
 struct Fleet {
     hosts: usize,
@@ -77,7 +77,7 @@ impl Fleet {
         Inventory::new((0..self.hosts).map(host), [])
     }
 
-    /// The hosts that suit a lease and are free beside others.
+    /// Hosts that suit the kind and aren't taken by other leases at the same time.
     fn free(self, kind: Kind, leases: &[Waiting], on: &[Vec<usize>]) -> Vec<usize> {
         let suiting = (0..self.hosts).filter(|host| self.suits(*host, kind));
         let beside = |host: &usize| {
@@ -87,7 +87,7 @@ impl Fleet {
         suiting.filter(beside).collect()
     }
 
-    /// All places of leases, each beside those before it, up to symmetry.
+    /// All valid allocations for the leases, up to symmetry.
     fn places(self, leases: &[Waiting]) -> Vec<Vec<Vec<usize>>> {
         let Some(((kind, count), before)) = leases.split_last() else { return vec![Vec::new()] };
         let mut all: BTreeMap<_, Vec<Vec<usize>>> = BTreeMap::new();
@@ -101,8 +101,8 @@ impl Fleet {
         all.into_values().collect()
     }
 
-    /// The kinds of leases on each host, whichever of two hosts that are alike has them, and whichever of two leases of one
-    /// kind they are.
+    /// The kinds of leases on each host, sorted so that swapping equal hosts, or leases of the same kind,
+    /// makes no difference.
     fn up_to_symmetry(self, leases: &[Waiting], on: &[Vec<usize>]) -> Vec<(bool, Vec<Kind>)> {
         let of_host = |host: usize| {
             let there = leases.iter().zip(on).filter(|(_, on)| on.contains(&host));
@@ -113,8 +113,8 @@ impl Fleet {
         hosts
     }
 
-    /// Has each request decided that is refused although other places of the leases leave enough hosts for it. Returns the
-    /// number of requests.
+    /// Decides each request that has too few free hosts now, although another allocation of the leases leaves
+    /// enough. Returns the number of requests.
     fn judge(self, leases: &[Waiting]) -> u64 {
         let kinds = Kind::all(self.special > 0);
         let all = self.places(leases);
@@ -174,7 +174,7 @@ impl Fleet {
     }
 }
 
-/// All subsets with so many members.
+/// All subsets with `count` members.
 fn subsets(of: &[usize], count: usize) -> Vec<Vec<usize>> {
     let Some(fewer) = count.checked_sub(1) else { return vec![Vec::new()] };
     let after = |first: usize| subsets(&of[first + 1..], fewer).into_iter().map(move |rest| (first, rest));
@@ -182,7 +182,7 @@ fn subsets(of: &[usize], count: usize) -> Vec<Vec<usize>> {
     all.map(|(first, rest)| [of[first]].into_iter().chain(rest).collect()).collect()
 }
 
-/// All sets of so many leases.
+/// All multisets of `count` leases.
 fn sets(kinds: &[Waiting], count: usize) -> Vec<Vec<Waiting>> {
     let Some(fewer) = count.checked_sub(1) else { return vec![Vec::new()] };
     let mut all = Vec::new();
@@ -193,8 +193,9 @@ fn sets(kinds: &[Waiting], count: usize) -> Vec<Vec<Waiting>> {
     all
 }
 
-/// Judges all fleets of so many hosts, with leases of one host and of two. Of the most leases, fewer have two hosts the more
-/// hosts there are: all of them would take minutes.
+/// Judges all fleets of this size, with leases of one and two hosts. In the largest sets of leases, the
+/// number of two-host leases is limited, more strictly for more hosts, because exhaustive tests would take
+/// minutes.
 fn judge_all(hosts: usize) {
     let mut requests = 0;
     for special in 0..hosts {

@@ -1,7 +1,6 @@
-//! Random histories of leases and machines: steps fail, replies are lost, steps turn up late, the process dies
-//! between any two of them, hosts fail, guests land in the last moment. Whatever happens, no host is in two
-//! leases, nothing foreign runs in an active lease, nobody is deleted too early, and every lease
-//! ends.
+//! Random histories of leases and machines. Steps fail, replies are lost, steps arrive late, the process dies
+//! between any two steps, hosts fail, and guests start at the last moment. Even so, no host is in two leases,
+//! no foreign guest runs in an active lease, no guest is deleted too early, and every lease ends.
 
 mod fleet;
 
@@ -24,11 +23,11 @@ use proptest::prelude::*;
 use self::fleet::Fleet;
 use crate::generate::{HORIZON, HOSTS, asked, at, cases, inventory, new_lease, project, windows};
 
-/// The lease that nothing stands in the way of.
+/// Identifier of a lease without any obstacles.
 const LAST: u128 = 1000;
 
-/// Choices that a history makes, one after another; 0 when they are used up. So a shorter list is a simpler
-/// history, and a failing one shrinks.
+/// Choices of a history, consumed one after another; 0 when used up. A shorter list makes a simpler history,
+/// so failing histories shrink.
 struct Choices(std::vec::IntoIter<u16>);
 
 impl Choices {
@@ -36,7 +35,7 @@ impl Choices {
         self.0.next().unwrap_or(0) % limit
     }
 
-    /// True once in so many times, and never when the choices are used up.
+    /// True once in `times`, and never when the choices are used up.
     fn once_in(&mut self, times: u16) -> bool {
         self.below(times) == times - 1
     }
@@ -53,9 +52,9 @@ struct Play {
     leases: Vec<Lease>,
     fleet: Fleet,
     history: History,
-    /// Steps of earlier plans that may still turn up.
+    /// Steps of earlier plans that can still arrive.
     late: Vec<Step>,
-    /// Nothing goes wrong any more.
+    /// Whether failures have stopped.
     calm: bool,
 }
 
@@ -103,7 +102,7 @@ impl Play {
         Admission::new(&self.calendar, &self.inventory, &self.rules, &self.facts, self.now)
     }
 
-    /// Something that nobody planned.
+    /// An unplanned event.
     fn surprise(&mut self) {
         match self.choices.below(9) {
             1 => self.fleet.land_preemptible(&mut self.choices),
@@ -129,7 +128,7 @@ impl Play {
             7 if !self.late.is_empty() => {
                 let position = usize::from(self.choices.below(self.late.len() as u16));
                 let step = self.late.swap_remove(position);
-                // Whoever sent it does not wait for an answer any more.
+                // The sender doesn't wait for a reply anymore.
                 let _unheard = self.fleet.perform(step.action, self.now);
             }
             _ => {}
@@ -150,7 +149,6 @@ impl Play {
         }
     }
 
-    /// Observes, heals, plans and commits.
     fn plan(&mut self) -> Plan {
         let observed = self.fleet.observe();
         for (host, seen) in &observed.hosts {
@@ -195,7 +193,7 @@ impl Play {
         })
     }
 
-    /// No preemptible guest is stopped or deleted but for a lease that wants its host.
+    /// Checks that preemptible guests are stopped or deleted only for a lease that wants their host.
     fn assert_needed(&self, plan: &Plan) {
         for step in &plan.steps {
             let (Action::StopGuest(host, guest) | Action::DeleteGuest(host, guest)) = step.action else {
@@ -213,7 +211,8 @@ impl Play {
         }
     }
 
-    /// Performs the due steps in any order; some fail, some replies are lost, and in between the process dies.
+    /// Performs due steps in any order. Some fail, some replies are lost, and the process can die between
+    /// steps.
     fn perform(&mut self, plan: &Plan) {
         let mut due: Vec<Step> = plan.due(self.now).cloned().collect();
         while !due.is_empty() {
@@ -238,8 +237,8 @@ impl Play {
         }
     }
 
-    /// A step that has just been planned is not one that could do harm: a host is verified before it is held,
-    /// and slots are granted where there is room.
+    /// Checks that a newly planned step does no harm: a host is verified before it is held, and slots are
+    /// granted only if they fit.
     fn assert_applicable(&self, action: Action) {
         match action {
             Action::Hold(host, reservation) => {
@@ -275,7 +274,7 @@ impl Play {
         }
     }
 
-    /// A stormy time.
+    /// A period with failures.
     fn storm(&mut self) {
         while self.now < at(HORIZON + 25) {
             for _ in 0..self.choices.below(3) {
@@ -289,12 +288,12 @@ impl Play {
         }
     }
 
-    /// The calm after it: every lease ends, driven by nothing but the plan's own wake-up times.
+    /// The calm after the storm: every lease ends, driven only by the plans' wake-up times.
     fn calm_down(&mut self) {
         self.calm = true;
         self.late.clear();
         self.fleet.recover_all();
-        // Every other lease has ended by then, or is deleted.
+        // Every other lease has ended or is deleted by then.
         self.plan();
         let (start, length) = (self.now + SignedDuration::from_mins(30), SignedDuration::from_mins(10));
         let one = ReservationTerms::Hosts(HostsTerms::new(1, HOSTS as u32).expect("a range"));

@@ -1,4 +1,4 @@
-//! Requirements on hosts: what is well formed means the same to every host, however strange the two are.
+//! Every well-formed requirement has a consistent meaning on every host, however unusual both are.
 
 use leases::host::Host;
 use leases::ids::HostId;
@@ -18,7 +18,7 @@ const OPERATORS: [Operator; 6] = [
     Operator::GreaterOrEqual,
 ];
 
-/// Few, so that hosts often have what is asked about.
+/// A small set, so that hosts often have the property.
 fn names() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => select(vec!["a", "b", "vcpus", "id", "reservable", "cpu_info"]).prop_map(str::to_owned),
@@ -26,7 +26,7 @@ fn names() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Numbers, what looks like some, and anything else that is not empty.
+/// Numbers, text that looks like numbers, and other nonempty text.
 fn values() -> impl Strategy<Value = String> {
     let near = vec![
         "0",

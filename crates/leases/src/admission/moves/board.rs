@@ -1,4 +1,4 @@
-//! Reservations that compete for hosts, and the hosts that each of them can have.
+//! Reservations that compete for hosts, and the possible hosts of each reservation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -20,14 +20,14 @@ const BOOKING: u64 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ClaimId(usize);
 
-/// All reservations of the lease that hosts are looked for.
+/// All reservations of the lease that needs room.
 pub(super) const REQUEST: ClaimId = ClaimId(0);
 
-/// A host that a claim can have once others have left it.
+/// A host that a claim can use once its blockers have left it.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub host: HostId,
-    /// Claims on the host in the same window. All of them can be moved.
+    /// Movable claims on the host in the same window.
     pub blockers: Vec<ClaimId>,
 }
 
@@ -63,19 +63,19 @@ impl<'a> Board<'a> {
         self.admission.budget
     }
 
-    /// The hosts that the request can have in these ways.
+    /// The hosts that the request can use in these ways.
     pub fn choices_of_request(&mut self, ways: &[&Way]) -> Rc<[Choice]> {
         let hosts: BTreeSet<HostId> = ways.iter().flat_map(|way| way.hosts.keys().copied()).collect();
         let search = Search::new(self.wanted.admission(self.admission), self.wanted.window, self.wanted.own);
         self.choices_among(&search, hosts, None)
     }
 
-    /// Has the request choose among these hosts.
+    /// Sets the choices of the request.
     pub fn request(&mut self, choices: &Rc<[Choice]>) {
         self.choices.insert(REQUEST, choices.clone());
     }
 
-    /// The hosts that a claim can have, those first that nobody has.
+    /// The hosts that a claim can use, free ones first.
     pub fn choices(&mut self, id: ClaimId) -> Rc<[Choice]> {
         if let Some(known) = self.choices.get(&id) {
             return known.clone();
@@ -85,7 +85,7 @@ impl<'a> Board<'a> {
             Some(&Claim { lease, position, terms, held }) => {
                 let admission = self.admission.suited_to(lease.lease_type).on_behalf_of(lease);
                 let search = Search::new(admission.without_guests(), lease.window, Some(lease.id));
-                // Nobody is moved to a host that doesn't work now.
+                // Leases aren't moved to hosts that don't work now.
                 let (matching, _) =
                     search.matching(self.admission.inventory.hosts(), terms, self.admission.now);
                 let hosts = matching.into_iter().map(|host| host.id);
@@ -123,7 +123,7 @@ impl<'a> Board<'a> {
         free.map(|host| Choice { host, blockers: Vec::new() }).chain(taken).collect()
     }
 
-    /// The claims on a host in that window. None if a lease has it that cannot be moved.
+    /// The claims on a host in this window. `None` if a lease that can't be moved has booked it.
     fn blockers(
         &mut self,
         host: HostId,
@@ -141,7 +141,7 @@ impl<'a> Board<'a> {
             let position = lease.reservations.iter().position(|r| r.id == booking.reservation)?;
             blockers.push(self.enter(lease, position)?);
         }
-        // Another reservation of the same lease.
+        // Other reservations of the same lease.
         if let Some((lease, position)) = own {
             let has = |other: &usize| lease.reservations[*other].allocation.hosts().contains(&host);
             let others = (0..lease.reservations.len()).filter(|other| *other != position);
@@ -155,7 +155,7 @@ impl<'a> Board<'a> {
         Some(blockers)
     }
 
-    /// The number of a claim. None for a reservation of anything else than whole hosts.
+    /// The number of a claim. `None` if the reservation isn't for whole hosts.
     fn enter(&mut self, lease: &'a Lease, position: usize) -> Option<ClaimId> {
         let reservation = &lease.reservations[position];
         if let Some(known) = self.numbers.get(&reservation.id) {
@@ -176,19 +176,19 @@ impl<'a> Board<'a> {
         self.claims.get(id.0.checked_sub(1)?)
     }
 
-    /// The hosts that a claim has before any moves; none for the request.
+    /// The hosts of a claim before any moves. `None` for the request.
     pub fn held(&self, id: ClaimId) -> Option<&'a BTreeSet<HostId>> {
         self.claim(id).map(|claim| claim.held)
     }
 
-    /// How long a claim keeps others from its hosts.
+    /// Time in which a claim keeps other claims from its hosts, cleaning included.
     pub fn occupied(&self, id: ClaimId) -> Window {
         let window = self.claim(id).map_or(self.wanted.window, |claim| claim.lease.window);
         let since = window.since(self.admission.now);
         Window::starting(since.start(), since.length() + self.admission.calendar.cleaning_time())
     }
 
-    /// Whether two claims cannot have the same host.
+    /// Whether two claims can't use the same host.
     pub fn exclude_each_other(&self, one: ClaimId, other: ClaimId) -> bool {
         let lease = |id| self.claim(id).map(|claim| claim.lease);
         let window = |id| lease(id).map_or(self.wanted.window, |lease| lease.window);
@@ -196,7 +196,7 @@ impl<'a> Board<'a> {
         same || window(one).widened(self.admission.calendar.cleaning_time()).overlaps(&window(other))
     }
 
-    /// All hosts of a claim, if they depend on each other. Then it can help to move all of them.
+    /// All hosts of a claim, if they depend on each other. Then it can help to move the whole claim.
     pub fn together(&self, id: ClaimId) -> Option<&'a BTreeSet<HostId>> {
         let claim = self.claim(id)?;
         let depend = claim.terms.properties.compares_hosts()
@@ -205,7 +205,7 @@ impl<'a> Board<'a> {
         (depend && claim.held.len() > 1).then_some(claim.held)
     }
 
-    /// Whether a claim can have all these hosts together.
+    /// Whether a claim can use these hosts together.
     pub fn suit(&self, id: ClaimId, hosts: &BTreeSet<HostId>) -> bool {
         let Some(claim) = self.claim(id) else { return true };
         let admission = self.admission.without_guests().on_behalf_of(claim.lease);
@@ -216,7 +216,7 @@ impl<'a> Board<'a> {
             && counting(hosts) >= counting(claim.held).min(claim.terms.min() as usize)
     }
 
-    /// The hosts of a claim after it has left some and got others.
+    /// The hosts of a claim after these moves.
     pub fn hosts_after(
         &self,
         id: ClaimId,
@@ -228,7 +228,7 @@ impl<'a> Board<'a> {
         stays.chain(placed.iter().filter(|(claim, _)| *claim == id).map(|(_, host)| *host)).collect()
     }
 
-    /// The leases of claims with the hosts that they have after these moves.
+    /// The leases of the moved claims, with their hosts after these moves.
     pub fn moved(&self, left: &BTreeSet<(ClaimId, HostId)>, placed: &[(ClaimId, HostId)]) -> Vec<Lease> {
         let mut moved: BTreeMap<LeaseId, Lease> = BTreeMap::new();
         let claims: BTreeSet<ClaimId> = left.iter().map(|(claim, _)| *claim).collect();

@@ -1,8 +1,9 @@
-//! The work that a search for moves may cost.
+//! Limit on the work of a search for moves.
 
 use crate::work::Budget;
 
-/// A limit of its own within the budget of a decision: a search that ends early refuses nothing but the moves.
+/// A separate limit within the budget of a decision. A search that uses it up only gives up on moves; the
+/// request isn't refused for its cost.
 #[derive(Debug)]
 pub(super) struct Effort<'a> {
     budget: &'a Budget,

@@ -1,8 +1,9 @@
-//! Requests that no moves can serve, since some instant has too few hosts for all.
+//! Early detection of requests that no moves can serve, because some instant has too few hosts for all
+//! leases.
 //!
-//! At one instant leases and hosts are a bipartite graph, and the hosts that leases have are a matching in it. If that
-//! cannot be augmented for the request, no moves make room, however many. This is much cheaper to find out than by trying
-//! moves, and most refusals are of this kind where hosts are scarce.
+//! At any instant, leases and hosts form a bipartite graph, and the current allocations are a matching in it.
+//! If the matching can't be augmented for the request, no moves make room, however many. This check is much
+//! cheaper than trying moves, and where hosts are scarce it detects most refusals.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +15,7 @@ use super::effort::Effort;
 use super::search::CHOICE;
 use crate::ids::HostId;
 
-/// Whether there is an instant at which a reservation of the request cannot have its hosts, whoever moves.
+/// Whether at some instant a reservation of the request can't have its hosts, however leases move.
 pub(super) fn too_few_hosts(board: &mut Board<'_>, ways: &[&Way], effort: &mut Effort<'_>) -> bool {
     let blockers: BTreeSet<ClaimId> =
         board.choices(REQUEST).iter().flat_map(|choice| choice.blockers.iter().copied()).collect();
@@ -25,10 +26,10 @@ pub(super) fn too_few_hosts(board: &mut Board<'_>, ways: &[&Way], effort: &mut E
     instants.into_iter().any(|at| ways.iter().any(|way| !Instant::new(at).serves(board, way, effort)))
 }
 
-/// Who has which host at an instant.
+/// The owners of hosts at one instant.
 struct Instant {
     at: Timestamp,
-    /// Hosts that have been taken over since.
+    /// New owners of hosts that changed hands during the search.
     taken: BTreeMap<HostId, ClaimId>,
 }
 
@@ -37,7 +38,7 @@ impl Instant {
         Self { at, taken: BTreeMap::new() }
     }
 
-    /// Whether the request can have as many hosts as it needs. True as well if the effort ends.
+    /// Whether the request can have as many hosts as it needs. Also true if the effort runs out.
     fn serves(mut self, board: &mut Board<'_>, way: &Way, effort: &mut Effort<'_>) -> bool {
         let choices = board.choices(REQUEST);
         if !effort.spend(CHOICE * choices.len() as u64) {
@@ -52,7 +53,7 @@ impl Instant {
         (self.taken.len()..way.need).all(|_| self.augment(board, way, effort))
     }
 
-    /// Gives the request one more host, if there is a way. True as well if the effort ends.
+    /// Gives the request one more host, if possible. Also true if the effort runs out.
     fn augment(&mut self, board: &mut Board<'_>, way: &Way, effort: &mut Effort<'_>) -> bool {
         // The claim that would take each host, and the host that each claim would lose.
         let mut takers: BTreeMap<HostId, ClaimId> = BTreeMap::new();
@@ -90,7 +91,7 @@ impl Instant {
         false
     }
 
-    /// Has each taker take its host, from the free one back to the one that the request takes.
+    /// Executes the chain of takeovers, from the free host back to the first host that the request takes.
     fn shift(&mut self, free: HostId, takers: &BTreeMap<HostId, ClaimId>, lost: &BTreeMap<ClaimId, HostId>) {
         let mut next = Some(free);
         while let Some(host) = next

@@ -1,8 +1,9 @@
-//! Making room by giving other hosts to leases that have not started (CLS-10). They keep their dates and what they asked
-//! for, and a lease that has started keeps everything.
+//! Making room by moving leases that have not started to other hosts (CLS-10). They keep their dates and
+//! terms. Leases that have started keep everything.
 //!
-//! A move takes one host from a lease and gives it another one. Moves form chains: the first lease goes to a host of the
-//! second lease, and the second lease to a free host. Only complete chains count, so each lease keeps its number of hosts.
+//! A move takes one host from a lease and gives it another one. Moves form chains: the first lease goes to a
+//! host of the second lease, and the second lease to a free host. Only complete chains count, so each lease
+//! keeps its number of hosts.
 
 mod board;
 mod effort;
@@ -27,23 +28,24 @@ use super::{Admission, Changes, Refusal, Replanned, Resource};
 use crate::ids::LeaseId;
 use crate::lease::Lease;
 
-/// Maximum number of moves for each host that is asked for.
+/// Maximum number of moves per requested host.
 pub const MOVES_PER_HOST: usize = 4;
-/// Maximum cost of a search for moves. It is also limited to half of the budget that the decision has left.
+/// Maximum cost of a search for moves. Half of the decision's remaining budget is another limit.
 const EFFORT: u64 = 3_000_000;
-/// Maximum cost to narrow choices, and the cost of the search after which that is worthwhile.
+/// Maximum cost of narrowing the choices, and the cost of the search from which narrowing pays off.
 const NARROWING: u64 = 1_000_000;
 const NARROWED_AFTER: u64 = 100_000;
-/// Ways to serve the reservations that are tried at most.
+/// Maximum number of combinations of ways to try.
 const COMBINATIONS: usize = 16;
 
 impl Admission<'_> {
-    /// The hosts that a changed lease wants.
+    /// The hosts that a lease needs after these changes.
     pub fn wanted_by(&self, lease: &Lease, changes: &Changes) -> Result<Wanted, Refusal> {
         Ok(Wanted::for_lease(&self.on_changed_terms(lease, changes)?))
     }
 
-    /// Decides again after other leases have moved. None if no moves within [`MOVES_PER_HOST`] help.
+    /// Repeats a decision after other leases have moved. `None` if up to [`MOVES_PER_HOST`] moves per host
+    /// don't help.
     pub(super) fn replan_by_moves<T>(
         &self,
         others: &[&Lease],
@@ -73,7 +75,7 @@ impl Admission<'_> {
         Some(Replanned { decided, moved })
     }
 
-    /// The leases that make room with fewest moves, with the hosts that they have then.
+    /// Finds the fewest moves that make room, and returns the moved leases with their new hosts.
     fn moves(&self, movable: &BTreeMap<LeaseId, &Lease>, wanted: &Wanted) -> Option<Vec<Lease>> {
         let ways = wanted.ways(*self);
         let mut effort = Effort::new(self.budget, EFFORT);
@@ -112,16 +114,16 @@ impl Admission<'_> {
     }
 }
 
-/// The search for moves that make room in one combination of ways.
+/// The search for moves in one combination of ways.
 struct Attempt<'w> {
     ways: Vec<&'w Way>,
-    /// The choices of the request.
+    /// Choices of the request.
     choices: Rc<[Choice]>,
     narrowed: Option<Narrowed>,
 }
 
 impl Attempt<'_> {
-    /// Narrows the choices of all claims, once. False if no moves make room.
+    /// Narrows the choices of all claims, once. False if no moves can make room.
     fn can_succeed(&mut self, board: &mut Board<'_>) -> bool {
         if self.narrowed.is_none() {
             board.request(&self.choices);

@@ -1,11 +1,11 @@
-//! Removes the hosts that a claim can't have in any arrangement of all claims, before the search tries them.
+//! Removes hosts that a claim can't have in any arrangement of all claims, before the search tries them.
 //!
-//! At one instant claims and hosts are a bipartite graph, and an arrangement is a matching in it that gives each claim its
-//! number of hosts. A claim has the same hosts during its whole window. So if no matching at some instant gives a host to a
-//! claim, the claim loses the host at all instants, which can remove more edges of their graphs. In the end claims have
-//! fewer choices, or an instant has no matching and no moves make room, however many. Most requests that the search would
-//! try without success until its effort ends are of this kind. Constraint solvers filter "all different" in the same way
-//! (Régin 1994).
+//! At one instant, claims and hosts form a bipartite graph, and an arrangement is a matching in it that gives
+//! each claim its number of hosts. A claim has the same hosts during its whole window. So if no matching at
+//! some instant gives a host to a claim, the claim loses the host at all instants, which can remove more
+//! edges from their graphs. In the end claims have fewer choices, or an instant has no matching and no moves
+//! make room, however many. Most requests on which the search would spend all its effort without success are
+//! of this kind. Constraint solvers filter "all different" in the same way (Régin 1994).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -18,22 +18,22 @@ use super::effort::Effort;
 use crate::ids::HostId;
 use crate::window::Window;
 
-/// Cost of a choice, which includes finding out the choices of its claim.
+/// Cost of a choice, including finding the choices of its claim.
 const CHOICE: u64 = 20;
 
-/// The choices of claims that are left.
+/// Remaining choices of claims.
 #[derive(Debug, Default)]
 pub(super) struct Narrowed(BTreeMap<ClaimId, Rc<[Choice]>>);
 
 impl Narrowed {
-    /// None if the claim was not looked at.
+    /// `None` if the claim was not examined.
     pub fn choices(&self, id: ClaimId) -> Option<Rc<[Choice]>> {
         self.0.get(&id).cloned()
     }
 }
 
-/// The choices that claims have if the request is served in these ways. None if no moves make room. If the effort ends,
-/// some choices are left that could be removed.
+/// Narrows the choices for a request that is served in these ways. `None` if no moves can make room. If the
+/// effort runs out, some impossible choices can remain.
 pub(super) fn narrow(board: &mut Board<'_>, ways: &[&Way], effort: &mut Effort<'_>) -> Option<Narrowed> {
     let Some((mut members, hosts)) = members(board, ways, effort) else {
         return Some(Narrowed::default());
@@ -64,14 +64,14 @@ pub(super) fn narrow(board: &mut Board<'_>, ways: &[&Way], effort: &mut Effort<'
 /// A claim, or one reservation of the request.
 struct Member {
     claim: ClaimId,
-    /// The time in which no other claim can have its hosts.
+    /// Time in which no other claim can use its hosts.
     window: Window,
     need: usize,
-    /// Hosts that it can get or keep, by their positions.
+    /// Positions of the hosts that it can get or keep.
     hosts: Bits,
 }
 
-/// All claims that moves can involve, and all hosts in order. None if the effort ends.
+/// All claims that moves can involve, and all hosts in order. `None` if the effort runs out.
 fn members(
     board: &mut Board<'_>,
     ways: &[&Way],
@@ -108,15 +108,16 @@ fn members(
     Some((members, all))
 }
 
-/// A matching at an instant.
+/// A matching at one instant.
 struct Instant {
     /// Members whose windows contain the instant.
     present: Vec<usize>,
-    /// The member that has each host, by its position among those that are present.
+    /// For each host, the position of its owner in `present`.
     owners: Vec<Option<usize>>,
 }
 
-/// The instants whose members aren't all present at the next one.
+/// The instants that matter: those at which a member is present that has ended by the next instant. Other
+/// instants only have a part of the next one's members.
 fn instants(members: &[Member], hosts: usize) -> Vec<Instant> {
     let starts: BTreeSet<Timestamp> = members.iter().map(|member| member.window.start()).collect();
     let starts: Vec<Timestamp> = starts.into_iter().collect();
@@ -134,7 +135,8 @@ fn instants(members: &[Member], hosts: usize) -> Vec<Instant> {
 }
 
 impl Instant {
-    /// Removes hosts that members have in no matching, and returns the members that lost some. None without a matching.
+    /// Removes hosts that no matching gives to a member, and returns the members that lost any. `None` if
+    /// there is no matching.
     fn filter(&mut self, members: &mut [Member]) -> Option<Vec<usize>> {
         let mut hosts: Vec<Bits> = self.present.iter().map(|member| members[*member].hosts.clone()).collect();
         let needs: Vec<usize> = self.present.iter().map(|member| members[*member].need).collect();
@@ -149,7 +151,7 @@ impl Instant {
                 Some(owner) => owned[*owner].insert(host),
             }
         }
-        // The members that each can displace, directly or by displacing others.
+        // The members that each member can displace, directly or indirectly.
         let mut displaced = vec![Bits::new(hosts.len()); hosts.len()];
         for (displaced, hosts) in displaced.iter_mut().zip(&hosts) {
             for other in (0..owned.len()).filter(|other| hosts.meets(&owned[*other])) {
@@ -186,7 +188,7 @@ impl Instant {
         Some(changed)
     }
 
-    /// Completes the matching that is left from last time. False if that is impossible.
+    /// Completes the matching of the previous call. False if that is impossible.
     fn complete(&mut self, hosts: &[Bits], mut needs: Vec<usize>) -> bool {
         for (host, owner) in self.owners.iter_mut().enumerate() {
             *owner = owner.filter(|owner| hosts[*owner].contains(host));
@@ -197,7 +199,7 @@ impl Instant {
         (0..needs.len()).all(|member| (0..needs[member]).all(|_| self.augment(hosts, member)))
     }
 
-    /// Gives a member one more host, if there is a way.
+    /// Gives a member one more host, if possible.
     fn augment(&mut self, hosts: &[Bits], member: usize) -> bool {
         // The member that would take each host, and the host that each member would lose.
         let mut takers: Vec<Option<usize>> = vec![None; self.owners.len()];
@@ -225,7 +227,7 @@ impl Instant {
         false
     }
 
-    /// Has each taker take its host, from the free one back to the first one.
+    /// Executes the chain of takeovers, from the free host back to the first one.
     fn shift(&mut self, free: usize, takers: &[Option<usize>], lost: &[Option<usize>]) {
         let mut next = Some(free);
         while let Some(host) = next
@@ -237,7 +239,7 @@ impl Instant {
     }
 }
 
-/// A set of small numbers.
+/// A bit set of small numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bits(Vec<u64>);
 
@@ -264,7 +266,7 @@ impl Bits {
         }
     }
 
-    /// Keeps only those that are in the other set as well. Whether some were removed.
+    /// Keeps only numbers that are also in `other`. True if any were removed.
     fn retain(&mut self, other: &Self) -> bool {
         let before = self.clone();
         for (word, other) in self.0.iter_mut().zip(&other.0) {

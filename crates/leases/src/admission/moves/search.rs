@@ -1,8 +1,9 @@
 //! Search for the fewest moves that make room.
 //!
-//! A state names the hosts that claims have taken over so far. The claims that left them need other hosts: free ones, or
-//! hosts that they take over in turn. So moves form chains, and a lease that displaces two shorter ones begins two
-//! chains. The search tries all states with one move, then all with two, and so on (iterative deepening).
+//! A state consists of the hosts that claims have taken over so far. Claims that left these hosts need
+//! others: free hosts, or hosts that they take over in turn. So moves form chains, and a lease that displaces
+//! two shorter ones starts two chains. The search tries all states with one move, then all with two, and so
+//! on (iterative deepening).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -17,41 +18,41 @@ use crate::ids::HostId;
 const STATE: u64 = 100;
 pub(super) const CHOICE: u64 = 3;
 
-/// A claim has a host.
+/// A claim and one of its hosts.
 pub(super) type Place = (ClaimId, HostId);
 
 /// Moves that make room.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves {
-    /// The places that claims give up. Each is one move.
+    /// Places that claims give up. Each is one move.
     pub left: BTreeSet<Place>,
-    /// The new places of the claims that left some.
+    /// New places of the claims that gave some up.
     pub placed: Vec<Place>,
 }
 
-/// Hosts that were taken over so far.
+/// The hosts that were taken over so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     left: BTreeSet<Place>,
     taken: BTreeSet<(HostId, ClaimId)>,
-    /// How many hosts each claim still needs that had to leave some.
+    /// Number of hosts that each displaced claim still needs.
     needs: BTreeMap<ClaimId, usize>,
 }
 
-/// A host that a claim could take over. The state after it is built once it is tried: there are many of them, and a
-/// state is large.
+/// A host that a claim could take over. The next state is built only when the takeover is tried: there are
+/// many takeovers, and a state is large.
 #[derive(Clone, Copy, Debug)]
 struct Takeover {
     by: ClaimId,
-    /// Index of the host among the choices of the claim.
+    /// Index of the host in the claim's choices.
     index: usize,
-    /// How many moves it needs.
+    /// Number of moves that it takes.
     moves: usize,
     /// Whether its blockers also give up the hosts that depend on this one.
     together: bool,
 }
 
-/// The search for a request that can be served in one combination of ways.
+/// The search for one combination of ways to serve the request.
 pub(super) struct Mover<'b, 'a> {
     pub board: &'b mut Board<'a>,
     pub ways: &'b [&'b Way],
@@ -70,13 +71,14 @@ impl<'b, 'a> Mover<'b, 'a> {
         Self { board, ways, effort, narrowed, tried: BTreeSet::new() }
     }
 
-    /// How many hosts the request lacks before any moves. There are at least as many moves. None if the effort ends.
+    /// Number of hosts that the request lacks before any moves, a lower bound for the number of moves. `None`
+    /// if the effort runs out.
     pub fn lacks(&mut self) -> Option<usize> {
         let free = self.free(&State::default(), REQUEST)?;
         Some(self.lack(&State::default(), REQUEST, &free))
     }
 
-    /// Moves that make room, this number of them at most.
+    /// Finds at most this number of moves that make room.
     pub fn with(mut self, most: usize) -> Option<Moves> {
         self.go_on(&State::default(), most)
     }
@@ -109,7 +111,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         if left == 0 {
             return None;
         }
-        // A claim with too few free hosts has to take one over. Without such a claim, any of them could.
+        // A claim with too few free hosts has to take one over. If all have enough, any claim could.
         let takers: Vec<ClaimId> = lacking.map_or_else(|| free.into_keys().collect(), |id| vec![id]);
         for Takeover { by, index, moves, together } in self.takeovers(state, &takers, left)? {
             let choices = self.choices(by);
@@ -131,7 +133,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         narrowed.unwrap_or_else(|| self.board.choices(id))
     }
 
-    /// Hosts that could be taken over next, with fewest moves first. None if the effort ends.
+    /// Possible next takeovers, fewest moves first. `None` if the effort runs out.
     fn takeovers(&mut self, state: &State, takers: &[ClaimId], left: usize) -> Option<Vec<Takeover>> {
         let mut next = Vec::new();
         for id in takers {
@@ -159,7 +161,8 @@ impl<'b, 'a> Mover<'b, 'a> {
         Some(next)
     }
 
-    /// The places that its blockers give up for a choice; together: with all their hosts that depend on each other.
+    /// The places that the blockers of a choice give up: only the chosen host, or, with `together`, also
+    /// their hosts that depend on it.
     fn leaving(&self, state: &State, choice: &Choice, together: bool) -> BTreeSet<Place> {
         let blockers = choice.blockers.iter();
         let hosts = |blocker: &ClaimId| if together { self.board.together(*blocker) } else { None };
@@ -170,19 +173,19 @@ impl<'b, 'a> Mover<'b, 'a> {
         places.filter(|place| !state.left.contains(place)).collect()
     }
 
-    /// Whether the host was not taken over by another claim at that time, or by the same one.
+    /// Whether the claim can still take the host: it has not done so before, and no conflicting claim has.
     fn is_open(&self, state: &State, id: ClaimId, host: HostId) -> bool {
         let mut there = state.taken.range((host, REQUEST)..).take_while(|(taken, _)| *taken == host);
         there.all(|(_, other)| *other != id && !self.board.exclude_each_other(*other, id))
     }
 
-    /// Hosts that a claim can have without a move. None if the effort ends.
+    /// Hosts that a claim can use without a move. `None` if the effort runs out.
     fn free(&mut self, state: &State, id: ClaimId) -> Option<Vec<HostId>> {
         let choices = self.choices(id);
         if !self.effort.spend(CHOICE * choices.len() as u64) {
             return None;
         }
-        // Few hosts changed so far. A search in these is much faster than one in the sets of the state.
+        // Few hosts have changed so far. Searching in these is much faster than in the sets of the state.
         let taken: Vec<HostId> = state.taken.iter().map(|(host, _)| *host).collect();
         let mut left: Vec<HostId> = state.left.iter().map(|(_, host)| *host).collect();
         left.sort_unstable();
@@ -196,7 +199,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         Some(choices.iter().filter(is_free).map(|choice| choice.host).collect())
     }
 
-    /// How many hosts a claim lacks beside the free ones.
+    /// Number of hosts that a claim lacks beyond the free ones.
     fn lack(&mut self, state: &State, id: ClaimId, free: &[HostId]) -> usize {
         if id == REQUEST {
             let count = state.taken_by_request().count() + free.len();
@@ -205,7 +208,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         state.needs.get(&id).copied().unwrap_or(0).saturating_sub(free.len())
     }
 
-    /// How many hosts the request lacks if it can have these, so many in all.
+    /// Number of hosts that the request lacks if it gets these `count` hosts.
     fn request_lacks(&mut self, count: usize, hosts: impl Iterator<Item = HostId>) -> usize {
         if let [way] = self.ways
             && way.in_one >= way.need
@@ -221,14 +224,14 @@ impl<'b, 'a> Mover<'b, 'a> {
         flow.lacks()
     }
 
-    /// Free hosts for all claims that need some, so that enough are left for the request.
+    /// Free hosts for all displaced claims that leave enough for the request.
     fn complete(&mut self, state: &State, free: &BTreeMap<ClaimId, Vec<HostId>>) -> Option<Vec<Place>> {
         let free_for_request = free.get(&REQUEST).into_iter().flatten().copied();
         let mut request: BTreeSet<HostId> = free_for_request.chain(state.taken_by_request()).collect();
         let mut seats: Vec<(ClaimId, Vec<HostId>)> = Vec::new();
         for (id, count) in &state.needs {
             let mut hosts = free.get(id)?.clone();
-            // The request should keep its hosts.
+            // Prefer hosts that the request doesn't need.
             hosts.sort_by_key(|host| request.contains(host));
             seats.extend(std::iter::repeat_n((*id, hosts), *count));
         }
@@ -237,7 +240,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         self.seat(state, &seats, &mut request, &mut placed).then_some(placed)
     }
 
-    /// Places all claims from here on. Whether that was possible.
+    /// Places the remaining claims. False if that is impossible.
     fn seat(
         &mut self,
         state: &State,
@@ -251,7 +254,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         if !self.effort.spend(STATE + CHOICE * hosts.len() as u64) {
             return false;
         }
-        // Places of one claim are alike, so each set of hosts is tried once.
+        // Places of one claim are interchangeable, so each set of hosts is tried once.
         let last = placed.last().filter(|(other, _)| other == id).map(|(_, host)| *host);
         let from = last.and_then(|last| hosts.iter().position(|host| *host == last)).map_or(0, |at| at + 1);
         for host in &hosts[from..] {
@@ -275,7 +278,7 @@ impl<'b, 'a> Mover<'b, 'a> {
         false
     }
 
-    /// Whether hosts that depend on each other still go together.
+    /// Whether hosts that depend on each other still match.
     fn all_suit(&self, state: &State, placed: &[Place]) -> bool {
         let taken = state.taken.iter().map(|(host, id)| (*id, *host));
         let all: Vec<Place> = taken.chain(placed.iter().copied()).collect();
@@ -290,7 +293,7 @@ impl State {
         self.taken.iter().filter(|(_, id)| *id == REQUEST).map(|(host, _)| *host)
     }
 
-    /// The state after a claim has taken over a host, which these have left.
+    /// The state after a claim has taken over a host that `leaving` gives up.
     fn after(&self, taken: Place, leaving: &BTreeSet<Place>) -> Option<Self> {
         let mut next = self.clone();
         if taken.0 != REQUEST {

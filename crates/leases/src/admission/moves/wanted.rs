@@ -1,4 +1,4 @@
-//! Requests for whole hosts that others can make room for.
+//! Requests for whole hosts for which other leases can make room.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,28 +14,27 @@ use crate::status::LeaseStatus;
 use crate::terms::{HostsTerms, ReservationTerms, Terms};
 use crate::window::Window;
 
-/// A request for whole hosts, by a new lease or a changed one.
+/// A request for whole hosts by a new or changed lease.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// The lease that is changed.
+    /// The lease that is changed. `None` for a new one.
     pub(super) own: Option<LeaseId>,
     pub(super) window: Window,
     project: ProjectId,
     hints: Arc<Hints>,
-    /// The type of a new lease, which says whether guests on hosts matter.
+    /// Type of a new lease. It decides whether guests on hosts matter.
     lease_type: Option<LeaseType>,
-    /// Reservations of whole hosts, and the hosts that each has.
+    /// Reservations of whole hosts, each with its current hosts.
     parts: Vec<(HostsTerms, BTreeSet<HostId>)>,
-    /// All hosts that the lease has.
+    /// All hosts of the lease.
     pub(super) held: BTreeSet<HostId>,
     /// The lease has started, so it keeps its hosts.
     started: bool,
-    /// It also reserves instances or addresses.
+    /// The lease also reserves instances or addresses.
     mixed: bool,
 }
 
 impl Wanted {
-    /// The hosts for a new lease.
     pub fn for_new(project: &ProjectId, terms: &Terms) -> Self {
         let nothing = Allocation::Hosts(BTreeSet::new());
         let reservations = terms.reservations.iter().map(|terms| (terms, &nothing));
@@ -43,7 +42,7 @@ impl Wanted {
         Self { lease_type: Some(terms.lease_type), ..of_new }
     }
 
-    /// The hosts for a lease with its window and its terms, instead of those that it has.
+    /// The hosts for a lease with its current window and terms, replacing its current hosts.
     pub fn for_lease(lease: &Lease) -> Self {
         let reservations = lease.reservations.iter().map(|r| (&r.terms, &r.allocation));
         let of_lease = Self::new(&lease.owner.project, &lease.hints, lease.window, reservations);
@@ -79,7 +78,7 @@ impl Wanted {
         }
     }
 
-    /// The lease with terms that ask for as many whole hosts as it has.
+    /// Sets the terms of a lease to the number of whole hosts that it has.
     pub(in crate::admission) fn as_many(lease: &Lease) -> Lease {
         let mut lease = lease.clone();
         for reservation in &mut lease.reservations {
@@ -96,12 +95,10 @@ impl Wanted {
         lease
     }
 
-    /// The time for which hosts are wanted.
     pub fn window(&self) -> Window {
         self.window
     }
 
-    /// Whether the lease also reserves instances or addresses.
     pub(in crate::admission) fn is_mixed(&self) -> bool {
         self.mixed
     }
@@ -112,7 +109,6 @@ impl Wanted {
         suited.asked_by(&self.project).hinted(&self.hints).lasting(length)
     }
 
-    /// The ways to serve each reservation.
     pub(super) fn ways(&self, admission: Admission<'_>) -> Vec<Vec<Way>> {
         let search = Search::new(self.admission(admission), self.window, self.own);
         let mut ways = Vec::new();

@@ -1,4 +1,4 @@
-//! What decisions cost, and what becomes of those that cost more than they may.
+//! Costs of decisions, and refusal of too costly ones.
 
 use super::*;
 use crate::work::{Budget, Stop};
@@ -28,7 +28,7 @@ fn a_decision_whose_client_has_gone_is_canceled_and_not_too_costly() {
     assert_eq!(budget.stopped(), Some(Stop::Canceled));
 }
 
-/// What a request costs, and what becomes of it.
+/// The cost of a decision, and its result.
 fn costs<T>(cloud: &Cloud, decide: impl Fn(&Admission<'_>) -> T) -> (u64, T) {
     let budget = Budget::unlimited();
     let decided = decide(&Admission { budget: &budget, ..cloud.admission(0) });
@@ -40,13 +40,13 @@ fn granted(admission: &Admission<'_>, asked: &[ReservationTerms]) -> Result<Gran
     admission.grant(&owner().project, &terms)
 }
 
-/// As `rack == "x"`, with so many values that no host has.
+/// An expression that compares with `values` host names that don't exist.
 fn long(values: usize) -> Requirement {
     Requirement::one_of("hypervisor_hostname", (0..values).map(|number| format!("no{number}")).collect())
         .expect("well formed")
 }
 
-/// Half of the hosts have leases of others, one after the other.
+/// Half of the hosts have consecutive leases.
 fn busy(hosts: u64, leases: i64) -> Cloud {
     let mut cloud = Cloud::new(hosts);
     for number in 0..leases {
@@ -57,7 +57,7 @@ fn busy(hosts: u64, leases: i64) -> Cloud {
     cloud
 }
 
-/// Twice as much costs at most twice as much and a little.
+/// Doubling the size at most doubles the cost, with a small tolerance.
 fn near_linear(what: &str, cost: impl Fn(u64) -> u64) {
     let (one, two, four) = (cost(1), cost(2), cost(4));
     assert!(one > 0, "{what} costs nothing");
@@ -197,7 +197,7 @@ fn a_decision_is_the_same_with_every_budget_that_suffices_and_too_costly_with_ev
             assert!(matches!(refused, Err(Refusal::TooCostly(_))), "{number} with {units}: {refused:?}");
         }
     }
-    // One budget for many decisions: all of them are refused once it is used up.
+    // Decisions share a budget, and all are refused once it is used up.
     let budget = Budget::new(1);
     let decided = decide(&Admission { budget: &budget, ..cloud.admission(0) });
     assert!(decided.iter().all(|decided| matches!(decided, Err(Refusal::TooCostly(_)))), "{decided:?}");

@@ -1,8 +1,9 @@
-//! Hosts that are closed or don't work, and leases that start when they may work again.
+//! Hosts that are closed or don't work, and leases that start when these hosts may work again.
 
 use super::*;
 
-/// Three hosts of which the first two don't work, in a cloud that replaces hosts an hour ahead.
+/// Three hosts, where the first two don't work. Broken hosts are replaced in leases that start within an
+/// hour.
 fn broken() -> Cloud {
     let mut cloud = Cloud::new(3);
     for host in [1, 2] {
@@ -106,7 +107,7 @@ fn a_lease_is_not_moved_to_an_earlier_time_at_which_its_hosts_may_still_be_down(
 fn a_lack_that_does_not_depend_on_the_end_is_not_told_as_one() {
     let mut cloud = Cloud::new(2);
     let mut lease = cloud.lease(1, window(30, 60), vec![hosts(2, 2)]);
-    // Its second host was lost, and there is no other.
+    // The lease has lost its second host, and there is no other.
     cloud.inventory.host_mut(HostId(2)).expect("there").health = Health::Failed;
     lease.reservations[0].allocation = ids([1]);
     cloud.calendar.put(&lease, at(0)).expect("free");

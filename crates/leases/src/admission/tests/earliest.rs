@@ -1,4 +1,4 @@
-//! Leases that start at once or as soon as they can (CLS-02 and CLS-03).
+//! Immediate and best-effort leases (CLS-02 and CLS-03).
 
 use super::*;
 use crate::filters::HostFilter;
@@ -8,14 +8,14 @@ use crate::lease::NewLease;
 use crate::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost};
 use crate::testing::lease;
 
-/// So many hosts, with these leases, and some cleaning after each.
+/// A cloud with these leases and cleaning time.
 fn cloud_with(hosts: u64, cleaning: i64, leases: &[Lease]) -> Cloud {
     let calendar = Calendar::new(minutes(cleaning)).with_leases(leases, at(0)).expect("free");
     Cloud { calendar, ..Cloud::new(hosts) }
 }
 
 impl Cloud {
-    /// From when the hosts can be had for so many minutes, and which.
+    /// Window and hosts of a best-effort lease.
     fn grant(&self, hosts: u32, length: i64, deadline: i64) -> Result<(Window, Vec<u64>), Refusal> {
         let terms = best_effort(hosts, window(0, length), deadline);
         let grant = self.admission(0).grant(&owner().project, &terms)?;
@@ -97,7 +97,7 @@ fn several_reservations_start_together() {
     assert_eq!(later.terms.window(), window(80, 95));
 }
 
-/// A lease that waits, entered in the calendar.
+/// A waiting lease, entered in the calendar.
 fn waiting(cloud: &mut Cloud, hosts: u32, length: i64, deadline: i64) -> Lease {
     let terms = best_effort(hosts, window(0, length), deadline);
     let grant = cloud.admission(0).grant(&owner().project, &terms).expect("enough");

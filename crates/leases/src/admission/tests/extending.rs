@@ -1,8 +1,8 @@
-//! Leases that cannot go on for as long as was asked for say until when they could.
+//! Refused extensions name the latest possible end.
 
 use super::*;
 
-/// Until when the lease could go on, with what is said, if it cannot go on until then.
+/// The latest possible end of a refused extension, and the text of the refusal.
 fn latest(cloud: &Cloud, lease: &Lease, until: i64) -> (Timestamp, String) {
     let refused = cloud.update(lease, &ends(until), 30).expect_err("others have it");
     let Refusal::EndsTooLate { latest, .. } = &refused else { panic!("{refused:?}") };

@@ -1,4 +1,4 @@
-//! Changes by which several reservations of a lease that has started get more.
+//! Changes that add hosts to several reservations of a started lease.
 
 use super::*;
 use crate::failure_domain::FailureDomain;
@@ -62,7 +62,7 @@ fn reservations_that_survive_a_failure_leave_the_hosts_that_another_one_needs_to
     std::sync::Arc::make_mut(&mut wide.properties).survives = Some(FailureDomain::Place("rack".to_owned()));
     let wide = (ReservationTerms::Hosts(wide), ids([4, 6]), range(2, 2));
     let narrow = (on_hosts(1, 1, any(&["node1", "node3", "node5"])), ids([5]), range(3, 3));
-    // A second host in rack a, or a host that the other reservation needs, would come first.
+    // The usual ranking would choose a second host in rack a, or a host that the other reservation needs.
     let expected = [ids([4, 6, 7]), ids([1, 3, 5])];
     for order in [[0, 1], [1, 0]] {
         let mut cloud = Cloud::new(7);

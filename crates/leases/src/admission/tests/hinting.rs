@@ -7,7 +7,7 @@ use crate::ids::{GuestId, LeaseId};
 use crate::lease_type::LeaseType;
 use crate::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost, Place};
 
-/// Six hosts in three racks of two; of a seventh nobody knows where it is.
+/// Six hosts in three racks of two. The rack of the seventh is unknown.
 fn racks() -> Cloud {
     let mut cloud = Cloud::new(7);
     for id in 1..=6 {
@@ -31,7 +31,7 @@ fn query(name: &str, value: &str) -> Requirement {
     Requirement::compare(Operator::Equal, name, value).expect("well formed")
 }
 
-/// A lease of so many hosts with these hints, entered.
+/// Enters a lease of `count` hosts with these hints.
 fn hinted(cloud: &mut Cloud, hints: &Hints, count: u32) -> Lease {
     let given = given(cloud, hints, vec![hosts(count, count)]).expect("enough");
     let terms = Terms::new(window(0, 60), None, vec![hosts(count, count)]).expect("terms");
@@ -73,7 +73,7 @@ fn cls_11_b_hints_that_too_few_hosts_match_are_too_strict() {
     let refused = given(&cloud, &strict, vec![hosts(1, 1)]).expect_err("two match");
     assert_eq!(refused, Refusal::Hints(HintError::TooStrict { matching: 2, least: 3 }));
     let wide = Hints { different_host: Some(others(&[1])), ..Hints::default() };
-    // What is taken counts: the hints are no stricter for that.
+    // Booked hosts match as well, so they don't make the hints any stricter.
     cloud.lease(7, window(0, 60), vec![hosts(5, 5)]);
     assert!(given(&cloud, &wide, vec![hosts(1, 1)]).is_ok());
     assert!(
@@ -111,7 +111,7 @@ fn cls_11_c_hints_hold_for_replacements_changes_and_for_what_waits() {
     assert_eq!(changed.hints, lease.hints);
     let grown = cloud.update(&started(&healed), &more, 0).expect("three racks");
     assert_eq!(grown.reservations[0].allocation, ids([1, 4, 5]));
-    // The hosts that it may have are taken until minute 90.
+    // All hosts that match are booked until minute 90.
     let mut cloud = racks();
     cloud.lease(7, window(0, 90), vec![on_hosts(2, 2, query("rack", "r2"))]);
     let second = Hints { query: query("rack", "r2"), ..Hints::default() };
@@ -121,7 +121,7 @@ fn cls_11_c_hints_hold_for_replacements_changes_and_for_what_waits() {
     assert_eq!((grant.terms.window().start(), grant.allocations), (at(90), vec![ids([3])]));
 }
 
-/// Three hosts that a lease with these hints holds, with so many of its guests on each.
+/// A lease that holds three hosts, with this number of its guests on each.
 fn held(group: Option<GroupPolicy>, guests: [u128; 3]) -> (Cloud, Lease, Observed) {
     let mut cloud = Cloud::new(3);
     let lease = started(&hinted(&mut cloud, &Hints { group, ..Hints::default() }, 3));

@@ -1,4 +1,4 @@
-//! Leases that have guests of others moved away (CLS-03).
+//! Scavenger hunts (CLS-03).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Obser
 use crate::project::{Owner, ProjectId};
 use crate::testing::lease;
 
-/// Hosts of 64 GiB in the free pool, and guests on them.
+/// A free pool of hosts with 64 GiB, and their guests.
 struct Pool {
     cloud: Cloud,
     observed: Observed,
@@ -23,7 +23,7 @@ struct Pool {
     waking: BTreeMap<HostId, Timestamp>,
 }
 
-/// A guest of that project, which may be moved, of so many GiB.
+/// A movable guest of this project with `gib` GiB of memory.
 fn tenant(id: u128, project: &str, gib: u32) -> Guest {
     Guest {
         project: Some(ProjectId(project.to_owned())),
@@ -34,7 +34,8 @@ fn tenant(id: u128, project: &str, gib: u32) -> Guest {
 }
 
 impl Pool {
-    /// The guests of each host, by their GiB; they are numbered from ten times the host's number.
+    /// One host per list, with guests of these sizes in GiB. Their identifiers start from ten times the
+    /// host's.
     fn new(guests: &[&[u32]]) -> Self {
         let mut cloud = Cloud::new(guests.len() as u64);
         cloud.rules.hunting = Hunting { n_plus_one: false, ..Hunting::default() };
@@ -72,7 +73,7 @@ impl Pool {
         self.with(0, |admission| admission.grant(&owner().project, &terms))
     }
 
-    /// A lease that hunts for so many hosts, entered everywhere.
+    /// Enters a lease that hunts for `count` hosts.
     fn hunt(&mut self, number: u128, count: u32) -> Lease {
         let grant = self.grant(count, count).expect("enough");
         let lease =
@@ -86,7 +87,7 @@ impl Pool {
         lease
     }
 
-    /// Has that host off, though nobody has seen it yet.
+    /// Switches a host off before anyone observes it.
     fn off(&mut self, host: u64) {
         let power = &mut self.cloud.inventory.host_mut(HostId(host)).expect("there").power;
         *power = power.switched_off(at(0));
@@ -140,7 +141,7 @@ fn a_hunt_that_would_take_longer_than_the_timeout_says_how_long_it_takes() {
         "{hint}"
     );
     assert!(granted(2).expect("what was said").hunt.is_some());
-    // The same as an offer.
+    // The same result as an offer.
     let offers = |timeout: i64, longest: i64| {
         let terms = terms.clone().of_type(LeaseType::BestEffort { deadline: at(timeout) });
         let mut rules = pool.cloud.rules.clone();
@@ -158,7 +159,7 @@ fn a_hunt_that_would_take_longer_than_the_timeout_says_how_long_it_takes() {
 
 #[test]
 fn cls_03_a_room_is_left_for_a_host_that_is_lost() {
-    // Two hosts of 64 GiB are left for 100 GiB, but if one of them is lost, they do not fit.
+    // 100 GiB fit on two hosts of 64 GiB, but not after a failure.
     let mut pool = Pool::new(&[&[40], &[40], &[20]]);
     assert!(pool.grant(1, 1).is_ok());
     pool.cloud.rules.hunting.n_plus_one = true;
@@ -219,7 +220,7 @@ fn cls_03_i_the_cheapest_plan_is_taken_and_it_is_always_the_same() {
 
 #[test]
 fn cls_03_j_it_waits_if_that_is_cheaper_than_moving_guests() {
-    // A minute of waiting is worth 60 GB of memory.
+    // A minute of waiting costs as much as 60 GB of memory.
     let mut pool = Pool::new(&[&[60], &[], &[]]);
     pool.cloud.calendar.put(&lease(5, window(0, 1), &[2]), at(0)).expect("free");
     let grant = pool.grant(2, 2).expect("soon");
@@ -267,15 +268,15 @@ fn cls_03_d_what_a_move_counts_on_is_looked_at_again() {
     assert_eq!(hunting.hunt.as_ref().expect("a hunt").moves, [moved(10, 1, 2)]);
     let moves_of = |lease: Option<Lease>| lease.and_then(|lease| lease.hunt).map(|hunt| hunt.moves);
     assert_eq!(pool.replanned(&hunting), None);
-    // Its destination fills up.
+    // The destination fills up.
     pool.host(2).guests.push(tenant(29, "other", 30));
     assert_eq!(moves_of(pool.replanned(&hunting)), Some(vec![moved(10, 1, 3)]));
     pool.host(2).guests.pop();
-    // It fails.
+    // The destination fails.
     pool.host(2).health = Health::Failed;
     assert_eq!(moves_of(pool.replanned(&hunting)), Some(vec![moved(10, 1, 3)]));
     pool.host(2).health = Health::Up;
-    // The fleet cannot move the guest there.
+    // The fleet can't move the guest there.
     let action = Action::MoveGuest(HostId(1), GuestId(10), HostId(2));
     for _ in 0..2 {
         pool.history.failed(action, at(0), "no");
@@ -283,12 +284,12 @@ fn cls_03_d_what_a_move_counts_on_is_looked_at_again() {
     }
     pool.history.failed(action, at(0), "no");
     assert_eq!(moves_of(pool.replanned(&hunting)), Some(vec![moved(10, 1, 3)]));
-    // Somebody was started just before the fence.
+    // A guest was started just before the fence.
     pool.history = History::default();
     pool.host(1).guests.push(tenant(11, "other", 1));
     let replanned = moves_of(pool.replanned(&hunting)).expect("another plan");
     assert_eq!(replanned.len(), 2, "{replanned:?}");
-    // Who is on the way already goes on.
+    // A guest that is already moving keeps going.
     pool.host(1).guests.pop();
     pool.host(1).guests[0].moving_to = Some(HostId(3));
     assert_eq!(pool.replanned(&hunting), None);
@@ -312,7 +313,7 @@ fn a_hunt_that_is_replanned_remembers_whom_it_has_moved() {
     let planned = hunting.hunt.clone().expect("a hunt");
     assert_eq!(planned.moves.iter().map(|mov| mov.from.0).collect::<Vec<_>>(), [1, 2]);
     let done = planned.moves[0];
-    // The first has arrived; the second cannot go where it was to go.
+    // The first guest has arrived. The second can't reach its destination.
     let guest = pool.host(1).guests.remove(0);
     pool.host(done.to.0).guests.push(guest);
     for _ in 0..3 {
@@ -326,11 +327,11 @@ fn a_hunt_that_is_replanned_remembers_whom_it_has_moved() {
         (GuestId(20), planned.cost, planned.allowance)
     );
     assert_eq!(replanned.reservations, hunting.reservations, "the host that was cleared stays");
-    // It has gone elsewhere meanwhile, and is remembered as well.
+    // The first guest has left its destination, but its move stays in the record.
     pool.host(done.to.0).guests.retain(|guest| guest.id != done.guest);
     let again = pool.replanned(&hunting).expect("another destination").hunt.expect("a hunt");
     assert_eq!((again.moves.len(), again.moves[0]), (2, done));
-    // Others may be booked where it is by now: it is not to go there any more.
+    // The destination of the first guest is booked now, but its move is done and stays.
     pool.cloud.calendar.put(&lease(5, window(300, 360), &[done.to.0]), at(0)).expect("free");
     let waits = pool.lost(&replanned);
     assert!(waits.is_none_or(|waits| waits.hunt.expect("a hunt").moves.contains(&done)));
@@ -347,7 +348,7 @@ fn a_guest_that_is_seen_where_it_was_and_where_it_is_has_arrived() {
     follow_moves(&mut seen, [&mov], |_| true);
     let on = |id: u64| seen.hosts[&HostId(id)].guests.iter().any(|guest| guest.id == mov.guest);
     assert_eq!((on(1), on(mov.to.0)), (false, true));
-    // One whose move was begun, and that is seen where it was, is on its way.
+    // A guest on its old host after its move has begun is moving.
     pool.host(mov.to.0).guests.retain(|guest| guest.id != mov.guest);
     let mut seen = pool.observed.clone();
     follow_moves(&mut seen, [&mov], |_| false);
@@ -373,7 +374,7 @@ fn nobody_is_moved_to_a_host_that_another_lease_was_given_meanwhile() {
 fn nobody_is_moved_to_a_host_that_the_lease_itself_was_given_meanwhile() {
     let mut pool = Pool::new(&[&[10], &[60], &[20]]);
     let mut hunting = pool.hunt(1, 1);
-    // One of its hosts has failed, and it has been given another: the one that guests were to go to.
+    // One of its hosts has failed, and the replacement is the destination of its guests.
     hunting.reservations[0].allocation = ids([1, 3]);
     pool.cloud.calendar.put(&hunting, at(0)).expect("free");
     assert!(pool.with(1, |admission| admission.obstructed(&hunting)));
@@ -450,14 +451,14 @@ fn fb_e_a_hunt_clears_one_more_host_for_a_lease_that_survives_the_loss_of_one() 
     assert_eq!(given(&grant(&asked).expect("a plan").allocations), [2, 5]);
     std::sync::Arc::make_mut(&mut asked.properties).survives = Some(FailureDomain::Host);
     assert_eq!(given(&grant(&asked).expect("a plan").allocations), [2, 3, 5]);
-    // Nothing is moved for one that is to be in several places: it waits.
+    // A hunt doesn't spread hosts over places, so the lease waits.
     std::sync::Arc::make_mut(&mut asked.properties).survives =
         Some(FailureDomain::Place("hypervisor_hostname".to_owned()));
     let waits = grant(&asked);
     assert!(!matches!(waits, Ok(Grant { hunt: Some(_), .. })), "{waits:?}");
 }
 
-/// A lease that is over and holds these hosts, whose guests are to go; all guests on them are its own.
+/// A lease that is over and holds these hosts. All guests on them are its own and must leave.
 fn departing(pool: &mut Pool, hosts: &[u64]) -> Lease {
     let lease = lease(1, window(0, 1), hosts);
     let lease =
@@ -499,7 +500,7 @@ fn cls_09_as_many_hosts_are_cleared_as_can_be() {
     let planned = moves(pool.departure(&over));
     let cleared: BTreeSet<HostId> = planned.iter().map(|mov| mov.from).collect();
     assert_eq!((planned.len(), cleared.len()), (1, 1), "the first, or both of the third: {planned:?}");
-    // One that may not be moved keeps its host from being cleared; nobody is moved from there for nothing.
+    // A guest that can't move keeps its host from being cleared, so no guest of this host moves.
     pool.host(1).guests[0].mobility = None;
     assert_eq!(moves(pool.departure(&over)).iter().map(|mov| mov.from.0).collect::<Vec<_>>(), [3, 3]);
 }
@@ -531,7 +532,7 @@ fn energy_h_hunts_move_no_guest_to_a_host_that_is_off() {
 
 #[test]
 fn energy_h_hunts_leave_room_for_a_lost_host_on_hosts_that_are_on() {
-    // If the host with 60 GiB were lost, they would fit only on the one that is off.
+    // If the host with 60 GiB failed, its guests would only fit on the host that is off.
     let mut pool = Pool::new(&[&[40], &[40], &[20], &[]]);
     pool.off(4);
     assert!(pool.grant(1, 1).is_ok());

@@ -5,7 +5,7 @@ use crate::free_pool::POOL_PROPERTY;
 use crate::offer::OfferKind;
 use crate::scoped::Scope;
 
-/// Hosts 1 and 2 in the pool `gpu`, where a lease lasts an hour at most, and host 3 in another pool.
+/// Hosts 1 and 2 are in the pool `gpu`, where leases last at most an hour. Host 3 is in another pool.
 fn cloud() -> Cloud {
     let mut cloud = Cloud::new(3);
     for (host, pool) in [(1, "gpu"), (2, "gpu"), (3, "cpu")] {

@@ -1,18 +1,18 @@
-//! Hosts that are leased where nobody has to leave, or as few as can be (PRE-06).
+//! Leases prefer hosts where no guest, or as few as possible, must leave (PRE-06).
 
 use super::*;
 use crate::ids::GuestId;
 use crate::instance::{Cause, Departure, Instance, InstanceKind};
 use crate::plan::{Guest, GuestOwner, GuestSize, Observed, ObservedHost};
 
-/// One of so many CPUs that has run on that host since then.
+/// A preemptible instance with `vcpus` CPUs that has run on this host since then.
 fn preemptible(id: u128, host: u64, vcpus: u32, since: i64) -> Instance {
     let size = GuestSize { vcpus, memory_mib: 1024, disk_gib: 10 };
     let kind = InstanceKind::Preemptible;
     Instance::new(GuestId(id), "batch".to_owned(), owner(), kind, size, HostId(host)).running(at(since))
 }
 
-/// The hosts of a new lease, if what starts until minute 15 minds who is there.
+/// Hosts of a new lease. Guests count for leases that start until minute 15.
 fn given(cloud: &Cloud, observed: &Observed, there: &[Instance], start: i64, count: u32) -> Vec<u64> {
     let losses = Losses::new(observed, there, at(0), at(15)).into();
     let facts = HostFacts { losses, ..HostFacts::nothing() };
@@ -36,7 +36,7 @@ fn pre_06_a_lease_gets_hosts_where_nobody_has_to_leave_then_few_then_those_who_h
     assert_eq!(chosen(&there, 15, 2), [3, 4], "host 3 loses 30 minutes of a CPU, host 2 loses 40");
     assert_eq!(chosen(&there, 0, 3), [2, 3, 4], "one has to leave there, from host 1 two");
     assert_eq!(chosen(&there, 16, 1), [1], "who runs now may be gone by then");
-    // Nobody is spared for whom it is too late.
+    // Instances that must leave anyway aren't spared.
     there[0].departure = Some(Departure::at_once(Cause::OwnProject, at(0), minutes(1)));
     there[1].departure = there[0].departure;
     assert_eq!(chosen(&there, 0, 2), [1, 4]);
@@ -59,7 +59,7 @@ fn pre_06_guests_that_others_have_started_are_spared_as_well_unless_they_leave_a
     assert_eq!(chosen(&guest), [1], "what others have is looked at elsewhere");
 }
 
-/// Where the slots of a new lease are, of so many CPUs each.
+/// Hosts for the slots of a new lease.
 fn slots_given(
     cloud: &Cloud,
     there: &[Instance],
@@ -83,7 +83,7 @@ fn pre_06_a_lease_of_room_goes_where_nobody_has_to_leave_if_there_is_such_a_plac
     let mut cloud = Cloud::new(3);
     let there = [preemptible(1, 1, 12, -10), preemptible(2, 2, 4, -10)];
     let given = |cloud: &Cloud, slots: Slots| slots_given(cloud, &there, 0, slots);
-    // Host 1 is shared already, so it would be had first, were it not for who runs there.
+    // Host 1 is shared already, so it would be first without the instance there.
     cloud.lease(1, window(0, 200), vec![on_one(1)]);
     assert_eq!(given(&cloud, (4, 1, Affinity::Any)), [(3, 1)], "none is shared but that one");
     assert_eq!(given(&cloud, (13, 1, Affinity::OneHost)), [(3, 1)]);
@@ -116,7 +116,7 @@ fn pre_06_room_beside_instances_that_stay_is_not_there_for_others() {
     assert_eq!(slots_given(&cloud, &there, 0, (4, 1, Affinity::Any)), [(2, 1)]);
 }
 
-/// Room for one instance of a CPU on that host.
+/// An instance of one CPU on this host.
 fn on_one(host: u64) -> ReservationTerms {
     let ReservationTerms::Instances(terms) = instances(1, 1, Affinity::Any) else { panic!("instances") };
     ReservationTerms::Instances(InstancesTerms { requirement: named(&format!("node{host}")), ..terms })

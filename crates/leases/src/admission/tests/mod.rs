@@ -1,5 +1,5 @@
-//! Creating and changing leases, by the defects of Blazar that must not come back (W) and by the table
-//! of what may change in which state (API-update).
+//! Creating and changing leases: defects of Blazar that must not return (W), and the table of changes allowed
+//! in each state (API-update).
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -39,7 +39,6 @@ mod still;
 mod suiting;
 mod surviving;
 
-/// A cloud: what there is, what is taken, what is set.
 struct Cloud {
     inventory: Inventory,
     calendar: Calendar,
@@ -48,7 +47,7 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// One where nobody is moved away for a lease.
+    /// A cloud without hunts.
     fn new(hosts: u64) -> Self {
         let mut rules = Rules::default();
         rules.hunting.enabled = false;
@@ -64,7 +63,6 @@ impl Cloud {
         self.knowing(&self.facts, now)
     }
 
-    /// Where other things are known of hosts.
     fn knowing<'a>(&'a self, facts: &'a HostFacts<'a>, now: i64) -> Admission<'a> {
         Admission::new(&self.calendar, &self.inventory, &self.rules, facts, at(now))
     }
@@ -74,7 +72,7 @@ impl Cloud {
         self.admission(0).decide(&owner().project, &terms)
     }
 
-    /// Makes a lease that must be possible, and enters it.
+    /// Enters a lease that must be possible.
     fn lease(&mut self, number: u128, window: Window, asked: Vec<ReservationTerms>) -> Lease {
         let given = self.decide(window, asked.clone()).expect("enough");
         let terms = Terms::new(window, None, asked).expect("terms");

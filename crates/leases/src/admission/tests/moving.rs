@@ -6,7 +6,7 @@ use crate::hunt::Hunt;
 use crate::lease_type::LeaseType;
 use crate::work::Budget;
 
-/// Hosts of which the first ones have a property, with the leases on them.
+/// Hosts and their leases. The first hosts have a property.
 struct Fleet {
     cloud: Cloud,
     leases: Vec<Lease>,
@@ -22,7 +22,7 @@ impl Fleet {
         Self { cloud, leases: Vec::new() }
     }
 
-    /// A lease that waits on these hosts.
+    /// Adds a lease on these hosts that has not started.
     fn with(mut self, window: Window, asked: ReservationTerms, on: &[u64]) -> Self {
         let number = self.leases.len() as u128 + 1;
         let terms = Terms::new(window, None, vec![asked]).expect("terms");
@@ -32,7 +32,7 @@ impl Fleet {
         self
     }
 
-    /// The new lease and those that move for it, if it can be had.
+    /// The new lease and the leases that move for it, if it is possible.
     fn made(&self, window: Window, asked: Vec<ReservationTerms>) -> Option<Replanned<Lease>> {
         self.made_hinting(window, asked, Hints::default())
     }
@@ -108,7 +108,7 @@ fn cls_10_d_a_best_effort_lease_that_waits_moves_unless_it_hunts() {
 fn cls_10_d_moves_form_chains_of_up_to_four() {
     let day = window(10, 20);
     for length in 1..=6_u64 {
-        // Each host suits the lease on it and the one before it; the last host is free.
+        // Each host suits its own lease and the previous one. The last host is free.
         let mut fleet = Fleet::new(length + 1, 0);
         for host in 1..=length {
             let suits = [named(&format!("node{host}")), named(&format!("node{}", host + 1))];
@@ -147,7 +147,8 @@ fn cls_10_d_a_lease_moves_to_the_host_that_another_one_has_left_for_a_shorter_re
 
 #[test]
 fn cls_10_d_a_request_that_no_moves_can_serve_is_refused_before_all_are_tried() {
-    // Three hosts are free before step 67 and three others after it. The leases on these six hosts suit no other host.
+    // Three hosts are free before step 67, and three others after it. The leases on these six hosts don't
+    // suit any other host.
     let mut fleet = Fleet::new(18, 12);
     for id in 1..=12 {
         fleet = fleet.with(window(60, 75), hosts(1, 1), &[id]);
@@ -179,7 +180,7 @@ fn cls_10_d_the_fewest_leases_move() {
 fn cls_10_d_one_reservation_of_a_lease_makes_room_for_another_lease_by_taking_the_place_of_the_other() {
     let day = window(10, 20);
     let mut fleet = Fleet::new(3, 2);
-    // The first reservation could be anywhere and the second on hosts 2 and 3.
+    // The first reservation matches hosts 1 and 2, and the second one hosts 2 and 3.
     let second = Requirement::any(vec![named("node2"), named("node3")]).expect("well formed");
     let first = Requirement::any(vec![named("node1"), named("node2")]).expect("well formed");
     let asked = vec![on_hosts(1, 1, first), on_hosts(1, 1, second)];
@@ -280,7 +281,7 @@ fn cls_10_d_a_lease_that_waits_or_runs_gets_another_host_for_a_failed_one_by_mov
         let admission = fleet.cloud.admission(now);
         let healed = admission.heal(&own, HealingInterval(None)).expect("it does without the host");
         assert_eq!((given(&healed), healed.lacks_hosts()), (&ids([3]), true));
-        // The same whether it has lost the host already.
+        // It makes no difference whether the lease has already lost the host.
         for lease in [own, healed] {
             let healed = admission.heal_by_moves(&lease, HealingInterval(None), fleet.others(0), at(13));
             let healed = healed.expect("the other lease moves");

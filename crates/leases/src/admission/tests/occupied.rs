@@ -1,4 +1,4 @@
-//! Hosts with guests that can't be removed: a lease of any type that starts at once gets others.
+//! Hosts with guests that can't be removed. Leases of any type that start at once get other hosts.
 
 use super::*;
 use crate::filters::HostFilter;
@@ -9,7 +9,7 @@ use crate::plan::{Guest, GuestOwner, Observed, ObservedHost, Place};
 use crate::testing::lease;
 
 impl Cloud {
-    /// So many hosts, with a guest that can't be removed on these.
+    /// A cloud with guests on these hosts that can't be removed.
     fn occupied(hosts: u64, occupied: &[u64]) -> Self {
         let mut cloud = Self::new(hosts);
         cloud.facts.occupied = occupied.iter().map(|host| HostId(*host)).collect::<BTreeSet<_>>().into();
@@ -20,7 +20,7 @@ impl Cloud {
         cloud
     }
 
-    /// The hosts of a lease that starts in so many minutes.
+    /// Hosts of a lease that starts at this minute.
     fn hosts_from(&self, start: i64, asked: ReservationTerms) -> Result<Vec<u64>, Refusal> {
         let given = self.decide(window(start, start + 60), vec![asked])?;
         Ok(given[0].hosts().iter().map(|host| host.0).collect())
@@ -49,7 +49,7 @@ fn a_scheduled_lease_from_now_on_gets_empty_hosts_or_is_refused() {
     let cloud = Cloud::occupied(3, &[1, 2]);
     assert_eq!(cloud.hosts_from(0, hosts(1, 1)), Ok(vec![3]));
     assert_eq!(cloud.hosts_from(0, hosts(1, 3)), Ok(vec![3]));
-    // A lease that starts within the time that an immediate one may wait starts at once, too.
+    // A lease that starts within the maximum wait of an immediate one also counts as starting at once.
     assert_eq!(cloud.hosts_from(1, hosts(1, 1)), Ok(vec![3]));
     for start in [0, 1] {
         let refused = cloud.hosts_from(start, hosts(2, 2)).expect_err("one host is empty");
@@ -122,7 +122,7 @@ fn a_blocked_start_gets_another_host_as_soon_as_one_is_free_and_keeps_its_own_un
     assert_eq!(cloud.healed(&waiting, 4), Some(vec![2]), "the guest will not be gone in a minute");
     assert_eq!(cloud.healed(&waiting, 0), None, "the guest may be gone in five minutes");
     assert_eq!(cloud.healed(&started(&waiting), 5), None, "it has its host");
-    // Both hosts are occupied: nothing is better than what it has.
+    // Both hosts are occupied, so no other allocation is better.
     let mut cloud = Cloud::occupied(2, &[1, 2]);
     enter(&mut cloud, std::slice::from_ref(&waiting));
     assert_eq!(cloud.healed(&starting(&waiting), 5), None);

@@ -1,4 +1,4 @@
-//! What is offered instead of what is refused (CLS-10).
+//! Offers made for refused requests (CLS-10).
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn terms(window: Window, asked: Vec<ReservationTerms>) -> Terms {
     Terms::new(window, None, asked).expect("terms")
 }
 
-/// Kind, window and how many.
+/// Kind, window and number of hosts.
 type Shown = (OfferKind, Window, u64);
 
 impl Cloud {
@@ -144,7 +144,7 @@ fn cls_10_c_a_running_lease_is_offered_no_other_start_and_nothing_that_it_has() 
     lease.reservations[0].status = ReservationStatus::Active;
     let longer = Changes { end: Some(at(100)), ..Changes::default() };
     assert_eq!(cloud.offers_of_change(&lease, &longer), []);
-    // What else is asked for can be had without an offer.
+    // Other changes in the request don't need an offer.
     let and_more = Changes {
         name: Some("other".to_owned()),
         backfill: Some(!lease.backfill),
@@ -168,7 +168,7 @@ fn a_flexible_lease_lies_where_there_is_room_first() {
 }
 
 proptest! {
-    /// Whatever is taken: each offer can be had, and is what its kind says.
+    /// With any bookings, each offer can be accepted and matches its kind.
     #[test]
     fn cls_10_b_every_offer_can_be_had(
         taken in prop::collection::vec((0_i64..200, 1_i64..80, 1_u32..4), 0..12),

@@ -1,4 +1,4 @@
-//! Preemptible instances that are preempted for leases (PRE-06).
+//! Preemption of instances for leases (PRE-06).
 
 use jiff::SignedDuration;
 
@@ -8,7 +8,7 @@ use crate::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
 use crate::lease::Reservation;
 use crate::plan::{Action, Guest, GuestOwner, GuestSize, History, Mobility, Observed, ObservedHost, Place};
 
-/// One of so many CPUs on host 1 that has run since then.
+/// An instance with `vcpus` CPUs that has run on host 1 since then.
 fn instance(id: u128, kind: InstanceKind, vcpus: u32, since: i64) -> Instance {
     let size = GuestSize { vcpus, memory_mib: 1024, disk_gib: 10 };
     let new = Instance::new(GuestId(id), "batch".to_owned(), owner(), kind, size, HostId(1));
@@ -19,20 +19,20 @@ fn preemptible(id: u128, vcpus: u32, since: i64) -> Instance {
     instance(id, InstanceKind::Preemptible, vcpus, since)
 }
 
-/// The number of what is held for an offer, and is no lease.
+/// Identifier of a held offer, which isn't a lease.
 const HELD: u128 = 99;
 
-/// Who leaves host 1, and for a lease that starts when.
+/// Instances that leave host 1, and the start of the lease for which each leaves.
 fn leaving(cloud: &Cloud, instances: &[Instance]) -> Vec<(u128, i64)> {
     leaving_with(cloud, instances, Elsewhere::NOBODY)
 }
 
-/// The same with guests that others have started.
+/// Includes guests that were started outside of the service.
 fn leaving_with(cloud: &Cloud, instances: &[Instance], elsewhere: Elsewhere<'_>) -> Vec<(u128, i64)> {
     leaving_at(cloud, 0, instances, elsewhere)
 }
 
-/// The same at that minute; leases of before have begun, and have their room.
+/// Decides at this minute. After minute 0, leases count as having their room.
 fn leaving_at(
     cloud: &Cloud,
     minute: i64,
@@ -42,7 +42,7 @@ fn leaving_at(
     leaving_if(cloud, (minute, minute > 0), instances, elsewhere)
 }
 
-/// The same, whether leases have their room or not.
+/// Decides at this minute, with leases that have their room or not.
 fn leaving_if(
     cloud: &Cloud,
     (minute, has_room): (i64, bool),
@@ -170,7 +170,7 @@ fn pre_06_whoever_was_asked_to_leave_is_the_one_who_leaves() {
     assert_eq!(leaving(&cloud, &there), [(1, 5)]);
 }
 
-/// A preemptible guest of so many CPUs that somebody else has started.
+/// A preemptible guest with `vcpus` CPUs that was started outside of the service.
 fn started_elsewhere(id: u128, vcpus: u32) -> Guest {
     let size = GuestSize { vcpus, memory_mib: 1024, disk_gib: 10 };
     Guest { size, ..Guest::new(GuestId(id), GuestOwner::Preemptible) }
@@ -248,7 +248,7 @@ fn pre_06_another_gap_has_what_the_guest_needs_and_is_reached_in_time() {
     };
     let first = goes(&cloud, 10, 10, &guest, &observed, &history);
     assert!(first.is_some_and(|host| host != 1));
-    // Who is apart from it is on 2; it has not got to 3.
+    // Host 2 has a guest of the same anti-affinity group, and moves to host 3 have failed.
     let other = Guest { mobility: guest.mobility.clone(), ..Guest::new(GuestId(9), owner) };
     observed.hosts.get_mut(&HostId(2)).expect("there").guests.push(other);
     for _ in 0..3 {
@@ -264,7 +264,7 @@ fn pre_06_another_gap_has_what_the_guest_needs_and_is_reached_in_time() {
     cloud.lease(2, window(25, 60), vec![hosts(3, 3)]);
     assert_eq!(goes(&cloud, 10, 14, &guest, &observed, &history), Some(4));
     assert_eq!(goes(&cloud, 10, 15, &guest, &observed, &history), None, "the gap is no longer than that");
-    // Whoever has a clock that is ahead would not have chosen it, and does not take it back either.
+    // A service with a clock that is ahead would not choose this host, but doesn't revert the choice either.
     let stands = |now| {
         let admission = cloud.admission(now);
         admission.may_go_on_to((&leaving, HostId(4)), minutes(14), (&observed, &history))

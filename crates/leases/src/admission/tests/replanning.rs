@@ -1,11 +1,11 @@
-//! Pending leases make room (CLS-10).
+//! Leases that have not started make room for others (CLS-10).
 
 use proptest::prelude::*;
 
 use super::*;
 
 impl Cloud {
-    /// A lease of these hosts, whatever would fit best.
+    /// A lease on these hosts, even if others fit better.
     fn pinned(&mut self, number: u128, window: Window, on: &[u64]) -> Lease {
         let lease = crate::testing::lease(number, window, on);
         self.calendar.put(&lease, at(0)).expect("free");
@@ -137,12 +137,12 @@ fn cls_10_d_that_there_are_too_few_hosts_is_known_without_trying() {
     assert!(too_few(3, 90), "the same if they may not be moved");
 }
 
-/// Leases: when each starts, how long it takes, and how many hosts it has of those that are free then.
+/// Leases: start, length, and number of hosts, chosen among those free then.
 fn crowds() -> impl Strategy<Value = Vec<(i64, i64, usize)>> {
     prop::collection::vec((0_i64..8, 1_i64..5, 1_usize..4), 0..9)
 }
 
-/// Start, length and hosts of what is asked for beside a crowd.
+/// Start, length and number of hosts of a request that comes after a crowd.
 fn asked_for() -> impl Strategy<Value = (i64, i64, u32)> {
     (0_i64..8, 1_i64..6, 1_u32..6)
 }

@@ -1,4 +1,4 @@
-//! Hosts that are switched off, and hosts that draw little (EN).
+//! Hosts that are off, and hosts that draw little power (EN).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ struct Thrifty {
 }
 
 impl Thrifty {
-    /// So many hosts; these draw so many watts.
+    /// A cloud in which these hosts draw this many watts.
     fn new(hosts: u64, watts: &[(u64, u32)]) -> Self {
         let mut cloud = Cloud::new(hosts);
         for (host, watts) in watts {
@@ -185,7 +185,7 @@ fn energy_h_no_instance_is_started_on_a_host_that_is_off() {
     assert!(thrifty.admission().host_for(within, size, &InstanceHints::default(), &observed).is_err());
 }
 
-/// Whatever start they have, if that saves a watt for an hour.
+/// Leases with any start, if a move saves a watt for an hour.
 const REPACK: RepackRules =
     RepackRules { settled: Timestamp::UNIX_EPOCH, least_milliwatt_seconds: 3_600_000 };
 

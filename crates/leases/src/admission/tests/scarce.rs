@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Three hosts, of which the first one has a GPU.
+/// Three hosts, the first with a GPU.
 fn one_gpu() -> Cloud {
     let mut cloud = Cloud::new(3);
     let host = cloud.inventory.host_mut(HostId(1)).expect("there");
@@ -42,7 +42,7 @@ fn instances_that_can_be_anywhere_leave_the_only_gpu_while_others_are_free() {
 #[test]
 fn a_better_fit_and_a_host_that_it_has_come_before_common_properties() {
     let mut cloud = one_gpu();
-    // The gap on the first host is the shortest.
+    // The first host has the shortest gap.
     cloud.lease(1, window(0, 10), vec![on_hosts(1, 1, named("node1"))]);
     cloud.lease(2, window(60, 90), vec![on_hosts(1, 1, named("node1"))]);
     assert_eq!(cloud.decide(window(10, 60), vec![hosts(1, 1)]), Ok(vec![ids([1])]));

@@ -1,18 +1,18 @@
-//! What was decided is compared with leases that came meanwhile.
+//! Checks of decisions against leases that were made in the meantime.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::admission::still_fit;
 
-/// A lease of slots of so many CPUs.
+/// A lease of slots with `vcpus` CPUs each.
 fn of_slots(number: u128, window: Window, vcpus: u32, on: &[(u64, u32)]) -> Lease {
     let amount = on.iter().map(|(_, count)| count).sum();
     let terms = Terms::new(window, None, vec![instances(vcpus, amount, Affinity::Any)]).expect("terms");
     Lease::new(new_lease(number, 1), terms, vec![slots(on.iter().copied())], None)
 }
 
-/// What a lease has of a host: all of it, or so many CPUs.
+/// A lease's share of a host: the whole host, or a number of CPUs.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     All,
@@ -29,7 +29,7 @@ fn lease_of(number: u128, ((start, length), host, part): Drawn) -> Lease {
     }
 }
 
-/// Minute by minute: nobody has what somebody else has, and hosts are cleaned.
+/// Recounts minute by minute: no booking overlaps another, and hosts are cleaned.
 fn counted(leases: &[Drawn], cleaning: i64) -> bool {
     let clash = |(a, b): (&Drawn, &Drawn)| {
         let whole = matches!(a.2, Part::All) || matches!(b.2, Part::All);
@@ -53,7 +53,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
 }
 
 proptest! {
-    /// Leases are entered one after another as long as they fit: each fits exactly if a recount by minutes has it so.
+    /// Enters leases one after another as long as they fit. Each fits exactly if the recount agrees.
     #[test]
     fn what_still_fits_is_what_a_recount_finds(leases in prop::collection::vec(drawn(), 1..8), cleaning in 0i64..5) {
         let inventory = inventory(3);
@@ -78,7 +78,7 @@ fn leases_that_were_decided_together_do_not_stand_in_their_own_way_nor_on_each_o
     let mut calendar = Calendar::new(minutes(0));
     let before = crate::testing::lease(1, window(0, 60), &[1]);
     calendar.put(&before, at(0)).expect("free");
-    // One moves away so that another may have its host.
+    // One lease moves away, so that another can have its host.
     let moved = crate::testing::lease(1, window(0, 60), &[2]);
     let new = crate::testing::lease(2, window(0, 60), &[1]);
     assert!(still_fit(&calendar, &inventory, &[&moved, &new], at(0)));

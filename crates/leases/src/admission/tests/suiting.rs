@@ -1,4 +1,4 @@
-//! What hosts must be like beside expressions, and who looks at it (CLS-05 and CLS-07).
+//! Host properties other than expressions, and the filters that check them (CLS-05 and CLS-07).
 
 use super::*;
 use crate::attributes::{Attribute, Attributes};
@@ -16,7 +16,7 @@ fn suiting(min: u32, max: u32, properties: HostProperties) -> ReservationTerms {
     ReservationTerms::Hosts(terms)
 }
 
-/// Equal values of these properties.
+/// Requires equal values of these properties.
 fn alike(names: &[&str]) -> HostProperties {
     let alike = names.iter().map(|name| (*name).to_owned()).collect();
     HostProperties { alike, ..HostProperties::default() }
@@ -26,14 +26,14 @@ fn specs(key: &str, value: &str) -> ExtraSpecs {
     ExtraSpecs::new([(key.to_owned(), value.to_owned())]).expect("well formed")
 }
 
-/// The hosts that a lease of as many as there are would get.
+/// Hosts of a lease that asks for up to as many hosts as there are.
 fn given(cloud: &Cloud, properties: HostProperties) -> Vec<u64> {
     let all = cloud.inventory.hosts().len() as u32;
     let given = cloud.decide(window(0, 60), vec![suiting(1, all, properties)]);
     given.map_or(Vec::new(), |given| given[0].hosts().iter().map(|host| host.0).collect())
 }
 
-/// What is said if as many hosts as there are are asked for.
+/// Hint of the refusal if all hosts are requested.
 fn complaint(cloud: &Cloud, properties: HostProperties) -> String {
     let all = cloud.inventory.hosts().len() as u32;
     let refused =
@@ -41,7 +41,7 @@ fn complaint(cloud: &Cloud, properties: HostProperties) -> String {
     refused.hint().unwrap_or_else(|| refused.to_string())
 }
 
-/// Three hosts: of 8, 16 and 32 CPUs, GiB of memory, and TiB of disk; the last in another zone.
+/// Three hosts with 8, 16 and 32 CPUs, GiB of memory and TiB of disk. The last one is in another zone.
 fn sizes() -> Cloud {
     let mut cloud = Cloud::new(3);
     for (id, size) in [(1, 8), (2, 16), (3, 32)] {
@@ -170,7 +170,7 @@ fn cls_05_properties_that_must_be_equal_are_known_and_equal_on_all_hosts_and_sta
 
 /// Hosts 1 to 3 are alike, and so are hosts 4 to 6.
 fn stays_of_one_kind(mut cloud: Cloud, alike: &HostProperties) {
-    // Either kind has three: the first is used. Of the other two there are not more.
+    // Both kinds have three hosts, and the first one is used. No kind has more.
     let lease = cloud.lease(1, window(0, 60), vec![suiting(2, 2, alike.clone())]);
     assert_eq!(lease.reservations[0].allocation, ids([1, 2]));
     let refused = cloud.decide(window(0, 60), vec![suiting(4, 4, alike.clone())]).expect_err("three at most");
@@ -180,15 +180,15 @@ fn stays_of_one_kind(mut cloud: Cloud, alike: &HostProperties) {
          2 leased at that time"
     );
     assert_eq!(refused.hint(), Some(hint));
-    // A started lease grows by hosts like its own only.
+    // A started lease only grows by hosts like its own.
     let grown = cloud.update(&started(&lease), &change(&lease, range(3, 3)), 1).expect("host 3 is free");
     assert_eq!(grown.reservations[0].allocation, ids([1, 2, 3]));
     assert!(cloud.update(&started(&lease), &change(&lease, range(4, 4)), 1).is_err());
-    // What fails is exchanged for a host like the others.
+    // A failed host is replaced by one like the others.
     cloud.inventory.host_mut(HostId(1)).expect("there").health = Health::Failed;
     let healed = cloud.admission(1).heal(&started(&lease), HealingInterval(None)).expect("one has failed");
     assert_eq!(healed.reservations[0].allocation, ids([2, 3]));
-    // One that has not started may move to another kind.
+    // A lease that has not started can move to another kind.
     let moved = cloud.update(&lease, &change(&lease, range(3, 3)), 0).expect("hosts 4 to 6 are free");
     assert_eq!(moved.reservations[0].allocation, ids([4, 5, 6]));
 }
@@ -344,7 +344,7 @@ fn cls_07_what_no_filter_looks_at_is_not_promised() {
     cloud.rules.filters.enabled.remove(&Filter::Json);
     let refused = cloud.decide(window(0, 60), vec![on_hosts(1, 1, named("node1"))]);
     assert!(matches!(refused, Err(Refusal::FilterLeftOut { filter: Filter::Json, .. })));
-    // Without a scope either of two filters is enough.
+    // For an extra spec without scope, one of two filters is enough.
     cloud.rules.filters.enabled.remove(&Filter::ComputeCapabilities);
     let plain = HostProperties { extra_specs: specs("vcpus", ">= 16"), ..none() };
     assert_eq!(given(&cloud, plain), [2, 3]);

@@ -1,4 +1,4 @@
-//! Leases that survive the failure of a host, or of a place.
+//! Leases that survive the failure of a host or a place.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn rack() -> FailureDomain {
     FailureDomain::Place("rack".to_owned())
 }
 
-/// Hosts 1, 2, ... in these racks; of a host without a name nobody knows where it is.
+/// Hosts 1, 2, ... in these racks. An empty name means that the rack is unknown.
 fn racks(of: &[&str]) -> Cloud {
     let mut cloud = Cloud::new(of.len() as u64);
     for (id, rack) in (1..).zip(of) {
@@ -38,15 +38,15 @@ fn fb_a_a_lease_has_so_many_more_hosts_that_enough_are_left() {
     let mut cloud = racks(&["a", "a", "a", "b", "b", "c"]);
     let one_more = cloud.decide(window(0, 60), vec![surviving(2, 2, FailureDomain::Host)]).expect("three");
     assert_eq!(one_more, [ids([1, 2, 3])]);
-    // With one of each rack two are left; with two of each there would have to be four.
+    // With one host in each rack, two are left. With two in each, four would be needed.
     let spread = cloud.decide(window(0, 60), vec![surviving(2, 2, rack())]).expect("one in each");
     assert_eq!(spread, [ids([1, 4, 6])]);
     let three = cloud.decide(window(0, 60), vec![surviving(3, 3, rack())]).expect("two, two and one");
     assert_eq!(three, [ids([1, 2, 4, 5, 6])]);
-    // Up to the maximum, as far as there are.
+    // Up to the maximum, as far as hosts are available.
     let many = cloud.decide(window(0, 60), vec![surviving(1, 9, rack())]).expect("some");
     assert_eq!(many, [ids([1, 2, 4, 5, 6])]);
-    // Where it is not known, hosts may all be in one place.
+    // If places are unknown, all hosts could be in the same one.
     for host in 1..=6 {
         cloud.inventory.host_mut(HostId(host)).expect("there").capabilities.clear();
     }
@@ -78,7 +78,8 @@ fn fb_c_after_a_failure_the_buffer_is_used_and_then_restored() {
     let healed = cloud.admission(1).heal(&lease, HealingInterval(None)).expect("one has failed");
     assert_eq!(healed.reservations[0].allocation, ids([2, 3, 4]));
     assert!(!healed.degraded());
-    // Without another in a rack of its own it has what it asks for, but would not survive the next failure, and says so.
+    // Without a host in another rack, the lease has the hosts it asks for, but would not survive the next
+    // failure, and shows that.
     fails(&mut cloud, 4);
     let short = cloud.admission(2).heal(&healed, HealingInterval(None)).expect("another has failed");
     assert_eq!((short.reservations[0].allocation.amount(), short.degraded()), (2, true));
@@ -87,7 +88,7 @@ fn fb_c_after_a_failure_the_buffer_is_used_and_then_restored() {
     assert_eq!(whole.reservations[0].allocation, ids([2, 3, 4]));
     assert!(!whole.degraded());
     assert_eq!(cloud.admission(3).heal(&whole, HealingInterval(None)), None);
-    // A host that is carried to another rack is a reason as well.
+    // Moving a host to another rack also triggers healing.
     let host = cloud.inventory.host_mut(HostId(4)).expect("there");
     host.capabilities.insert("rack".to_owned(), "b".to_owned());
     cloud.inventory.host_mut(HostId(1)).expect("there").health = Health::Up;
@@ -125,10 +126,10 @@ fn fb_d_changes_keep_the_buffer() {
     assert_eq!(grown.expect("all six").reservations[0].allocation.amount(), 6);
     let beyond = cloud.admission(11).grow(&lease, lease.reservations[0].id, 3, ExtraSpecs::default());
     assert!(matches!(beyond, Err(Refusal::NotEnough { needed: 3, found: 2, .. })), "{beyond:?}");
-    // A bad host is exchanged for one that keeps the promise.
+    // A bad host is replaced without breaking the promise.
     let swapped = cloud.admission(11).swap(&lease, lease.reservations[0].id, HostId(2)).expect("host 5");
     assert_eq!(swapped.reservations[0].allocation, ids([1, 3, 5]));
-    // The term itself can be changed.
+    // The failure domain itself can change.
     let domain = |survives| {
         let properties = vec![PropertyChange::Survives(survives)];
         TermsChange::Hosts(HostsChange { properties, ..HostsChange::default() })
@@ -146,7 +147,7 @@ fn room(amount: u32, affinity: Affinity, domain: FailureDomain) -> ReservationTe
 
 #[test]
 fn fb_a_room_for_instances_is_left_whichever_domain_fails() {
-    // There is room for four on each host.
+    // Each host has room for four instances.
     let cloud = racks(&["a", "a", "b", "c"]);
     let given = |asked| cloud.decide(window(0, 60), vec![asked]).map(|given| given[0].clone());
     let by_host = given(room(4, Affinity::Any, FailureDomain::Host)).expect("two on each of three");
@@ -179,7 +180,7 @@ fn fb_c_room_for_instances_is_restored_after_a_failure() {
 
 #[test]
 fn fb_d_room_for_fewer_instances_is_no_more_than_they_need() {
-    // There is room for four on each host.
+    // Each host has room for four instances.
     let mut cloud = racks(&["a", "a", "b", "b"]);
     let pending = cloud.lease(1, window(10, 60), vec![room(5, Affinity::Any, rack())]);
     let Allocation::Slots(before) = pending.reservations[0].allocation.clone() else { unreachable!() };
@@ -232,7 +233,7 @@ proptest! {
                 prop_assert!(slots.iter().all(|(host, count)| *count <= most(of[host.0 as usize - 1].1)));
                 prop_assert_eq!(left(slots), amount);
                 let largest = in_each(slots).values().max().copied().unwrap_or(0);
-                // With one less in each domain there would not be enough.
+                // One less in each domain would not be enough.
                 let smaller: u32 = in_each(&all).values().map(|count| (*count).min(largest - 1)).sum();
                 prop_assert!(smaller < amount + largest - 1, "{slots:?} has more than it needs");
             }
@@ -240,7 +241,7 @@ proptest! {
         }
     }
 
-    /// Whatever fails, enough hosts are left; and none could be spared.
+    /// Enough hosts are left after any failure, and no host is superfluous.
     #[test]
     fn fb_a_enough_are_left_whichever_domain_fails_and_no_host_is_too_many(
         of in prop::collection::vec(0_usize..5, 1..12),

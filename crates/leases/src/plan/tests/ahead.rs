@@ -1,11 +1,11 @@
-//! Hosts that are cleared of preemptible guests before a lease starts (PRE-08).
+//! Clearing hosts of preemptible guests before a lease starts (PRE-08).
 
 use super::*;
 use crate::instance::{Cause, Departure, InstanceKind, InstanceStatus};
 use crate::lease::EventKind;
 use crate::preemption::{Class, EndState};
 
-/// A lease from minute 10 on, and two minutes to clear its host before.
+/// A lease that starts at minute 10, with its host cleared two minutes ahead.
 fn stage() -> Stage {
     let mut stage = Stage::new(1, vec![lease(1, window(10, 60), &[1])]);
     stage.rules.grace = minutes(1);
@@ -43,7 +43,7 @@ fn pre_09_the_fence_comes_before_anybody_leaves_and_goes_if_the_lease_does() {
     assert_eq!(first.steps.iter().map(|step| step.action).collect::<Vec<_>>(), [Action::Fence(ONE)]);
     stage.perform(8);
     assert_eq!(stage.host(1).place, Place::Fenced { verified_for: None });
-    // Somebody whose clock is behind leaves it as it is.
+    // A service with a clock slightly behind leaves the fence in place.
     assert_eq!(stage.plan(7).steps, []);
     stage.leases.clear();
     let actions: Vec<Action> = stage.plan(9).steps.iter().map(|step| step.action).collect();
@@ -74,8 +74,8 @@ fn pre_05_nobody_else_is_asked_to_leave_before_the_start() {
     assert_eq!(stage.perform(9), []);
 }
 
-/// Host 1 with three preemptible instances, of which the first is preempted for a lease of four slots from minute 10
-/// on.
+/// Host 1 with three preemptible instances. The first is preempted for a lease of four slots that starts at
+/// minute 10.
 fn shared() -> Stage {
     let asked = InstancesTerms {
         size: InstanceSize::new(1, 1024, 10).expect("a size"),
@@ -131,7 +131,7 @@ fn pre_12_room_is_not_granted_while_somebody_is_in_the_way_and_the_lease_says_so
     assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
 }
 
-/// The same, but guest 7 is no instance, and is preempted all the same.
+/// Like `shared`, but guest 7 isn't an instance. It is preempted all the same.
 fn shared_with_others() -> Stage {
     let mut stage = shared();
     stage.instances.retain(|instance| instance.id != GuestId(7));
@@ -183,7 +183,7 @@ fn pre_12_room_is_not_granted_until_those_have_gone_that_go_anyway_and_it_needs_
         goes(going);
         stage.others_leaving.insert(GuestId(7), at(10));
         if !seen {
-            // It is being started, and may be there at any moment.
+            // The guest is being started and might appear at any moment.
             stage.host(1).guests.retain(|guest| guest.id != GuestId(7));
         }
         let granted = |steps: &[Action]| steps.contains(&Action::Grant(ONE, FIRST, 4));
@@ -207,7 +207,7 @@ fn pre_12_room_is_not_granted_before_its_time_either_while_somebody_is_in_the_wa
         let mut stage = shared();
         stage.others_leaving.insert(GuestId(7), at(10));
         goes(&mut stage);
-        // By the clock of another service, which is ahead, it is minute 10.
+        // Another service, with a clock ahead of ours, has reached minute 10.
         stage.leases[0].status = LeaseStatus::Starting;
         stage.leases[0].events.start = EventStatus::InProgress;
         let steps = stage.settle(9);

@@ -1,4 +1,4 @@
-//! Preemptible instances on hosts of leases that do not use them (PRE-11).
+//! Preemptible instances on leased hosts that their lease doesn't use (PRE-11).
 
 use super::*;
 use crate::instance::{Cause, Departure, InstanceKind, InstanceStatus};
@@ -6,7 +6,7 @@ use crate::instance::{Cause, Departure, InstanceKind, InstanceStatus};
 const OTHERS: GuestId = GuestId(7);
 const OWN: GuestId = GuestId(8);
 
-/// A lease of host 1 until minute 60 that lets a preemptible instance on it.
+/// A lease of host 1 until minute 60 that allows backfill, with a preemptible instance on the host.
 fn stage() -> Stage {
     let mut stage = Stage::new(1, vec![Lease { backfill: true, ..lease(1, window(0, 60), &[1]) }]);
     stage.rules = PlanRules { grace: minutes(2), backfill: true, ..stage.rules };
@@ -21,7 +21,7 @@ fn departure(stage: &Stage) -> Option<Departure> {
     stage.instances.iter().find(|instance| instance.id == OTHERS).and_then(|instance| instance.departure)
 }
 
-/// The one that runs there is asked to leave in minute 5, and gone in minute 7.
+/// Asserts that the backfill instance is asked to leave at minute 5 and is deleted at minute 7.
 #[track_caller]
 fn leaves(stage: &mut Stage) {
     assert_eq!(stage.perform(5), [Action::StopGuest(ONE, OTHERS)]);
@@ -89,7 +89,8 @@ fn pre_11_they_leave_before_the_next_lease_of_the_host_and_go_on_leaving_when_th
     assert_eq!(stage.perform(56), []);
     assert_eq!(stage.perform(57), [Action::StopGuest(ONE, OTHERS)]);
     assert_eq!(stage.perform(59), [Action::DeleteGuest(ONE, OTHERS)]);
-    // Whoever leaves since its host was wanted back goes on doing so on a host of the free pool.
+    // An instance asked to leave because the lease wants its host back still has to leave after the host
+    // returns to the free pool.
     let mut stage = stage_that_is_over_while_it_leaves();
     assert_eq!(stage.perform(60), [Action::Release(ONE, FIRST)]);
     assert_eq!(stage.perform(61), [Action::DeleteGuest(ONE, OTHERS)]);

@@ -1,10 +1,10 @@
-//! Leases that have to start in time (CLS-02 to CLS-04).
+//! Leases with a start deadline (CLS-02 to CLS-04).
 
 use super::*;
 use crate::lease::EventKind;
 use crate::lease_type::{LeaseState, LeaseType};
 
-/// A lease of these hosts from minute to minute that has to start in time.
+/// A lease of these hosts from minute `start` to minute `end`, with the deadline of its type.
 fn urgent(lease_type: LeaseType, start: i64, end: i64, hosts: &[u64]) -> Lease {
     Lease { lease_type, ..lease(1, window(start, end), hosts) }
 }

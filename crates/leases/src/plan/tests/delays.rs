@@ -1,4 +1,4 @@
-//! Guests whose deletion takes longer than usual.
+//! Guests with an overdue deletion.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn a_guest_that_is_not_deleted_is_named_after_a_minute_with_a_remedy_and_owners_
         "an instance on one of its hosts was to be deleted at 1970-01-01 00:12 UTC and is still there, and no other \
          host is free"
     );
-    // One that has shut down has no grace time left.
+    // A guest that has shut down has no grace time left.
     stage.host(1).guests[0].has_shut_down = true;
     stage.settle(20);
     let reason = stage.leases[0].reason.as_deref().expect("a reason");

@@ -1,10 +1,11 @@
-//! Leases whose guests are moved away when they end (CLS-09).
+//! Leases with end migration (CLS-09).
 
 use super::*;
 use crate::hunt::{Hunt, Move};
 use crate::lease_type::LeaseType;
 
-/// A lease of host 1 whose guest 7 is to go when it ends, at minute 60; it has ended.
+/// An ended lease of host 1 with end migration: guest 7 has been waiting for a target since the end at minute
+/// 60.
 fn departing() -> Stage {
     let lease = Lease { end_action: EndAction::MoveGuests, ..lease(1, window(0, 60), &[1]) };
     let mut stage = Stage::new(2, vec![lease]);
@@ -15,7 +16,7 @@ fn departing() -> Stage {
     stage
 }
 
-/// Guest 7 goes from host 1 to host 2.
+/// A migration plan that moves guest 7 from host 1 to host 2.
 fn to_the_second() -> Hunt {
     Hunt { moves: vec![Move { guest: GuestId(7), from: ONE, to: TWO }], ..Hunt::default() }
 }

@@ -1,4 +1,4 @@
-//! Leases that have guests of others moved away (CLS-03).
+//! Leases that have guests of other projects moved away (CLS-03).
 
 use super::*;
 use crate::hunt::{Cost, Hunt, Move};
@@ -6,7 +6,8 @@ use crate::lease_type::{LeaseState, LeaseType};
 
 const THREE: HostId = HostId(3);
 
-/// A lease of hosts 1 and 2 from minute 10 on, with ten minutes for the hunt, whose guests 7 and 8 go to host 3.
+/// A lease of hosts 1 and 2 from minute 10, with an allowance of ten minutes for its hunt, which moves guests
+/// 7, 8 and 9 to host 3.
 fn hunting() -> Lease {
     let mov = |guest, from| Move { guest: GuestId(guest), from: HostId(from), to: THREE };
     let hunt = Hunt {
@@ -127,7 +128,7 @@ fn a_guest_that_no_move_concerns_is_in_the_way_unless_it_is_moving() {
 }
 
 impl Stage {
-    /// Performs all there is to do but that, which nobody carries out.
+    /// Performs all due actions except `left`, which is never carried out.
     fn perform_but(&mut self, now: i64, left: Action) {
         for _ in 0..20 {
             for action in self.settle(now).into_iter().filter(|action| *action != left) {
@@ -143,7 +144,7 @@ impl Stage {
 fn cls_03_e_a_lease_that_has_started_has_nobody_moved_any_more() {
     let mut stage = stage();
     stage.perform(14);
-    // It gets host 1 again after that has failed, and one whose move was planned is there once more.
+    // The lease gets host 1 back after a failure, and a guest with a planned move is there again.
     stage.host(1).place = Place::FreePool;
     stage.host(3).guests.retain(|guest| guest.id != GuestId(7));
     stage.host(1).guests.push(guest(7, GuestOwner::Other));
@@ -163,7 +164,7 @@ fn nobody_is_asked_to_leave_before_it_is_certain_which_hosts_the_lease_takes() {
     stage.host(1).guests.push(guest(5, GuestOwner::Preemptible));
     stage.perform_but(10, Action::Fence(TWO));
     assert!(!stage.settle(10).contains(&stop), "somebody may start on host 2 still");
-    // Somebody has, whom the plan does not know: it will be made again.
+    // A guest that isn't in the migration plan has started, so the lease will be replanned.
     stage.host(2).place = Place::Fenced { verified_for: None };
     stage.host(2).guests.push(guest(6, GuestOwner::Other));
     assert!(!stage.settle(10).contains(&stop));

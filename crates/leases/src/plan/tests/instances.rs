@@ -1,4 +1,4 @@
-//! Instances that are started through the service (CLS-08).
+//! Instances started through the service (CLS-08).
 
 use super::*;
 use crate::instance::{InstanceKind, InstanceStatus};
@@ -13,7 +13,7 @@ pub(super) fn instance(kind: InstanceKind) -> Instance {
     Instance::new(SEVEN, "web".to_owned(), owner, kind, size, ONE)
 }
 
-/// A lease of host 1 until minute 60 that has it, with an instance to come.
+/// An active lease of host 1 until minute 60, with an instance yet to be started.
 fn stage() -> Stage {
     let mut stage = Stage::new(2, vec![lease(1, window(0, 60), &[1])]);
     stage.perform(0);
@@ -145,7 +145,7 @@ fn what_is_destroyed_does_not_keep_what_was_kept_for_it_from_its_turn() {
     let mut stage = Stage::new(1, Vec::new());
     let (status, resumes) = (InstanceStatus::Deleting, Some(kept));
     stage.instances.push(Instance { status, resumes, ..instance(InstanceKind::Preemptible) });
-    // One step is carried out at a time, and each first that comes first.
+    // Only the first due step is carried out each time.
     let mut turns = Vec::new();
     while let Some(first) = stage.settle(1).first().copied() {
         assert!(turns.len() < 10, "one takes all turns: {turns:?}");
@@ -154,7 +154,7 @@ fn what_is_destroyed_does_not_keep_what_was_kept_for_it_from_its_turn() {
     }
     assert_eq!(turns, [Action::DestroyGuest(ONE, SEVEN), Action::DestroyGuest(ONE, kept)]);
     assert_eq!(stage.instances, []);
-    // One that is seen nevertheless goes, whatever is remembered.
+    // A guest that is observed is destroyed, even if history says that it already was.
     stage.instances.push(Instance { status, ..instance(InstanceKind::Preemptible) });
     stage.host(1).guests.push(Guest::new(SEVEN, GuestOwner::Preemptible));
     assert_eq!(stage.settle(2), [Action::DestroyGuest(ONE, SEVEN)]);

@@ -1,4 +1,4 @@
-//! Preemptible guests that have run for as long as they may.
+//! Preemptible guests at the end of their lifetime.
 
 use super::*;
 use crate::instance::{Cause, Departure, InstanceKind, InstanceStatus};
@@ -6,7 +6,8 @@ use crate::preemption::{Class, EndState};
 
 const SEVEN: GuestId = GuestId(7);
 
-/// A preemptible instance that runs on host 1 from minute 0 on. It may run for an hour, and has two minutes to shut down.
+/// A preemptible instance that has run on host 1 since minute 0, with a lifetime limit of 60 minutes and two
+/// minutes to shut down.
 fn stage() -> Stage {
     let mut stage = Stage::new(1, vec![]);
     stage.rules = PlanRules { grace: minutes(2), max_lifetime: Some(minutes(60)), ..stage.rules };

@@ -1,4 +1,4 @@
-//! Plans for single situations. Whole histories are played in `tests/properties`.
+//! Plans for single situations. Tests of whole histories are in `tests/properties`.
 
 use std::num::NonZeroU32;
 
@@ -28,7 +28,7 @@ mod lifetimes;
 mod ratios;
 mod reservations;
 
-/// A stage: leases, what is observed, what happened.
+/// State of a test: leases, observations and history.
 struct Stage {
     leases: Vec<Lease>,
     observed: Observed,
@@ -64,7 +64,6 @@ impl Stage {
         self.observed.hosts.get_mut(&HostId(id)).expect("there")
     }
 
-    /// Plans once and commits the changes.
     fn plan(&mut self, now: i64) -> Plan {
         let world = World::new(&self.observed, &self.history, &self.rules, at(now));
         let instances: Vec<&Instance> = self.instances.iter().collect();
@@ -91,7 +90,7 @@ impl Stage {
         plan
     }
 
-    /// Plans until nothing changes any more, and returns what there is to do then.
+    /// Plans until nothing changes anymore, and returns the actions due then.
     fn settle(&mut self, now: i64) -> Vec<Action> {
         for _ in 0..10 {
             let plan = self.plan(now);
@@ -102,7 +101,7 @@ impl Stage {
         panic!("does not settle");
     }
 
-    /// Performs what there is to do, as a fleet would, until there is nothing left.
+    /// Performs due actions, as a fleet would, until no action is due.
     fn perform(&mut self, now: i64) -> Vec<Action> {
         let mut performed = Vec::new();
         for _ in 0..20 {
@@ -258,7 +257,6 @@ fn a_guest_that_was_asked_to_leave_in_vain_may_stay() {
     let stop = |id| Action::StopGuest(ONE, GuestId(id));
     assert_eq!(stage.settle(10), [stop(7), stop(8)]);
     stage.take_effect(stop(7), 10);
-    // The lease gets another host.
     stage.leases[0].reservations[0].allocation = Allocation::Hosts([TWO].into());
     let performed = stage.perform(10);
     let resume = Action::ResumeGuest(ONE, GuestId(7));
@@ -266,7 +264,7 @@ fn a_guest_that_was_asked_to_leave_in_vain_may_stay() {
     assert_eq!(resumed.collect::<Vec<_>>(), [&resume]);
     let unfenced = performed.iter().position(|action| *action == Action::Unfence(ONE));
     assert!(unfenced < performed.iter().position(|action| *action == resume), "{performed:?}");
-    // A lease that has room there needs its place.
+    // A slot lease needs the guest's place.
     stage.host(1).guests[0].stopping_since = Some(at(10));
     stage.leases.push(slots(2, window(10, 60), &[(1, 1)]));
     stage.others_leaving.insert(GuestId(7), at(10));
@@ -406,7 +404,7 @@ fn a_deleted_lease_gives_everything_back_and_is_forgotten() {
 fn a_guest_that_was_started_just_before_the_release_goes_before_the_lease_is_over() {
     let mut stage = Stage::new(1, vec![lease(1, window(0, 60), &[1])]);
     stage.perform(0);
-    // The host is free again before anybody saw the guest.
+    // The host returns to the free pool before the guest was observed.
     stage.host(1).place = Place::FreePool;
     stage.host(1).guests.push(guest(7, GuestOwner::Lease(LeaseId(1))));
     assert_eq!(stage.settle(60), [Action::DeleteGuest(HostId(1), GuestId(7))]);
@@ -508,7 +506,7 @@ fn a_host_goes_from_slots_to_a_whole_lease_and_back() {
     assert_eq!(*stage.host(1), ObservedHost::free());
 }
 
-/// A lease of a host from 0 to 60, whose guests are to be kept as images from 50 on.
+/// A lease of a host from minute 0 to 60 with snapshots due from minute 50.
 fn with_snapshot(number: u128, host: u64) -> Lease {
     let mut asked = HostsTerms::new(1, 1).expect("a range");
     asked.before_end = BeforeEndAction::Snapshot;
@@ -548,7 +546,7 @@ fn snapshots_are_made_before_the_end_even_after_an_outage_and_given_up_if_they_f
     assert_eq!(events, [(terminated, EventStatus::Done), (terminated, EventStatus::Error)]);
 }
 
-/// A lease of host 1 whose guests are to be kept as images when it ends, with a guest.
+/// A lease of host 1, with one guest, that images its guests when it ends.
 fn imaged() -> Stage {
     let end_action = EndAction::SnapshotGuests;
     let mut stage = Stage::new(1, vec![Lease { end_action, ..lease(1, window(0, 60), &[1]) }]);
@@ -561,7 +559,7 @@ fn imaged() -> Stage {
 #[test]
 fn cls_09_images_are_made_at_the_end_before_guests_are_deleted() {
     let mut stage = imaged();
-    // One of before does not count.
+    // A snapshot from before the end doesn't count.
     stage.history.succeeded(Action::Snapshot(ONE, FIRST), at(50));
     assert_eq!(stage.settle(60), [Action::Snapshot(ONE, FIRST)]);
     stage.history.succeeded(Action::Snapshot(ONE, FIRST), at(60));
@@ -604,7 +602,7 @@ fn cls_09_a_lease_that_is_deleted_images_its_guests_as_well() {
 
 const ADDRESS: FloatingIpId = FloatingIpId(5);
 
-/// A lease of that address from then to 60.
+/// A lease of floating IP `ADDRESS` from minute `start` to 60.
 fn with_address(start: i64) -> Lease {
     let asked = FloatingIpsTerms::new(NetworkId("n".into()), 1, []).expect("terms");
     let terms = Terms::new(window(start, 60), None, vec![ReservationTerms::FloatingIps(asked)]);

@@ -1,4 +1,4 @@
-//! Hosts that are over-committed while a lease has them.
+//! Allocation ratios of leased hosts.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn lp_8_9_a_cloud_is_told_of_ratios_while_the_lease_runs() {
     assert_eq!(stage.status(0), LeaseStatus::Active);
     let twice = set(&mut stage, Some(2.0));
     assert_eq!(stage.perform(20), [Action::SetRatios(ONE, FIRST, twice)]);
-    // It was not certain that it took effect.
+    // The outcome of setting the ratio is uncertain.
     let told = Told { ratio: None, before: Ratio::ONE };
     stage.host(1).overcommit = Some(Overcommit { cpu: Some(told), ram: None });
     assert_eq!(stage.perform(20), [Action::SetRatios(ONE, FIRST, twice)]);

@@ -1,4 +1,4 @@
-//! Reservations that need something as a whole.
+//! Reservations that need resources as a whole.
 
 use super::*;
 

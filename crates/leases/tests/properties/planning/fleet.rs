@@ -1,4 +1,4 @@
-//! A fleet that does what steps say, in which guests land on their own and hosts fail.
+//! A fleet that performs steps. Guests start on their own, and hosts fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use super::Choices;
 
 pub struct Fleet {
     observed: Observed,
-    /// Guests that were sent to a host when it was in the free pool, and that nobody sees before they are
-    /// there: why a host is looked at again after it was fenced.
+    /// Guests sent to a host while it was in the free pool, invisible until they arrive. They are the reason
+    /// why a host is checked again after it was fenced.
     landing: Vec<(HostId, Guest)>,
     grace: SignedDuration,
     preemptible: BTreeSet<GuestId>,
@@ -47,7 +47,7 @@ impl Fleet {
         self.preemptible.contains(&guest)
     }
 
-    /// Hosts that are not in the free pool, or have something of a lease.
+    /// Hosts outside the free pool, or with granted slots.
     pub fn not_free(&self) -> Vec<HostId> {
         let free = |host: &ObservedHost| host.place == Place::FreePool && host.slots.is_empty();
         self.observed.hosts.iter().filter(|(_, host)| !free(host)).map(|(id, _)| *id).collect()
@@ -74,7 +74,7 @@ impl Fleet {
         self.observed.hosts.values_mut().for_each(|host| host.health = Health::Up);
     }
 
-    /// A preemptible guest is sent to a host that is open to it; it may take its time.
+    /// Sends a preemptible guest to a host that is open to it. The guest might arrive later.
     pub fn land_preemptible(&mut self, choices: &mut Choices) {
         let id = GuestId(self.next);
         self.next += 1;
@@ -99,7 +99,7 @@ impl Fleet {
         self.observed.hosts.get_mut(&host).expect("a host of the fleet")
     }
 
-    /// Projects start guests where they can, if they can be trusted to take them along.
+    /// Lets projects start guests where they can, in leases that delete their guests at the end.
     pub fn start_guests_of_leases(&mut self, leases: &[Lease], choices: &mut Choices) {
         let id = GuestId(self.next);
         self.next += 1;
@@ -116,10 +116,10 @@ impl Fleet {
         }
     }
 
-    /// Performs an action, or says why it cannot. One that does not apply has no effect.
+    /// Performs an action, or returns an error. An inapplicable action has no effect.
     pub fn perform(&mut self, action: Action, now: Timestamp) -> Result<(), &'static str> {
         match action {
-            // Hosts are on here.
+            // All hosts are on in this test.
             Action::PowerOn(_) | Action::PowerOff(_) | Action::Prepare(_) | Action::Finish(_) => {}
             Action::Fence(id) => {
                 let host = self.working(id)?;
@@ -202,7 +202,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Looks at a fenced host: what was on its way has landed by now.
+    /// Verifies a fenced host. Guests on their way have arrived by now.
     fn verify(&mut self, id: HostId, reservation: ReservationId) -> Result<(), &'static str> {
         self.working(id)?;
         let (landed, flying) =
@@ -219,7 +219,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Nothing foreign runs on a host that a reservation holds.
+    /// Checks that only guests of the lease run on a host held by its reservation.
     pub fn assert_only_own_guests_on_held_hosts(&self, leases: &[Lease]) {
         for (id, host) in &self.observed.hosts {
             let Place::Held(holder) = host.place else { continue };
