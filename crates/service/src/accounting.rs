@@ -1,7 +1,8 @@
-//! Accounting (USE): what commits mean for usage.
+//! Usage accounting (USE): derives usage records from commits.
 //!
-//! Nothing that changes a lease or an instance has to think of it: [`Service::account`] adds to every commit what
-//! follows from its writes, so that the records are complete whenever a service stops.
+//! Code that changes leases or instances doesn't deal with usage. [`Service::account`] adds the usage entries
+//! that follow from a commit's writes to the same commit, so the records are complete even if the service
+//! stops right after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +18,8 @@ use crate::service::Service;
 use crate::state::State;
 
 impl Service {
-    /// Adds to a commit what its writes mean for usage. For who has the write lock, so that memory says what the commit
-    /// is based on; if it does not, the commit is refused.
+    /// Adds usage entries to a commit. Requires the write lock, so that memory has the state that the commit
+    /// is based on. Otherwise the store refuses the commit.
     pub(crate) fn account(&self, commit: &mut Commit) {
         let touches = |write: &Write| {
             write.lease().is_some() || matches!(write, Write::Instance { .. } | Write::ForgetInstance { .. })
@@ -36,14 +37,15 @@ impl Service {
         commit.usage = usage;
     }
 
-    /// Counts from now on what leases and instances hold and is not counted: they had it before there was any
+    /// Starts to count leases and instances that have no usage record yet because they are older than the
     /// accounting.
     pub(crate) async fn count_what_is_held(&self) -> Result<(), StoreError> {
         while self.count_part_of_what_is_held().await? {}
         Ok(())
     }
 
-    /// Does as much of that as a transaction may hold. Says whether there is more.
+    /// Counts uncounted leases and instances, up to the limit of a transaction. Returns whether there are
+    /// more.
     async fn count_part_of_what_is_held(&self) -> Result<bool, StoreError> {
         let writer = self.loop_writer().await?;
         let now = self.now();
@@ -63,14 +65,14 @@ impl Service {
         let usage = Entries { opened: held, ..Entries::default() };
         match writer.commit(Commit { usage, ..Commit::new(now) }).await {
             Err(store::CommitError::Store(error)) => Err(error),
-            // There is nothing in it that could be refused.
+            // The commit has no writes that could conflict.
             Err(_) => Ok(false),
             Ok(()) => Ok(more),
         }
     }
 }
 
-/// What is to be written down with a commit.
+/// Usage entries that a commit needs.
 fn entries(state: &State, commit: &Commit) -> Entries {
     let leases = leases_after(&commit.writes);
     let mut instances: BTreeMap<GuestId, Option<&Instance>> = BTreeMap::new();
@@ -94,7 +96,7 @@ fn entries(state: &State, commit: &Commit) -> Entries {
     let mut account = Account::new(commit.at, host);
     let before = |id: LeaseId| state.leases.get(id).map(|record| &record.lease);
     let after = |id: LeaseId| match leases.get(&id) {
-        // What is only offered, or waits, is none yet.
+        // Offers and waiting requests hold nothing.
         Some(record) => record.map(|record| &record.lease).filter(|lease| lease.standing.is_firm()),
         None => before(id),
     };
@@ -115,8 +117,8 @@ fn entries(state: &State, commit: &Commit) -> Entries {
     account.entries()
 }
 
-/// Leases in which a commit opens a span of an instance without writing them. Such a span ends with its lease, so
-/// that whoever changes the lease at the same time has to decide again.
+/// Writes new versions of leases in which the commit opens an instance's span without writing the lease. The
+/// span ends with the lease, so a concurrent change of the lease must conflict and be decided again.
 fn seized(state: &State, usage: &Entries, written: &BTreeMap<LeaseId, Option<&LeaseRecord>>) -> Vec<Write> {
     let in_leases = usage.opened.iter().filter(|span| matches!(span.held, Held::Instance(_)));
     let leases: BTreeSet<LeaseId> = in_leases.filter_map(|span| span.lease).collect();
@@ -128,7 +130,7 @@ fn seized(state: &State, usage: &Entries, written: &BTreeMap<LeaseId, Option<&Le
     records.filter_map(|id| state.leases.get(*id)).map(seize).collect()
 }
 
-/// What leases and instances hold, counted from now on.
+/// Spans of all current leases and instances, starting now.
 fn held_now(state: &State, now: Timestamp) -> Vec<Span> {
     let mut account = Account::new(now, |id| state.inventory.host(id));
     let lease_of = |id| state.leases.get(id).map(|record| &record.lease);
@@ -139,6 +141,6 @@ fn held_now(state: &State, now: Timestamp) -> Vec<Span> {
         let lease: Option<&Lease> = record.instance.kind.lease().and_then(lease_of);
         account.instance(None, Some((&record.instance, lease)));
     }
-    // That they began was counted then, or never will be.
+    // Their actual beginnings were counted at the time, or never will be.
     account.entries().opened.into_iter().map(|span| Span { begins: false, ..span }).collect()
 }

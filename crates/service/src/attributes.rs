@@ -1,4 +1,4 @@
-//! What the texts of a host's properties describe. It is JSON, which the core does not know.
+//! Parses host properties that contain JSON into attributes. The `leases` crate doesn't know JSON.
 
 use std::iter;
 
@@ -6,12 +6,12 @@ use leases::attributes::{Attribute, Attributes};
 use leases::host::Host;
 use serde_json::Value;
 
-/// What `cpu_info` and extra capabilities of a host describe, as far as they are lists or objects in JSON.
+/// Attributes from `cpu_info` and from those extra capabilities that are JSON lists or objects.
 pub(crate) fn attributes_of(host: &Host) -> Attributes {
     let texts = host.capabilities.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     let described =
         texts.chain(iter::once(("cpu_info", host.cpu_info.as_str()))).filter_map(|(name, text)| {
-            // Most capabilities are words.
+            // Most capabilities are plain words.
             if !text.trim_start().starts_with(['{', '[']) {
                 return None;
             }
@@ -20,7 +20,7 @@ pub(crate) fn attributes_of(host: &Host) -> Attributes {
     Attributes::new(described)
 }
 
-/// Nothing for null. `serde_json` limits how deep it can be.
+/// Returns `None` for null. The recursion is safe because `serde_json` limits the depth of nesting.
 fn attribute(value: Value) -> Option<Attribute> {
     Some(match value {
         Value::Null => return None,

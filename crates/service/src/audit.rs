@@ -6,7 +6,7 @@ use crate::service::Service;
 use crate::types::{Caller, ServiceError};
 use crate::writing::{audit, decide_again, overtaken};
 
-/// Who did what.
+/// Access to audit records.
 #[derive(Clone, Copy, Debug)]
 pub struct Audit<'a> {
     pub(crate) service: &'a Service,
@@ -17,7 +17,7 @@ impl<'a> Audit<'a> {
         Self { service }
     }
 
-    /// Who did what, newest first, with numbers; only before that number, if one is given.
+    /// Audit records with their numbers, newest first. With `before`, only records with lower numbers.
     pub async fn page(
         self,
         filter: &AuditFilter,

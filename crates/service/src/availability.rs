@@ -1,4 +1,4 @@
-//! How much is free when, without saying who has the rest.
+//! Free capacity over time, without revealing who holds the rest.
 
 use jiff::SignedDuration;
 use leases::admission::Availability;
@@ -9,15 +9,16 @@ use leases::window::Window;
 use crate::calendar::CalendarView;
 use crate::types::ServiceError;
 
-/// So many times are proposed at most.
+/// Maximum number of proposed windows.
 const PROPOSED: usize = 3;
 
 impl CalendarView<'_> {
-    /// How much of what is asked for is free for a project within the window, and, if a length is given, the earliest times
-    /// at which all of it could be reserved for that long, three at most, none of which overlaps another.
+    /// Free capacity for a project within the window. With a length, also the earliest windows of that length
+    /// in which all of the request could be reserved: three at most, without overlaps.
     ///
     /// # Errors
-    /// [`ServiceError::Refused`] for what is never granted and what takes too much work; [`ServiceError::Gone`].
+    /// [`ServiceError::Refused`] if the request is never granted or takes too much work;
+    /// [`ServiceError::Gone`].
     pub async fn availability(
         self,
         project: &ProjectId,
@@ -38,10 +39,11 @@ impl CalendarView<'_> {
             .await
     }
 
-    /// The same of several, each by itself, as of one state. All of it is one decision, and costs as much at most.
+    /// Availability of several requests, each on its own, in one state of the store. They count as one
+    /// decision and share its budget.
     ///
     /// # Errors
-    /// Those of [`Self::availability`].
+    /// Same as [`Self::availability`].
     pub async fn availability_of_each(
         self,
         project: &ProjectId,

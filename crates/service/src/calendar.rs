@@ -1,5 +1,5 @@
-//! Who has which hosts when, host by host, as far as the caller may know: bars from near, and how much is reserved from
-//! afar.
+//! Calendar of hosts, limited to the information that the caller may see. Zoomed in, it has bars for leases
+//! and instances; zoomed out, the reserved fraction per interval.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,46 +22,45 @@ use crate::service::Service;
 use crate::state::State;
 use crate::types::ServiceError;
 
-/// What it costs to look at a host in a list, at a booking, and at a lease that may be over.
+/// Work units per listed host, per booking, and per started or ended lease.
 const HOST: u64 = 10;
 const BOOKING: u64 = 40;
 const LEASE: u64 = 30;
-/// What a span costs.
+/// Work units per interval of a bucketed row.
 const SPAN: u64 = 4;
 
-/// A page ends early with a host with which it has so many bars or spans, or has cost so much work, so that a page of
-/// little does not wait long for one of much.
+/// A page ends early at the host with which it reaches one of these limits of bars, intervals or work units.
+/// So cheap pages don't wait long for an expensive one.
 const MOST_BARS: usize = 2_000;
 const MOST_SPANS: usize = 40_000;
 const PAGE_WORK: u64 = 1_000_000;
 
-/// What is asked of the calendar.
+/// A request for a page of the calendar.
 #[derive(Clone, Debug)]
 pub struct CalendarQuestion {
-    /// Which time.
     pub within: Window,
-    /// Hosts of this pool only.
+    /// Only hosts of this pool; `None` for all.
     pub pool: Option<FreePoolId>,
-    /// Hosts are ordered by this property, those without it last; by identifier if absent.
+    /// Property to sort hosts by; hosts without it come last. `None` sorts by identifier.
     pub group_by: Option<String>,
-    /// How much is reserved on average in spans of this length, instead of what is reserved.
+    /// Return the average reserved fraction of intervals of this length, instead of bars.
     pub bucket: Option<SignedDuration>,
-    /// Hosts after this one in that order.
+    /// Start after this host in the sort order.
     pub after: Option<HostId>,
-    /// So many hosts at most.
+    /// Maximum number of hosts.
     pub limit: usize,
-    /// Who asks.
     pub viewer: CalendarViewer,
 }
 
-/// Who asks for a calendar, and what they may know.
+/// The caller's project and permissions.
 #[derive(Clone, Debug)]
 pub struct CalendarViewer {
-    /// The project whose leases, instances and offers are the caller's own.
+    /// Leases, instances and offers of this project are the caller's own.
     pub project: ProjectId,
-    /// Whether those of others may be known: names, projects, what they are.
+    /// Whether the caller sees names, projects and kinds of other projects' leases and instances.
     pub all_leases: bool,
-    /// Whether names and power of hosts may be known, beside those that the caller's own leases have.
+    /// Whether the caller sees names and power states of all hosts. Without it, only names of hosts that the
+    /// caller's own leases have.
     pub all_hosts: bool,
 }
 
@@ -71,104 +70,98 @@ impl CalendarViewer {
     }
 }
 
-/// A part of the calendar.
+/// A page of the calendar.
 #[derive(Clone, Debug)]
 pub struct CalendarPage {
-    /// As of when.
     pub now: Timestamp,
-    /// As of which state of the store.
+    /// Revision of the store that the page shows.
     pub revision: u64,
-    /// Hosts in order.
+    /// In the requested order.
     pub hosts: Vec<CalendarHost>,
-    /// The leases that bars refer to.
+    /// Leases that bars refer to by position.
     pub leases: Vec<Arc<LeaseRecord>>,
-    /// The last of these hosts, if there are more.
+    /// Marker for the next page: the last host of this one. `None` on the last page.
     pub next: Option<HostId>,
 }
 
 /// A host in the calendar.
 #[derive(Clone, Debug)]
 pub struct CalendarHost {
-    /// Its identifier.
     pub id: HostId,
-    /// Its name, if the caller may know it.
+    /// `None` if the caller may not know it.
     pub name: Option<String>,
-    /// Its pool's name.
+    /// Name of its free pool.
     pub pool: String,
-    /// The value of the property that hosts are ordered by.
+    /// Value of the property that hosts are sorted by.
     pub group: Option<String>,
-    /// How it is at present.
     pub status: CalendarStatus,
-    /// Whether it is on, or on its way, if the caller may know.
+    /// Whether the host is on or booting; `None` if the caller may not know.
     pub power: Option<bool>,
-    /// What is on it.
     pub row: CalendarRow,
 }
 
-/// How a host is at present.
+/// Current status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalendarStatus {
-    /// It can be leased.
+    /// Available for leases.
     Open,
-    /// No new lease is given it.
+    /// Not reservable: new leases don't get it.
     Closed,
-    /// It has failed.
     Failed,
-    /// It is being maintained.
+    /// Under maintenance: its maintenance lease has started.
     Maintenance,
 }
 
-/// What is on a host.
+/// The row of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CalendarRow {
-    /// By start.
+    /// Sorted by start.
     Bars(Vec<Bar>),
-    /// How much is reserved in each span, in thousandths.
+    /// Reserved fraction of each interval, in thousandths.
     Buckets(Vec<u16>),
 }
 
-/// A time during which something is on a host.
+/// A time span in which a lease, an offer or an instance occupies a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bar {
-    /// From when, also if that is before the time that is asked about.
+    /// Can be before the requested window.
     pub start: Timestamp,
-    /// Until when; none if that is not known.
+    /// `None` if the end is unknown.
     pub end: Option<Timestamp>,
-    /// What.
     pub kind: BarKind,
-    /// The position of the lease, if the caller may know it.
+    /// Position in [`CalendarPage::leases`]; `None` if the caller may not know the lease.
     pub lease: Option<usize>,
-    /// How many instances it has room for, or is, if the caller may know.
+    /// Number of reserved slots, or 1 for an instance. `None` for whole hosts, and if the caller may not
+    /// know.
     pub instances: Option<u64>,
-    /// Whether it has the whole host.
+    /// Whether it occupies the whole host.
     pub whole: bool,
 }
 
-/// What is on a host.
+/// Content of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BarKind {
-    /// A lease.
     Lease,
-    /// What is kept free for an offer.
+    /// Capacity that is kept free for an offer.
     Offer,
-    /// Maintenance that was booked.
+    /// Booked maintenance.
     Maintenance,
-    /// An instance that is part of no lease, and stays.
+    /// An instance outside all leases that is not preemptible.
     Instance,
-    /// An instance that is preempted for leases; it ends when it is asked to leave, as far as is known.
+    /// A preemptible instance. Its bar ends when it is asked to leave, if that is known.
     Preemptible,
-    /// What the caller may not know.
+    /// A lease or an instance that the caller may not know.
     Other,
 }
 
-/// What a lease has, or had, of a host.
+/// A reservation that has, or had, a share of a host.
 struct Held<'a> {
     record: &'a Arc<LeaseRecord>,
     reservation: &'a Reservation,
     window: Window,
 }
 
-/// What is booked and what is free, by host and time.
+/// Access to the calendar and to availability.
 #[derive(Clone, Copy, Debug)]
 pub struct CalendarView<'a> {
     pub(crate) service: &'a Service,
@@ -179,14 +172,14 @@ impl<'a> CalendarView<'a> {
         Self { service }
     }
 
-    /// Which state of the store is in memory: it rises with every change.
+    /// Revision of the state in memory. It rises with every change.
     pub fn revision(self) -> u64 {
         self.service.state().revision.number
     }
 
-    /// Returns when the state of the store in memory is another than that.
+    /// Waits until the revision of the state in memory differs from `revision`.
     pub async fn changed_since(self, revision: u64) {
-        // Subscribed first, so that none is missed between looking and waiting.
+        // Subscribed first, so that no change is missed between the check and the wait.
         let mut changes = self.service.changes.subscribe();
         while self.revision() == revision {
             if changes.changed().await.is_err() {
@@ -195,7 +188,8 @@ impl<'a> CalendarView<'a> {
         }
     }
 
-    /// Whether a host has the property and it isn't hidden. A hidden property must look like one that no host has.
+    /// Whether any host has the property and it isn't hidden. A hidden property must look like one that no
+    /// host has.
     pub fn is_shown(self, property: &str) -> bool {
         let has = |host: &Host| host.property(property).is_some();
         !self.is_hidden(property) && self.service.state().inventory.hosts().any(has)
@@ -207,10 +201,11 @@ impl<'a> CalendarView<'a> {
         hidden || property == leases::host::TENANTS
     }
 
-    /// A part of the calendar: what leases have of hosts within a window, past or to come, and what else is on them.
+    /// A page of the calendar: reservations of hosts within a past or future window, and instances outside
+    /// leases.
     ///
     /// # Errors
-    /// [`ServiceError::Invalid`] if that takes too much work, or if there is no host after which it is to begin;
+    /// [`ServiceError::Invalid`] if it takes too much work or the host in `after` doesn't exist;
     /// [`ServiceError::Gone`].
     pub async fn page(self, question: &CalendarQuestion) -> Result<CalendarPage, ServiceError> {
         self.service
@@ -223,11 +218,11 @@ impl<'a> CalendarView<'a> {
     }
 }
 
-/// What a page is made of.
+/// Inputs of a page.
 struct Drawing<'a> {
     state: &'a State,
     question: &'a CalendarQuestion,
-    /// The project that maintenance is booked for.
+    /// Owner of maintenance leases.
     maintenance: Option<&'a ProjectId>,
     now: Timestamp,
     budget: &'a Budget,
@@ -271,7 +266,7 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    /// Charges work.
+    /// Charges work units to the budget.
     fn spend(&self, units: u64) -> Result<(), ServiceError> {
         if self.budget.spend(units) {
             return Ok(());
@@ -280,7 +275,7 @@ impl<'a> Drawing<'a> {
         Err(ServiceError::Invalid(text.to_owned()))
     }
 
-    /// Hosts in order, from the one on that the page begins with: one more than fit, if there are more.
+    /// Hosts of the page in order, plus one if there are more than `limit`.
     fn hosts(&self) -> Result<Vec<&'a Host>, ServiceError> {
         let CalendarQuestion { pool, group_by, after, limit, .. } = self.question;
         let wanted = |host: &&Host| pool.is_none_or(|pool| host.pool == pool);
@@ -308,8 +303,8 @@ impl<'a> Drawing<'a> {
         Ok(keyed.into_iter().map(|(_, host)| host).collect())
     }
 
-    /// What leases that have begun, or are over, have or had of these hosts, as far as the window is in the past: the
-    /// calendar that decisions go by looks forward only.
+    /// Shares of these hosts that started or ended leases have or had, if the window begins in the past. The
+    /// calendar that decisions use only looks ahead.
     fn begun(&self, hosts: &BTreeSet<HostId>) -> Result<BTreeMap<HostId, Vec<Held<'a>>>, ServiceError> {
         let mut found: BTreeMap<HostId, Vec<Held<'a>>> = BTreeMap::new();
         let within = &self.question.within;
@@ -317,7 +312,7 @@ impl<'a> Drawing<'a> {
             return Ok(found);
         }
         let leases = &self.state.leases;
-        // What was over before then was not changed since.
+        // A lease that was over before the window hasn't changed since then.
         for record in leases.going().chain(leases.ended_since(within.start())) {
             let lease = &record.lease;
             let window = extent(record, self.now);
@@ -342,7 +337,7 @@ impl<'a> Drawing<'a> {
         Ok(found)
     }
 
-    /// Instances that are part of no lease and on these hosts.
+    /// Instances outside leases on these hosts.
     fn instances(
         &self,
         hosts: &BTreeSet<HostId>,
@@ -372,7 +367,8 @@ impl<'a> Drawing<'a> {
         let coming = self.state.calendar.bookings_in(host.id, within.since(within.start().max(self.now)));
         held.extend(coming.filter_map(|(_, booking)| {
             let record = self.state.leases.get(booking.lease)?;
-            // What is over is being cleaned; what goes on is known from its beginning on, if that is asked for.
+            // Ended leases still have bookings while their hosts are cleaned. Started leases are in `begun`
+            // already if the window begins in the past.
             let counts =
                 record.lease.keeps_resources() && !(past && record.lease.status != LeaseStatus::Pending);
             let reservation = record.lease.reservation(booking.reservation).filter(|_| counts)?;
@@ -411,8 +407,8 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    /// What is kept free on a host for offers that the caller may know of. Offers take nothing from anybody, so those of
-    /// others are nobody's business.
+    /// Capacity that is kept free on a host for offers that the caller may know. Offers don't take capacity
+    /// from leases, so other projects' offers are not shown.
     fn offered(&self, host: HostId) -> Vec<Held<'a>> {
         let CalendarQuestion { within, viewer, .. } = self.question;
         let offered = self.state.offered.bookings_in(host, within.since(within.start().max(self.now)));
@@ -425,7 +421,7 @@ impl<'a> Drawing<'a> {
         known.collect()
     }
 
-    /// What is on a host within the window, by start.
+    /// Bars of a host, sorted by start.
     fn bars(
         &self,
         host: &Host,
@@ -453,14 +449,14 @@ impl<'a> Drawing<'a> {
         bars
     }
 
-    /// That of an instance, if the caller may know that there is one.
+    /// Bar of an instance; `None` if the caller may not know the instance or it is outside the window.
     fn bar_of(&self, record: &InstanceRecord) -> Option<Bar> {
         let instance = &record.instance;
         let known = self.question.viewer.knows(&instance.owner.project);
         let preemptible = instance.kind == InstanceKind::Preemptible;
         let kind = match (preemptible, known) {
             (true, true) => BarKind::Preemptible,
-            // It takes nothing from anybody.
+            // It doesn't take capacity from leases.
             (true, false) => return None,
             (false, true) => BarKind::Instance,
             (false, false) => BarKind::Other,
@@ -474,12 +470,12 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// Since when an instance is on its host, as far as is known.
+/// Best known start of an instance on its host: its launch, or else its creation.
 fn since(record: &InstanceRecord) -> Timestamp {
     record.instance.launched_at.unwrap_or(record.created_at)
 }
 
-/// What an instance takes that is not preempted: nobody knows until when.
+/// Capacity used by an instance that is not preemptible. Its end is unknown.
 fn staying(record: &InstanceRecord) -> Option<Reserved> {
     let instance = &record.instance;
     let stays = instance.kind == InstanceKind::Regular;
@@ -487,7 +483,7 @@ fn staying(record: &InstanceRecord) -> Option<Reserved> {
     Some(Reserved { window, used: Some(instance.size.resources()) })
 }
 
-/// Leases in the order in which bars refer to them first.
+/// Leases in the order in which bars first refer to them.
 #[derive(Default)]
 struct LeaseTable {
     leases: Vec<Arc<LeaseRecord>>,
@@ -504,7 +500,7 @@ impl LeaseTable {
 }
 
 impl Held<'_> {
-    /// What it has of the host, if it has something.
+    /// Share of the host; `None` if it has none.
     fn share(&self, host: HostId) -> Option<Share> {
         match &self.reservation.allocation {
             Allocation::Hosts(_) => Some(Share::Whole),
@@ -537,23 +533,23 @@ impl Held<'_> {
     }
 }
 
-/// What a lease has of a host.
+/// Part of a host that a lease has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Share {
-    /// All of it.
     Whole,
-    /// Room for so many instances.
+    /// Number of slots for instances.
     Slots(u32),
 }
 
-/// When the lease has what it was given, or had it: one that is over or has failed not after its last change.
+/// Window in which the lease has or had its allocation. For an ended or failed lease, it ends at the last
+/// change of the lease at the latest.
 fn extent(record: &LeaseRecord, now: Timestamp) -> Window {
     let lease = &record.lease;
     if lease.keeps_resources() {
         return lease.window;
     }
     let until = record.updated_at.unwrap_or(record.created_at).min(now);
-    // One that never began had nothing.
+    // A lease that never started had no hosts.
     let until = if lease.events.start == EventStatus::Done { until } else { Timestamp::MIN };
     lease.window.before(until)
 }

@@ -1,4 +1,4 @@
-//! Capacity planning: requests that were refused for lack of capacity, and how much more of it would have met them.
+//! Capacity planning: requests refused for lack of capacity, and the capacity that they lacked.
 
 use leases::project::ProjectId;
 use leases::shortage::{Shortage, Unmet, beginning_of_day, unmet};
@@ -8,10 +8,10 @@ use store::RefusalFilter;
 use crate::service::Service;
 use crate::types::{Caller, NewLease, ServiceError};
 
-/// Maximum number of kinds in an answer. Those that were refused most often come first.
+/// Maximum number of kinds in a response. Kinds with the most refusals come first.
 const KINDS: u32 = 100;
 
-/// Refused requests, and how much more capacity would have met them.
+/// Access to counts of refused requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity<'a> {
     pub(crate) service: &'a Service,
@@ -22,7 +22,7 @@ impl<'a> Capacity<'a> {
         Self { service }
     }
 
-    /// Refused requests by kind, on all days in UTC that the period touches; of one project, or of all if it is `None`.
+    /// Refused requests by kind, for all UTC days that the period touches. `None` for all projects.
     pub async fn refused(
         self,
         project: Option<&ProjectId>,
@@ -39,8 +39,8 @@ impl<'a> Capacity<'a> {
 }
 
 impl Service {
-    /// Counts a request for a new lease that was refused for lack of capacity. Requests that would wait instead, of which
-    /// only dry runs are refused, don't count.
+    /// Counts a request for a new lease that was refused for lack of capacity. Requests that can wait don't
+    /// count: only their dry runs are refused.
     pub(crate) fn count_refusal(&self, caller: &Caller, new: &NewLease, error: &ServiceError) {
         let ServiceError::Refused(refusal) = error else { return };
         if new.waits {

@@ -1,9 +1,9 @@
-//! Who a request is for, and whether they still wait for its answer.
+//! The client of a request, and whether it still waits for the response.
 //!
-//! Whoever serves a request has its work run in the [scope](Client::scope) of its client. Decisions in that scope are
-//! charged to the client's share. Once the client has [left](Client::leave), what waits for its turn gives it up, and what
-//! takes long ends early. What can be done at once is done, and what is being committed runs to its end: nobody would
-//! know what became of a change that is broken off halfway.
+//! The server runs the work of a request in the [scope](Client::scope) of its client. Decisions in that scope
+//! are charged to the client's share. Once the client has [left](Client::leave), work that is queued is given
+//! up and long decisions are canceled. Work that needn't wait is still done, and a commit in progress runs to
+//! its end. Aborting it halfway would leave the outcome of the change unknown.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,16 +18,16 @@ tokio::task_local! {
     static CLIENT: Client;
 }
 
-/// A client that waits for an answer.
+/// A client that waits for a response.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Shared>);
 
-/// Properties of a request that are known before it is served.
+/// Properties of a request that are known before it is processed.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The user who sent it, and the project that is charged.
+    /// The authenticated user, and the project that is charged.
     pub owner: Owner,
-    /// Method and route. The usual cost is remembered for each operation.
+    /// Method and route. The typical cost is remembered per operation.
     pub operation: Arc<str>,
     /// Size of the body in bytes.
     pub body: u64,
@@ -44,31 +44,30 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// Something is being committed, or was.
+    /// A commit has begun.
     committed: bool,
-    /// Minimum cost of writing the changes, in units of work; 0 while it isn't known.
+    /// Minimum cost of writing the changes, in units of work; 0 while unknown.
     expected: u64,
-    /// What is being decided.
+    /// Budgets of decisions in progress.
     running: Vec<Arc<Budget>>,
 }
 
-/// The client has gone before anything was committed for it.
+/// The client left before anything was committed for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
 impl Client {
-    /// A client that waits for the response to `request`.
     pub fn new(request: Request) -> Self {
         let shared = Shared { request, gone: watch::Sender::new(false), progress: Mutex::default() };
         Self(Arc::new(shared))
     }
 
-    /// Has work done on behalf of the client.
+    /// Runs `work` on behalf of the client.
     pub async fn scope<F: Future>(self, work: F) -> F::Output {
         CLIENT.scope(self, work).await
     }
 
-    /// Nobody waits for the answer any more. Once something was committed for the client that makes no difference.
+    /// The client stopped waiting: cancels its decisions. No effect once a commit has begun.
     pub fn leave(&self) {
         let progress = self.progress();
         if progress.committed {
@@ -80,17 +79,17 @@ impl Client {
         }
     }
 
-    /// The client on whose behalf the present task works, if it is for one.
+    /// Client of the current task, if it works for one.
     pub(crate) fn current() -> Option<Self> {
         CLIENT.try_with(Self::clone).ok()
     }
 
-    /// Whose request it is.
+    /// The user and project of the request.
     pub(crate) fn owner(&self) -> &Owner {
         &self.0.request.owner
     }
 
-    /// The client as fair queuing identifies it.
+    /// Identity of the client for fair queuing.
     pub(crate) fn who(&self) -> Who {
         let Request { owner, operation, .. } = &self.0.request;
         Who::Client(Some((owner.clone(), Arc::clone(operation))))
@@ -115,23 +114,23 @@ impl Client {
         }
     }
 
-    /// Returns when the client has gone.
+    /// Waits until the client has left.
     pub(crate) async fn gone(&self) {
-        // The sender is ours, so it is there.
+        // Can't fail: `self` has the sender.
         let _ = self.0.gone.subscribe().wait_for(|gone| *gone).await;
     }
 
-    /// From here on the client is served to the end.
+    /// Marks the start of a commit. From here on, leaving has no effect.
     pub(crate) fn commits(&self) {
         self.progress().committed = true;
     }
 
-    /// Whether something was committed for the client, or is being committed.
+    /// Whether a commit for the client has begun.
     pub fn has_committed(&self) -> bool {
         self.progress().committed
     }
 
-    /// Has a decision with that budget end early when the client leaves, for as long as the answer is kept.
+    /// Cancels `budget` when the client leaves, as long as the returned guard exists.
     pub(crate) fn decides(&self, budget: &Arc<Budget>) -> Deciding<'_> {
         let mut progress = self.progress();
         if *self.0.gone.borrow() {
@@ -146,7 +145,7 @@ impl Client {
     }
 }
 
-/// A decision for a client.
+/// Guard of a decision in progress.
 pub(crate) struct Deciding<'a> {
     client: &'a Client,
     budget: Arc<Budget>,

@@ -1,30 +1,31 @@
-//! The clock, watched; and whether the fleet belongs to the store. While either is wrong nothing is changed.
+//! Checks of the system clock, and of whether the fleet belongs to the store. While either check fails, no
+//! changes are made.
 
 use ambient::{Reading, Trust};
 use jiff::SignedDuration;
 use store::{ClockMark, StoreError};
 
-/// How often what the clock shows is written down.
+/// Interval at which the clock's time is stored.
 const MARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
 
-/// The clock, watched.
+/// Judges the system clock against steady time.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     trust: Trust,
     boot: String,
-    /// What is wrong with it, if it is known.
+    /// Message about a wrong clock; `None` if no fault is known.
     wrong: Option<String>,
-    /// Up to when it is written down, in steady time.
+    /// Last stored mark, in steady time.
     marked: Option<SignedDuration>,
 }
 
 impl Watch {
-    /// Of a clock of which so much is known, in a run of the machine of that name.
+    /// `boot` identifies this boot of the machine.
     pub fn new(trust: Trust, boot: String) -> Self {
         Self { trust, boot, wrong: None, marked: None }
     }
 
-    /// An error if the clock is wrong now.
+    /// Fails while the clock is wrong.
     pub fn judge(&mut self, now: Reading) -> Result<(), StoreError> {
         match self.trust.judge(now) {
             Ok(()) => {
@@ -47,18 +48,18 @@ impl Watch {
         }
     }
 
-    /// What is wrong with it, if it is known.
+    /// Message about a wrong clock; `None` if no fault is known.
     pub fn wrong(&self) -> Option<&str> {
         self.wrong.as_deref()
     }
 
-    /// An operator says that the clock is right.
+    /// Trusts the clock because an operator confirmed it.
     pub fn accept(&mut self, now: Reading) {
         self.trust.accept(now);
         (self.wrong, self.marked) = (None, None);
     }
 
-    /// What is to be written down now.
+    /// Mark to store now, if one is due.
     pub fn due_mark(&mut self) -> Option<ClockMark> {
         let followed = self.trust.followed()?;
         if self.marked.is_some_and(|marked| followed.steady.saturating_sub(marked) < MARK_EVERY) {
@@ -72,11 +73,10 @@ impl Watch {
 /// Whether the fleet belongs to the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Belonging {
-    /// It was not looked at yet.
+    /// Not checked yet.
     #[default]
     Unknown,
-    /// It does.
     Belongs,
-    /// It does not, as far as can be seen: why.
+    /// It seems to belong to another store. Has the reason.
     Foreign(String),
 }

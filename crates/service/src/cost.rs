@@ -1,7 +1,8 @@
 //! Unit of cost for all work of requests. 100,000 units are about one millisecond of one processor.
 //! [`leases::work::Budget`] counts decisions in the same unit.
 //!
-//! Fair queuing compares the sums of these costs, so work without a cost is free. `writing` has the cost of a commit.
+//! Fair queuing compares sums of these costs, so work without a cost is free. The cost of a commit is in
+//! `writing`.
 
 use std::time::Duration;
 
@@ -11,27 +12,26 @@ pub const FLAT: u64 = 1000;
 const PER_MICROSECOND: u64 = 100;
 /// Parsing and checking a byte of a body takes about 10 ns.
 const BYTE_OF_BODY: u64 = 1;
-/// Serializing, compressing and sending a byte of an answer takes about 10 ns.
+/// Serializing, compressing and sending a byte of a response takes about 10 ns.
 const BYTE_OF_ANSWER: u64 = 1;
-/// Cost of reading, decoding and holding one row.
+/// Reading, decoding and holding one row.
 const ROW_READ: u64 = 500;
 
-/// Cost of receiving a request body.
 pub fn of_body(bytes: u64) -> u64 {
     bytes.saturating_mul(BYTE_OF_BODY)
 }
 
-/// Cost of sending a response. `bytes` is its size before compression.
+/// `bytes` is the size of the response before compression.
 pub fn of_answer(bytes: u64) -> u64 {
     bytes.saturating_mul(BYTE_OF_ANSWER)
 }
 
-/// Cost of work that took this long.
 pub(crate) fn of_time(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(u64::MAX).saturating_mul(PER_MICROSECOND)
 }
 
-/// Cost of a read of the store, by time or by rows, whichever is more. In simulated time, only the rows count.
+/// Cost of a read of the store: its time or its rows, whichever costs more. In simulated time, only rows
+/// count.
 pub(crate) fn of_read(took: Duration, rows: usize) -> u64 {
     of_time(took).max(ROW_READ.saturating_mul(rows as u64))
 }

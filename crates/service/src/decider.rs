@@ -1,4 +1,4 @@
-//! What decisions are made with.
+//! Inputs of decisions other than the state.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,29 +9,28 @@ use leases::plan::Observed;
 use crate::execution::progress::Progress;
 use crate::settings::Settings;
 
-/// What decisions are made with, beside the state that they are made on. There is no store, no fleet and no clock among
-/// it: no decision can wait for anything, nor depend on anything that it was not given, but for new identifiers.
+/// Settings, abilities and memory that decisions use in addition to the state. It has no store, fleet or
+/// clock, so a decision can't wait for anything. Apart from new identifiers, it depends only on its
+/// arguments.
 #[derive(Debug)]
 pub(crate) struct Decider {
     pub settings: Settings,
-    /// New identifiers.
     pub ids: Arc<dyn Ids>,
-    /// What the fleet is able to do.
     pub abilities: Abilities,
-    /// How far things are. Never locked across a wait, and always after the service's state where both are.
+    /// Never locked across an await. Where both are locked, the service's state is locked first.
     progress: Mutex<Progress>,
 }
 
-/// What a fleet is able to do, as long as the service runs.
+/// Abilities of the fleet. They don't change while the service runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Abilities {
-    /// It switches hosts off and on.
+    /// It can switch hosts on and off.
     pub switches_hosts: bool,
-    /// It prepares something for reservations as a whole.
+    /// It has preparation steps for reservations as a whole.
     pub prepares: bool,
-    /// Maximum duration of the hooks of a step, which have time limits of their own.
+    /// Maximum duration of the hooks of a step. Hooks have time limits of their own.
     pub longest_step: SignedDuration,
-    /// What operators can do about a guest that it doesn't delete.
+    /// Advice for operators about a guest that the fleet doesn't delete.
     pub remedy: Option<&'static str>,
 }
 
@@ -40,13 +39,13 @@ impl Decider {
         Self { settings, ids, abilities, progress: Mutex::default() }
     }
 
-    /// One that remembers as much and draws other identifiers. What it remembers from then on is its own.
+    /// A copy with another source of identifiers. From then on, the memories of both are independent.
     pub fn twin(&self, ids: Arc<dyn Ids>) -> Self {
         let progress = Mutex::new(self.progress().clone());
         Self { settings: self.settings.clone(), ids, abilities: self.abilities, progress }
     }
 
-    /// Maximum duration of a step: no less than its hooks may take.
+    /// Maximum duration of a step, at least that of its hooks.
     pub fn step_time(&self) -> SignedDuration {
         self.settings.step_time.max(self.abilities.longest_step)
     }
@@ -55,7 +54,7 @@ impl Decider {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was last seen of the fleet, for as long as it takes.
+    /// Latest observation of the fleet.
     pub fn observed(&self) -> Arc<Observed> {
         Arc::clone(&self.progress().observed)
     }

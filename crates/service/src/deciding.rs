@@ -1,10 +1,11 @@
-//! How anything is decided: with a budget of work, off the threads that serve requests, and in a fair order.
+//! Runs decisions: with a budget of work, off the threads that serve requests, and in a fair order.
 //!
-//! What is to be committed is decided with the write lock, if that takes little work, as it does nearly always. If it
-//! takes more it is decided without, so that others commit meanwhile, and committed if it can still be had by then.
-//! Whatever is decided or read at length without the write lock waits for one of a few places; reads of the store have
-//! places of their own. All of it runs on threads beside those that serve requests, so that no answer waits for a decision
-//! that it does not need. Where there is one thread only, as in simulations, it runs on that, in the order in which it came.
+//! A decision to be committed is made with the write lock if it takes little work, which is nearly always the
+//! case. If it takes more, it is made without the lock so that other commits can proceed, and is committed if
+//! it still holds by then. Long decisions and reads without the write lock wait for one of a few places;
+//! reads of the store have places of their own. All of this runs on separate threads, so no response waits
+//! for a decision that it doesn't need. With only one thread, as in simulations, everything runs on that
+//! thread in order of arrival.
 
 use std::sync::Arc;
 
@@ -22,25 +23,23 @@ use crate::state::State;
 use crate::types::ServiceError;
 use crate::writing::{NoWriter, Writer};
 
-/// Of the work that a decision may cost, the part that it may cost with the write lock.
+/// With the write lock, a decision may use 1/`QUICK` of the work that it may use without.
 pub(crate) const QUICK: u64 = 20;
-/// How often a decision that costs more is made without the write lock. If others have spoiled it each time, it is made
-/// with it: otherwise nothing would ever come of it.
+/// Number of attempts without the write lock. If other commits invalidated all of them, the next attempt
+/// holds the lock, because otherwise the decision might never succeed.
 const AHEAD: usize = 3;
 
-/// What came of a part of a decision.
+/// Result of one part of a decision.
 pub(crate) enum Part<T> {
-    /// All is decided.
     Done(T),
-    /// The rest needs another part, with a budget of its own.
+    /// The rest needs another part with its own budget.
     More(T),
 }
 
-/// Why a pass commits nothing.
+/// Reason why a pass commits nothing.
 enum Nothing {
-    /// Nothing was found.
+    /// Nothing to do, or the attempt was given up.
     Found,
-    /// The store does not work.
     Store(StoreError),
 }
 
@@ -54,7 +53,7 @@ impl From<NoWriter> for Nothing {
 }
 
 impl Service {
-    /// Waits for a place of that kind, until the client has gone.
+    /// Waits for a place of this kind, or until the client leaves.
     pub(crate) async fn place(&self, kind: Kind) -> Result<Place, Gone> {
         let client = Client::current();
         let who = client.as_ref().map_or(Who::Client(None), Client::who);
@@ -63,7 +62,7 @@ impl Service {
         let Some(client) = client else { return Ok(enter.await) };
         tokio::select! {
             biased;
-            // What need not wait is done all the same.
+            // A free place is taken even if the client has left.
             place = enter => Ok(place),
             () = client.gone() => {
                 self.ended.count(Stop::Canceled);
@@ -72,7 +71,7 @@ impl Service {
         }
     }
 
-    /// Decides, or reads much, without changing anything. An error if the client has gone, or as it is decided.
+    /// Makes a read-only decision, or a long read. Fails if the client leaves, or with the error of `decide`.
     pub(crate) async fn consider<T>(
         &self,
         decide: impl FnOnce(&Budget) -> Result<T, ServiceError>,
@@ -81,7 +80,7 @@ impl Service {
         self.decide(decide)
     }
 
-    /// The same in parts. Others have their turn between two of them.
+    /// Like [`Self::consider`], in parts. Other clients get their turn between two parts.
     pub(crate) async fn consider_in_parts<T>(
         &self,
         decide: impl Fn(Option<T>, &Budget) -> Result<Part<T>, ServiceError>,
@@ -89,10 +88,11 @@ impl Service {
         Ok(self.decide_in_parts(&decide, &mut None).await?.1)
     }
 
-    /// Decides what is to be committed, on what is in memory. The write lock comes with it.
+    /// Makes a decision to be committed, based on the state in memory. Returns the write lock with it.
     ///
-    /// `holds` says of what was decided whether it can be committed to a state that differs from the one that it was
-    /// decided on by leases, and by preemptible instances. It is called with the write lock held, so it must be cheap.
+    /// `holds` says whether the decision can still be committed to a state in which only leases and
+    /// preemptible instances differ from the state it was based on. It runs with the write lock held, so it
+    /// must be cheap.
     pub(crate) async fn decided<T>(
         &self,
         decide: impl Fn(&Budget) -> Result<T, ServiceError>,
@@ -108,7 +108,7 @@ impl Service {
         self.decided_ahead(decide, holds).await
     }
 
-    /// The same for what is known to cost more: it is decided without the write lock from the start.
+    /// Like [`Self::decided`], for decisions that are known to cost more: starts without the write lock.
     pub(crate) async fn decided_ahead<T, E: From<NoWriter>>(
         &self,
         decide: impl Fn(&Budget) -> Result<T, E>,
@@ -117,8 +117,8 @@ impl Service {
         self.decided_in_parts(|_, budget| decide(budget).map(Part::Done), holds).await
     }
 
-    /// As [`Self::decided_ahead`], for decisions that may cost more than one budget. The last attempt holds the write lock
-    /// only if one budget was enough before.
+    /// Like [`Self::decided_ahead`], for decisions that can need more than one budget. The last attempt holds
+    /// the write lock only if one budget was enough before.
     pub(crate) async fn decided_in_parts<T, E: From<NoWriter>>(
         &self,
         decide: impl Fn(Option<T>, &Budget) -> Result<Part<T>, E>,
@@ -139,7 +139,7 @@ impl Service {
             if attempts < AHEAD {
                 continue;
             }
-            // Several parts would keep others from writing for too long.
+            // Several parts would block other writers for too long.
             if turn.is_none()
                 && let Part::Done(decided) = self.decide(|budget| decide(None, budget))?
             {
@@ -149,8 +149,8 @@ impl Service {
         }
     }
 
-    /// Decides without the write lock. Returns what it was decided on as well. `turn` is the place for decisions in several
-    /// parts, once it is needed.
+    /// Decides without the write lock. Also returns the revision and ground that the decision is based on.
+    /// `turn` becomes the place for decisions in several parts, once one is needed.
     async fn decide_in_parts<T, E: From<NoWriter>>(
         &self,
         decide: &impl Fn(Option<T>, &Budget) -> Result<Part<T>, E>,
@@ -159,14 +159,16 @@ impl Service {
         let (mut first, mut so_far) = (None, None);
         loop {
             let place = self.place(Kind::Read).await.map_err(NoWriter::from)?;
-            // Only now: what others commit while this waits for its place is known to the decision.
+            // Not before: the decision then includes everything that is committed while it waits for its
+            // place.
             let on = *first.get_or_insert_with(|| self.decided_on());
             let part = self.decide(|budget| decide(so_far, budget))?;
             drop(place);
             so_far = match part {
                 Part::Done(decided) => return Ok((on, decided)),
                 Part::More(decided) if turn.is_some() || self.places.is_free(Kind::Parts) => Some(decided),
-                // Others would take the hosts that it has found, and each that waits would keep its part in memory.
+                // Start again once it is our turn. Otherwise other decisions would take the hosts found so
+                // far, and each waiting decision would keep its part in memory.
                 Part::More(decided) => {
                     drop(decided);
                     first = None;
@@ -179,8 +181,8 @@ impl Service {
         }
     }
 
-    /// Decides for a pass. The write lock comes with what is found; `holds` says of that the same as of what is
-    /// [decided](Self::decided) for clients.
+    /// Makes a decision for a pass. Returns the write lock with the result. For `holds`, see
+    /// [`Self::decided`].
     pub(crate) async fn decided_by_pass<T>(
         &self,
         find: impl Fn(&Budget) -> Option<T>,
@@ -193,13 +195,14 @@ impl Service {
         }
     }
 
-    /// What decisions are made on, for comparison: the revision, and what it has beside leases.
+    /// State that decisions are based on, for comparison: the revision, and the counter of changes to
+    /// anything but leases and preemptible instances.
     fn decided_on(&self) -> (Revision, u64) {
         let state = self.state();
         (state.revision, state.ground)
     }
 
-    /// Decides here and now, with the budget of a decision, until the client leaves. For who has a place.
+    /// Decides immediately with the full budget, until the client leaves. The caller must have a place.
     fn decide<T, E: From<NoWriter>>(&self, decide: impl FnOnce(&Budget) -> Result<T, E>) -> Result<T, E> {
         let client = Client::current();
         let budget = Arc::new(Budget::new(self.decider.settings.decision_work));
@@ -213,8 +216,8 @@ impl Service {
         if stopped == Some(Stop::Canceled) { Err(NoWriter::Gone.into()) } else { decided }
     }
 
-    /// Decides beside the threads that serve requests, and charges the client for the processor time, or for the counted work
-    /// if that is more: not every part of a decision counts its work.
+    /// Decides off the request threads and charges the client for processor time, or for counted work if that
+    /// is more. Not every part of a decision counts its work.
     fn charged_for<T>(&self, budget: &Budget, decide: impl FnOnce() -> T) -> T {
         let clock = &self.parts.clock;
         let begun = clock.processor_time();
@@ -224,26 +227,27 @@ impl Service {
         decided
     }
 
-    /// Charges the client, if there is one, for what it did in a place, in units of work.
+    /// Charges the current client, if any, for its use of a place, in units of work.
     pub(crate) fn charge_for(&self, cost: u64) {
         if let Some(client) = Client::current() {
             self.places.charge(&client.who(), cost);
         }
     }
 
-    /// Charges a client for what it costs beside decisions, commits and reads: its request and the answer.
+    /// Charges a client for costs other than decisions, commits and reads: its request and the response.
     pub fn charge_beside(&self, client: &Client, cost: u64) {
         self.places.charge_beside(client.owner(), cost);
     }
 
-    /// Units of work that a project was charged, up to a constant, while no other project was served.
+    /// Units of work that a project was charged, plus a constant. The constant stays the same only while no
+    /// other project is served.
     pub fn charged(&self, project: &ProjectId) -> u64 {
         self.places.level(project)
     }
 
-    /// Reads the store for a client: waits for one of the places for that, so that decisions never wait for the store,
-    /// and charges the time that passes, or the rows where time is simulated. Long reads are cut into several of these.
-    /// All that serves clients reads the store by this.
+    /// Reads the store for a client. Waits for one of the places for reads, so that decisions never wait for
+    /// the store. Charges the elapsed time, or the rows if time is simulated. Long reads are split into
+    /// several calls. All reads for clients must go through here.
     pub(crate) async fn store_read<T>(
         &self,
         read: impl Future<Output = Result<Vec<T>, StoreError>>,
@@ -256,10 +260,10 @@ impl Service {
     }
 }
 
-/// A read of the store, charged when it ends or is given up.
+/// A read of the store. Charged when it ends or is given up.
 struct Reading<'a> {
     service: &'a Service,
-    /// By the clock that nobody sets.
+    /// Steady time, which doesn't jump when the clock is set.
     begun: Option<SignedDuration>,
     rows: usize,
 }
@@ -272,12 +276,12 @@ impl Drop for Reading<'_> {
     }
 }
 
-/// For what is decided again whenever others have committed something.
+/// `holds` for decisions that must be made again after any other commit.
 pub(crate) fn never<T>(_: &State, _: &T) -> bool {
     false
 }
 
-/// Computes beside the threads that serve requests, if there are several.
+/// Runs `compute` off the threads that serve requests, if the runtime has several threads.
 pub(crate) fn beside_requests<T>(compute: impl FnOnce() -> T) -> T {
     let several =
         Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);

@@ -1,4 +1,4 @@
-//! When instances are preempted: noted with each as soon as a lease of its host is known, and told to its owner
+//! Preemption times of instances: recorded as soon as a lease of the host is known, and announced to owners
 //! (PRE).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,14 +23,13 @@ use crate::state::State;
 use crate::writing::as_stored;
 
 impl Decider {
-    /// When an instance of that class is preempted for a lease of its host that starts then.
+    /// Preemption time of an instance of this class for a lease of its host that starts at `start`.
     fn departure_for(&self, class: Option<&Class>, start: Timestamp) -> Departure {
         let rules = &self.settings.plan_rules;
         Departure::for_lease(rules.asks_at(start, rules.notice(class)), start)
     }
 
-    /// When an instance that is to be started there is preempted, if it is preemptible and a lease of its host is
-    /// known.
+    /// Preemption time of a new instance; `None` if it isn't preemptible or no lease needs its place.
     pub(crate) fn departure_of_new(
         &self,
         state: &State,
@@ -51,7 +50,8 @@ impl Decider {
         departure.map(|departure| departure.noted(None, as_stored(now)))
     }
 
-    /// When that guest, which others have started, is preempted, if a lease is known that needs its place.
+    /// Preemption time of a guest that was not started through the service; `None` if no lease needs its
+    /// place.
     pub(crate) fn departure_of_foreign(
         &self,
         state: &State,
@@ -69,7 +69,7 @@ impl Decider {
         let elsewhere = Elsewhere { guests: &guests, until: Timestamp::MAX };
         let needs = needs_in(state, host.id, Some(seen));
         let for_room = admission.preempted_for_leases(host, there, elsewhere, &needs).remove(&guest);
-        // All leave before a lease of the host as a whole.
+        // All preemptible guests leave before a lease of the whole host.
         let whole = state.calendar.bookings(host.id);
         let whole = whole.filter(|(window, booking)| booking.used.is_none() && now < window.end());
         let for_host = whole.filter_map(|(_, booking)| Some(needs(booking.lease)?.start)).min();
@@ -77,7 +77,7 @@ impl Decider {
         Some(self.departure_for(None, start))
     }
 
-    /// Tells owners of preemptible instances when these are preempted, and when they are not after all.
+    /// Notifies owners of preemptible instances of new, changed and withdrawn preemption times.
     pub(crate) fn announce(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
         let observed = self.observed();
@@ -95,7 +95,8 @@ impl Decider {
             let mut progress = self.progress();
             progress.others_leaving = others_leaving;
             progress.memos.announced = changes.is_empty().then_some(known);
-            // Two who see different things would contradict each other by turns forever: whoever is second looks first.
+            // Two services with different observations would overwrite each other's times forever. If another
+            // service changed the instance, observe its host again first.
             let contradicts =
                 |(before, _): &Changed| progress.told_of_instances.contains(&before.instance.id);
             let (later, changes): (Vec<Changed>, Vec<Changed>) = changes.into_iter().partition(contradicts);
@@ -113,8 +114,8 @@ impl Decider {
         draft.enter(self, changes.into_iter().map(entry).collect());
     }
 
-    /// Tells projects of guests that others have started and that were asked to leave needlessly. Of instances it is told when
-    /// their departure is withdrawn.
+    /// Notifies projects whose guests, not started through the service, were asked to leave needlessly.
+    /// Owners of instances are notified when the departure is withdrawn.
     pub(crate) fn tell_resumed(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
         let resumed = {
@@ -130,8 +131,8 @@ impl Decider {
         draft.enter(self, resumed.iter().map(entry).collect());
     }
 
-    /// Preemptible guests on the host that others have started, if there are any and leases have room there now or
-    /// soon.
+    /// Preemptible guests on the host that were not started through the service. `None` if there are none, or
+    /// if no lease has slots there now or soon.
     fn started_elsewhere(
         &self,
         state: &State,
@@ -156,8 +157,8 @@ impl Decider {
         there.map_or(Elsewhere::NOBODY, |there| Elsewhere { guests: &there.guests, until })
     }
 
-    /// Instances that are preempted at another time than is noted; and of guests that others have started, and of
-    /// instances that go anyway, those whose place leases need, and when these start.
+    /// Returns instances whose recorded preemption time is outdated. Also returns starts of leases that need
+    /// the place of guests not started through the service, or of instances that leave in any case.
     fn departures(
         &self,
         state: &State,
@@ -206,14 +207,14 @@ impl Decider {
     }
 }
 
-/// Preemptible guests on a host that others have started.
+/// Preemptible guests on a host that were not started through the service.
 fn foreign_preemptibles(state: &State, seen: &ObservedHost) -> Vec<Guest> {
     let foreign =
         |guest: &&Guest| guest.owner == GuestOwner::Preemptible && state.instances.get(guest.id).is_none();
     seen.guests.iter().filter(foreign).cloned().collect()
 }
 
-/// What leases need of a host that was seen so, if it was.
+/// Needs of leases on a host, given its observation, if there is one.
 fn needs_in<'a>(
     state: &'a State,
     host: HostId,
@@ -222,16 +223,16 @@ fn needs_in<'a>(
     move |id| state.leases.get(id).map(|record| Need::of(&record.lease, host, seen))
 }
 
-/// Whether it is beside all leases, and goes on to be.
+/// Whether it runs, or is about to, outside all leases.
 fn stays(instance: &Instance) -> bool {
     instance.kind.lease().is_none()
         && matches!(instance.status, InstanceStatus::Building | InstanceStatus::Active)
 }
 
-/// Whether it is beside all leases, and being destroyed: it has its place until it has gone.
+/// Whether it is outside all leases and being destroyed. It keeps its place until it is gone.
 fn is_destroyed(instance: &Instance) -> bool {
     instance.kind.lease().is_none() && instance.status == InstanceStatus::Deleting
 }
 
-/// An instance as it was, and what is written.
+/// An instance before the change, and the write.
 type Changed = (Arc<InstanceRecord>, Write);

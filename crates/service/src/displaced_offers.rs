@@ -1,5 +1,5 @@
-//! Offers that do not hold once something else is committed: what is reserved for them is taken, or a host that they are
-//! of is gone, or is not as it was asked for any more.
+//! Withdraws offers that other changes invalidate: their capacity is taken, or a host of theirs was removed
+//! or no longer matches the request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,12 @@ use crate::hosts::required;
 use crate::proposals::forget;
 use crate::state::{State, stays};
 
-/// Hosts that become different, each with what its pool says of it, before and after; none if it is removed.
+/// Changed hosts before and after the writes, with the properties of their pools. `None` if the host is
+/// removed.
 type Changed = BTreeMap<HostId, Option<(Host, Host)>>;
 
 impl State {
-    /// Withdraws the offers that do not hold any more after these writes, with all that were made with them.
+    /// Withdraws offers that don't hold after these writes, along with all other offers of their groups.
     pub fn displacing_offers(&self, writes: &[Write], rules: &HintRules, now: Timestamp) -> Vec<Write> {
         if self.proposals.offered().next().is_none() {
             return Vec::new();
@@ -45,7 +46,7 @@ impl State {
         }
         let offered = self.proposals.offered().map(|record| &record.lease);
         displaced.extend(offered.filter(|lease| relies_on(lease, rules, &changed)).map(|lease| lease.id));
-        // Nothing can be changed of a lease that is over.
+        // Offers to change a lease end with the lease.
         over.extend(&forgotten);
         let mut groups = self.proposals.changing(&over);
         let of_displaced = displaced.iter().filter_map(|id| self.proposals.get(*id)?.lease.standing.group());
@@ -57,7 +58,7 @@ impl State {
             .collect()
     }
 
-    /// Notes the hosts that the write makes different.
+    /// Adds the hosts that the write changes.
     fn change_hosts(&self, write: &Write, changed: &mut Changed) {
         match write {
             Write::Host { record, .. } => {
@@ -81,7 +82,7 @@ impl State {
     }
 }
 
-/// Whether what is offered has a host of these that is gone, or that a property of is different by which it was chosen.
+/// Whether an offered lease has a host that was removed, or whose properties used for the choice changed.
 fn relies_on(lease: &Lease, rules: &HintRules, changed: &Changed) -> bool {
     let hinted = lease.hints.names(rules);
     let relies = |reservation: &Reservation| {

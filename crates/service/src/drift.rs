@@ -1,7 +1,8 @@
-//! Where store and fleet differ in what the loop does not set right by itself: machines that one has and the other
-//! has not, as after a restored backup or a machine that was taken away, and steps that fail again and again.
+//! Differences between store and fleet that the loop doesn't correct by itself: machines that only one of
+//! them has, for example after a backup was restored or a machine was taken away, and steps that keep
+//! failing.
 //!
-//! What leases want of hosts is the loop's business, and no difference: it is on its way.
+//! Work in progress is not drift: the loop carries out the steps of leases.
 
 mod cloud;
 
@@ -29,116 +30,97 @@ use crate::state::State;
 use crate::types::{Caller, ServiceError};
 use crate::writing::audit;
 
-/// A difference.
+/// A difference between store and fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drift {
-    /// The clock of the machine is wrong, so that nothing is changed.
+    /// The machine's clock is wrong, so no changes are made.
     WrongClock {
-        /// What is wrong, and what to do.
+        /// The fault and its remedy.
         message: String,
     },
-    /// The fleet is held for leases that the store never knew, so that nothing is changed.
+    /// The fleet has machines held for leases that the store has never known, so no changes are made.
     ForeignFleet {
-        /// What is wrong, and what to do.
+        /// The fault and its remedy.
         message: String,
     },
-    /// A host may be leased, and the fleet has no such machine.
-    MachineGone {
-        /// The host.
-        host: HostId,
-        /// Its name.
-        name: String,
-    },
-    /// A host may be leased, and its machine is not in the service's hands.
-    NotTakenOn {
-        /// The host.
-        host: HostId,
-        /// Its name.
-        name: String,
-    },
-    /// A machine is in the service's hands, and is no host that may be leased.
+    /// The store has a host whose machine the fleet doesn't have.
+    MachineGone { host: HostId, name: String },
+    /// The store has a host whose machine was not handed to the service.
+    NotTakenOn { host: HostId, name: String },
+    /// The service has a machine that isn't a host in the store.
     Stray {
-        /// The machine.
         host: HostId,
-        /// Its name.
         name: String,
-        /// Where it is.
+        /// State of the machine's handover.
         place: Place,
     },
-    /// A guest is on a host that nobody but others may use.
+    /// A guest is on a host that it may not use, because a lease of another project has the host or its free
+    /// pool is closed.
     ForeignGuest {
-        /// The host.
         host: HostId,
-        /// Its name.
         name: String,
-        /// The first of them.
+        /// The first such guest on the host.
         guest: GuestId,
-        /// Its project, if the fleet knows it.
+        /// Project of that guest, if the fleet knows it.
         project: Option<ProjectId>,
-        /// How many more there are.
+        /// Number of further such guests.
         more: usize,
-        /// Whether a lease has the host; else it is in a free pool for preemptible guests alone.
+        /// Whether a lease has the host. If not, it is in a free pool that is only for preemptible guests.
         held: bool,
     },
-    /// A machine is not as it is on record.
+    /// A machine differs from its record.
     Changed {
-        /// The host.
         host: HostId,
-        /// Its name.
         name: String,
-        /// What of it is different, in words.
+        /// Properties that differ, in words.
         what: String,
-        /// The machine, as it was seen.
+        /// The machine as observed.
         machine: Box<Machine>,
     },
-    /// A host is not over-committed as the lease wants that has it.
+    /// A leased host doesn't have the overcommit ratios that its lease sets.
     Overruled {
-        /// The host.
         host: HostId,
-        /// Its name.
         name: String,
-        /// The reservation that has it.
+        /// The reservation that has the host.
         reservation: ReservationId,
-        /// What its lease wants.
+        /// Ratios set by the lease.
         ratios: Ratios,
-        /// How it is, and what to do.
+        /// The actual ratios and the remedy.
         message: String,
     },
     /// An object of a lease in the cloud, or a key of the free pool, differs from the store.
     Cloud {
-        /// The host, if it is about one.
+        /// `None` if the difference isn't about a host.
         host: Option<HostId>,
-        /// The name of the lease, if it is about one.
+        /// Name of the lease; `None` if the difference isn't about one.
         lease: Option<String>,
-        /// What is different.
+        /// The difference, in words.
         what: String,
-        /// Whether the loop sets it right.
+        /// Whether the loop corrects it.
         is_undone: bool,
-        /// Guests of others on the hosts of the lease, with their projects.
+        /// Guests of other projects on the hosts of the lease, with their projects.
         guests: Vec<(GuestId, Option<ProjectId>)>,
     },
-    /// A project that was deleted has leases.
+    /// A deleted project still has leases.
     Ownerless {
-        /// The project.
         project: ProjectId,
-        /// Its leases, at least one.
+        /// At least one.
         leases: Vec<LeaseId>,
-        /// The name of the first.
+        /// Name of the first lease.
         first: String,
     },
-    /// A step fails and has not succeeded since.
+    /// A step has failed and hasn't succeeded since.
     StepFails {
-        /// The step.
         step: String,
-        /// How often it has failed.
+        /// Number of failures.
         times: u32,
-        /// Why, the last time.
+        /// Error of the last failure.
         message: String,
     },
 }
 
 impl Drift {
-    /// A word for it.
+    /// Short name of the kind, for clients.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::WrongClock { .. } => "wrong_clock",
@@ -155,7 +137,7 @@ impl Drift {
         }
     }
 
-    /// The machine that it is about.
+    /// The machine that differs, if it is about one.
     pub fn host(&self) -> Option<HostId> {
         match self {
             Self::MachineGone { host, .. }
@@ -172,7 +154,7 @@ impl Drift {
         }
     }
 
-    /// Whether [`Repairs::repair`] can do something about it.
+    /// Whether [`Repairs::repair`] can correct it.
     pub fn repairable(&self) -> bool {
         matches!(
             self,
@@ -259,7 +241,7 @@ impl fmt::Display for Drift {
     }
 }
 
-/// Where store and fleet differ, and what can be done about it.
+/// Finds and repairs drift.
 #[derive(Clone, Copy, Debug)]
 pub struct Repairs<'a> {
     pub(crate) service: &'a Service,
@@ -270,8 +252,8 @@ impl<'a> Repairs<'a> {
         Self { service }
     }
 
-    /// Looks at all machines for differences, and at all leases for those of deleted projects, if somebody knows them.
-    /// Nothing is changed.
+    /// Compares all machines with the store, and looks for leases of deleted projects if `projects` is given.
+    /// Changes nothing.
     pub async fn drift(self, projects: Option<&dyn Projects>) -> Result<Vec<Drift>, ServiceError> {
         let _alone = self.service.comparison.lock().await;
         self.service.parts.fleet.look_closely().await;
@@ -299,7 +281,7 @@ impl<'a> Repairs<'a> {
         }
         found.extend(self.failing(&state));
         if fleet.is_some() {
-            // They are somebody else's, and said as one.
+            // These machines belong to another store, which `ForeignFleet` reports once.
             found.retain(|drift| !matches!(drift, Drift::Stray { .. }));
         }
         let fleet = fleet.map(|message| Drift::ForeignFleet { message });
@@ -307,7 +289,7 @@ impl<'a> Repairs<'a> {
         Ok(clock.into_iter().chain(fleet).chain(found).collect())
     }
 
-    /// Hosts of leases that are not over-committed as these want.
+    /// Leased hosts whose overcommit ratios differ from their leases.
     async fn overruled(self, state: &State, observed: &Observed) -> Result<Vec<Drift>, ServiceError> {
         let held = observed.hosts.iter().filter_map(|(host, seen)| {
             let Place::Held(reservation) = seen.place else { return None };
@@ -332,7 +314,7 @@ impl<'a> Repairs<'a> {
         Ok(found.into_iter().filter_map(drift).collect())
     }
 
-    /// Steps that fail and are still to be done. What leases, instances or hosts that are gone wanted is forgotten.
+    /// Failed steps that are still wanted. Steps for leases, instances and hosts that are gone don't count.
     fn failing(self, state: &State) -> Vec<Drift> {
         let progress = self.service.progress();
         let failing = state.history.failures.iter().filter(|(action, _)| progress.is_wanted(**action));
@@ -344,10 +326,10 @@ impl<'a> Repairs<'a> {
         said.collect()
     }
 
-    /// Sets right what can be, and says what is left.
+    /// Repairs repairable drift and returns the rest.
     ///
-    /// A host that is taken on at this very moment may be met before it is one, and given back; then it is missing
-    /// the next time that somebody looks.
+    /// A host that is being taken on right now can look like a stray machine and be given back. The next
+    /// check then reports it as missing.
     pub async fn repair(
         self,
         caller: &Caller,
@@ -359,7 +341,7 @@ impl<'a> Repairs<'a> {
                 tracing::warn!(%drift, %error, "drift repair failed");
                 continue;
             }
-            // What is done about leases is on record with them.
+            // Changes of leases have audit records of their own.
             let Some(host) = drift.host() else { continue };
             let writer = self.service.writer().await?;
             let now = self.service.now();
@@ -399,13 +381,13 @@ impl<'a> Repairs<'a> {
         }
     }
 
-    /// Leases that are not over, of projects that were deleted. Where it cannot be told which projects there are, the log
-    /// says why, and nothing is found.
+    /// Leases of deleted projects that have not ended. Empty if deleted projects can't be determined; the
+    /// reason is logged.
     pub(crate) async fn ownerless(self, projects: &dyn Projects) -> Vec<Drift> {
         let mut leases: BTreeMap<ProjectId, Vec<(LeaseId, String)>> = BTreeMap::new();
         let state = self.service.snapshot();
         let all = state.leases.going().chain(state.leases.pending()).map(|record| &record.lease);
-        // One that ends goes by itself.
+        // A lease that is ending needs no repair.
         for lease in all.filter(|lease| !lease.ending()) {
             let of_project = leases.entry(lease.owner.project.clone()).or_default();
             of_project.push((lease.id, lease.name.clone()));
@@ -428,7 +410,6 @@ impl<'a> Repairs<'a> {
         .collect()
     }
 
-    /// Deletes leases of a project that was deleted.
     pub(crate) async fn delete_ownerless(
         self,
         caller: &Caller,
@@ -436,7 +417,7 @@ impl<'a> Repairs<'a> {
     ) -> Result<(), ServiceError> {
         for lease in leases {
             match Leases::of(self.service).delete(caller, *lease).await {
-                // It has ended meanwhile, or somebody else was first.
+                // The lease has ended in the meantime, or was already deleted.
                 Ok(()) | Err(ServiceError::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -444,13 +425,14 @@ impl<'a> Repairs<'a> {
         Ok(())
     }
 
-    /// The key of an operation of its own, which nobody can be late with, and under no claim.
+    /// A unique key outside all claims. No delayed operation can have the same one.
     fn repair_key(self) -> OperationKey {
         let key = format!("repair {:032x}", self.service.parts.ids.uuid());
         OperationKey { key, ..OperationKey::default() }
     }
 
-    /// Has the fleet have a machine back that no lease can have anything of, wherever it is.
+    /// Returns a machine to the fleet, whatever the state of its handover. No lease can have it, because the
+    /// store doesn't know it.
     async fn give_back(self, host: HostId, place: Place) -> Result<(), ServiceError> {
         let key = self.repair_key();
         let fleet = &self.service.parts.fleet;
@@ -465,7 +447,7 @@ impl<'a> Repairs<'a> {
     }
 }
 
-/// Where they differ, by host.
+/// Differences in which hosts exist, by host.
 fn compare(
     hosts: &BTreeMap<HostId, Arc<HostRecord>>,
     machines: &[Machine],
@@ -488,7 +470,8 @@ fn compare(
     found
 }
 
-/// Machines that have other properties than hosts have on record, by host. Whether they work changes all the time.
+/// Machines whose properties differ from their records, by host. Health is not compared because it changes
+/// all the time.
 fn changed(state: &State, machines: &[Machine]) -> Vec<Drift> {
     let machines: BTreeMap<HostId, Machine> =
         machines.iter().map(|machine| (machine.id, machine.clone())).collect();
@@ -515,7 +498,7 @@ fn changed(state: &State, machines: &[Machine]) -> Vec<Drift> {
     found
 }
 
-/// Guests that are where the fence is to keep them out, by host.
+/// Guests on hosts where the fence should keep them out, by host.
 fn foreign_guests(
     hosts: &BTreeMap<HostId, Arc<HostRecord>>,
     observed: &Observed,

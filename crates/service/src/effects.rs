@@ -1,5 +1,5 @@
-//! What follows from changes of the loop once they are committed: the log says it, it is counted, and the external
-//! service is told of leases that end.
+//! Effects of the loop's changes once they are committed: log lines, counters, and telling the external
+//! service about leases that end.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::entries::Effect;
 use crate::leasing::Leases;
 use crate::service::Service;
 
-/// Carries out what follows from a change that is committed.
+/// Carries out the effect of a committed change.
 pub(crate) fn carry_out(effect: Effect, service: &Service) {
     match effect {
         Effect::Lease { before, after: Some(after), at } => lease_changed(service, &before, &after, at),
@@ -68,7 +68,8 @@ fn lease_changed(service: &Service, before: &Arc<LeaseRecord>, after: &Lease, at
         service.progress().last_start_delay_ms = u64::try_from(delay).unwrap_or(0);
     }
     let ends = before.events.end == EventStatus::Undone && after.events.end != EventStatus::Undone;
-    // It could not start at once: nobody has asked for its deletion, and so told of it.
+    // A lease that couldn't start immediately. No client asked for its deletion, so its end was not reported
+    // yet.
     let undone = after.status == LeaseStatus::Deleting;
     if undone || after.status == LeaseStatus::Terminating {
         service.progress().look_at_end(before);

@@ -1,10 +1,10 @@
-//! Decisions that ended early.
+//! Counters of decisions that ended early.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leases::work::Stop;
 
-/// How many decisions ended early.
+/// Number of decisions that ended early, by reason.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
     too_costly: AtomicU64,
@@ -12,12 +12,11 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Because they cost more than they may, and because nobody waited for them any more.
+    /// Decisions that exceeded their budget, and decisions whose client left.
     pub fn counts(&self) -> (u64, u64) {
         (self.too_costly.load(Ordering::Relaxed), self.canceled.load(Ordering::Relaxed))
     }
 
-    /// Counts one more.
     pub fn count(&self, why: Stop) {
         let counter = match why {
             Stop::Exhausted => &self.too_costly,

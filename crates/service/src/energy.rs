@@ -1,7 +1,7 @@
-//! Saving power (EN): hosts that nobody needs are switched off, and on again in time.
+//! Power saving (EN): switches idle hosts off, and on again in time.
 //!
-//! What is decided is written into the record of the host, and only then done to the machine, by steps like all
-//! others. So of several services that share a store one switches a host, and after a crash the next one goes on.
+//! A switch is first written to the host's record and then carried out by a step like any other. So only one
+//! of several services that share a store switches a host, and after a crash the next service continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,18 +33,18 @@ use crate::settings::{EnergyMode, EnergySettings};
 use crate::state::State;
 use crate::types::{HostPower, ServiceError};
 
-/// After a change it is not planned again before that: changes come in swarms.
+/// Minimum pause before planning again after a change. Changes come in bursts.
 const PLAN_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
-/// But at least so often: guests come and go without being told.
+/// Maximum time between plans. Guests come and go without notice.
 const PLAN_AT_LEAST_EVERY: SignedDuration = SignedDuration::from_mins(1);
-/// Leases are looked at so often that could be given hosts that draw less.
+/// Interval of looking for leases that could get hosts with a lower power draw.
 const REPACK_EVERY: SignedDuration = SignedDuration::from_mins(1);
-/// Milliwatt-seconds of a watt-hour.
+/// Milliwatt-seconds per watt-hour.
 const MILLIWATT_SECONDS: u128 = 3_600_000;
-/// Hosts that boot or shut down are looked at so often.
+/// Interval of observing hosts that boot or shut down.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
-/// A host whose power becomes another.
+/// A change of a host's power state.
 struct Change {
     before: Arc<HostRecord>,
     after: Host,
@@ -52,7 +52,7 @@ struct Change {
     alarm: Option<Alarm>,
 }
 
-/// How power is saved.
+/// Access to power saving: settings, plan and report.
 #[derive(Clone, Copy, Debug)]
 pub struct PowerSaving<'a> {
     pub(crate) service: &'a Service,
@@ -63,12 +63,11 @@ impl<'a> PowerSaving<'a> {
         Self { service }
     }
 
-    /// How power is saved.
     pub fn settings(self) -> &'a EnergySettings {
         &self.service.decider.settings.energy
     }
 
-    /// What may be off when, by the rules that there are, whether power is saved or not.
+    /// Times in which hosts can be off by the current rules. Works even if power saving is disabled.
     pub async fn plan(self, horizon: Option<SignedDuration>) -> Result<EnergyPlan, ServiceError> {
         let rules = self.service.decider.settings.energy.rules;
         let rules = PowerRules { horizon: horizon.unwrap_or(rules.horizon), ..rules };
@@ -79,7 +78,7 @@ impl<'a> PowerSaving<'a> {
             .await
     }
 
-    /// The power of at most `limit` hosts after one, by identifier.
+    /// Power of hosts, sorted by identifier: at most `limit` hosts after `after`.
     pub fn hosts_after(self, after: Option<HostId>, limit: usize) -> Vec<HostPower> {
         let records = self.service.hosts().after(after, limit);
         let (state, rules) = (self.service.snapshot(), &self.service.decider.settings.energy.rules);
@@ -92,7 +91,7 @@ impl<'a> PowerSaving<'a> {
         records.iter().filter_map(|record| state.inventory.host(record.host.id)).map(power).collect()
     }
 
-    /// What was saved and used in that time, by free pool.
+    /// Energy saved and used in the period, by free pool.
     pub async fn report(self, period: Window) -> Result<BTreeMap<FreePoolId, PoolReport>, ServiceError> {
         let store = &self.service.parts.store;
         let mut sleeps = self.service.store_read(store.sleeps(&period)).await?;
@@ -114,12 +113,12 @@ impl<'a> PowerSaving<'a> {
             Some(Metered { host: host.id, pool, since: record.created_at, figures })
         };
         let hosts: Vec<Metered> = state.hosts.values().filter_map(metered).collect();
-        // What leases will hold is none of it.
+        // Excludes future holdings of leases.
         Ok(beside_requests(|| energy::report(&sleeps, &hosts, &held, period.before(now))))
     }
 
-    /// Gives a lease that has not started hosts that draw less, if there is one for which it is worth it. Says whether
-    /// there was.
+    /// Gives one pending lease other hosts with a lower power draw, if that saves enough. Returns whether it
+    /// found one.
     pub(crate) async fn repack(self, now: Timestamp) -> Result<bool, StoreError> {
         let find = |budget: &Budget| {
             let state = self.service.snapshot();
@@ -143,7 +142,8 @@ impl<'a> PowerSaving<'a> {
         Ok(writer.commit_entries(entries, now).await?.any)
     }
 
-    /// Has hosts that boot or shut down looked at now and then, as long as there are any. Says whether any are.
+    /// Schedules an observation of hosts that boot or shut down, every [`LOOK_EVERY`]. Returns whether it
+    /// scheduled one.
     pub(crate) fn watch(self, now: Timestamp) -> bool {
         let state = self.service.state();
         let mut progress = self.service.progress();
@@ -164,14 +164,14 @@ impl<'a> PowerSaving<'a> {
 }
 
 impl Decider {
-    /// The rules that hosts are switched by: unless power is saved, all are on.
+    /// Rules for switching hosts. If power saving is disabled, all hosts are on.
     fn power_rules(&self) -> PowerRules {
         let EnergySettings { mode, rules, .. } = self.settings.energy;
         if mode == EnergyMode::On { rules } else { rules.all_on() }
     }
 
-    /// Hosts that are not on, and when each is available if it is woken; none if no power is saved and all are on. Dates
-    /// have no seconds (API-create), so it is the beginning of a minute.
+    /// Earliest availability of hosts that are not on, assuming they are woken. `None` if power saving is
+    /// disabled and all hosts are on. Rounded up to the minute because dates have no seconds (API-create).
     pub(crate) fn waking(&self, state: &State, now: Timestamp) -> Option<BTreeMap<HostId, Timestamp>> {
         let rules = &self.settings.energy.rules;
         let saves = self.settings.energy.mode == EnergyMode::On || !state.asleep.is_empty();
@@ -183,10 +183,10 @@ impl Decider {
         let observed = self.expected(state);
         let mut kept = self.occupied(state, &observed, now);
         kept.extend(self.progress().in_flight.keys().flat_map(|action| action.hosts()));
-        // What is being done for its power does not keep a host.
+        // A step that switches a host isn't a reason to keep the host on.
         kept.retain(|host| !state.asleep.contains(host));
         energy::plan(&Ground {
-            // A host that is offered is to be on when the offer is accepted.
+            // An offered host must be on when the offer is accepted.
             calendar: &state.calendar_with_offers(|_| true, now),
             inventory: &state.inventory,
             observed: &observed,
@@ -196,7 +196,7 @@ impl Decider {
         })
     }
 
-    /// What becomes of hosts that are being switched, or go on or off by themselves.
+    /// Updates the power state of hosts that are being switched, or that went on or off by themselves.
     pub(crate) fn settle_power(&self, draft: &mut Draft) {
         let now = draft.now;
         let rules = self.settings.energy.rules;
@@ -209,7 +209,7 @@ impl Decider {
             let change = |id: HostId| {
                 let record = state.hosts.get(&id)?;
                 let host = &record.host;
-                // What was seen may be older than what somebody else has decided since.
+                // The observation might be older than another service's decision.
                 if progress.waits_for_a_look(Action::PowerOn(host.id)) {
                     return None;
                 }
@@ -218,7 +218,7 @@ impl Decider {
                 let described = state.inventory.host(host.id)?;
                 let slept = settled.slept.map(|slept| slept_by(described, slept));
                 let health = match settled.power.state {
-                    // Leases are to have others in its place.
+                    // Leases should get other hosts instead.
                     PowerState::Failed { .. } => Health::Failed,
                     PowerState::On => seen.map_or(host.health, |seen| seen.health),
                     _ => host.health,
@@ -231,7 +231,7 @@ impl Decider {
         self.enter_power(draft, changes);
     }
 
-    /// Decides which hosts are to be switched.
+    /// Decides which hosts to switch.
     pub(crate) fn switch_hosts(&self, draft: &mut Draft) {
         let (now, known) = (draft.now, draft.state().revision);
         let switches = self.abilities.switches_hosts;
@@ -246,7 +246,7 @@ impl Decider {
         let changes: Vec<Change> = {
             let state = draft.state();
             let plan = self.plan_energy(&state, &self.power_rules(), now);
-            // Of hosts that are not seen nobody knows whether they are in use, nor whether they do as spare ones.
+            // Without a recent observation, it is unknown whether hosts are in use or work as spares.
             let sees = self.sees_well(now);
             self.progress().memos.power_planned =
                 Some(Planned { at: now, revision: state.revision, next_at: plan.wake_at });
@@ -266,7 +266,8 @@ impl Decider {
         self.enter_power(draft, changes);
     }
 
-    /// From how many watt-hours on a lease is worth to be given other hosts, if any is to be looked for now.
+    /// Minimum saving in watt-hours that justifies other hosts for a lease. `None` if repacking is disabled
+    /// or not due.
     pub(crate) fn repack_due(&self, now: Timestamp) -> Option<u32> {
         let EnergySettings { mode, repack_watt_hours, .. } = self.settings.energy;
         let watt_hours = repack_watt_hours.filter(|_| mode == EnergyMode::On)?;
@@ -288,7 +289,7 @@ impl Decider {
         found.repacked.map(|(lease, _)| lease)
     }
 
-    /// Until when what was decided last still holds; none if it is to be decided again.
+    /// Time until which the last plan holds; `None` if a new plan is due.
     fn planned_until(&self, known: Revision, now: Timestamp) -> Option<Timestamp> {
         let planned = self.progress().memos.power_planned?;
         let known = planned.revision == known;
@@ -322,8 +323,8 @@ impl Decider {
         draft.enter(self, changes.into_iter().map(entry).collect());
     }
 
-    /// What is to be done to machines for their power. It is decided again when a step that has failed is due, and when
-    /// machines have taken as long as they may.
+    /// Adds steps that switch machines. Wakes the loop when a failed step is due again and when a boot or
+    /// shutdown reaches its maximum duration.
     pub(crate) fn power_steps(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
         let progress = self.progress();
@@ -350,7 +351,8 @@ impl Decider {
     }
 }
 
-/// The health of a host as it is to be recorded: one that is off, or boots, is not ill; one that does not come up is.
+/// Health to record for a host. A host that is off or booting keeps its recorded health. A host that doesn't
+/// come up has failed.
 pub(crate) fn recorded_health(host: &Host, seen: Health) -> Health {
     match host.power.state {
         _ if host.power.excuses_silence() => host.health,

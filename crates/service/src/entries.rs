@@ -1,4 +1,4 @@
-//! Changes that are committed together if they can be, and each on its own if not.
+//! Changes that are committed together if possible, and one by one if not.
 
 use std::sync::Arc;
 
@@ -9,78 +9,76 @@ use leases::ids::{GuestId, LeaseId};
 use leases::lease::Lease;
 use store::{Commit, HostRecord, LeaseRecord, RecordKey};
 
-/// One change, which is committed whole or not at all.
+/// A change that is committed as a whole or not at all.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub commit: Commit,
-    /// What follows once it is committed, in order.
+    /// Effects of the commit, in order.
     pub effects: Vec<Effect>,
 }
 
 impl Entry {
-    /// A change from which something follows once it is committed.
     pub fn new(commit: Commit, effect: Effect) -> Self {
         Self { commit, effects: vec![effect] }
     }
 
-    /// The same change, from which this follows as well.
+    /// Adds another effect.
     pub fn and(mut self, effect: Effect) -> Self {
         self.effects.push(effect);
         self
     }
 
-    /// A change from which nothing else follows.
+    /// A change without effects.
     pub fn quiet(commit: Commit) -> Self {
         Self { commit, effects: Vec::new() }
     }
 }
 
-/// What follows from a change once it is committed: what the log says of it, what is counted, and who else is told.
+/// Effect of a committed change: a log line, a counter, a call to the external service.
 #[derive(Debug)]
 pub(crate) enum Effect {
-    /// A lease becomes that; none if it is forgotten.
+    /// A lease changes; `after` is `None` if it is removed from the store.
     Lease { before: Arc<LeaseRecord>, after: Option<Box<Lease>>, at: Timestamp },
-    /// A lease has hosts that draw less.
+    /// A lease gets hosts with a lower power draw.
     LeaseRepacked(LeaseId),
-    /// Guests leave hosts of a lease in another order, or for other hosts.
+    /// The order or the destinations of a lease's migration plan change.
     HuntReplanned(LeaseId),
-    /// Guests are not moved any more to hosts that leases have been given.
+    /// Moves to hosts that leases have got are canceled.
     MovesWithdrawn(LeaseId),
-    /// An instance changes hands or ends.
+    /// An instance changes its status or is removed.
     Instance { record: RecordKey, preempted: bool },
-    /// An instance is preempted at another time, or not any more.
+    /// The preemption time of an instance changes or is withdrawn.
     PreemptionTime(GuestId),
-    /// An instance that was preempted starts again.
+    /// A preempted instance starts again.
     InstanceRestarts(GuestId),
-    /// The project of a guest is told that it may stay.
+    /// A guest's project is notified that the guest may stay.
     GuestResumed(GuestId),
-    /// A preemptible instance is moved to another gap, or not any more.
+    /// The relocation of a preemptible instance changes or is canceled.
     InstanceRelocates(GuestId),
-    /// A host was seen, and is not as it was; its health, if it is that.
+    /// An observation changes a host's record. `health` is its new health if that changed.
     HostSeen { before: Arc<HostRecord>, health: Option<Health> },
-    /// A host's power becomes another.
+    /// The power state of a host changes.
     HostPower { before: Arc<HostRecord>, after: Box<Host>, alarm: Option<Alarm> },
 }
 
-/// Changes, by the pass that has decided them.
+/// Changes, grouped by the pass that decided them.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub of_passes: Vec<Vec<Entry>>,
 }
 
 impl Entries {
-    /// The changes of one pass.
     pub fn of(entries: Vec<Entry>) -> Self {
         Self { of_passes: vec![entries] }
     }
 }
 
-/// What became of changes.
+/// Result of committing changes.
 pub(crate) struct Committed {
-    /// Some were committed.
+    /// At least one change was committed.
     pub any: bool,
-    /// They were committed together.
+    /// All changes were committed together.
     pub all: bool,
-    /// There were more than a transaction may hold: the rest is to be decided again.
+    /// There were more changes than a transaction may hold. The rest must be decided again.
     pub rest: bool,
 }

@@ -1,5 +1,5 @@
-//! What an external scheduler asks: which hosts an instance may be on. The answer is what is decided for instances of the
-//! service's own.
+//! Answers external schedulers about the hosts that an instance may use. The same decision chooses hosts for
+//! the service's own instances.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ use crate::state::State;
 use crate::types::{HostAnswer, HostQuestion, HostRefusal, ServiceError};
 
 impl Instances<'_> {
-    /// Which hosts may have such an instance, and until when: what [`Instances::create`] would choose from. Nothing
-    /// is kept free by asking.
+    /// Hosts for such an instance, and for how long. [`Instances::create`] would choose from the same hosts.
+    /// Doesn't reserve capacity.
     pub async fn hosts_for(self, question: &HostQuestion) -> Result<HostAnswer, ServiceError> {
         self.service.consider(|budget| self.hosts_now_for(question, budget)).await
     }
@@ -40,7 +40,7 @@ impl Instances<'_> {
             let verdicts = admission.filter(within, size, &hints, (state.inventory.hosts(), observed));
             verdicts.into_iter().map(|(host, verdict)| (host.name.as_str(), verdict)).collect::<Vec<_>>()
         };
-        // Guests that are about to be there need room; who has no size asks for none.
+        // Guests that are about to start take capacity. A request without a size doesn't need any.
         let verdicts = match size {
             Some(_) => filter(&self.service.decider.expected(&state)),
             None => filter(&self.service.observed()),
@@ -61,7 +61,7 @@ impl Instances<'_> {
             return Ok(HostAnswer { kind, hosts });
         };
         let known: HashMap<&str, _> = verdicts.collect();
-        // Whoever is on hosts of others is in nobody's way here.
+        // Regular instances may use hosts that the service doesn't manage.
         let not_managed = || match kind {
             InstanceKind::Regular => Ok(None),
             InstanceKind::Reserved { .. } | InstanceKind::Preemptible => Err(HostRefusal::NotManaged),
@@ -71,7 +71,7 @@ impl Instances<'_> {
         Ok(HostAnswer { kind, hosts: names.iter().map(verdict).collect() })
     }
 
-    /// The answer for a guest that is moved for a lease: it may go where it is moved to, and nowhere else.
+    /// Answer for a guest that is moved for a lease. Only the destination of its move is allowed.
     fn moved(self, state: &State, question: &HostQuestion) -> Option<HostAnswer> {
         let guest = question.instance?;
         let observed = self.service.observed();

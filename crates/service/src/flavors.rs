@@ -1,4 +1,4 @@
-//! Flavors that instances may be reserved room for.
+//! Flavors that can be reserved.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use store::{FlavorRecord, Write};
 use crate::service::Service;
 use crate::types::{Caller, NotFound, ServiceError};
 
-/// Flavors that instances may be reserved room for.
+/// Access to flavors that can be reserved.
 #[derive(Clone, Copy, Debug)]
 pub struct Flavors<'a> {
     pub(crate) service: &'a Service,
@@ -20,18 +20,16 @@ impl<'a> Flavors<'a> {
         Self { service }
     }
 
-    /// All flavors.
     pub fn all(self) -> Vec<Arc<FlavorRecord>> {
         self.service.state().flavors.values().cloned().collect()
     }
 
-    /// A flavor.
     pub fn get(self, id: &str) -> Option<Arc<FlavorRecord>> {
         self.service.state().flavors.get(id).cloned()
     }
 
-    /// A flavor of the cloud's that the project may use, if there is one of that identifier and instances of it could be
-    /// reserved.
+    /// A flavor of the cloud. `None` if it doesn't exist, the project may not use it, or its instances can't
+    /// be reserved.
     pub async fn of_cloud(self, project: &ProjectId, id: &str) -> Result<Option<FlavorRecord>, ServiceError> {
         let found = self.service.parts.fleet.flavor(project, id).await;
         let found = found.map_err(|error| ServiceError::Fleet(error.to_string()))?;
@@ -49,8 +47,8 @@ impl<'a> Flavors<'a> {
         }))
     }
 
-    /// Enters a flavor, or exchanges the one of that identifier. One that no reservation could be made of is
-    /// refused.
+    /// Creates a flavor, or replaces the one with the same identifier. Rejects flavors that can't be
+    /// reserved.
     pub async fn put(self, caller: &Caller, flavor: FlavorRecord) -> Result<Arc<FlavorRecord>, ServiceError> {
         Flavor::new(&flavor.id, flavor.size, &flavor.extra_specs)
             .map_err(|error| ServiceError::Invalid(error.to_string()))?;
@@ -62,7 +60,7 @@ impl<'a> Flavors<'a> {
         Ok(Arc::new(record))
     }
 
-    /// Takes a flavor away. Leases that have it keep it.
+    /// Removes a flavor. Leases that use it keep it.
     pub async fn remove(self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
         let writer = self.service.writer().await?;
         if self.get(id).is_none() {

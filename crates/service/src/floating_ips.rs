@@ -1,4 +1,4 @@
-//! Addresses that may be leased.
+//! Floating IPs that can be leased.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::transact::Transaction;
 use crate::types::{Caller, NewFloatingIp, NotFound, ServiceError};
 use crate::writing::{audit, decide_again, overtaken};
 
-/// Floating IPs that may be leased.
+/// Access to floating IPs that can be leased.
 #[derive(Clone, Copy, Debug)]
 pub struct FloatingIps<'a> {
     pub(crate) service: &'a Service,
@@ -28,12 +28,11 @@ impl<'a> FloatingIps<'a> {
         Self { service }
     }
 
-    /// All floating IPs.
     pub fn all(self) -> Vec<Arc<FloatingIpRecord>> {
         self.service.state().floating_ips.values().cloned().collect()
     }
 
-    /// Floating IPs after one, by identifier, at most so many.
+    /// Floating IPs sorted by identifier: at most `limit` after `after`.
     pub fn after(self, after: Option<FloatingIpId>, limit: usize) -> Vec<Arc<FloatingIpRecord>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let state = self.service.state();
@@ -41,12 +40,11 @@ impl<'a> FloatingIps<'a> {
         rest.take(limit).map(|(_, record)| Arc::clone(record)).collect()
     }
 
-    /// A floating IP.
     pub fn get(self, id: FloatingIpId) -> Option<Arc<FloatingIpRecord>> {
         self.service.state().floating_ips.get(&id).cloned()
     }
 
-    /// Takes an address on that may be leased.
+    /// Adds a floating IP that can be leased.
     pub async fn add(
         self,
         caller: &Caller,
@@ -60,7 +58,7 @@ impl<'a> FloatingIps<'a> {
             address: new.address,
             reservable: true,
         };
-        // Whoever has it would lose it as soon as it can be leased.
+        // An address in use is rejected: its current user would lose it when it is leased.
         let no_hosts = BTreeSet::new();
         let seen = self.service.parts.fleet.observe(&no_hosts, std::slice::from_ref(&ip));
         if self.service.in_time(seen).await?.floating_ips.contains_key(&ip.id) {
@@ -78,7 +76,7 @@ impl<'a> FloatingIps<'a> {
         commit.writes.push(Write::AddFloatingIp(record.clone()));
         match writer.commit(commit).await {
             Ok(()) => {
-                // A lease that waits, or lacks one, may have it.
+                // A lease that waits for an address or lacks one might get it.
                 self.service.wake.notify_one();
                 Ok(Arc::new(record))
             }
@@ -87,7 +85,7 @@ impl<'a> FloatingIps<'a> {
         }
     }
 
-    /// Takes an address away.
+    /// Removes a floating IP. Fails if a lease has it.
     pub async fn remove(self, caller: &Caller, id: FloatingIpId) -> Result<(), ServiceError> {
         let remove = |state: &State, now| {
             let ip = state.floating_ips.get(&id).ok_or(ServiceError::NotFound(NotFound::FloatingIp(id)))?;
@@ -108,7 +106,8 @@ fn leased(state: &State, id: FloatingIpId) -> bool {
     state.calendar.floating_ip_bookings(id).any(|(_, booking)| keeps(booking.lease))
 }
 
-/// The subnet that the address lies in, where nobody else gives it out (API-hosts).
+/// Subnet of the address. Fails if the address is the gateway or in an allocation pool, because the cloud
+/// then assigns it (API-hosts).
 fn subnet_of(networks: &[Network], new: &NewFloatingIp) -> Result<String, ServiceError> {
     let (network, address) = (&new.network.0, new.address);
     let Some(found) = networks.iter().find(|known| known.id == new.network) else {
@@ -139,10 +138,10 @@ fn given_out_elsewhere(address: IpAddr, subnet: &Subnet) -> bool {
     subnet.gateway == Some(address) || pools.iter().any(|(first, last)| *first <= address && address <= *last)
 }
 
-/// So many networks, subnets or ranges are named in a refusal.
+/// Maximum number of networks, subnets or ranges in an error message.
 const MOST_LISTED: usize = 8;
 
-/// A subnet with the addresses that nobody else gives out.
+/// Describes a subnet with its addresses that can be leased.
 fn described(subnet: &Subnet) -> String {
     let (first, bits) = subnet.cidr;
     let free = free_ranges(subnet);
@@ -155,8 +154,8 @@ fn described(subnet: &Subnet) -> String {
     format!("{} ({first}/{bits}; free: {free})", subnet.id)
 }
 
-/// The ranges of a subnet's addresses that may be leased, first and last: neither its gateway nor one of its allocation
-/// pools, and of IPv4 neither the network's own address nor that for broadcasts.
+/// First and last addresses of the subnet's ranges that can be leased. Excludes the gateway and the
+/// allocation pools, and for IPv4 the network and broadcast addresses.
 fn free_ranges(subnet: &Subnet) -> Vec<(IpAddr, IpAddr)> {
     let (network, bits) = subnet.cidr;
     let (width, number) = match network {
@@ -225,7 +224,7 @@ fn somebody_has(address: IpAddr) -> ServiceError {
     ))
 }
 
-/// Blazar's words (API-hosts).
+/// Message of Blazar (API-hosts).
 fn in_use(ip: &FloatingIp) -> ServiceError {
     let (address, id) = (ip.address, ip.id);
     ServiceError::Conflict(format!(

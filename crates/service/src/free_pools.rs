@@ -1,4 +1,4 @@
-//! Free pools: making, changing and removing them, and which end action leases have by theirs (FP).
+//! Free pools: creation, changes, removal, and their end action for leases (FP).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::transact::Transaction;
 use crate::types::{Caller, FreePoolChange, NewFreePool, NotFound, ServiceError};
 use crate::writing::audit;
 
-/// Free pools, and which hosts are in them.
+/// Access to free pools and their hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct FreePools<'a> {
     pub(crate) service: &'a Service,
@@ -28,30 +28,29 @@ impl<'a> FreePools<'a> {
         Self { service }
     }
 
-    /// All free pools, by identifier; the first is the one that is always there.
+    /// All free pools, sorted by identifier. The first is the default pool, which always exists.
     pub fn all(self) -> Vec<Arc<FreePoolRecord>> {
         self.service.state().free_pools.values().cloned().collect()
     }
 
-    /// The free pool of that identifier or name.
+    /// Finds a free pool by identifier or name.
     pub fn get(self, id_or_name: &str) -> Option<Arc<FreePoolRecord>> {
         let state = self.service.state();
         let by_id = state.free_pools.values().find(|record| record.pool.id.to_string() == id_or_name);
         by_id.or_else(|| state.free_pools.values().find(|record| record.pool.name == id_or_name)).cloned()
     }
 
-    /// The free pool of a host.
     pub fn of_host(self, host: &HostRecord) -> Arc<FreePoolRecord> {
         let state = self.service.state();
         Arc::clone(state.free_pools.get(&host.host.pool).unwrap_or(&state.free_pools[&FreePool::DEFAULT]))
     }
 
-    /// How many hosts a free pool has.
+    /// Number of hosts in a free pool.
     pub fn hosts_in(self, pool: FreePoolId) -> usize {
         hosts_in(&self.service.state(), pool)
     }
 
-    /// Makes a free pool without hosts (FP-1).
+    /// Creates a free pool without hosts (FP-1).
     pub async fn create(
         self,
         caller: &Caller,
@@ -69,7 +68,7 @@ impl<'a> FreePools<'a> {
         self.service.transact(create).await
     }
 
-    /// Changes a free pool (FP-3). Its leases stay as they are: what they were made for cannot be taken from its hosts.
+    /// Changes a free pool (FP-3). Fails if it would change properties of hosts that reservations depend on.
     pub async fn update(
         self,
         caller: &Caller,
@@ -97,14 +96,14 @@ impl<'a> FreePools<'a> {
             let created_at = stored.map_or(now, |_| before.created_at);
             let version = before.version.next();
             let record = FreePoolRecord { pool, version, created_at, updated_at: Some(now) };
-            // A lease that waits, or lacks something, may do with its hosts now.
+            // A lease that waits or lacks hosts might get its hosts now.
             Ok(Transaction::of(entering(caller, "freepool.update", &record, stored), Arc::new(record))
                 .wakes())
         };
         self.service.transact(update).await
     }
 
-    /// Removes a free pool that no host is in (FP-2).
+    /// Removes an empty free pool (FP-2).
     pub async fn delete(self, caller: &Caller, id: FreePoolId) -> Result<(), ServiceError> {
         let delete = |state: &State, now| {
             let before = known(state, id)?;
@@ -129,8 +128,8 @@ impl<'a> FreePools<'a> {
         self.service.transact(delete).await
     }
 
-    /// Puts a host into another free pool. It keeps its identifier, what it says of itself, and its leases: what these
-    /// were made for stays so, or the host stays where it is.
+    /// Moves a host to another free pool. It keeps its identifier, its own capabilities, and its leases.
+    /// Fails if a property that reservations depend on would change.
     pub async fn move_host(
         self,
         caller: &Caller,
@@ -152,7 +151,7 @@ impl<'a> FreePools<'a> {
             commit.audit.push(audit(caller, now, "host.move", &id));
             let record = Box::new(after.clone());
             commit.writes.push(Write::Host { record, expected: Some(before.version) });
-            // A lease that waits, or lacks something, may do with it now.
+            // A lease that waits or lacks hosts might get the host now.
             Ok(Transaction::of(commit, Arc::new(after)).wakes())
         };
         self.service.transact(move_it).await
@@ -185,8 +184,8 @@ fn entering(caller: &Caller, action: &str, record: &FreePoolRecord, expected: Op
     commit
 }
 
-/// A pool may not say anything else where reservations, present or coming, were made for what it says. Its name is only
-/// a name.
+/// Fails if the change of a pool affects a property that current or future reservations of its hosts depend
+/// on. The pool's name is exempt.
 fn check_relied_on(
     state: &State,
     rules: &HintRules,
@@ -210,7 +209,7 @@ fn check_relied_on(
     Ok(())
 }
 
-/// A host may not leave a pool, or enter one, where reservations, present or coming, were made for what would change.
+/// Fails if the move of a host changes a property that current or future reservations of it depend on.
 fn check_move(
     state: &State,
     rules: &HintRules,
@@ -230,8 +229,8 @@ fn check_move(
     }
 }
 
-/// What becomes of a lease's guests at its end: what its owner says, or else its hosts' pools. Where hosts are shared
-/// nobody is moved or imaged; they stay then.
+/// End action of a lease: as requested by its owner, or else by the pools of its hosts. On shared hosts, the
+/// pools' action can't migrate guests or save their images, so they are kept instead.
 pub(crate) fn end_action(
     state: &State,
     asked: Option<EndAction>,

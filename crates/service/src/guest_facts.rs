@@ -1,4 +1,4 @@
-//! What a guest may know of itself: the lease that it is part of, and when it is preempted.
+//! Facts that a guest may know about itself: its lease and its preemption time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::leasing::Leases;
 use crate::lifetimes::expiry;
 use crate::types::ServiceError;
 
-/// What is known of a guest that runs, or is being started.
+/// Facts about a guest that runs or is being started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuestFacts {
-    /// The lease that it is part of.
+    /// `None` if it is outside all leases.
     pub lease: Option<Arc<LeaseRecord>>,
-    /// The reservation of that lease whose place it takes, where that is known.
+    /// Reservation of that lease whose place it takes, if known.
     pub reservation: Option<ReservationId>,
-    /// Whether leases preempt it.
+    /// Whether it is preempted for leases.
     pub preemptible: bool,
-    /// When it is preempted, if a lease that needs its place is known or its lifetime is limited; it may stay until it has had
-    /// its notice.
+    /// Preemption time, if a lease that needs its place is known or its lifetime is limited. The guest may
+    /// stay until the end of its notice.
     pub departure: Option<Departure>,
 }
 
 impl Instances<'_> {
-    /// What is known of that guest; nothing if there is none such on any host of the service. One that was not seen yet
-    /// is asked about in the fleet, since guests read this when they boot.
+    /// Facts about a guest; `None` if it isn't on any host of the service. If it was not observed yet, asks
+    /// the fleet, because guests read this when they boot.
     ///
     /// # Errors
-    /// [`ServiceError::Fleet`] if the fleet does not answer.
+    /// [`ServiceError::Fleet`] if the fleet doesn't answer.
     pub async fn facts(self, id: GuestId) -> Result<Option<GuestFacts>, ServiceError> {
         if let Some(record) = self.get(id) {
             let instance = &record.instance;
@@ -61,7 +61,7 @@ impl Instances<'_> {
         Ok(self.facts_among(&observed, id))
     }
 
-    /// The same of a guest that others have started, if it is among those that were seen.
+    /// Facts about an observed guest that was not started through the service.
     fn facts_among(self, observed: &Observed, id: GuestId) -> Option<GuestFacts> {
         let mut all = observed
             .hosts
@@ -95,7 +95,7 @@ impl Instances<'_> {
     }
 }
 
-/// The reservation of a lease that a guest of it on that host takes the place of, if it can be one only.
+/// Reservation whose place a guest of this lease takes on this host. `None` if several are possible.
 pub(crate) fn reservation_of(
     record: &LeaseRecord,
     host: HostId,

@@ -1,4 +1,4 @@
-//! How many offers are held.
+//! Limits on held offers, and their counts.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ impl Default for OfferLimits {
     }
 }
 
-/// How many refusals of each project had offers that were held, in the hour that goes on. In memory: each service counts its
-/// own.
+/// Number of refusals per project with held offers, in the current hour. In memory only: each service counts
+/// its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeldOffers {
     since: Option<Timestamp>,
@@ -31,7 +31,7 @@ pub(crate) struct HeldOffers {
 }
 
 impl HeldOffers {
-    /// How many there were.
+    /// Count of the project in the current hour. Starts a new hour if the last one is over.
     pub fn count(&mut self, project: &ProjectId, now: Timestamp) -> usize {
         let passed = |since: Timestamp| now.duration_since(since).abs() >= HOUR;
         if self.since.is_none_or(passed) {
@@ -40,7 +40,6 @@ impl HeldOffers {
         self.of.get(project).copied().unwrap_or(0)
     }
 
-    /// Counts one more.
     pub fn note(&mut self, project: &ProjectId, now: Timestamp) {
         let before = self.count(project, now);
         self.of.insert(project.clone(), before + 1);

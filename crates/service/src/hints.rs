@@ -1,4 +1,4 @@
-//! Scheduler hints (CLS-11): what they name has to be there.
+//! Scheduler hints (CLS-11): resolves the hosts, leases and instances that they name.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use crate::state::State;
 use crate::types::{OtherInstances, ServiceError};
 
 impl Leases<'_> {
-    /// The hints of a new lease of the project, with the hosts of the leases that they name.
+    /// Hints of a project's new lease, with the hosts of leases that they name. Fails if a named host or
+    /// lease doesn't exist.
     pub fn resolve_hints(self, project: &ProjectId, hints: Hints) -> Result<Hints, ServiceError> {
         let state = self.service.state();
         let known: BTreeSet<&str> = state.inventory.hosts().map(|host| host.name.as_str()).collect();
@@ -31,7 +32,8 @@ impl Leases<'_> {
     }
 }
 
-/// The leases with their hosts. Of leases of others it is not said that they are there.
+/// Adds the hosts of the leases. Leases of other projects count as missing, so that their existence isn't
+/// revealed.
 fn hosts_of(
     state: &State,
     project: &ProjectId,
@@ -49,8 +51,8 @@ fn hosts_of(
     Ok(OtherLeases { hosts, ..others })
 }
 
-/// Where an instance is to be, for the instances that it is to be with or apart from. Of instances of others it is not
-/// said that they are there.
+/// Allowed and excluded hosts of an instance, from the instances that it must be with or apart from.
+/// Instances of other projects count as missing, so that their existence isn't revealed.
 pub(crate) fn places(
     state: &State,
     project: &ProjectId,

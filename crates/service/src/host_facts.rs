@@ -1,4 +1,4 @@
-//! What decisions know of hosts at the moment.
+//! Host facts: current knowledge about hosts that decisions need.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::decider::Decider;
 use crate::state::State;
 
 impl Decider {
-    /// What is known of hosts by that state, and by what was observed until now.
+    /// Host facts from this state and the latest observation.
     pub(crate) fn host_facts<'a>(&'a self, state: &'a State, now: Timestamp) -> HostFacts<'a> {
         let hunters = state.leases.hunters().map(|record| &record.lease);
         let losses = self.observed();
@@ -30,20 +30,20 @@ impl Decider {
             waking: Fact::when_asked(move || self.waking(state, now)),
             losses: Fact::when_asked(move || {
                 let instances = state.instances.iter().map(|record| &record.instance);
-                // Nobody would be started any more where a lease starts sooner.
+                // No instance is started on a host where a lease starts before then.
                 let soon = now.checked_add(self.least_gap()).unwrap_or(Timestamp::MAX);
                 Losses::new(&losses, instances, now, soon)
             }),
         }
     }
 
-    /// Hosts with guests that can't be removed, as [`State::occupied`] has it.
+    /// Hosts with guests that can't be removed. See [`State::occupied`].
     pub(crate) fn occupied(&self, state: &State, observed: &Observed, now: Timestamp) -> BTreeSet<HostId> {
         let rules = self.plan_rules(&self.progress());
         state.occupied(observed, &rules, now)
     }
 
-    /// What admission decides on. Dates have no seconds (API-create), so the present is the current minute.
+    /// Admission at the start of the current minute, because dates have no seconds (API-create).
     pub(crate) fn admission<'a>(
         &'a self,
         state: &'a State,
@@ -54,7 +54,7 @@ impl Decider {
         self.admission_at(state, facts, minute(now)).with_budget(budget)
     }
 
-    /// The same at that very instant, and for as much work as it takes.
+    /// Admission at this exact instant, without a budget.
     pub(crate) fn admission_at<'a>(
         &'a self,
         state: &'a State,
@@ -65,12 +65,12 @@ impl Decider {
             .with_healing(self.settings.healing_interval)
     }
 
-    /// What was observed, with guests that are about to be there.
+    /// The latest observation, plus guests that are about to start.
     pub(crate) fn expected(&self, state: &State) -> Observed {
         state.with_guests_to_come(Observed::clone(&self.observed()))
     }
 
-    /// The same, with guests whose move is under way where they go.
+    /// `observed` with guests that are about to start, and with moving guests at their destinations.
     fn after_moves(&self, state: &State, observed: &Observed) -> Observed {
         let mut expected = state.with_guests_to_come(observed.clone());
         let moves = state.leases.hunters().flat_map(|record| &record.lease.hunt);
@@ -81,7 +81,7 @@ impl Decider {
     }
 }
 
-/// The beginning of the minute.
+/// Start of the minute.
 fn minute(now: Timestamp) -> Timestamp {
     let second = now.as_second();
     Timestamp::from_second(second - second.rem_euclid(60)).unwrap_or(now)

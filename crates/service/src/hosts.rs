@@ -1,4 +1,4 @@
-//! Hosts that may be leased, and their properties.
+//! Hosts that can be leased, and their properties.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -27,16 +27,16 @@ use crate::transact::{ATTEMPTS, Transaction};
 use crate::types::{Caller, HostSelector, HostUpdate, NotFound, Property, ServiceError};
 use crate::writing::{Writer, audit, decide_again, overtaken};
 
-/// Longer names of capabilities are refused, as in Blazar.
+/// Maximum length of a capability's name, as in Blazar.
 const LONGEST_KEY: usize = 64;
 
-/// How long it is between two looks at something that goes on in the fleet.
+/// Interval of polling the fleet for the end of an operation.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
 /// Maximum number of leases that are reallocated while the write lock is held.
 const MOVED_AT_ONCE: usize = 500;
 
-/// Hosts that may be leased, and their properties.
+/// Access to hosts and their properties.
 #[derive(Clone, Copy, Debug)]
 pub struct Hosts<'a> {
     pub(crate) service: &'a Service,
@@ -47,12 +47,12 @@ impl<'a> Hosts<'a> {
         Self { service }
     }
 
-    /// All hosts, by identifier.
+    /// All hosts, sorted by identifier.
     pub fn all(self) -> Vec<Arc<HostRecord>> {
         self.service.state().hosts.values().cloned().collect()
     }
 
-    /// Hosts after one, by identifier, at most so many.
+    /// Hosts sorted by identifier: at most `limit` after `after`.
     pub fn after(self, after: Option<HostId>, limit: usize) -> Vec<Arc<HostRecord>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let state = self.service.state();
@@ -60,12 +60,11 @@ impl<'a> Hosts<'a> {
         rest.take(limit).map(|(_, record)| Arc::clone(record)).collect()
     }
 
-    /// A host.
     pub fn get(self, id: HostId) -> Option<Arc<HostRecord>> {
         self.service.state().hosts.get(&id).cloned()
     }
 
-    /// Takes a machine of the fleet on as a host of that pool that may be leased (FP-4).
+    /// Takes on a machine of the fleet as a host in this pool (FP-4).
     pub async fn add(
         self,
         caller: &Caller,
@@ -89,8 +88,8 @@ impl<'a> Hosts<'a> {
         let mut host = Host { pool, ..Host::new(machine.id, &machine.name, 0, 0, 0) };
         refresh(&mut host, &machine);
         host.capabilities = capabilities.into_iter().collect();
-        // First the fleet: a machine in the free pool that nobody leases does no harm, and adding it again
-        // finishes what was begun.
+        // The fleet comes first: a machine in the free pool that isn't a host yet does no harm, and a second
+        // call completes an interrupted one.
         drop(self.service.writer().await?);
         self.adopt(machine.id).await?;
         let writer = self.service.writer().await?;
@@ -105,7 +104,7 @@ impl<'a> Hosts<'a> {
                 self.service.wake.notify_one();
                 Ok(Arc::new(record))
             }
-            // Removed meanwhile, by somebody else.
+            // The pool was removed in the meantime.
             Err(CommitError::Stale { .. }) if !known() => Err(unknown()),
             Err(CommitError::Stale { .. } | CommitError::Exists { .. }) => {
                 Err(self.known_already(&machine, pool))
@@ -114,15 +113,15 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The machine is a host already, and cannot be taken on as one of that pool.
+    /// Error for a machine that is a host already.
     fn known_already(self, machine: &Machine, pool: FreePoolId) -> ServiceError {
         let (state, name, id) = (self.service.state(), Quoted(&machine.name), machine.id);
         let Some(record) = state.hosts.get(&id) else {
-            // Another service has taken it on just now.
+            // Another service has just taken it on.
             return ServiceError::Conflict(format!("{name} is a host already."));
         };
         let (own, to) = (state.free_pool(record.host.pool), state.free_pool(pool));
-        // The pool that it is in is none to move it to.
+        // Don't suggest a move to the pool that it is in.
         let to = if own.id == to.id { "POOL" } else { to.name.as_str() };
         ServiceError::Conflict(format!(
             "{name} is in the pool {}: move it with `allot freepool add-host --move {} {name}` (PUT \
@@ -148,7 +147,7 @@ impl<'a> Hosts<'a> {
         })
     }
 
-    /// Returns when the machine is in the free pool.
+    /// Waits until the machine is in the free pool.
     pub(crate) async fn adopt(self, id: HostId) -> Result<(), ServiceError> {
         let deadline = self.service.now() + self.service.decider.step_time();
         while self.service.in_time(self.service.parts.fleet.adopt(id)).await? == Outcome::Pending {
@@ -160,9 +159,9 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    /// Sets capabilities of a host, or takes away those without a value, and closes it for new leases or opens it
-    /// again. All or nothing. The loop's next cycles reallocate pending leases of a closed host, if there are other hosts;
-    /// running leases keep it.
+    /// Sets capabilities of a host, or removes them if there is no value, and closes or opens it for new
+    /// leases. Makes all changes or none. The next cycles of the loop reallocate pending leases of a closed
+    /// host if there are other hosts; running leases keep it.
     pub async fn update(
         self,
         caller: &Caller,
@@ -200,13 +199,13 @@ impl<'a> Hosts<'a> {
             }
             let record = Box::new(after.clone());
             commit.writes.push(Write::Host { record, expected: Some(before.version) });
-            // A lease that waits, or lacks something, may do with it now; leases leave a host that is closed.
+            // A lease that waits or lacks hosts might get the host now. Leases leave a closed host.
             Ok(Transaction::of(commit, Arc::new(after)).wakes())
         };
         self.service.transact(update).await
     }
 
-    /// Gives a host back to the fleet that nobody has reserved.
+    /// Returns a host without reservations to the fleet.
     pub async fn remove(self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
         let nothing = Moved { leases: Vec::new(), all: true };
         self.take_out(
@@ -217,7 +216,7 @@ impl<'a> Hosts<'a> {
         .await
     }
 
-    /// Gives a host back to the fleet; leases that are to start with it get others (FP-5).
+    /// Returns a host to the fleet. Pending leases get other hosts (FP-5).
     pub async fn remove_from_pool(self, caller: &Caller, id: HostId) -> Result<(), ServiceError> {
         let settings = &self.service.decider.settings;
         self.take_out(caller, id, |state, most, now| {
@@ -254,19 +253,19 @@ impl<'a> Hosts<'a> {
         for _ in 0..ATTEMPTS {
             self.service.update().await?;
             let (looked_at, ..) = beside_requests(|| removable(usize::MAX))?;
-            // Without the write lock: a fleet that is slow to answer keeps nobody waiting.
+            // Without the write lock, so that a slow fleet doesn't block other clients.
             self.empty(id, limit).await?;
             let writer = self.service.writer().await?;
             let (before, moved, now) = beside_requests(|| removable(MOVED_AT_ONCE))?;
             if before.version != looked_at.version {
-                // An instance may have been started there.
+                // An instance might have been started there.
                 continue;
             }
             match forget_host(&writer, caller, &before, &moved, now).await {
                 Ok(false) => {}
                 Ok(true) => {
                     drop(writer);
-                    // Should this fail the loop tries again: the host is none of ours any more.
+                    // If this fails, the loop tries again, because the host isn't on record anymore.
                     self.service.progress().leave(id);
                     let answer = self.abandon(id).await;
                     self.note_abandoned(id, answer);
@@ -279,8 +278,8 @@ impl<'a> Hosts<'a> {
         Err(overtaken())
     }
 
-    /// Returns when nothing of an earlier lease is left on the host, if that is so by then: whoever deletes a lease
-    /// deletes its hosts next. Instances that are part of no lease are not waited for.
+    /// Waits until the host is cleaned up after its last lease, up to `limit`: clients often delete a lease
+    /// and then its hosts. Doesn't wait for instances outside leases.
     async fn empty(self, id: HostId, limit: Timestamp) -> Result<(), ServiceError> {
         loop {
             let observed =
@@ -302,13 +301,13 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Has the fleet have a host back, for as long as a step may take.
+    /// Returns a host to the fleet, with the time limit of a step.
     pub(crate) async fn abandon(self, host: HostId) -> Result<Outcome, FleetError> {
         let limit = self.service.now() + self.service.decider.step_time();
         self.service.until(limit, self.service.parts.fleet.abandon(host)).await
     }
 
-    /// Notes whether the fleet has a host back that was removed. If not, the loop tries again.
+    /// Notes whether the fleet has taken back a removed host. If not, the loop tries again.
     pub(crate) fn note_abandoned(self, host: HostId, answer: Result<Outcome, FleetError>) {
         match answer {
             Ok(Outcome::Done) => {
@@ -319,11 +318,11 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The names and values of capabilities.
+    /// Names and values of capabilities.
     pub fn properties(self) -> Vec<Property> {
         let state = self.service.snapshot();
         let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        // Where there is one pool, everything is in it.
+        // If there is only one pool, the pool property has no information.
         let pools = state.free_pools.len() > 1;
         for host in state.inventory.hosts() {
             for (name, value) in host.capabilities.iter().filter(|(name, _)| pools || *name != POOL_PROPERTY)
@@ -377,8 +376,8 @@ impl<'a> Hosts<'a> {
     }
 }
 
-/// Reallocates the leases of a host and removes it, in one commit. Leases that exceed the limits of a transaction are
-/// reallocated in several: it returns false until the commit that removes the host.
+/// Reallocates the leases of a host and removes it, in one commit. If the leases exceed the limits of a
+/// transaction, reallocates a part and returns false. Returns true once the host is removed.
 async fn forget_host(
     writer: &Writer<'_>,
     caller: &Caller,
@@ -395,7 +394,7 @@ async fn forget_host(
             commit.writes.push(Write::RemoveHost { id: record.host.id, expected: record.version });
         }
         enter_moved(&mut commit, &moved.leases[..count]);
-        // A lease is never split.
+        // A single lease is never split.
         let committed =
             if count > 1 { writer.commit_request(commit).await } else { writer.commit(commit).await };
         match committed {
@@ -413,7 +412,7 @@ fn property(state: &State, name: &str, values: BTreeSet<&str>) -> Property {
     }
 }
 
-/// What the fleet knows of a host better than we (W30). Its name and identifier stay.
+/// Copies facts that the fleet determines (W30). The host's name and identifier stay.
 pub(crate) fn refresh(host: &mut Host, machine: &Machine) {
     host.service_name.clone_from(&machine.service_name);
     host.vcpus = machine.vcpus;
@@ -450,8 +449,7 @@ fn set(capabilities: &mut BTreeMap<String, String>, changes: &[(String, Option<S
     }
 }
 
-/// Capabilities that would change although reservations on the host, present or coming, were made for what
-/// they are.
+/// Changed capabilities that current or future reservations of the host depend on.
 pub(crate) fn relied_on(state: &State, rules: &HintRules, before: &Host, after: &Host) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (_, booking) in state.calendar.bookings(before.id) {
@@ -466,7 +464,7 @@ pub(crate) fn relied_on(state: &State, rules: &HintRules, before: &Host, after: 
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The properties that a reservation's requirements name.
+/// Properties named in a reservation's requirements.
 pub(crate) fn required(reservation: &Reservation) -> BTreeSet<&str> {
     match &reservation.terms {
         ReservationTerms::Hosts(terms) => {
@@ -478,13 +476,13 @@ pub(crate) fn required(reservation: &Reservation) -> BTreeSet<&str> {
     }
 }
 
-/// Whether some lease has the host, or a part of it, now or later.
+/// Whether a lease has the host or a part of it, now or later, or an instance is about to start there.
 fn kept(state: &State, id: HostId) -> bool {
     let keeps = |lease| state.leases.get(lease).is_some_and(|record| record.lease.keeps_resources());
     state.calendar.bookings(id).any(|(_, booking)| keeps(booking.lease)) || starts_there(state, id)
 }
 
-/// Whether an instance is about to be there: what runs is seen, that is not.
+/// Whether an instance is about to start there. Unlike running instances, it isn't observed.
 fn starts_there(state: &State, id: HostId) -> bool {
     let starts = |record: &Arc<InstanceRecord>| {
         record.instance.host == id && record.instance.status == InstanceStatus::Building
@@ -496,7 +494,7 @@ fn reserved(id: HostId) -> ServiceError {
     ServiceError::Conflict(format!("Can't delete host {id}. The host is reserved."))
 }
 
-/// The hosts as they are now, if anything is different from what is on record.
+/// Hosts that differ from their records, updated from their machines.
 pub(crate) fn refreshed(state: &State, machines: &BTreeMap<HostId, Machine>) -> Vec<Host> {
     let mut changed = Vec::new();
     for record in state.hosts.values() {

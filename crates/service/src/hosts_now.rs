@@ -1,4 +1,4 @@
-//! Hosts with what runs on them at present, and where each guest could be moved: what questions of placement are about.
+//! Hosts with their current guests, and where each guest can be moved. Input for placement questions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,60 +13,56 @@ use crate::hosts::Hosts;
 use crate::state::State;
 use crate::types::ServiceError;
 
-/// What it costs to look at a host, and at a guest or a booking.
+/// Work units per host, and per guest or booking.
 const HOST: u64 = 100;
 const GUEST: u64 = 40;
 
-/// A host with what runs there.
+/// A host and its current guests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostNow {
-    /// Its identifier.
     pub id: HostId,
-    /// Its name.
     pub name: String,
-    /// Guests move among the hosts of one group only.
+    /// Guests can only move between hosts of the same group.
     pub group: HostGroup,
-    /// What guests may use of it.
+    /// Capacity for guests.
     pub capacity: Resources,
-    /// What is not free, beside what `guests` use: by preemptible instances, which leave for leases, and for instances
-    /// that a lease has room for and that are not there yet.
+    /// Capacity used in addition to `guests`: by preemptible instances, which leave for leases, and by
+    /// reserved slots of leases whose instances don't exist yet.
     pub taken: Resources,
-    /// Whether it works and is on.
+    /// Whether it is healthy and on.
     pub works: bool,
-    /// Whether guests may be moved there: not while the operator has closed it, it changes hands, or a lease is about to
-    /// get it.
+    /// Whether guests can be moved to it. False while the operator has closed it, its handover is in
+    /// progress, or a lease is about to get it.
     pub receives: bool,
-    /// Guests that are not preempted for leases.
+    /// Guests that aren't preemptible.
     pub guests: Vec<GuestNow>,
 }
 
-/// Hosts among which guests may be moved.
+/// Hosts among which guests can be moved.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostGroup {
-    /// Those of the free pool of that name that no lease has.
+    /// Hosts of the free pool with this name that no lease has.
     Pool(String),
-    /// Those that a lease has.
+    /// Hosts of a lease.
     Lease(LeaseId),
 }
 
-/// A guest.
+/// A guest and its options for a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestNow {
-    /// Its identifier.
     pub id: GuestId,
-    /// What it uses.
     pub size: GuestSize,
-    /// Whether it may be moved, as far as is known, to any host of its group that has room.
+    /// Whether, as far as is known, it can be moved to any host of its group with enough capacity.
     pub movable: bool,
-    /// Groups of guests of which no two may be on one host.
+    /// Anti-affinity groups: no two guests of a group may be on one host.
     pub apart: BTreeSet<String>,
 }
 
 impl Hosts<'_> {
-    /// All hosts that were observed, by identifier.
+    /// All observed hosts, sorted by identifier.
     ///
     /// # Errors
-    /// [`ServiceError::Invalid`] if that takes too much work; [`ServiceError::Gone`].
+    /// [`ServiceError::Invalid`] if it takes too much work; [`ServiceError::Gone`].
     pub async fn seen(self) -> Result<Vec<HostNow>, ServiceError> {
         self.service
             .consider(|budget| {
@@ -120,7 +116,7 @@ fn stays(guest: &Guest) -> bool {
     guest.owner != GuestOwner::Preemptible
 }
 
-/// What is used by preemptible instances, and kept for instances of leases that are not there yet.
+/// Capacity used by preemptible instances, or reserved for instances of leases that don't exist yet.
 fn taken(state: &State, host: HostId, seen: &ObservedHost, soon: &Window) -> Resources {
     let mut taken = state.calendar.peak_use(host, soon, None);
     for guest in seen.guests.iter().filter(|guest| matches!(guest.owner, GuestOwner::Lease(_))) {
@@ -132,7 +128,8 @@ fn taken(state: &State, host: HostId, seen: &ObservedHost, soon: &Window) -> Res
     taken
 }
 
-/// A guest of a lease may be moved among hosts that the lease has whole: elsewhere there is no room that is its own.
+/// A guest of a lease can only move between hosts that the lease has as a whole. Elsewhere its lease has no
+/// capacity for the move.
 fn guest_now(guest: &Guest, held: Option<LeaseId>) -> GuestNow {
     let at_home = match guest.owner {
         GuestOwner::Lease(lease) => held == Some(lease),
@@ -147,7 +144,8 @@ fn guest_now(guest: &Guest, held: Option<LeaseId>) -> GuestNow {
     }
 }
 
-/// A guest that not every host of its group suits stays: a group knows no traits.
+/// Marks guests as immovable if a host of their group lacks a trait that they require, because groups don't
+/// distinguish traits.
 fn respect_traits(state: &State, observed: &Observed, hosts: &mut [HostNow]) {
     let mut common: BTreeMap<HostGroup, BTreeSet<String>> = BTreeMap::new();
     for host in hosts.iter().filter(|host| host.receives) {

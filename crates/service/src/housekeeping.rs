@@ -1,5 +1,5 @@
-//! Housekeeping that is asked for (HK): maintenance is booked, owners have bad hosts exchanged; and what holds
-//! leases of one project back.
+//! Housekeeping on request (HK): booking maintenance, and replacing bad hosts for owners. Also limits on the
+//! leases of one project.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::transact::Transaction;
 use crate::types::{Caller, NewMaintenance, NotFound, PlannedMaintenance, ServiceError};
 use crate::writing::audit;
 
-/// The instant of the plan, the times found for the hosts, and the maintenance that is booked already.
+/// Time of the plan, windows found for the hosts, and maintenance that is already booked.
 type Planned = (Timestamp, Vec<PlannedMaintenance>, Booked);
 /// Booked maintenance that has not started, by host.
 type Booked = BTreeMap<HostId, (LeaseId, Window)>;
@@ -47,7 +47,7 @@ const HOSTS_AT_ONCE: usize = 1000;
 /// Factor for the default lease limit of privileged users.
 const PRIVILEGE: u64 = 10;
 
-/// Maintenance of hosts: its own leases, and other hosts for those that have them.
+/// Books maintenance of hosts, and replaces hosts of running leases.
 #[derive(Clone, Copy, Debug)]
 pub struct Maintenance<'a> {
     pub(crate) service: &'a Service,
@@ -58,7 +58,7 @@ impl<'a> Maintenance<'a> {
         Self { service }
     }
 
-    /// Finds a time for maintenance of each host.
+    /// Finds a maintenance window for each host.
     pub async fn plan(self, new: &NewMaintenance) -> Result<Vec<PlannedMaintenance>, ServiceError> {
         self.project()?;
         self.service
@@ -66,11 +66,12 @@ impl<'a> Maintenance<'a> {
             .await
     }
 
-    /// Books maintenance of all these hosts, each at its own time, as leases of the maintenance project.
+    /// Books maintenance of all these hosts, each in its own window, as leases of the maintenance project.
     ///
-    /// Either all hosts are booked or none, with one exception: many hosts are committed in parts, and a later part
-    /// fails if other leases take the remaining time in between. A host that already has such a lease keeps it, if it
-    /// has the same user, the same length and lies in the same period. So an interrupted request can be repeated.
+    /// Either all hosts are booked or none, with one exception: many hosts are committed in parts, and a
+    /// later part fails if other leases take the remaining time in between. A host that already has such a
+    /// lease keeps it if it has the same user and length and lies in the same period. So an interrupted
+    /// request can be repeated.
     pub async fn book(
         self,
         caller: &Caller,
@@ -132,7 +133,8 @@ impl<'a> Maintenance<'a> {
         self.service.decider.settings.housekeeping.maintenance_project.as_ref().ok_or_else(off)
     }
 
-    /// A lease of that host in that time. It is not chosen as others are: the operator may have what nobody else may.
+    /// A lease of this host in this window. Skips admission, because the operator may reserve hosts that
+    /// other projects can't.
     fn lease(
         self,
         owner: &Owner,
@@ -141,7 +143,7 @@ impl<'a> Maintenance<'a> {
         now: Timestamp,
     ) -> Result<LeaseRecord, ServiceError> {
         let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).map_err(Refusal::from)?);
-        // Of this host: if it has failed until then, another would be no help.
+        // Pin the host: if it fails before then, another host can't replace it.
         let hints = Hints { hosts: [host.host.name.clone()].into(), ..Hints::default() };
         let terms = Terms::new(window, None, vec![asked]).map_err(Refusal::from)?.hinting(hints);
         let given = vec![Allocation::Hosts([host.host.id].into())];
@@ -163,8 +165,8 @@ impl<'a> Maintenance<'a> {
         Ok(LeaseRecord::new(lease, wording, now))
     }
 
-    /// Exchanges a host of a running lease, since its owner says that it is bad. Nothing of the lease may be on it.
-    /// `limited` is for owners, whom the operator gives so many.
+    /// Replaces a host of a running lease that its owner reports as bad. Fails if an instance of the lease is
+    /// on it. `limited` applies the operator's limit for owners.
     pub async fn swap_host(
         self,
         caller: &Caller,
@@ -217,7 +219,7 @@ impl Decider {
         Ok(())
     }
 
-    /// Whether the lease may be made, or become, that beside its project's others.
+    /// Checks the project's limits for a new or changed lease.
     pub(crate) fn check_stack_of(
         &self,
         state: &State,
@@ -227,7 +229,7 @@ impl Decider {
         self.check_stack_among(state, before, lease, &[])
     }
 
-    /// The same beside leases that are made together with it.
+    /// Like [`Self::check_stack_of`], with leases in `also` that are created together with it.
     pub(crate) fn check_stack_among(
         &self,
         state: &State,
@@ -258,8 +260,8 @@ impl Decider {
         LeaseQuota { leases: quota.leases.or(usual), ..quota }
     }
 
-    /// Whether the project may have that beside its other leases on hosts of the same free pools. `before` is the lease
-    /// as it is, if it is there.
+    /// Checks whether the project can have this window in addition to its other leases on hosts of the same
+    /// free pools. `before` is the current lease, if it exists.
     pub(crate) fn check_stack<'a>(
         &self,
         state: &State,
@@ -289,13 +291,12 @@ impl Decider {
     }
 }
 
-/// The free pools that the hosts come from.
 fn pools_of<'a>(state: &State, given: impl Iterator<Item = &'a Allocation>) -> BTreeSet<FreePoolId> {
     let hosts = given.flat_map(Allocation::hosts);
     hosts.filter_map(|id| state.inventory.host(id)).map(|host| host.pool).collect()
 }
 
-/// Fails if one of the hosts has no time for maintenance.
+/// Fails if there is a host without a maintenance window.
 fn check_times(planned: &[PlannedMaintenance]) -> Result<(), ServiceError> {
     let without = planned.iter().filter(|one| one.window.is_none());
     let without: Vec<&str> = without.map(|one| one.host.host.name.as_str()).collect();
@@ -306,7 +307,8 @@ fn check_times(planned: &[PlannedMaintenance]) -> Result<(), ServiceError> {
     Err(ServiceError::Conflict(text))
 }
 
-/// Pending maintenance that this user has already booked with the same length and in the same period, by host.
+/// Pending maintenance that this user has already booked with the same length and in the same period, by
+/// host.
 fn present(state: &State, owner: &Owner, wish: &MaintenanceWish) -> Booked {
     let leases = state.leases.of_project(&owner.project).map(|record| &record.lease);
     let alike = leases.filter(|lease| {
@@ -325,7 +327,7 @@ fn present(state: &State, owner: &Owner, wish: &MaintenanceWish) -> Booked {
         .collect()
 }
 
-/// When each of the hosts could be maintained.
+/// Earliest maintenance window of each host.
 fn maintained(
     state: &State,
     new: &NewMaintenance,

@@ -1,4 +1,4 @@
-//! Instances in memory, with what answers and plans look them up by.
+//! Instances in memory, indexed for responses and plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use store::InstanceRecord;
 
 use crate::listing::{Order, Page, Position};
 
-/// All instances, with an index.
+/// All instances, indexed by lease, by host and by creation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InstanceIndex {
     records: BTreeMap<GuestId, Arc<InstanceRecord>>,
     order: Order,
-    /// Those that are part of a lease, by lease.
+    /// Instances in leases.
     in_leases: BTreeSet<(LeaseId, GuestId)>,
-    /// Those that are part of no lease, by host.
+    /// Regular instances that need a place, by host.
     without_lease: BTreeSet<(HostId, GuestId)>,
-    /// The hosts that these are on.
+    /// Hosts in `without_lease`.
     hosts: BTreeSet<HostId>,
 }
 
@@ -29,12 +29,12 @@ impl InstanceIndex {
         self.records.get(&id)
     }
 
-    /// All of them, by identifier.
+    /// All instances, sorted by identifier.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<InstanceRecord>> {
         self.records.values()
     }
 
-    /// Those of a project and of a lease, if they are given, after that position, at most so many.
+    /// At most `limit` instances after a position, optionally only of a project or of a lease.
     pub fn page(
         &self,
         project: Option<&ProjectId>,
@@ -45,17 +45,17 @@ impl InstanceIndex {
         self.order.page_of_instances(project, lease, after, limit, |id| self.records.get(&id))
     }
 
-    /// Those of a lease.
     pub fn of_lease(&self, lease: LeaseId) -> impl Iterator<Item = GuestId> {
         self.in_leases.range((lease, GuestId(0))..=(lease, GuestId(u128::MAX))).map(|(_, id)| *id)
     }
 
-    /// Hosts where instances that are part of no lease run, or are to.
+    /// Hosts where regular instances run or are about to run.
     pub fn hosts_without_lease(&self) -> &BTreeSet<HostId> {
         &self.hosts
     }
 
-    /// Guests of preemptible instances are seen as such, whatever the fleet takes them for: their kind is on record.
+    /// Marks guests of preemptible instances as preemptible, regardless of the fleet's report. The recorded
+    /// kind decides.
     pub fn mark_preemptible(&self, observed: &mut Observed) {
         let preemptible = |guest: &Guest| {
             let record = self.records.get(&guest.id);

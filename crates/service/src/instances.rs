@@ -1,4 +1,4 @@
-//! Instances that are started through the service (CLS-08).
+//! Instances started through the service (CLS-08).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::types::{Caller, NewInstance, NotFound, ServiceError};
 use crate::usage::Usage;
 use crate::writing::{audit, overtaken};
 
-/// Instances that are started through the service, or placed by an external scheduler.
+/// Access to instances started through the service or placed by an external scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Instances<'a> {
     pub(crate) service: &'a Service,
@@ -40,18 +40,17 @@ impl<'a> Instances<'a> {
         Self { service }
     }
 
-    /// An instance.
     pub fn get(self, id: GuestId) -> Option<Arc<InstanceRecord>> {
         self.service.state().instances.get(id).cloned()
     }
 
-    /// Instances in the order of their creation; of one project only, if it is given, and of one lease.
+    /// Instances in order of creation, optionally only of a project or of a lease.
     pub fn all(self, project: Option<&ProjectId>, lease: Option<LeaseId>) -> Vec<Arc<InstanceRecord>> {
         let state = self.service.state();
         whole(|after| state.instances.page(project, lease, after, usize::MAX))
     }
 
-    /// The same after a position, at most so many.
+    /// Like [`Self::all`], but at most `limit` instances after a position.
     pub fn page(
         self,
         project: Option<&ProjectId>,
@@ -62,7 +61,7 @@ impl<'a> Instances<'a> {
         self.service.state().instances.page(project, lease, after, limit)
     }
 
-    /// Chooses a host for an instance, and has it started there.
+    /// Creates an instance and chooses its host. The loop starts it there.
     pub async fn create(
         self,
         caller: &Caller,
@@ -101,7 +100,7 @@ impl<'a> Instances<'a> {
         self.service.transact_decided(propose, never, create).await
     }
 
-    /// The instance as it would be, and the host that it would be on.
+    /// Chooses a host for a new instance, and instances of its project to preempt if necessary.
     fn propose(
         self,
         caller: &Caller,
@@ -136,7 +135,7 @@ impl<'a> Instances<'a> {
                 let all = state.instances.iter().map(|record| &record.instance);
                 let room = admission.displacing(&caller.project, size, &observed, all);
                 if let (None, Some(stop)) = (&room, budget.stopped()) {
-                    // It is not known whether there is room.
+                    // Unknown whether there is enough capacity.
                     return Err(NoHost::Stopped(stop).into());
                 }
                 let (host, leaving) = room.ok_or(ServiceError::from(found.unwrap_err()))?;
@@ -158,32 +157,35 @@ impl<'a> Instances<'a> {
         Ok(Proposal { instance, host, displaced })
     }
 
-    /// Until when a preemptible instance may stay, unless its host fails: when it is asked to leave for the next lease
-    /// that needs its place, or because of its lifetime. None if it is not preemptible, or neither is known. On a host of a
-    /// lease it is the present, since its holder may need that at any time.
+    /// Time until which a preemptible instance can stay, unless its host fails: it is then asked to leave for
+    /// the next lease that needs its place, or because of its lifetime. `None` if it isn't preemptible or no
+    /// such time is known. The current time if it is on a host of a lease, because the lease can need the
+    /// host at any moment.
     pub fn safe_until(self, instance: &Instance) -> Option<Timestamp> {
         let now = self.service.now();
         let asked_at = self.departure(instance).map(|departure| departure.asked_at.max(now));
         if instance.backfills.is_some() { Some(now) } else { asked_at }
     }
 
-    /// When a preemptible instance that runs has run for as long as it may, and is gone; none if that is not limited.
+    /// Time by which a running preemptible instance is gone because of its maximum lifetime. `None` without a
+    /// limit.
     pub fn deadline(self, instance: &Instance) -> Option<Timestamp> {
         let expiry = expiry_of(&self.service.decider.settings.plan_rules, instance);
         expiry.map(|expiry| expiry.gone_by)
     }
 
-    /// When an instance is preempted, as far as is known: for a lease, or because of its lifetime, whichever is earlier.
+    /// Known preemption time of an instance: for a lease or because of its lifetime, whichever is earlier.
     pub fn departure(self, instance: &Instance) -> Option<Departure> {
         known_departure(&self.service.decider.settings.plan_rules, instance)
     }
 
-    /// How long the instance has to shut down.
+    /// Time that the instance has to shut down.
     pub fn notice(self, instance: &Instance) -> SignedDuration {
         self.service.decider.settings.plan_rules.notice(instance.class.as_ref())
     }
 
-    /// Has an instance destroyed. It is DELETING when this returns, and goes by itself; one that waits is gone.
+    /// Destroys an instance. It is DELETING when this returns, and the loop removes it. A queued instance is
+    /// removed immediately.
     pub async fn delete(self, caller: &Caller, id: GuestId) -> Result<(), ServiceError> {
         let delete = |state: &State, now| {
             let before = state.instances.get(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
@@ -193,7 +195,7 @@ impl<'a> Instances<'a> {
             let mut commit = Commit::new(now);
             commit.audit.push(audit(caller, now, "instance.delete", &id));
             commit.writes.push(match before.instance.status {
-                // It is nowhere, and nothing is kept for it.
+                // It has no host, and no stopped guest is kept for it.
                 InstanceStatus::Queued if before.instance.resumes.is_none() => {
                     Write::ForgetInstance { id, expected: before.version }
                 }
@@ -204,8 +206,8 @@ impl<'a> Instances<'a> {
         self.service.transact(delete).await
     }
 
-    /// Starts an instance that was stopped and is kept, as soon as there is room. It goes on as another one, since
-    /// nothing is ever started twice, which takes its turn among those that wait.
+    /// Starts a stopped instance that was kept, as soon as there is capacity. It continues under a new
+    /// identifier, because no instance is ever started twice, and joins the queue.
     pub async fn start(self, caller: &Caller, id: GuestId) -> Result<Arc<InstanceRecord>, ServiceError> {
         let successor = GuestId(self.service.parts.ids.uuid());
         let known = self.get(id).ok_or(ServiceError::NotFound(NotFound::Instance(id)))?;
@@ -234,9 +236,9 @@ impl<'a> Instances<'a> {
         self.service.transact(start).await
     }
 
-    /// The instance, if its guest is to be started still. Whoever has it destroyed commits that first, and claims the
-    /// destruction then. So of who claims the start, either its claim is the older one, and the fleet knows that when
-    /// both calls arrive, or it learns here that it is not wanted any more.
+    /// The instance, if its guest should still be started. A deletion is committed before the destruction is
+    /// claimed. So a service that claims a start either has the older claim, which the fleet notices when
+    /// both calls arrive, or learns here that the instance is no longer wanted.
     pub(crate) async fn still_wanted(self, id: GuestId) -> Result<Option<Arc<InstanceRecord>>, ServiceError> {
         self.service.refresh().await?;
         Ok(self.get(id).filter(|record| record.instance.status == InstanceStatus::Building))
@@ -244,7 +246,7 @@ impl<'a> Instances<'a> {
 }
 
 impl Decider {
-    /// Preempts instances at once for one of their own project.
+    /// Preempts instances immediately for a regular instance of their own project.
     fn displace(
         &self,
         state: &State,
@@ -261,7 +263,7 @@ impl Decider {
         leaving.iter().filter_map(leave).collect()
     }
 
-    /// What becomes of instances that were planned for as they are in `state`.
+    /// Pairs planned changes with the instances in `state`.
     pub(crate) fn instances_planned_for(
         &self,
         state: &State,
@@ -280,7 +282,7 @@ impl Decider {
         changes.into_iter().filter_map(write).collect()
     }
 
-    /// Enters what becomes of instances.
+    /// Enters changes of instances into the draft.
     pub(crate) fn enter_instances(&self, draft: &mut Draft, changes: Vec<Change>) {
         let now = draft.now;
         let entry = |change: Change| {
@@ -300,19 +302,19 @@ impl Decider {
     }
 }
 
-/// An instance as it would be, the host that it would be on, and those of its project that are preempted for it, as
-/// they are and with what is written.
+/// A new instance and its host, and the instances of its project that are preempted for it, with their
+/// writes.
 struct Proposal {
     instance: Instance,
     host: Arc<HostRecord>,
     displaced: Vec<(Arc<InstanceRecord>, Write)>,
 }
 
-/// What becomes of an instance.
+/// A change of an instance.
 pub(crate) struct Change {
     before: Arc<InstanceRecord>,
     write: Write,
-    /// Who takes its place.
+    /// Instance that takes its place.
     successor: Option<InstanceRecord>,
 }
 
@@ -323,8 +325,8 @@ impl Change {
     }
 }
 
-/// The host in another version: of two who put something on it at the same time, each counting on the same room, one
-/// is refused.
+/// Increments the version of a host, so that one of two concurrent decisions that rely on the same free
+/// capacity conflicts.
 pub(crate) fn seize(host: &HostRecord) -> Write {
     let record = HostRecord { version: host.version.next(), ..host.clone() };
     Write::Host { record: Box::new(record), expected: Some(host.version) }

@@ -23,18 +23,19 @@ pub(crate) struct LeaseIndex {
     order: Order,
     by_status: BTreeMap<LeaseStatus, u64>,
     by_reservation: BTreeMap<ReservationId, LeaseId>,
-    /// Those that wait for their start, by start.
+    /// Pending leases by start.
     waiting: BTreeSet<(Timestamp, LeaseId)>,
-    /// Those of them that are to start as soon as they can, by creation.
+    /// Pending best-effort leases by creation.
     hasty: BTreeSet<(Timestamp, LeaseId)>,
-    /// Those that are neither waiting nor over.
+    /// Leases that are neither pending nor over.
     going: BTreeSet<LeaseId>,
-    /// Those that are over and say why they do not get on, which ends with what they speak of.
+    /// Leases that are over with a temporary reason, which is removed when its cause is gone.
     explained: BTreeSet<LeaseId>,
     degraded: BTreeSet<LeaseId>,
-    /// Those that are over, by when they were changed last.
+    /// Leases that are over, by their last change.
     ended: Sorted<(Timestamp, LeaseId)>,
-    /// Those that have guests of others moved out of their way, or would, and those that are over and have their own moved.
+    /// Leases that hunt, or would if guests were in their way, and ending leases whose own guests are moved
+    /// away.
     hunters: BTreeSet<LeaseId>,
 }
 
@@ -43,23 +44,23 @@ impl LeaseIndex {
         self.records.get(&id)
     }
 
-    /// All of them, by creation.
+    /// All leases by creation.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.order.leases().filter_map(|id| self.records.get(&id))
     }
 
-    /// Those that the filter wants after that position, at most so many.
+    /// At most `limit` matching leases after a position.
     pub fn page(&self, filter: &LeaseFilter, after: Option<Position>, limit: usize) -> Page<LeaseRecord> {
         self.order.page_of_leases(filter, after, limit, |id| self.records.get(&id))
     }
 
-    /// Those of a project, by creation.
+    /// Leases of a project by creation.
     pub fn of_project(&self, project: &ProjectId) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         let leases = self.order.leases_of(project).filter_map(|id| self.records.get(&id));
         leases.filter(move |record| record.lease.owner.project == *project)
     }
 
-    /// How many there are in each status.
+    /// Number of leases by status.
     pub fn by_status(&self) -> &BTreeMap<LeaseStatus, u64> {
         &self.by_status
     }
@@ -69,22 +70,21 @@ impl LeaseIndex {
         &self.degraded
     }
 
-    /// The lease of a reservation.
     pub fn of_reservation(&self, id: ReservationId) -> Option<LeaseId> {
         self.by_reservation.get(&id).copied()
     }
 
-    /// Leases that are going on.
+    /// Leases that are neither pending nor over.
     pub fn going(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.going.iter().filter_map(|id| self.records.get(id))
     }
 
-    /// Leases that are going on, from that identifier on.
+    /// Leases that are neither pending nor over, from that identifier on.
     pub fn going_from(&self, from: LeaseId) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.going.range(from..).filter_map(|id| self.records.get(id))
     }
 
-    /// Leases that are going on, and those that start until then.
+    /// Leases that are neither pending nor over, and pending ones that start by `until`.
     pub fn to_tend(&self, until: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         let coming = self.waiting.range(..=(until, LeaseId(u128::MAX))).map(|(_, id)| id);
         self.going.iter().chain(coming).filter_map(|id| self.records.get(id))
@@ -96,35 +96,35 @@ impl LeaseIndex {
         self.going.iter().chain(&self.explained).chain(coming).copied().collect()
     }
 
-    /// Leases that wait and are to start as soon as they can, by creation.
+    /// Pending best-effort leases by creation.
     pub fn waiting_for_hosts(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.hasty.iter().filter_map(|(_, id)| self.records.get(id))
     }
 
-    /// Leases that have guests of others moved out of their way, or would, and those that are over and have their own
-    /// moved.
+    /// Leases that hunt, or would if guests were in their way, and ending leases whose own guests are moved
+    /// away.
     pub fn hunters(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.hunters.iter().filter_map(|id| self.records.get(id))
     }
 
-    /// Leases that wait for their start.
+    /// Pending leases by start.
     pub fn pending(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.waiting.iter().filter_map(|(_, id)| self.records.get(id))
     }
 
-    /// Leases that are over and were changed for the last time before that, the earliest first.
+    /// Leases that are over and were last changed before `until`, earliest first.
     pub fn ended_before(&self, until: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         let ended = self.ended.from(Bound::Unbounded).take_while(move |(at, _)| *at < until);
         ended.filter_map(|(_, id)| self.records.get(&id))
     }
 
-    /// Leases that are over and were changed for the last time then or later, the earliest first.
+    /// Leases that are over and were last changed at `from` or later, earliest first.
     pub fn ended_since(&self, from: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         let ended = self.ended.from(Bound::Included((from, LeaseId(0))));
         ended.filter_map(|(_, id)| self.records.get(&id))
     }
 
-    /// The oldest of a project's leases that are over, if it has more than `most` of these.
+    /// For each project with more than `most` leases that are over, the oldest of these beyond that number.
     pub fn ended_beyond(&self, most: usize) -> Vec<&Arc<LeaseRecord>> {
         let ended = || self.ended.from(Bound::Unbounded).filter_map(|(_, id)| self.records.get(&id));
         let mut left: BTreeMap<&ProjectId, usize> = BTreeMap::new();
@@ -142,7 +142,7 @@ impl LeaseIndex {
         ended().filter(beyond).collect()
     }
 
-    /// When the next lease starts after `now`.
+    /// Earliest start of a lease after `now`.
     pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
         let later = (Bound::Excluded((now, LeaseId(u128::MAX))), Bound::Unbounded);
         self.waiting.range(later).next().map(|(start, _)| *start)

@@ -20,16 +20,15 @@ use crate::service::Service;
 use crate::state::State;
 use crate::types::{Caller, LeaseFilter, LeasePoolChange, NotFound, ServiceError};
 
-/// A host of a lease pool, and which guests are on it.
+/// A host of a lease pool, with its guests.
 #[derive(Clone, Debug)]
 pub struct LeasePoolHost {
-    /// The host.
     pub host: Arc<HostRecord>,
-    /// The guests, with what is known of those that are instances of this service.
+    /// Guests, with the record if the guest is an instance of this service.
     pub guests: Vec<(GuestId, Option<Arc<InstanceRecord>>)>,
 }
 
-/// Reservations as pools of hosts that grow and shrink.
+/// Access to reservations as pools of hosts that can grow and shrink.
 #[derive(Clone, Copy, Debug)]
 pub struct LeasePools<'a> {
     pub(crate) service: &'a Service,
@@ -40,29 +39,28 @@ impl<'a> LeasePools<'a> {
         Self { service }
     }
 
-    /// Leases with pools after a position, in the order of their creation, at most so many; of one project only, if it is
-    /// given.
+    /// Leases with pools in order of creation: at most `limit` after a position, optionally only of one
+    /// project.
     pub fn leases(
         self,
         project: Option<&ProjectId>,
         after: Option<Position>,
         limit: usize,
     ) -> Page<LeaseRecord> {
-        // Only such leases have pools.
+        // Only active leases have pools.
         let status = Some(LeaseStatus::Active);
         let filter =
             LeaseFilter { project: project.cloned(), status, with_pools: true, ..LeaseFilter::default() };
         Leases::of(self.service).page(&filter, after, limit)
     }
 
-    /// The lease of a pool.
     pub fn lease_of(self, id: ReservationId) -> Option<Arc<LeaseRecord>> {
         let state = self.service.state();
         let record = state.leases.get(state.leases.of_reservation(id)?)?;
         pools(&record.lease).any(|(reservation, _)| reservation.id == id).then(|| record.clone())
     }
 
-    /// The hosts of a pool, and who is on them (LP-6).
+    /// Hosts of a pool, with their guests (LP-6).
     pub fn hosts(self, id: ReservationId) -> Vec<LeasePoolHost> {
         let state = self.service.state();
         let record = state.leases.of_reservation(id).and_then(|lease| state.leases.get(lease));
@@ -77,8 +75,8 @@ impl<'a> LeasePools<'a> {
         hosts.into_iter().flatten().filter_map(host).collect()
     }
 
-    /// Changes what the owner says of a pool (LP-3, LP-8, LP-9): all of it, or nothing. What instances there use must
-    /// still be there to give.
+    /// Changes settings of a pool (LP-3, LP-8, LP-9), all or none. Fails if the new ratios leave too little
+    /// capacity for its instances.
     pub async fn update(
         self,
         caller: &Caller,
@@ -86,7 +84,7 @@ impl<'a> LeasePools<'a> {
         change: LeasePoolChange,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let lease = self.known(id)?;
-        // Others may start guests there, which were not seen yet.
+        // Instances might have been started outside the service since the last observation.
         let seen = if change.cpu_ratio.or(change.ram_ratio).is_some() {
             let hosts = self.hosts(id).into_iter().map(|there| there.host.host.id).collect();
             self.service.in_time(self.service.parts.fleet.observe(&hosts, &[])).await?
@@ -130,7 +128,7 @@ impl<'a> LeasePools<'a> {
         Ok(changed)
     }
 
-    /// Deletes the lease of a pool. Refused if it has other reservations beside the pool.
+    /// Deletes the lease of a pool. Fails if the lease has other reservations.
     pub async fn delete(self, caller: &Caller, id: ReservationId) -> Result<(), ServiceError> {
         let record = self.lease_of(id).ok_or(ServiceError::NotFound(NotFound::LeasePool(id)))?;
         let lease = &record.lease;
@@ -142,7 +140,7 @@ impl<'a> LeasePools<'a> {
         Leases::of(self.service).delete(caller, lease.id).await
     }
 
-    /// Adds hosts to a pool that match these extra specs, until its lease ends (LP-5).
+    /// Adds hosts that match these extra specs to a pool, until its lease ends (LP-5).
     pub async fn grow(
         self,
         caller: &Caller,
@@ -154,7 +152,7 @@ impl<'a> LeasePools<'a> {
         let now = self.service.now();
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let state = ground.state;
-            // It is to have them at once, so nobody may be there who cannot be removed.
+            // The pool gets the hosts immediately, so they can't have guests that can't be removed.
             let facts = self.service.decider.host_facts(state, now);
             let admission = self.service.decider.admission(state, &facts, now, ground.budget);
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
@@ -170,7 +168,7 @@ impl<'a> LeasePools<'a> {
 }
 
 impl Decider {
-    /// Whether what instances use would still be there to give: those that are there, and those that are on their way.
+    /// Checks that the hosts still have enough capacity for instances that run there or are about to.
     fn check_use(
         &self,
         state: &State,

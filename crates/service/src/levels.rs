@@ -8,7 +8,7 @@ use crate::cost;
 /// Distance of a newcomer's level below the last admitted request: the work of ten ordinary requests with 1,000 hosts.
 /// A more expensive decision uses it up before its commit waits for the write lock.
 pub(crate) const LEAD: u64 = 1_000_000;
-/// Number of levels from which irrelevant ones are dropped.
+/// Number of levels at which levels not above the floor are dropped.
 pub(crate) const MANY_LEVELS: usize = 1024;
 
 /// Units of work by client. A client that isn't listed, or is listed below the floor, is at the floor.

@@ -1,13 +1,27 @@
 //! The leasing service without HTTP.
 //!
-//! A [`Service`] keeps what the store holds in memory, decides with the crate `leases`, commits what was
-//! decided, and only then shows it. Its loop ([`Service::run`]) observes the fleet, heals, plans, commits, and
-//! carries out the steps that are due, each on its own, so that a slow one delays nobody else.
+//! A [`Service`] keeps the store's contents in memory, decides with the crate `leases`, commits each
+//! decision, and only then makes it visible. Its loop ([`Service::run`]) starts, heals and ends leases.
 //!
-//! What can be asked of it and done with it is sorted by what it is about, as in `service.leases().create(..)`: a type each,
-//! listed in `use_cases`.
+//! ```text
+//! request:  decide ─► commit to the store ─► update memory ─► answer
+//! loop:     observe the fleet ─► decide ─► commit ─► claim steps ─► carry them out ─► observe again
+//! ```
 //!
-//! Who may do what is the server's business: calls here are made on behalf of a [`Caller`] who may.
+//! - A service is opened with its [`Parts`] (store, fleet, clock, identifiers, enforcer) and [`Settings`].
+//! - Operations are grouped by subject, as in `service.leases().create(..)`. Each group is a type, such as
+//!   [`Leases`], [`Hosts`], [`CounterOffers`] or [`Waitlist`]. `use_cases` lists all of them.
+//! - [`Execution`] is the loop, cycle by cycle. A cycle never waits for the fleet: each step runs on its own,
+//!   so a slow step delays no other one.
+//! - Calls are made on behalf of a [`Caller`] and fail with a [`ServiceError`]. The server does the
+//!   authorization: here, a caller is assumed to be allowed to make its calls.
+//!
+//! Invariant: no request is answered with a change, and no machine is touched, before the decision behind it
+//! is committed. Services that share a store learn of each other's commits. The store rejects a commit that
+//! conflicts with one of these, and then the decision is made again.
+//!
+//! Start reading with `use_cases`, then `leasing::create` for a request from end to end, `transact` and
+//! `writing` for commits, and `execution` for the loop.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 

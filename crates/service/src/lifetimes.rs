@@ -1,11 +1,13 @@
-//! When instances are preempted because of their lifetime or for a lease, whichever is earlier (PRE).
+//! Departure times of preemptible instances (PRE): for a lease or at the end of their lifetime, whichever is
+//! earlier.
 
 use jiff::Timestamp;
 use leases::instance::{Cause, Departure, Instance, InstanceKind, InstanceStatus};
 use leases::plan::PlanRules;
 use leases::preemption::Class;
 
-/// When a preemptible guest of that class that runs since then is preempted because of its lifetime, if that is limited.
+/// Departure of a preemptible guest of `class` at the end of its lifetime. `None` if lifetimes aren't
+/// limited. `launched_at` is the time since which it runs.
 pub(crate) fn expiry(
     rules: &PlanRules,
     launched_at: Option<Timestamp>,
@@ -16,13 +18,14 @@ pub(crate) fn expiry(
     Some(Departure { asked_at, gone_by, cause: Cause::Lifetime, moves_to: None })
 }
 
-/// When an instance is preempted because of its lifetime, if that is limited and it runs.
+/// Departure of an instance at the end of its lifetime. `None` if lifetimes aren't limited or it doesn't run
+/// as a preemptible instance.
 pub(crate) fn expiry_of(rules: &PlanRules, instance: &Instance) -> Option<Departure> {
     let runs = instance.kind == InstanceKind::Preemptible && instance.status == InstanceStatus::Active;
     expiry(rules, instance.launched_at.filter(|_| runs), instance.class.as_ref())
 }
 
-/// When an instance is preempted, as far as is known: for a lease, or because of its lifetime, whichever is earlier.
+/// Earliest known departure of an instance, for a lease or at the end of its lifetime.
 pub(crate) fn known_departure(rules: &PlanRules, instance: &Instance) -> Option<Departure> {
     if instance.leaves_anyway() {
         return instance.departure;

@@ -1,4 +1,5 @@
-//! Lists in the order of creation, page by page: a page costs what it has, however much there is beside.
+//! Paged lists in order of creation. The cost of a page depends on its own length, not on the number of
+//! records.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,14 +17,14 @@ use store::{InstanceRecord, LeaseRecord};
 use crate::sorted::Sorted;
 use crate::types::LeaseFilter;
 
-/// How many records a page looks at, at most. A filter by one field has an index; one that combines several may reject
-/// most of what it looks at.
+/// Maximum number of records that a page examines. A filter by one field has an index, but a filter that
+/// combines several can reject most of the records it examines.
 const MOST_LOOKED_AT: usize = 4096;
 
-/// Where a record stands in lists: by creation, then by identifier. It stays there as long as the record exists.
+/// Position of a record in lists: by creation, then by identifier. It never changes while the record exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// Microseconds since 1970: as precise as stores keep it.
+    /// Microseconds since 1970, the precision of stores.
     created_us: i64,
     id: u128,
 }
@@ -34,7 +35,7 @@ impl Position {
     }
 }
 
-/// The identifier, by which clients name what they have seen last.
+/// The identifier, which clients pass as the marker of the last record they have seen.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         LeaseId(self.id).fmt(f)
@@ -56,16 +57,16 @@ impl From<&InstanceRecord> for Position {
 /// A part of a list.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
-    /// The records, in the order of creation.
+    /// Records in order of creation.
     pub items: Vec<Arc<T>>,
-    /// After which position the rest of the list starts; none if this is the end. A page that has looked at many records
-    /// ends there even if it has fewer than asked for.
+    /// Position after which the list continues, or `None` at its end. A page that has examined many records
+    /// ends early, with fewer records than requested.
     pub next: Option<Position>,
-    /// How many records were looked at.
+    /// Number of records examined.
     pub looked_at: usize,
 }
 
-/// The whole list, page after page.
+/// Collects all pages of a list.
 pub(crate) fn whole<T>(page: impl Fn(Option<Position>) -> Page<T>) -> Vec<Arc<T>> {
     let mut all = Vec::new();
     let mut after = None;
@@ -79,7 +80,7 @@ pub(crate) fn whole<T>(page: impl Fn(Option<Position>) -> Page<T>) -> Vec<Arc<T>
     }
 }
 
-/// What a group of records has in common.
+/// Common field values of a group of records.
 #[derive(Clone, Copy, Hash)]
 enum Group<'a> {
     All,
@@ -93,9 +94,9 @@ enum Group<'a> {
 }
 
 impl Group<'_> {
-    /// A number for the group. Groups may share one: whoever reads an order looks at each record whether it is wanted.
+    /// Hash of the group. Groups can collide, so readers of an order check each record against the filter.
     fn key(self) -> u64 {
-        // The same in every run.
+        // Deterministic across runs.
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
         hasher.finish()
@@ -119,7 +120,7 @@ impl Group<'_> {
         usual.into_iter().chain(instance.kind.lease().map(Group::InLease))
     }
 
-    /// The smallest group that has all that the filter wants, as far as can be told without counting.
+    /// The smallest group that contains all records that match the filter, judged without counting.
     fn for_filter(filter: &LeaseFilter) -> Group<'_> {
         match (&filter.series, &filter.name, &filter.project, filter.status) {
             (Some(series), ..) => Group::Series(*series),
@@ -133,7 +134,7 @@ impl Group<'_> {
     }
 }
 
-/// Records by group, each group in the order of creation.
+/// Records by group, each group in order of creation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Order(Sorted<(u64, Position)>);
 
@@ -162,12 +163,11 @@ impl Order {
         }
     }
 
-    /// All leases.
     pub fn leases(&self) -> impl Iterator<Item = LeaseId> {
         self.after(Group::All, None).map(|position| LeaseId(position.id))
     }
 
-    /// Those of a project, and perhaps others.
+    /// Leases of a project. Hash collisions can add leases of other projects.
     pub fn leases_of(&self, project: &ProjectId) -> impl Iterator<Item = LeaseId> + use<'_> {
         self.after(Group::Project(project), None).map(|position| LeaseId(position.id))
     }
@@ -181,7 +181,7 @@ impl Order {
         self.0.from(from).take_while(move |(other, _)| *other == key).map(|(_, position)| position)
     }
 
-    /// The leases that the filter wants after that position, at most so many.
+    /// At most `limit` matching leases after a position.
     pub fn page_of_leases<'a>(
         &self,
         filter: &LeaseFilter,
@@ -198,7 +198,7 @@ impl Order {
         })
     }
 
-    /// The same of instances, of a project and of a lease if they are given.
+    /// At most `limit` instances after a position. `project` and `lease` filter them if given.
     pub fn page_of_instances<'a>(
         &self,
         project: Option<&ProjectId>,
@@ -225,11 +225,12 @@ impl Order {
     }
 }
 
-/// Whether a list has a record.
+/// Whether a record is part of a list.
 enum Wanted {
     Yes,
     No,
-    /// Not, and its owner is somebody else: a page does not end at it, since the next one is asked for by its identifier.
+    /// Not part of the list, and owned by another project. A page doesn't end at such a record, because its
+    /// identifier would be the marker for the next page.
     Foreign,
 }
 

@@ -1,4 +1,4 @@
-//! Notifications for meters: one for each reservation, with the amount of what it has.
+//! Notifications for metering: one per reservation, with its amounts.
 //!
 //! | event | when |
 //! | --- | --- |
@@ -8,8 +8,8 @@
 //! | `blazar.reservation.exists` | every half hour, while the lease is active |
 //! | `blazar.reservation.in_use` | every half hour, while an instance runs in the reservation |
 //!
-//! The names of the first row, and the fields, are those of Rackspace's Blazar Reservation Splitter. The last two follow
-//! Nectar's Warre.
+//! The names in the first row and the fields are from Rackspace's Blazar Reservation Splitter. The last two
+//! events follow Nectar's Warre.
 
 use api::v1::{Instances, Lease, Reservation, Resource};
 use leases::project::ProjectId;
@@ -19,10 +19,9 @@ use store::NewNotification;
 
 use crate::payload;
 
-/// Prefix of the event types.
 const PREFIX: &str = "blazar.reservation.";
 
-/// Whether a notification is for meters: a listener that only follows leases doesn't need it.
+/// Whether a notification is for metering. A listener that only follows leases doesn't need these.
 pub fn is_for_meters(notification: &NewNotification) -> bool {
     notification.event_type.starts_with(PREFIX)
 }
@@ -36,7 +35,7 @@ pub(crate) enum Event {
     End,
     Delete,
     Exists,
-    /// With the size of the instances that run in the reservation.
+    /// Carries the size of the instances that run in the reservation.
     InUse(Size),
 }
 
@@ -59,7 +58,8 @@ impl Event {
     }
 }
 
-/// The notification of an event of a reservation. `reserved` is what the reservation has or, after its end, had.
+/// Builds the notification of a reservation's event. `reserved` is the reservation's size, or after its end
+/// its former size.
 pub(crate) fn notification(
     event: Event,
     lease: &Lease,
@@ -93,7 +93,7 @@ pub(crate) fn notification(
         payload["used"] = amounts_of_instances(used);
     }
     NewNotification {
-        // Its payload isn't the lease.
+        // The payload describes a reservation, not the lease.
         lease: None,
         project: ProjectId(lease.project_id.clone()),
         event_type: format!("{PREFIX}{}", event.name(resource)),
@@ -101,7 +101,7 @@ pub(crate) fn notification(
     }
 }
 
-/// The fields of a request for that type of reservation.
+/// Fields of a request for this type of reservation.
 fn requested(resource: &Resource) -> Vec<(&'static str, Value)> {
     match resource {
         Resource::Hosts { hypervisor_properties, resource_properties, before_end, min, max, .. } => vec![
@@ -135,7 +135,7 @@ fn requested_instances(resource_type: &str, instances: &Instances) -> Vec<(&'sta
     ]
 }
 
-/// All fields are present: if one is missing, Ceilometer makes a sample without a volume.
+/// Always contains all fields: if one is missing, Ceilometer makes a sample without a volume.
 fn amounts(resource: &Resource, size: Size) -> Value {
     let count = |is_type: bool| if is_type { size.count } else { 0 };
     json!({

@@ -1,26 +1,26 @@
-//! What listeners are told (API-notifications): Blazar's events, and few of our own.
+//! Notifications for listeners (API-notifications): Blazar's events and a few of our own.
 //!
 //! | event | when |
 //! | --- | --- |
-//! | `lease.create`, `lease.update`, `lease.delete` | it was made, changed (not: renamed), is gone |
+//! | `lease.create`, `lease.update`, `lease.delete` | the lease was created, changed (except for its name), removed |
 //! | `lease.event.start_lease`, `.before_end_lease`, `.end_lease` | the event ended |
 //! | `lease.event.before_start_lease` | its hosts are clear of preemptible guests, and it starts soon (not in Blazar) |
-//! | `lease.event.before_end_lease.stop` | it was done and is armed again |
+//! | `lease.event.before_end_lease.stop` | the before-end action was done and is armed again |
 //! | `lease.event.start_lease.error` | the lease could not start before its end or its timeout (not in Blazar) |
-//! | `lease.waitlist.added`, `.served`, `.expired`, `.removed` | a request waits; could be served; could not in time; was withdrawn (not in Blazar) |
-//! | `lease.reminder.start_lease`, `.end_lease` | it starts, or ends, soon (not in Blazar) |
-//! | `lease.unused`, `lease.reclaimed` | nobody uses it; it was ended for that (not in Blazar) |
-//! | `lease.degraded`, `lease.healed` | it has less than it was promised; no more (not in Blazar) |
-//! | `lease.host_replaced` | it has other hosts, which its owner did not ask for (not in Blazar) |
-//! | `instance.departure.planned` | an instance is to be preempted, or at another time than was said (not in Blazar) |
-//! | `instance.departure.withdrawn` | it need not after all; also of guests that others have started and that were asked to leave (not in Blazar) |
-//! | `instance.preempted` | it was preempted, and is gone (not in Blazar) |
-//! | `lease.instance.started`, `lease.instance.ended` | a server of the cloud was first seen in a lease; is in it no more (not in Blazar) |
-//! | `host.boot_failed` | a host was switched on and does not come up (not in Blazar) |
+//! | `lease.waitlist.added`, `.served`, `.expired`, `.removed` | a request waits; was served; wasn't served in time; was withdrawn (not in Blazar) |
+//! | `lease.reminder.start_lease`, `.end_lease` | the lease starts or ends soon (not in Blazar) |
+//! | `lease.unused`, `lease.reclaimed` | the lease is unused; it was ended because of that (not in Blazar) |
+//! | `lease.degraded`, `lease.healed` | the lease has less than it was promised; it is complete again (not in Blazar) |
+//! | `lease.host_replaced` | the lease got other hosts without its owner asking for it (not in Blazar) |
+//! | `instance.departure.planned` | an instance will be preempted, or at another time than announced (not in Blazar) |
+//! | `instance.departure.withdrawn` | it can stay; also for guests started outside the service that were asked to leave (not in Blazar) |
+//! | `instance.preempted` | it was preempted and is gone (not in Blazar) |
+//! | `lease.instance.started`, `lease.instance.ended` | a server of the cloud was first seen in a lease; is no longer in it (not in Blazar) |
+//! | `host.boot_failed` | a host was switched on and doesn't come up (not in Blazar) |
 //!
-//! If notifications for meters are wanted, those of [`meters`] are added, one for each reservation of the lease.
+//! If metering is on, the notifications of [`meters`] are added, one per reservation of the lease.
 //!
-//! What is about a host is nobody's, so that only administrators and the listener see it.
+//! Notifications about a host belong to no project, so only administrators and the listener see them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,7 @@ pub(crate) const HOST_REPLACED: &str = "lease.host_replaced";
 const UNUSED: &str = "lease.unused";
 pub(crate) const BEFORE_END_STOP: &str = "lease.event.before_end_lease.stop";
 
-/// The notification of that event, with the lease as it is then.
+/// Notification of an event of a lease, with the lease's current state.
 pub(crate) fn notice(event_type: &str, record: &LeaseRecord) -> NewNotification {
     NewNotification {
         lease: Some(record.lease.id),
@@ -74,7 +74,6 @@ pub(crate) fn notice(event_type: &str, record: &LeaseRecord) -> NewNotification 
     }
 }
 
-/// The notification that a host does not come up.
 pub(crate) fn boot_failed(host: &Host) -> NewNotification {
     let power = host.power.state.name();
     let since = host.power.state.since().map(|since| since.to_string());
@@ -82,7 +81,7 @@ pub(crate) fn boot_failed(host: &Host) -> NewNotification {
     of_host(BOOT_FAILED, host, more)
 }
 
-/// The notification of an event of a host, which is nobody's, and what more is to be said.
+/// Notification of an event of a host, with additional fields. It belongs to no project.
 fn of_host<const N: usize>(event_type: &str, host: &Host, more: [(&str, Value); N]) -> NewNotification {
     let mut payload = serde_json::json!({
         "host_id": host.id.to_string(),
@@ -99,7 +98,8 @@ fn of_host<const N: usize>(event_type: &str, host: &Host, more: [(&str, Value); 
     }
 }
 
-/// What the owner of a preemptible instance is told of a change that is written. `successor` is started in its place.
+/// Notification for the owner of a preemptible instance about a write. `successor` is the instance that is
+/// queued in its place.
 pub(crate) fn of_instance(
     before: &InstanceRecord,
     write: &Write,
@@ -111,11 +111,11 @@ pub(crate) fn of_instance(
     let (event_type, record) = match write {
         Write::Instance { record, .. } if preempted(before, write, now) => (PREEMPTED, &**record),
         Write::Instance { record, .. } => match (known(before), known(record)) {
-            // Where it is moved is the operator's business.
+            // The owner isn't told which host it moves to.
             (Some(was), Some(is)) if was.is_at(&is) || is_asked_as_announced(&was, &is) => return None,
             (_, Some(_)) => (DEPARTURE_PLANNED, &**record),
             (_, None) if before.instance.departure.is_some() => (DEPARTURE_WITHDRAWN, &**record),
-            // Nothing was planned, or an instance with a limited lifetime has ended by itself.
+            // No departure was planned, or an instance with a limited lifetime has ended by itself.
             (_, None) => return None,
         },
         Write::ForgetInstance { .. } if preempted(before, write, now) => (PREEMPTED, before),
@@ -127,7 +127,7 @@ pub(crate) fn of_instance(
     let shown = api::v1::Instance::of(record, departure, None, None).with_deadline(deadline);
     let mut value = serde_json::to_value(shown).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
-        // Where it is is the operator's business.
+        // Only operators see where it runs.
         fields.remove("host");
         fields.remove("safe_until");
         if let Some(id) = fields.remove("id") {
@@ -143,12 +143,13 @@ pub(crate) fn of_instance(
     })
 }
 
-/// Whether an instance is asked to leave at the end of its lifetime, when its owner was told that it would be.
+/// Whether an instance is asked to leave at the end of its lifetime at the announced time.
 fn is_asked_as_announced(was: &Departure, is: &Departure) -> bool {
     (was.cause, is.cause) == (Cause::Lifetime, Cause::Lifetime) && is.asked_at <= overdue_at(was.asked_at)
 }
 
-/// The notification that a preemptible guest which others have started was asked to leave its host, and may stay.
+/// Notification that a preemptible guest started outside the service was asked to leave its host, and can
+/// stay.
 pub(crate) fn guest_resumed(guest: GuestId, project: &ProjectId) -> NewNotification {
     let payload = serde_json::json!({"instance_id": guest.to_string(), "project_id": project.0});
     NewNotification {
@@ -159,12 +160,12 @@ pub(crate) fn guest_resumed(guest: GuestId, project: &ProjectId) -> NewNotificat
     }
 }
 
-/// The notification that a guest has come into a lease, which uses that.
+/// Notification that a guest started in a lease. `span` is its usage.
 pub(crate) fn guest_started(span: &Span) -> Option<NewNotification> {
     of_guest(GUEST_STARTED, span, ("started_at", span.window.start()))
 }
 
-/// The notification that a guest is in its lease no more, which has used that.
+/// Notification that a guest is no longer in its lease. `span` is its usage.
 pub(crate) fn guest_ended(span: &Span) -> Option<NewNotification> {
     of_guest(GUEST_ENDED, span, ("ended_at", span.window.end()))
 }
@@ -183,7 +184,7 @@ fn of_guest(event_type: &str, span: &Span, (when, at): (&str, Timestamp)) -> Opt
         when: api::v1::rfc_3339(at),
     });
     Some(NewNotification {
-        // Its payload is not the lease.
+        // The payload describes a guest, not the lease.
         lease: None,
         project: span.owner.project.clone(),
         event_type: event_type.to_owned(),
@@ -191,7 +192,7 @@ fn of_guest(event_type: &str, span: &Span, (when, at): (&str, Timestamp)) -> Opt
     })
 }
 
-/// Whether the instance is forgotten, or kept apart from its host, because it was preempted for a lease.
+/// Whether the instance is forgotten or shelved because it was preempted for a lease.
 pub(crate) fn preempted(before: &InstanceRecord, write: &Write, now: Timestamp) -> bool {
     let gone = match write {
         Write::ForgetInstance { .. } => true,
@@ -201,13 +202,12 @@ pub(crate) fn preempted(before: &InstanceRecord, write: &Write, now: Timestamp) 
     gone && before.instance.gone_as_preempted(now)
 }
 
-/// The lease as the API shows it, but with `lease_id` for `id`. What it has is [entered](complete) when it is
-/// committed.
+/// The lease as in the API, except that `id` is named `lease_id`. [`complete`] adds its resources at commit.
 fn in_full(record: &LeaseRecord) -> String {
     written(api::v1::Lease::from(record), None)
 }
 
-/// The payload with the lease and more fields.
+/// Payload of a lease with an additional field.
 fn written(lease: api::v1::Lease, more: Option<(&str, Value)>) -> String {
     let path = format!("/v1/leases/{}", lease.id);
     let mut value = serde_json::to_value(lease).unwrap_or_default();
@@ -220,7 +220,7 @@ fn written(lease: api::v1::Lease, more: Option<(&str, Value)>) -> String {
     payload::write(&value, &path)
 }
 
-/// Hosts that a lease has no more, and those that it has instead, by name.
+/// Names of hosts that a lease lost, and of hosts that it got instead.
 struct Replaced {
     from: Vec<String>,
     to: Vec<String>,
@@ -232,12 +232,13 @@ impl Replaced {
     }
 }
 
-/// For the owner of a lease that nobody uses. It has the lease's ID, because a name can have characters of a shell.
+/// Hint for the owner of an unused lease. It contains the lease's ID rather than its name, because a name can
+/// have characters that a shell interprets.
 fn how_to_keep(lease: LeaseId) -> String {
     format!("Any change keeps the lease, for example: allot lease update {lease} --keep")
 }
 
-/// What hosts and addresses are called.
+/// Looks up names of hosts and addresses.
 struct Known<'a> {
     state: &'a State,
     /// Whether the fleet prepares reservations.
@@ -254,14 +255,14 @@ impl Names for Known<'_> {
     }
 
     fn prepared(&self, _: ReservationId) -> Option<Prepared> {
-        // Listeners are told when the lease is made, which is before anything is made for it.
+        // The creation is notified before the fleet prepares anything.
         self.prepares.then(Prepared::default)
     }
 }
 
-/// Completes what listeners are told of a commit: notifications of leases name the hosts and addresses that these have
-/// then, and owners are told when their leases have other hosts than before, whoever has exchanged them. If `metered`,
-/// adds notifications for meters.
+/// Completes the notifications of a commit. Notifications of leases get the hosts and addresses that the
+/// leases have after the commit. Owners are notified if their leases got other hosts, whatever the cause. If
+/// `metered`, notifications for metering are added.
 pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool, metered: bool) {
     let names = Known { state, prepares };
     let mut replaced: BTreeMap<LeaseId, Replaced> = BTreeMap::new();
@@ -307,7 +308,7 @@ pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool, meter
     commit.notifications.extend(of_reservations);
 }
 
-/// The event of each reservation that follows from an event of its lease.
+/// The reservation event that follows from a lease event.
 fn event_for_meters(event_type: &str) -> Option<meters::Event> {
     match event_type {
         CREATE => Some(meters::Event::Create),
@@ -319,7 +320,7 @@ fn event_for_meters(event_type: &str) -> Option<meters::Event> {
     }
 }
 
-/// The hosts that were exchanged, if any were: some are gone and others have come in their place.
+/// Hosts that were replaced. `None` unless hosts were both lost and gained.
 fn exchanged(before: &Lease, after: &Lease, names: &impl Names) -> Option<Replaced> {
     let hosts = |lease: &Lease| -> BTreeSet<HostId> {
         lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts()).collect()
@@ -333,7 +334,7 @@ fn exchanged(before: &Lease, after: &Lease, names: &impl Names) -> Option<Replac
     exchanged.then_some(Replaced { from, to })
 }
 
-/// What is told of what housekeeping has done.
+/// Notifications that follow from changed housekeeping marks.
 fn of_marks(old: &Marks, new: &Marks) -> impl Iterator<Item = &'static str> {
     let notices = [
         (old.start_reminded != new.start_reminded, "lease.reminder.start_lease"),
@@ -344,7 +345,7 @@ fn of_marks(old: &Marks, new: &Marks) -> impl Iterator<Item = &'static str> {
     notices.into_iter().filter(|(told, _)| *told).map(|(_, event_type)| event_type)
 }
 
-/// What is told when a lease changes by itself.
+/// Notifications of a change that the service made to a lease by itself.
 pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotification> {
     let (old, new) = (before.events, after.lease.events);
     let came = |old: EventStatus, new: EventStatus, to| old != to && new == to;
@@ -365,7 +366,7 @@ pub(crate) fn of_change(before: &Lease, after: &LeaseRecord) -> Vec<NewNotificat
     if came(old.end, new.end, EventStatus::Done) {
         types.push(END);
     }
-    // One that is to start as soon as it can.
+    // A best-effort lease was advanced.
     if after.lease.status == LeaseStatus::Pending && before.window != after.lease.window {
         types.push(UPDATE);
     }

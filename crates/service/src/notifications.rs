@@ -1,4 +1,4 @@
-//! Notifications as the store keeps them, and how far listeners have been told.
+//! Stored notifications, and each listener's position in them.
 
 use jiff::{SignedDuration, Timestamp};
 use leases::project::ProjectId;
@@ -7,11 +7,11 @@ use store::Notification;
 use crate::service::Service;
 use crate::types::ServiceError;
 
-/// Maximum number of notifications of other services that are read to find out which projects they are about. If
-/// there are more, everybody is woken.
+/// Maximum number of other services' notifications that are read to find the projects they are about. If
+/// there are more, all waiting requests are woken.
 const EXAMINED: u32 = 100;
 
-/// Notifications, and how far listeners have been told.
+/// Stored notifications, and each listener's position in them.
 #[derive(Clone, Copy, Debug)]
 pub struct Notifications<'a> {
     pub(crate) service: &'a Service,
@@ -22,7 +22,7 @@ impl<'a> Notifications<'a> {
         Self { service }
     }
 
-    /// At most `limit` notifications after that number, oldest first; those of all projects unless one is given.
+    /// At most `limit` notifications after that number, oldest first. `None` means all projects.
     pub async fn after(
         self,
         project: Option<&ProjectId>,
@@ -32,35 +32,36 @@ impl<'a> Notifications<'a> {
         self.service.store_read(self.service.parts.store.notifications(project, after, limit)).await
     }
 
-    /// The number of the last notification of any project.
+    /// Number of the last notification of any project.
     pub async fn last(self) -> Result<u64, ServiceError> {
-        // One row of an index costs too little to wait for a place.
+        // Reading one row of an index is too cheap to wait for a place.
         Ok(self.service.parts.store.last_notification().await?)
     }
 
-    /// The number of the last notification that this listener has been told; 0 at first.
+    /// Number of the last notification delivered to this listener, initially 0.
     pub async fn delivered(self, listener: &str) -> Result<u64, ServiceError> {
         Ok(self.service.parts.store.delivered(listener).await?)
     }
 
-    /// Notes how far a listener has been told.
+    /// Records the number of the last notification delivered to this listener.
     pub async fn set_delivered(self, listener: &str, number: u64) -> Result<(), ServiceError> {
         Ok(self.service.parts.store.set_delivered(listener, number).await?)
     }
 
-    /// Whether this service has that role among those that share the store, for so long from now on; for no time,
-    /// it gives it up.
+    /// Claims a role among the services that share the store, for `term` from now. Returns whether this
+    /// service has the role. A `term` of zero gives it up.
     pub async fn lead(self, role: &str, term: SignedDuration) -> Result<bool, ServiceError> {
         let now = self.service.now();
         let until = now.checked_add(term).unwrap_or(Timestamp::MAX);
         Ok(self.service.parts.store.lead(role, &self.service.decider.settings.holder, now, until).await?)
     }
 
-    /// Returns when there may be a notification of that project, or of any, after that number.
+    /// Returns when there might be a notification after that number, of that project, or of any project if
+    /// `None`.
     ///
     /// Commits without such a notification cost nothing, however many clients wait.
     pub async fn wait_after(self, project: Option<&ProjectId>, after: u64) {
-        // Subscribed first, so that none is missed between looking and waiting.
+        // Subscribes first, so that no notification is missed between the query and the wait.
         let mut news = self.service.waiting.subscribe(project);
         while self
             .service
@@ -78,7 +79,7 @@ impl<'a> Notifications<'a> {
 }
 
 impl Service {
-    /// Wakes those that wait for a notification which another service has committed. One query for all that wait.
+    /// Wakes requests that wait for notifications committed by other services. One query serves all of them.
     pub(crate) async fn wake_for_others(&self) {
         let Some(examined) = self.waiting.examined() else { return };
         let store = &self.parts.store;

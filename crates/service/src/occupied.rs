@@ -13,8 +13,9 @@ use store::LeaseRecord;
 use crate::state::State;
 
 impl State {
-    /// Hosts with guests that can't be removed, and hosts that will get such guests: by a move for a lease that hunts, or
-    /// because an instance starts there. Guests that a lease left behind and guests whose deletion is overdue count.
+    /// Hosts with guests that can't be removed, and hosts that will get such guests by a move for a hunting
+    /// lease or by an instance that starts there. Guests left behind by a lease and guests whose deletion is
+    /// overdue count as such.
     pub fn occupied(&self, observed: &Observed, rules: &PlanRules, now: Timestamp) -> BTreeSet<HostId> {
         let left_behind = |id| {
             let lease = self.leases.get(id).map(|record| &record.lease);
@@ -34,8 +35,8 @@ impl State {
         occupied.map(|(id, _)| *id).chain(goals).chain(instances).collect()
     }
 
-    /// Leases that start until then, or are starting, and have a whole host with guests that can't be removed. Also returns
-    /// all hosts with such guests, or none if no lease starts.
+    /// Leases that start by `until` or are starting, and have a whole host with guests that can't be removed.
+    /// Also returns all hosts with such guests, or no hosts if no lease starts.
     pub fn blocked(
         &self,
         until: Timestamp,
@@ -45,7 +46,7 @@ impl State {
             matches!(record.lease.status, LeaseStatus::Pending | LeaseStatus::Starting)
         };
         let mut starting = self.leases.to_tend(until).filter(waits).peekable();
-        // This is the usual case, and it takes long to find out which hosts are occupied.
+        // The usual case. Finding the occupied hosts is slow.
         if starting.peek().is_none() {
             return (BTreeSet::new(), BTreeSet::new());
         }

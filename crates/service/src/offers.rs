@@ -1,8 +1,8 @@
-//! Offers: what could be had instead of what was refused (CLS-10), kept free for a while for who was refused.
+//! Offers: alternatives to a refused request (CLS-10), held for the refused user for a limited time.
 //!
-//! The resources of a held offer are booked, so it can be accepted until its time is over. It is withdrawn earlier if a lease
-//! needs them, if its user is refused something else that needs them, or if it is older than a minute and another refusal
-//! would have no alternative ([`leases::offer::find_alternatives`]).
+//! The resources of a held offer are booked, so it can be accepted until it expires. It is withdrawn earlier
+//! if a lease needs the resources, if its user is refused something else that needs them, or if it is older
+//! than a minute and another refusal would have no alternative ([`leases::offer::find_alternatives`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,31 +38,32 @@ use crate::transact::Transaction;
 use crate::types::{Caller, LeaseChanges, NewLease, NotFound, ServiceError};
 use crate::writing::{as_stored, size_of};
 
-/// Cost of a copy of the calendar with the offers that are held, per host and per offer.
+/// Cost of copying the calendar with the held offers, per host and per offer.
 const COPYING: u64 = 10;
 
-/// What could be had.
+/// Alternatives to a refused request.
 #[derive(Clone, Debug, Default)]
 pub struct Offers {
-    /// Leases as they would be, or become.
+    /// Proposed leases, or changed versions of the lease.
     pub offers: Vec<Arc<LeaseRecord>>,
-    /// Whether they can be accepted: what they need is kept free until they end. If not, they are only said.
+    /// Whether they can be accepted. If so, their resources are kept free until they expire. If not, they are
+    /// only suggestions.
     pub held: bool,
 }
 
 /// Whether offers are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// They are only said.
+    /// Not held, only suggested.
     No,
-    /// They are held for [`offer_hold`](crate::Settings::offer_hold).
+    /// Held for [`offer_hold`](crate::Settings::offer_hold).
     Default,
-    /// They are held for that time, unless `offer_hold` is zero.
+    /// Held for that duration, unless `offer_hold` is zero.
     For(SignedDuration),
 }
 
 impl Hold {
-    /// The time by the service's clock, which runs `rate` times as fast as those of clients.
+    /// Duration on the service's clock, which runs `rate` times as fast as clients' clocks.
     fn time(self, usual: SignedDuration, rate: u32) -> SignedDuration {
         let time = match self {
             Self::For(asked) => asked,
@@ -72,7 +73,7 @@ impl Hold {
     }
 }
 
-/// Offers of what is available instead of what was refused.
+/// Finds, holds and accepts alternatives to refused requests.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterOffers<'a> {
     pub(crate) service: &'a Service,
@@ -140,7 +141,7 @@ impl<'a> CounterOffers<'a> {
         let hold_them = |alternatives: Alternatives<LeaseRecord>| {
             let held = !alternatives.found.is_empty() && self.may_hold(&caller.project, group.now);
             let commit = held.then(|| self.held(&caller.owner(), &alternatives, of, group));
-            // What is too much for one transaction is offered, and not held.
+            // Offers that are too large for one transaction are suggested but not held.
             let limits = &self.service.decider.settings.writes;
             let commit = commit.filter(|commit| limits.check(size_of(commit, &self.service.state())).is_ok());
             let offers = alternatives.found.into_iter().map(Arc::new).collect();
@@ -155,14 +156,14 @@ impl<'a> CounterOffers<'a> {
         self.service.transact_decided(find, never, hold_them).await
     }
 
-    /// Whether the limits allow to hold any offers. Beyond them, offers are only said.
+    /// Whether the limits allow holding offers. Beyond them, offers are only suggested.
     fn may_hold(self, project: &ProjectId, now: Timestamp) -> bool {
         let limits = self.service.decider.settings.offer_limits;
         limits.at_once > 0 && self.service.progress().offers_held.count(project, now) < limits.hourly
     }
 
-    /// The commit that holds them. It withdraws held offers that they disregard and that need the same resources, and the
-    /// oldest of the user beyond the limit.
+    /// The commit that holds these offers. It withdraws the held offers that they disregard and whose
+    /// resources they need, and the user's oldest offers beyond the limit.
     fn held(
         self,
         owner: &Owner,
@@ -190,7 +191,8 @@ impl<'a> CounterOffers<'a> {
         commit
     }
 
-    /// Groups to withdraw for these reservations: groups of the user, and ignored ones that need the same resources.
+    /// Groups to withdraw for these reservations: groups of the same user and disregarded groups, if they
+    /// need the same resources, and the user's oldest groups beyond the limit.
     fn withdrawn_for(
         self,
         state: &State,
@@ -213,7 +215,7 @@ impl<'a> CounterOffers<'a> {
         withdrawn
     }
 
-    /// A lease that keeps this free.
+    /// A lease that reserves these allocations for offers.
     fn keeping(
         self,
         owner: &Owner,
@@ -229,11 +231,11 @@ impl<'a> CounterOffers<'a> {
             end_action: self.service.decider.settings.end_action,
             reservations: terms.iter().map(|_| ReservationId(ids.uuid())).collect(),
         };
-        // Windows of what is kept are not empty.
+        // Windows of these allocations aren't empty.
         Some(Lease::new(identity, Terms::new(window, None, terms).ok()?, allocations, None))
     }
 
-    /// Offers to a project that hold, or to all projects: those of the newest refusal first.
+    /// Valid offers to a project, or to all projects, newest refusal first.
     pub fn all(self, project: Option<&ProjectId>) -> Vec<Arc<LeaseRecord>> {
         let state = self.service.state();
         let offers = state.proposals.offers(self.service.now()).into_iter();
@@ -243,14 +245,15 @@ impl<'a> CounterOffers<'a> {
             .collect()
     }
 
-    /// An offer that holds.
+    /// The offer if it is still valid.
     pub fn get(self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
         held_offer(&self.service.state(), id, self.service.now()).ok()
     }
 
-    /// Makes the lease that was offered, or changes it so. The other offers that were made with it are withdrawn.
+    /// Creates the offered lease, or applies the offered change. Withdraws the other offers of the same
+    /// refusal.
     pub async fn accept(self, caller: &Caller, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
-        // It may be another service that made it.
+        // Another service might have made the offer.
         self.service.refresh().await?;
         let now = self.service.now();
         let offer = held_offer(&self.service.state(), id, now)?;
@@ -286,13 +289,13 @@ impl<'a> CounterOffers<'a> {
         let facts = self.service.decider.host_facts(&state, now);
         let admission = self.service.decider.admission(&state, &facts, now, budget);
         let lease = admission.accepted(&offer.lease)?;
-        // The project may have other leases since.
+        // The project might have got other leases since the offer.
         self.service.decider.check_stack_of(&state, None, &lease)?;
         let record = LeaseRecord { lease, created_at: now, ..LeaseRecord::clone(&offer) };
         Ok(Proposed { record, first, moved: Vec::new() })
     }
 
-    /// Gives back what is kept free for an offer and those that were made with it.
+    /// Withdraws an offer and the other offers of the same refusal, and frees their resources.
     pub async fn withdraw(self, id: LeaseId) -> Result<(), ServiceError> {
         let withdraw = |state: &State, now| {
             let offer = held_offer(state, id, now)?;
@@ -304,8 +307,8 @@ impl<'a> CounterOffers<'a> {
 }
 
 impl Decider {
-    /// Looks for offers that leave the held offers of other users alone. If there are none and the budget allows it, looks
-    /// again without the oldest of those.
+    /// Looks for offers that leave held offers of other users alone. If there are none and the budget allows
+    /// it, looks again without the oldest held offers.
     fn beside_held<T>(
         state: &State,
         owner: &Owner,
@@ -382,7 +385,7 @@ impl Decider {
         now.checked_add(self.settings.offers_ahead).unwrap_or(Timestamp::MAX)
     }
 
-    /// Forgets offers and requests whose time is over. Says whether there were any.
+    /// Forgets expired offers and waiting requests.
     pub(crate) fn expire(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
         let entry = |record: &Arc<LeaseRecord>| {
@@ -396,11 +399,11 @@ impl Decider {
     }
 }
 
-/// Offers that are made together.
+/// Offers made for one refusal.
 #[derive(Clone, Copy)]
 struct Group {
     id: OffersId,
-    /// Time for which they are held.
+    /// Duration for which they are held.
     hold: SignedDuration,
     now: Timestamp,
 }
@@ -419,7 +422,8 @@ impl Group {
     }
 }
 
-/// Terms with a timeout that is as long after the end of the offer as it is after the offer was made.
+/// Moves a best-effort deadline by `hold`, so that an owner who accepts at the last moment still has the
+/// requested time.
 fn accepted_late(terms: Terms, hold: SignedDuration) -> Terms {
     match terms.lease_type {
         LeaseType::BestEffort { deadline } => {
@@ -430,7 +434,7 @@ fn accepted_late(terms: Terms, hold: SignedDuration) -> Terms {
     }
 }
 
-/// An offer that holds at that instant.
+/// The offer if it is valid at `now`.
 fn held_offer(state: &State, id: LeaseId, now: Timestamp) -> Result<Arc<LeaseRecord>, ServiceError> {
     let offer = state.proposals.get(id).filter(|record| match record.lease.standing {
         Standing::Offered { until, .. } => now < until,
@@ -445,8 +449,8 @@ fn entered(lease: Lease, now: Timestamp) -> Write {
     Write::Lease { record: Box::new(record), expected: None }
 }
 
-/// Where room for instances is reserved beside something else, only the first offer: what different numbers of slots of
-/// different sizes need on one host cannot be kept free for all of them at once.
+/// Keeps only the first offer if it reserves instance capacity along with something else. Different numbers
+/// of slots of different sizes on one host can't all be kept free at once.
 fn alone(mut offers: Vec<LeaseRecord>) -> Vec<LeaseRecord> {
     let mixed = |record: &LeaseRecord| {
         let reservations = &record.lease.reservations;
@@ -458,7 +462,7 @@ fn alone(mut offers: Vec<LeaseRecord>) -> Vec<LeaseRecord> {
     offers
 }
 
-/// The words of an offer: those of the request, but for requirements that are different.
+/// Wording of an offer: that of the request, with requirements that differ rewritten.
 fn reworded(
     ids: &[ReservationId],
     asked: &Terms,

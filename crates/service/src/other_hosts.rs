@@ -17,8 +17,8 @@ use crate::settings::Settings;
 use crate::state::State;
 use crate::types::ServiceError;
 
-/// Reallocates the first `most` pending leases that include the host (FP-5). Fails if a lease that includes it has started
-/// or has no replacement for it.
+/// Reallocates the first `most` pending leases that include the host (FP-5). Fails if a lease that includes
+/// it has started or has no replacement for it.
 pub(crate) fn without_host(
     state: &State,
     settings: &Settings,
@@ -57,7 +57,7 @@ pub(crate) fn without_host(
         if healed.contains_key(&lease.id) {
             continue;
         }
-        // Leases that already left the host may move as well, from their new hosts.
+        // Leases that already left the host can move as well, from their new hosts.
         let others = state.leases.pending().filter(|other| other.lease.id != lease.id);
         let others: Vec<&Lease> =
             others.map(|other| healed.get(&other.lease.id).unwrap_or(&other.lease)).collect();
@@ -66,7 +66,7 @@ pub(crate) fn without_host(
         let Replanned { decided, moved } = left
             .filter(|left| left.decided.has_at_least(lease))
             .ok_or_else(|| needed(lease.id, "is to have it, and there is no other for it"))?;
-        // They were found free in this calendar.
+        // Their hosts were found free in this calendar.
         let _ = calendar.put_all(moved.iter().chain([&decided]), now);
         healed.extend(moved.into_iter().chain([decided]).map(|lease| (lease.id, lease)));
     }

@@ -23,7 +23,7 @@ struct Detail {
     entries: usize,
 }
 
-/// Tried in this order until the payload is small enough.
+/// Levels of detail, tried in this order until the payload is small enough.
 const DETAILS: [Detail; 5] = [
     Detail { text: 256, entries: 100 },
     Detail { text: 256, entries: 30 },

@@ -27,15 +27,15 @@ use crate::levels::Levels;
 /// have a processor for other work.
 const STORE_READS: usize = 2;
 
-/// What is waited for.
+/// Resource that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The write lock: there is one.
+    /// The write lock, of which there is one.
     Write,
-    /// A place for a long decision, or a long read in memory, that changes nothing.
+    /// A place for a long decision, or for a long read of memory, that changes nothing.
     Read,
-    /// The turn of decisions in several parts: there is one. Two at once would find the same hosts, and only one could have
-    /// them.
+    /// The turn of decisions in several parts, of which there is one. Two at once would find the same hosts,
+    /// and only one of them could get these.
     Parts,
     /// A place for reading the store. It never delays decisions.
     Store,
@@ -44,16 +44,16 @@ pub(crate) enum Kind {
 /// Method and route of a request. The usual cost is remembered for each operation.
 pub(crate) type Operation = Arc<str>;
 
-/// Who waits.
+/// A waiting request's origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// The loop, or the service itself.
+    /// The loop or another task of the service itself.
     Loop,
     /// A client and its operation; `None` if they aren't known.
     Client(Option<(Owner, Operation)>),
 }
 
-/// All places, and who waits for them.
+/// All places, and the requests that wait for them.
 #[derive(Debug)]
 pub(crate) struct Places {
     queues: Mutex<Queues>,
@@ -61,12 +61,12 @@ pub(crate) struct Places {
 
 #[derive(Debug)]
 struct Queues {
-    /// By [`Kind`].
+    /// Indexed by [`Kind`].
     kinds: [Queue; 4],
     projects: Levels<ProjectId>,
     /// Users and usual costs of the projects that have a level.
     within: HashMap<ProjectId, Within>,
-    /// The number of the next who comes.
+    /// Number of the next arrival.
     next: u64,
 }
 
@@ -88,21 +88,22 @@ struct Queue {
 struct Waiting {
     number: u64,
     who: Who,
-    /// What the request costs at least, as far as that is known.
+    /// Known minimum cost of the request.
     expected: u64,
     granted: oneshot::Sender<Place>,
 }
 
-/// A place, until it is dropped.
+/// A place, occupied until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// None once it is somebody else's business to give it back.
+    /// `None` if dropping must not pass the place on.
     places: Option<Arc<Places>>,
     kind: Kind,
 }
 
 impl Places {
-    /// Creates one place for writing, and `readers` places for decisions.
+    /// Creates one place for writing, `readers` places for decisions (at least one), one turn for decisions
+    /// in parts, and `STORE_READS` places for reads of the store.
     pub fn new(readers: usize) -> Arc<Self> {
         let queue = |free| Queue { free, waiting: Vec::new() };
         let queues = Queues {
@@ -114,12 +115,12 @@ impl Places {
         Arc::new(Self { queues: Mutex::new(queues) })
     }
 
-    /// Waits for a place, for a request that is expected to cost so much at least. Whoever stops waiting is not in the
-    /// queue any more.
+    /// Waits for a place. `expected` is the known minimum cost of the request. A canceled request leaves the
+    /// queue.
     pub async fn enter(self: &Arc<Self>, kind: Kind, who: Who, expected: u64) -> Place {
         let (entry, granted) = {
             let mut queues = self.queues();
-            // Where a place is free nobody waits.
+            // A place is only free if no request waits for it.
             if queues.of(kind).free > 0 {
                 queues.of_mut(kind).free -= 1;
                 queues.let_in(&who);
@@ -136,7 +137,7 @@ impl Places {
         drop(entry);
         match place {
             Ok(place) => place,
-            // Nobody takes the entry out but its owner, who is here.
+            // Can't happen: a request is removed without a grant only when its entry is dropped.
             Err(_) => std::future::pending().await,
         }
     }
@@ -161,13 +162,13 @@ impl Places {
         self.queues().projects.of(project)
     }
 
-    /// How many wait for the write lock, and how many to decide without it.
+    /// Number of requests that wait for the write lock, and number that wait to decide without it.
     pub fn waiting(&self) -> (usize, usize) {
         let queues = self.queues();
         (queues.of(Kind::Write).waiting.len(), queues.of(Kind::Read).waiting.len())
     }
 
-    /// Whether whoever asks for such a place now has it at once.
+    /// Whether a request for such a place would get it immediately.
     pub fn is_free(&self, kind: Kind) -> bool {
         self.queues().of(kind).free > 0
     }
@@ -176,7 +177,7 @@ impl Places {
         Place { places: Some(Arc::clone(self)), kind }
     }
 
-    /// Gives a place to whoever is next.
+    /// Gives a place to the next request.
     fn pass_on(self: &Arc<Self>, kind: Kind) {
         loop {
             let next = {
@@ -190,7 +191,7 @@ impl Places {
             let Some(next) = next else { return };
             match next.granted.send(self.place(kind)) {
                 Ok(()) => return,
-                // They have just gone. The place is still ours to give.
+                // The request was just canceled, so the place goes to the next one.
                 Err(mut refused) => refused.places = None,
             }
         }
@@ -210,7 +211,7 @@ impl Queues {
         &mut self.kinds[kind as usize]
     }
 
-    /// Takes whoever is next out of the queue.
+    /// Removes the next request from the queue.
     fn take_next(&mut self, kind: Kind) -> Option<Waiting> {
         let next = self.next_of(&self.of(kind).waiting)?;
         let next = self.of_mut(kind).waiting.remove(next);
@@ -229,7 +230,7 @@ impl Queues {
         // Only the first request of each user is a candidate; `waiting` is in order of arrival. Otherwise an expensive
         // request would wait for all cheaper ones of the same user, however late they arrive.
         let mut users = HashSet::new();
-        // For each project, the candidate whose user will have the lowest level.
+        // Best candidate of each project: the one whose user will have the lowest level.
         let mut of_projects: HashMap<&ProjectId, (u64, usize, u64)> = HashMap::new();
         for (position, Waiting { number, who, expected, .. }) in waiting.iter().enumerate() {
             match who {
@@ -289,7 +290,7 @@ impl Drop for Place {
     }
 }
 
-/// That somebody waits.
+/// A request's place in the queue. Dropping it removes the request.
 struct Entry<'a> {
     places: &'a Places,
     kind: Kind,

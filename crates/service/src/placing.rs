@@ -1,4 +1,5 @@
-//! Where an instance may run: what kind of instance a request makes (PRE-02, PRE-03), and on which hosts it may be.
+//! Placement of instances: the kind of instance a request creates (PRE-02, PRE-03), and the hosts it can run
+//! on.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::decider::Decider;
 use crate::state::State;
 use crate::types::{NotFound, Placing, ServiceError};
 
-/// What kind of instance it is, and where it may be.
+/// Kind of an instance and hosts it can run on.
 pub(crate) struct Place<'a> {
     pub kind: InstanceKind,
     pub within: Within<'a>,
@@ -24,7 +25,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Decider {
-    /// What kind of instance a request of the project makes, and where it may be.
+    /// Kind of instance that a project's request creates, and hosts it can run on.
     pub(crate) fn place_of<'a>(
         &self,
         state: &'a State,
@@ -50,7 +51,7 @@ impl Decider {
         })
     }
 
-    /// Where an instance that is part of no lease may run.
+    /// Hosts for an instance that belongs to no lease.
     fn beside_leases<'a>(
         &self,
         state: &State,
@@ -65,14 +66,15 @@ impl Decider {
         Ok((InstanceKind::Preemptible, Within::Gap(project, self.least_gap())))
     }
 
-    /// For how long nobody may have the host of a preemptible instance that is started now: its least lifetime, and so long
-    /// before the lease that comes next it is asked to leave.
+    /// Minimum time during which the host of a new preemptible instance must be free of leases: its least
+    /// lifetime, plus the time by which it is asked to leave before the next lease starts.
     pub(crate) fn least_gap(&self) -> SignedDuration {
         let ahead = self.settings.plan_rules.clear_ahead.unwrap_or_default();
         self.settings.preemption.least_lifetime.saturating_add(ahead)
     }
 
-    /// Hosts of leases that an instance of that kind may be started on, if there are to be any.
+    /// Leased hosts that an instance of that kind can backfill. `None` unless backfill is on and the instance
+    /// is preemptible.
     pub(crate) fn backfill(&self, state: &State, kind: InstanceKind, now: Timestamp) -> Option<Backfill> {
         let wanted = kind == InstanceKind::Preemptible && self.settings.plan_rules.backfill;
         let leases = wanted.then(|| state.leases.going().map(|record| &record.lease))?;
@@ -80,12 +82,13 @@ impl Decider {
     }
 }
 
-/// A class is wanted of what is not preemptible.
+/// Rejects a class for an instance that isn't preemptible.
 fn not_of_class(name: Option<&String>) -> Result<(), NotPreemptible> {
     name.map_or(Ok(()), |name| Err(NotPreemptible::NotOfClass(name.clone())))
 }
 
-/// The lease that is meant, if it is the project's: of others' it is not said that they are there.
+/// The lease that the hint names. Leases of other projects count as not found, so their existence isn't
+/// revealed.
 fn lease_of<'a>(
     state: &'a State,
     project: &ProjectId,
@@ -99,7 +102,7 @@ fn lease_of<'a>(
     found.filter(|record| record.lease.owner.project == *project).ok_or(ServiceError::NotFound(unknown))
 }
 
-/// Where in the lease the instance is to be.
+/// The reservation of the lease that the instance will be part of.
 fn part_of(lease: &Lease, hint: LeaseHint, now: Timestamp) -> Result<(&Lease, &Reservation), ServiceError> {
     let reservation = reservation_for(lease, hint).filter(|_| now < lease.window.end());
     reservation.map(|reservation| (lease, reservation)).ok_or_else(|| {
@@ -111,7 +114,7 @@ fn part_of(lease: &Lease, hint: LeaseHint, now: Timestamp) -> Result<(&Lease, &R
     })
 }
 
-/// The size that is asked for, or that of the reservation, if it is for instances of one size.
+/// The requested size, or the reservation's size if it is for instances of one size.
 fn size_of(asked: Option<GuestSize>, reserved: Option<GuestSize>) -> Result<Option<GuestSize>, ServiceError> {
     match (asked, reserved) {
         (Some(asked), Some(reserved)) if asked != reserved => Err(ServiceError::Invalid(format!(

@@ -1,5 +1,5 @@
-//! Projects whose instances are preemptible unless a request says otherwise, as administrators list them
-//! (PRE-03a). Those of the settings are listed as well, and stay.
+//! Projects whose instances are preemptible unless a request says otherwise, as listed by administrators
+//! (PRE-03a). Projects in the settings are listed as well, and can't be removed.
 
 use jiff::Timestamp;
 use leases::preemption::ProjectPattern;
@@ -8,7 +8,7 @@ use store::{PreemptibleProjectRecord, Write};
 use crate::service::Service;
 use crate::types::{Caller, NotFound, ServiceError};
 
-/// Longer than that no pattern needs to be, in characters.
+/// Maximum length of a pattern in characters.
 const MOST_CHARACTERS: usize = 255;
 
 /// Projects whose instances are preemptible unless a request says otherwise.
@@ -22,7 +22,8 @@ impl<'a> PreemptibleProjects<'a> {
         Self { service }
     }
 
-    /// All patterns, those of the settings first; for each when it was entered, if not there.
+    /// All patterns, those from the settings first. Patterns that an administrator added have the time of
+    /// that.
     pub fn all(self) -> Vec<(ProjectPattern, Option<Timestamp>)> {
         let settings =
             self.service.decider.settings.preemption.projects.iter().map(|pattern| (pattern.clone(), None));
@@ -32,8 +33,8 @@ impl<'a> PreemptibleProjects<'a> {
         settings.chain(entered).collect()
     }
 
-    /// Lists the projects of a pattern: instances that they start from now on are preemptible. Says since when, if they are
-    /// listed by this and not by the settings alone.
+    /// Adds a pattern. Instances that its projects start from now on are preemptible. Returns the existing
+    /// record if an administrator has added the pattern before.
     pub async fn add(
         self,
         caller: &Caller,
@@ -59,7 +60,7 @@ impl<'a> PreemptibleProjects<'a> {
         Ok(record)
     }
 
-    /// Takes a pattern off the list. Instances that are preemptible already stay so.
+    /// Removes a pattern. Instances that are already preemptible remain so.
     pub async fn remove(self, caller: &Caller, pattern: ProjectPattern) -> Result<(), ServiceError> {
         let text = pattern.to_string();
         let writer = self.service.writer().await?;

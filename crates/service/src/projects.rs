@@ -1,16 +1,16 @@
-//! Which projects there are.
+//! Existence of projects.
 
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use leases::project::ProjectId;
 
-/// Whoever knows which projects there are.
+/// A source that knows which projects exist.
 #[async_trait]
 pub trait Projects: Send + Sync {
-    /// Those of the projects that were deleted.
+    /// Returns the projects among these that were deleted.
     ///
     /// # Errors
-    /// Why that cannot be told.
+    /// Reason why the source can't tell.
     async fn deleted(&self, projects: &BTreeSet<ProjectId>) -> Result<BTreeSet<ProjectId>, String>;
 }

@@ -1,4 +1,4 @@
-//! Properties and values of requests that no host has: they are mistyped, mostly.
+//! Properties and values in requests that no host has. Most of them are typos.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,18 +15,18 @@ use leases::work::Budget;
 use crate::hosts::Hosts;
 use crate::types::{Property, ServiceError};
 
-/// The property that a zone of a request is.
+/// Property that contains a host's availability zone.
 const ZONE: &str = "availability_zone";
-/// How many of the names of a request are looked at: each is looked for on each host.
+/// Maximum number of names, and of values, of a request that are checked. Each is looked up on every host.
 const MOST_ASKED: usize = 20;
-/// How many of them are said to be unknown.
+/// Maximum number that are reported as unknown.
 const MOST_UNKNOWN: usize = 3;
-/// How many names of properties are compared with one that is unknown.
+/// Maximum number of existing names or values that are compared with an unknown one.
 const MOST_COMPARED: usize = 1000;
-/// Names of fields, which all hosts have, are proposed if one letter in so many differs, at most.
+/// A host field is suggested for an unknown name if at most one in this many letters differs.
 const NEARLY: usize = 3;
 
-/// What a request asks of properties of hosts.
+/// Properties of hosts that a request uses.
 #[derive(Clone, Debug, Default)]
 pub struct Asked<'a> {
     names: BTreeSet<&'a str>,
@@ -37,12 +37,12 @@ pub struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// Properties by their names.
+    /// Properties by name, without values.
     pub fn names(names: impl Iterator<Item = &'a str>) -> Self {
         Self { names: names.collect(), ..Self::default() }
     }
 
-    /// Its properties by their names, whatever values it wants them to have.
+    /// Drops everything but the properties' names.
     #[must_use]
     pub fn only_names(self) -> Self {
         Self { names: self.names, ..Self::default() }
@@ -53,7 +53,7 @@ impl<'a> Asked<'a> {
         self.comparisons.extend(requirement.comparisons());
     }
 
-    /// What terms ask for, in expressions, extra specs and hints.
+    /// Collects properties from the expressions, extra specs and hints of terms.
     pub fn of_terms(terms: &'a Terms) -> Self {
         let mut asked = Self::default();
         asked.add(&terms.hints.query);
@@ -61,7 +61,6 @@ impl<'a> Asked<'a> {
         asked
     }
 
-    /// What a reservation asks for.
     pub fn of_reservation(reservation: &'a ReservationTerms) -> Self {
         let mut asked = Self::default();
         asked.add_reservation(reservation);
@@ -84,7 +83,6 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What changes ask for.
     pub fn of_changes(changes: &'a Changes) -> Self {
         let mut asked = Self::default();
         for (_, change) in &changes.reservations {
@@ -113,18 +111,19 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The properties whose values a client may know: capabilities that pass, and whether names of hosts are known.
+/// Properties whose values the client can see.
 #[derive(Clone, Copy)]
 pub struct Shown<'s> {
-    /// Whether the capability is shown.
+    /// Whether a capability is visible.
     pub capability: &'s (dyn Fn(&Property) -> bool + Sync),
-    /// Whether hosts are shown.
+    /// Whether names of hosts are visible.
     pub hosts: bool,
 }
 
 impl Hosts<'_> {
-    /// Which properties and values of a request no host has, in words, with those that there are, the most similar ones
-    /// first. `None` if hosts have them all. Like [`Self::malformed`], it waits for a place to look at all hosts.
+    /// Describes the properties and values in a request that no host has, and lists existing ones, most
+    /// similar first. `None` if hosts have them all. Like [`Self::malformed`], it waits for a place to look
+    /// at all hosts.
     pub async fn unknown_properties(
         self,
         asked: Asked<'_>,
@@ -158,7 +157,7 @@ impl Hosts<'_> {
         unknown.into_iter().take(MOST_UNKNOWN).map(|name| in_words(name, &there)).collect()
     }
 
-    /// Values that a request wants properties to have and that no host has.
+    /// Describes requested values of properties that no host has.
     fn unknown_values(self, asked: &Asked<'_>, shown: Shown<'_>) -> Vec<String> {
         let equal = asked.comparisons.iter().filter(|one| one.operator == Operator::Equal);
         let zones = asked.zones.iter().map(|zone| (ZONE, *zone, Operand::from(*zone)));
@@ -174,8 +173,8 @@ impl Hosts<'_> {
         said
     }
 
-    /// Mistakes in a request, in words: properties in `alike` that no host has, or a comparison by size of a property with a
-    /// value of another type, which is of numbers with text or of text with a number. It waits for a place to look at all
+    /// Describes a mistake in a request: properties in `alike` that no host has, or an order comparison
+    /// between a property and a value of another type (a number and text). Waits for a place to look at all
     /// hosts, if there is something to look for.
     pub async fn malformed(self, asked: Asked<'_>, shown: Shown<'_>) -> Result<Option<String>, ServiceError> {
         let ordered = || asked.comparisons.iter().filter(|one| one.operator.is_order()).take(MOST_ASKED);
@@ -214,7 +213,8 @@ impl Hosts<'_> {
         None
     }
 
-    /// Whether all values of a property are numbers, or none is. `None` if only some are, or if no host has the property.
+    /// `Some(true)` if all values of a property are numbers, `Some(false)` if none is. `None` if only some
+    /// are, or if no host has the property.
     fn is_numeric(self, name: &str) -> Option<bool> {
         let state = self.service.state();
         let values = state.inventory.hosts().filter_map(|host| host.property(name));
@@ -223,7 +223,7 @@ impl Hosts<'_> {
         numeric.all(|one| one == first).then_some(first)
     }
 
-    /// The values that hosts have of a property, as far as they are shown.
+    /// Values of a property on all hosts, if the client can see them.
     fn values_of(self, name: &str, shown: Shown<'_>) -> BTreeSet<String> {
         if !Host::FIELDS.contains(&name) {
             let known = self.capability(name).filter(shown.capability);
@@ -242,7 +242,7 @@ impl Hosts<'_> {
     }
 }
 
-/// That no host has a property with this value, and which values there are.
+/// States that no host has this value of a property, and lists the existing values.
 fn no_such_value(name: &str, value: &str, there: &BTreeSet<String>) -> String {
     let mut there: Vec<&String> = there.iter().take(MOST_COMPARED).collect();
     there.sort_by_cached_key(|known| (difference(value, known), *known));
@@ -258,7 +258,7 @@ fn listed(values: &BTreeSet<String>) -> String {
     quoted_list(&values.iter().collect::<Vec<_>>(), ", ")
 }
 
-/// That no host has a property of that name, and which there are instead.
+/// States that no host has a property of that name, and lists existing properties.
 fn in_words(name: &str, there: &[String]) -> String {
     let name = &as_written(name);
     let near = |field: &&str| difference(name, field) * NEARLY <= field.len();
@@ -273,8 +273,8 @@ fn in_words(name: &str, there: &[String]) -> String {
     }
 }
 
-/// How many letters are to be added, left out or exchanged to make one text of the other; of long texts, their
-/// beginnings. Capitals count for nothing.
+/// Number of letters to insert, delete or replace to turn one text into the other, ignoring case. Only the
+/// first 64 letters count.
 fn difference(one: &str, other: &str) -> usize {
     const LONGEST: usize = 64;
     let letters = |text: &str| -> String { text.to_lowercase().chars().take(LONGEST).collect() };

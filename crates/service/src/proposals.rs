@@ -1,4 +1,5 @@
-//! What is kept like leases and is none yet: offers, what is kept free for them, and requests that wait for their turn.
+//! Records that are stored like leases but aren't leases: offers, the resources reserved for them, and
+//! waiting requests.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,17 +12,16 @@ use leases::project::{Owner, ProjectId};
 use leases::standing::Standing;
 use store::{LeaseRecord, Write};
 
-/// All of them, with indexes.
+/// All proposals, with indexes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Proposals {
     records: BTreeMap<LeaseId, Arc<LeaseRecord>>,
-    /// By when they are forgotten.
+    /// By expiry.
     by_expiry: BTreeSet<(Timestamp, LeaseId)>,
-    /// The waitlist: requests by when they were made.
+    /// The waitlist: requests by creation.
     waiting: BTreeSet<(Timestamp, LeaseId)>,
-    /// Offers.
     offered: BTreeSet<LeaseId>,
-    /// What is reserved for them.
+    /// Resources reserved for offers.
     reserved: BTreeSet<LeaseId>,
 }
 
@@ -54,7 +54,7 @@ impl Proposals {
         Some(record)
     }
 
-    /// Offers that hold, by refusal, the newest first; those of one refusal in the order of their kinds.
+    /// Valid offers by refusal, newest first. Offers of one refusal are in the order of their kinds.
     pub fn offers(&self, now: Timestamp) -> Vec<&Arc<LeaseRecord>> {
         let holds =
             |record: &&Arc<LeaseRecord>| record.lease.standing.until().is_some_and(|until| now < until);
@@ -63,50 +63,49 @@ impl Proposals {
         offers
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.records.values()
     }
 
-    /// Offers, also such as do not hold any more.
+    /// All offers, including expired ones.
     pub fn offered(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.offered.iter().filter_map(|id| self.records.get(id))
     }
 
-    /// What is reserved for offers.
+    /// Resources reserved for offers.
     pub fn reserved(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.reserved.iter().filter_map(|id| self.records.get(id))
     }
 
-    /// Requests that wait, the first one first.
+    /// Waiting requests, oldest first.
     pub fn waiting(&self) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         self.waiting.iter().filter_map(|(_, id)| self.records.get(id))
     }
 
-    /// How many requests of the project wait.
+    /// Number of waiting requests of a project.
     pub fn waiting_of(&self, project: &ProjectId) -> usize {
         self.waiting().filter(|record| record.lease.owner.project == *project).count()
     }
 
-    /// What is to be forgotten by now.
+    /// Proposals that expire by `now`.
     pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         let expired = self.by_expiry.range(..=(now, LeaseId(u128::MAX)));
         expired.filter_map(|(_, id)| self.records.get(id))
     }
 
-    /// When the next one is to be forgotten.
+    /// Time of the next expiry.
     pub fn next_expiry(&self) -> Option<Timestamp> {
         self.by_expiry.first().map(|(until, _)| *until)
     }
 
-    /// Offers of these groups with their reservations.
+    /// Offers of these groups and the resources reserved for them.
     pub fn of_groups(&self, groups: &BTreeSet<OffersId>) -> impl Iterator<Item = &Arc<LeaseRecord>> {
         let ids = self.offered.iter().chain(&self.reserved);
         let records = ids.filter_map(|id| self.records.get(id));
         records.filter(|record| record.lease.standing.group().is_some_and(|group| groups.contains(&group)))
     }
 
-    /// The groups of held offers, each with its owner, also those that don't hold any more.
+    /// Groups of held offers with their owners, including expired groups.
     pub fn held(&self) -> impl Iterator<Item = (HeldOffers, &Owner)> {
         self.offered().filter_map(|record| {
             let group = record.lease.standing.group()?;
@@ -114,7 +113,7 @@ impl Proposals {
         })
     }
 
-    /// The groups of offers to change one of these leases.
+    /// Groups that contain an offer to change one of these leases.
     pub fn changing(&self, leases: &BTreeSet<LeaseId>) -> BTreeSet<OffersId> {
         let changes = |record: &&Arc<LeaseRecord>| match record.lease.standing {
             Standing::Offered { of: Some(lease), .. } => leases.contains(&lease),
@@ -124,7 +123,7 @@ impl Proposals {
     }
 }
 
-/// The order in which offers to one user are numbered.
+/// Sort key by which offers to one user are numbered.
 pub(crate) fn by_number(
     record: &LeaseRecord,
 ) -> (Reverse<Timestamp>, Option<OffersId>, Option<OfferKind>, LeaseId) {
@@ -135,7 +134,6 @@ pub(crate) fn by_number(
     (Reverse(record.created_at), record.lease.standing.group(), kind, record.lease.id)
 }
 
-/// Forgets it.
 pub(crate) fn forget(record: &LeaseRecord) -> Write {
     Write::ForgetLease { id: record.lease.id, expected: record.version }
 }

@@ -1,6 +1,7 @@
-//! Instances that were preempted and are started again as soon as there is room (PRE).
+//! Restarts preempted instances as soon as capacity allows (PRE).
 //!
-//! What was started once is never started again: another one, with the same terms, takes the place of who has left.
+//! An instance is never started twice. Instead, a new one with the same terms takes the place of the
+//! preempted one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,15 +23,14 @@ use crate::instances::{change, seize};
 use crate::notices;
 use crate::state::State;
 
-/// So many are started in one commit: it is decided for one after the other.
+/// Maximum number of instances started in one commit. They are decided one after another.
 const AT_ONCE: usize = 64;
 
-/// One that can be started: as it was, and what is written.
+/// An instance that can start: its record before, and the writes.
 type Start = (Arc<InstanceRecord>, Vec<Write>);
 
 impl Decider {
-    /// The one that takes the place of an instance, if the change means that it was preempted and is to be started
-    /// again.
+    /// The successor of an instance that this write preempts, if it is requeued.
     pub(crate) fn successor(
         &self,
         before: &InstanceRecord,
@@ -48,16 +48,16 @@ impl Decider {
         (instance.requeue && preempted).then(|| InstanceRecord {
             instance: instance.successor(GuestId(self.ids.uuid())),
             version: Version::FIRST,
-            // It keeps its turn.
+            // Keeps its place in the queue.
             created_at: before.created_at,
             updated_at: Some(now),
         })
     }
 
-    /// Starts instances that wait, as far as there is room.
+    /// Starts queued instances as far as capacity allows.
     pub(crate) fn start_queued(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
-        // What starts or ends now does not wait for what may as well be done in the next cycle.
+        // Leases that start or end now don't wait for work that can be done in the next cycle.
         let may_wait = self.queue_may_wait(&state, draft.steps_ended, now);
         if may_wait || self.progress().memos.queue_tried == Some(state.revision) {
             return;
@@ -72,9 +72,9 @@ impl Decider {
         draft.enter(self, starts.into_iter().map(entry).collect());
     }
 
-    /// Those that wait for which there is room now, in the order of their creation, or behind those that were tried in
-    /// the last cycle. The write lock is held meanwhile, so as many are tried as take a small part of the work of a
-    /// decision, and one at least.
+    /// Queued instances that can start now, in order of creation, continuing after those tried in the last
+    /// cycle. The write lock is held, so the pass ends after a small part of a decision's work, but tries at
+    /// least one instance.
     fn startable(&self, state: &State, now: Timestamp, budget: &Budget) -> Vec<Start> {
         let queued = |record: &&Arc<InstanceRecord>| record.instance.status == InstanceStatus::Queued;
         let mut waiting: Vec<_> = state.instances.iter().filter(queued).cloned().collect();
@@ -125,15 +125,14 @@ impl Decider {
         }
         let mut progress = self.progress();
         if starts.is_empty() && progress.memos.queue_resumes.is_none() {
-            // Until something changes: as time goes on gaps become shorter only. Those that were tried before the last
-            // change are tried again.
+            // Wait for a change: until then, gaps only become shorter. Instances tried before the last change
+            // are tried again.
             progress.memos.queue_tried = Some(began);
         }
         progress.unfinished |= progress.memos.queue_tried != Some(state.revision);
         starts
     }
 
-    /// A host for a preemptible instance.
     fn gap_for(&self, admission: &Admission<'_>, instance: &Instance, observed: &Observed) -> Option<HostId> {
         let within = Within::Gap(&instance.owner.project, self.least_gap());
         admission.host_for(within, instance.size, &InstanceHints::default(), observed).ok()

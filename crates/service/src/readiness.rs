@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 /// Maximum duration of a probe before the service counts as not ready.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Age up to which the answer of a probe is used again. Anybody may ask, and each probe writes to the store.
+/// Age up to which the answer of a probe is reused. Readiness checks aren't restricted, and each probe writes
+/// to the store.
 const MAX_AGE: SignedDuration = SignedDuration::from_secs(1);
 
 /// Reason why the service can't serve requests.

@@ -45,8 +45,8 @@ impl Refusals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request for a lease that would start at `start`, unless it repeats one of the same day: a request of the same
-    /// user for the same kind and number, to start on the same day.
+    /// Counts a request for a lease that would start at `start`, unless it repeats one of the same day: a
+    /// request by the same user for the same kind and number, starting on the same day.
     pub fn count(&self, caller: &Caller, now: Timestamp, start: Timestamp, shortage: Shortage, needed: u64) {
         let shortage = Shortage { kind: shortened(shortage.kind), ..shortage };
         let Shortage { resource_type, kind, .. } = &shortage;
@@ -55,7 +55,7 @@ impl Refusals {
         self.counted().count(&caller.project, beginning_of_day(now), request, shortage);
     }
 
-    /// Removes at most so many records that are to be written.
+    /// Removes and returns at most `most` unwritten records.
     pub fn take(&self, most: usize) -> Vec<RefusalRecord> {
         let mut counted = self.counted();
         let records = std::iter::from_fn(|| counted.unwritten.pop_first()).take(most);
@@ -117,7 +117,7 @@ mod tests {
         Timestamp::UNIX_EPOCH + SignedDuration::from_hours(hour)
     }
 
-    /// Numbers of requests in the records that are to be written.
+    /// Counts in the unwritten records.
     fn numbers(refusals: &Refusals) -> Vec<u64> {
         refusals.take(usize::MAX).iter().map(|record| record.refused).collect()
     }

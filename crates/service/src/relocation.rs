@@ -1,6 +1,7 @@
-//! Preemptible instances that are moved to another gap before they would have to leave (PRE).
+//! Moves preemptible instances to other gaps before they would have to leave (PRE).
 //!
-//! It is noted with the departure where each goes; the plan moves it, and asks it to leave if it has not got there in time.
+//! The target is recorded with the departure. The plan moves the instance, and asks it to leave if it hasn't
+//! arrived in time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::execution::draft::Draft;
 use crate::instances::{change, seize};
 use crate::state::State;
 
-/// One that goes elsewhere, or does not any more: as it was, and what is written.
+/// An instance whose target changes: its record before, and the writes.
 type Relocation = (Arc<InstanceRecord>, Vec<Write>);
 
 impl Decider {
@@ -47,7 +48,7 @@ impl Decider {
         draft.enter(self, relocations.into_iter().map(entry).collect());
     }
 
-    /// Instances that are to be moved now if they are, and for which there may be another gap.
+    /// Instances that must move now if at all, and for which there might be another gap.
     fn due_to_move(&self, state: &State, now: Timestamp) -> Vec<(Arc<InstanceRecord>, Departure)> {
         let rules = &self.settings.plan_rules;
         if rules.moving_time.is_zero() {
@@ -65,16 +66,16 @@ impl Decider {
             let movable = record.instance.kind == InstanceKind::Preemptible
                 && record.instance.status == InstanceStatus::Active
                 && tried.is_none_or(|(_, without_result)| !without_result.contains(&record.instance.id))
-                // Two who see different things must not contradict each other by turns forever.
+                // Otherwise two services with different observations could overrule each other forever.
                 && !progress.told_of_instances.contains(&record.instance.id);
             movable.then(|| (Arc::clone(record), departure))
         };
         state.instances.iter().filter_map(due).collect()
     }
 
-    /// Where these go, one after the other, behind those that were tried in the last cycle; and those that have nowhere to
-    /// go. The write lock is held meanwhile, so as many are tried as take a small part of the work of a decision, and one
-    /// at least.
+    /// Targets of these instances, in turn, continuing after those tried in the last cycle, and the instances
+    /// without a target. The write lock is held, so the pass ends after a small part of a decision's work,
+    /// but tries at least one instance.
     fn relocations(
         &self,
         state: &State,
@@ -102,7 +103,7 @@ impl Decider {
             }
             let instance = &record.instance;
             last = Some(instance.id);
-            // It is on its way, or asked to leave already.
+            // It isn't on its host, or is already moving or asked to leave.
             let Some(guest) = guest_of(&seen, instance).filter(|guest| guest.moving_to.is_none()) else {
                 continue;
             };
@@ -135,7 +136,7 @@ impl Decider {
     }
 }
 
-/// The guest of an instance, if it is seen on its host.
+/// The guest of an instance, if it is observed on the instance's host.
 fn guest_of<'o>(observed: &'o Observed, instance: &Instance) -> Option<&'o Guest> {
     observed.hosts.get(&instance.host)?.guests.iter().find(|guest| guest.id == instance.id)
 }

@@ -1,8 +1,10 @@
-//! Samples for meters: every half hour, what each active reservation has, and what runs in it.
+//! Samples for metering: every half hour, the size of each active reservation and of the instances that run
+//! in it.
 //!
-//! Samples aren't stored, and the samples of a half hour that has passed aren't sent any more. What is stored is the
-//! position that the samples have reached: the half hour, and the first 32 bits of the identifier of the last lease. So
-//! each sample is sent once unless a service dies while it sends, although services are restarted and several of them share a store.
+//! Samples aren't stored, and samples of a past half hour are no longer sent. The store keeps the position
+//! that they have reached: the half hour, and the first 32 bits of the identifier of the last lease. So each
+//! sample is sent once, even if services restart or several of them share a store, unless a service dies
+//! while it sends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,24 +30,26 @@ const INTERVAL: i64 = 30 * 60;
 const SAMPLES_AT_ONCE: usize = 100;
 /// Number of leases after which a part ends, active or not.
 const LEASES_AT_ONCE: usize = 1000;
-/// Number of bits of a position that are about leases: 0 before the first one, then 1 more than the bits of its identifier.
+/// Number of bits of a position that refer to leases: 0 before the first lease, then 1 more than the first 32
+/// bits of its identifier.
 const LEASE_BITS: u32 = 33;
-/// These bits when all leases are done.
+/// Value of these bits when all leases are done.
 const ALL_LEASES: u64 = (1 << LEASE_BITS) - 1;
 
-/// Some of the samples of a half hour.
+/// A part of a half hour's samples.
 #[derive(Debug)]
 pub struct Samples {
-    /// The samples, in the order of their leases. Their numbers are positions: that of each is reached after the last
-    /// sample of its lease.
+    /// Samples in order of their leases. The number of a sample is a position, reached after the last sample
+    /// of its lease.
     pub samples: Vec<Notification>,
-    /// The position that is reached after all of them.
+    /// Position reached after all of them.
     pub position: u64,
 }
 
 impl Notifications<'_> {
-    /// The next samples after a position. `None` if those of this half hour are done, and while the fleet was not seen yet
-    /// or the clock is wrong.
+    /// The next samples after a position. `None` if this half hour's samples are done, the store doesn't
+    /// answer, the fleet hasn't been observed yet, or changes are suspended, for example because of a wrong
+    /// clock.
     pub async fn samples(self, position: u64) -> Option<Samples> {
         let half_hour = self.service.now().as_second().div_euclid(INTERVAL);
         let at = Timestamp::from_second(half_hour * INTERVAL).ok()?;
@@ -54,14 +58,14 @@ impl Notifications<'_> {
         if position >= begin | ALL_LEASES {
             return None;
         }
-        // The loop logs what is wrong.
+        // The loop logs the error.
         self.service.refresh().await.ok()?;
         if self.service.suspensions() != (None, None) {
             return None;
         }
         let observed = {
             let progress = self.service.progress();
-            // Nothing is known yet of what runs in reservations.
+            // Before the first observation, it isn't known what runs in reservations.
             progress.seen_at?;
             Arc::clone(&progress.observed)
         };
@@ -84,7 +88,7 @@ fn samples_after(state: &State, observed: &Observed, mut reached: u64, at: Times
             break;
         }
         reached = number;
-        // The schedule says whether the lease is over.
+        // The lease's status can lag behind its window.
         if holds(&record.lease) && record.lease.window.contains(at) {
             let samples = samples_of(state, observed, record).into_iter();
             part.samples.extend(samples.map(|content| Notification { number, at, content }));
@@ -93,7 +97,6 @@ fn samples_after(state: &State, observed: &Observed, mut reached: u64, at: Times
     part
 }
 
-/// The samples of a lease.
 fn samples_of(state: &State, observed: &Observed, record: &LeaseRecord) -> Vec<NewNotification> {
     let lease = Lease::from(record);
     let mut samples = Vec::new();
@@ -108,11 +111,12 @@ fn samples_of(state: &State, observed: &Observed, record: &LeaseRecord) -> Vec<N
     samples
 }
 
-/// Number and size of the instances that run in a reservation: those of the service, and those that others have started on
-/// its hosts. An instance on a host with slots of several reservations of its lease counts for none of them.
+/// Number and size of the instances that run in a reservation: those of the service, and those started on its
+/// hosts by other means. An instance on a host with slots of several reservations of its lease counts for
+/// none of them.
 fn used(state: &State, observed: &Observed, record: &LeaseRecord, reservation: &Reservation) -> Size {
     let lease = record.lease.id;
-    // By identifier: an instance that is being moved may be seen on two hosts.
+    // Keyed by identifier, because an instance that is being moved can be observed on two hosts.
     let mut sizes: BTreeMap<GuestId, Size> = BTreeMap::new();
     for record in state.instances.of_lease(lease).filter_map(|id| state.instances.get(id)) {
         let instance = &record.instance;

@@ -1,4 +1,4 @@
-//! The service itself: what it is made of, and what it remembers.
+//! The service: its parts and its memory.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -23,18 +23,15 @@ use crate::state::State;
 use crate::types::{Enforcer, OpenError, ServiceError};
 use crate::waiting::Waiting;
 
-/// What a service is made of.
+/// Dependencies of a service.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Where things are kept.
     pub store: Arc<dyn Store>,
-    /// What runs the machines.
+    /// Driver of the machines.
     pub fleet: Arc<dyn Fleet>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// New identifiers.
     pub ids: Arc<dyn Ids>,
-    /// The external service that may refuse leases, if there is one (API-enforcement).
+    /// External service that can reject leases (API-enforcement), if there is one.
     pub enforcer: Option<Arc<dyn Enforcer>>,
 }
 
@@ -42,39 +39,39 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct Service {
     pub(crate) parts: Parts,
-    /// What it decides with.
     pub(crate) decider: Decider,
-    /// What the store holds. Never locked across a wait, nor while anything is decided: decisions have a
+    /// The store's contents. Never locked across an await or during a decision: decisions use a
     /// [snapshot](Self::snapshot).
     pub(crate) state: RwLock<Arc<State>>,
-    /// The write lock, so that what is decided on is what is committed to; and places to decide without it.
+    /// The write lock, which guarantees that a commit applies to the state it was decided on, and places to
+    /// decide without it.
     pub(crate) places: Arc<Places>,
     /// Decisions that ended early.
     pub(crate) ended: Ended,
-    /// Refused requests that the loop writes to the store.
+    /// Refused requests that the loop will write to the store.
     pub(crate) refusals: Refusals,
-    /// Who has it brings `state` up to date. See [`crate::writing::Memory`].
+    /// Held to bring `state` up to date. See [`crate::writing::Memory`].
     pub(crate) memory: tokio::sync::Mutex<()>,
-    /// `state` contradicts what the store holds, and is to be loaded again.
+    /// Set if `state` contradicts the store and must be reloaded.
     pub(crate) contradicted: AtomicBool,
     /// Counts changes of `state`.
     pub(crate) changes: watch::Sender<u64>,
-    /// Counts looks at all hosts that have ended.
+    /// Counts completed observations of all hosts.
     pub(crate) looked: watch::Sender<u64>,
-    /// Held while the whole fleet is compared with the store for an administrator. The fleet answers one such comparison at
-    /// a time.
+    /// Held while the whole fleet is compared with the store for an administrator. The fleet answers one such
+    /// comparison at a time.
     pub(crate) comparison: tokio::sync::Mutex<()>,
-    /// Who waits for notifications.
+    /// Clients and listeners that wait for notifications.
     pub(crate) waiting: Waiting,
     /// Wakes the loop.
     pub(crate) wake: Notify,
-    /// The loop runs.
+    /// Whether the loop runs.
     pub(crate) running: AtomicBool,
     pub(crate) readiness: Readiness,
 }
 
 impl Service {
-    /// Loads what the store holds and gives up claims of an earlier run.
+    /// Loads the store's contents and gives up claims of an earlier run.
     pub async fn open(parts: Parts, settings: Settings) -> Result<Arc<Self>, OpenError> {
         parts.store.release_claims(&settings.holder, &[]).await?;
         let snapshot = parts.store.load().await?;
@@ -105,7 +102,7 @@ impl Service {
             running: AtomicBool::new(false),
             readiness: Readiness::default(),
         });
-        // A wrong clock is found out before anybody is served.
+        // Detects a wrong clock before any request is served.
         match async {
             service.loop_writer().await.map(drop)?;
             service.count_what_is_held().await
@@ -113,7 +110,7 @@ impl Service {
         .await
         {
             Ok(()) => Ok(service),
-            // It may be set right, or accepted, while the service runs; until then nothing is changed.
+            // The clock can be corrected or accepted while the service runs. Until then, it changes nothing.
             Err(StoreError::Suspended(_)) => {
                 service.progress().uncounted = true;
                 Ok(service)
@@ -122,29 +119,28 @@ impl Service {
         }
     }
 
-    /// The time that the service goes by.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.parts.clock
     }
 
-    /// What the store holds, for a short look. What is changed under the lock is changed whole, so a reader that
-    /// panicked leaves nothing behind.
+    /// The store's contents, for a short read. Changes under the lock are atomic to readers, and a reader
+    /// that panics leaves nothing inconsistent, so poisoning is ignored.
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, Arc<State>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the store holds at this moment, for as long as it takes: nobody waits for whoever has it. Who changes
-    /// something meanwhile pays for a copy.
+    /// The store's contents at this moment. A snapshot can be kept for any time and blocks no writer, but the
+    /// next change has to copy the state.
     pub(crate) fn snapshot(&self) -> Arc<State> {
         Arc::clone(&self.state())
     }
 
-    /// Changes what is in memory. Snapshots stay as they are.
+    /// Changes the state in memory. Existing snapshots stay as they are.
     pub(crate) fn change_state<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(Arc::make_mut(&mut self.state.write().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// What was last seen of the fleet, for as long as it takes.
+    /// The last observation of the fleet. It can be kept for any time.
     pub(crate) fn observed(&self) -> Arc<Observed> {
         self.decider.observed()
     }
@@ -153,17 +149,16 @@ impl Service {
         self.decider.progress()
     }
 
-    /// What hints may be given.
     pub fn hint_rules(&self) -> &HintRules {
         &self.decider.settings.rules.hints
     }
 
-    /// All addresses that may be leased, for the fleet to say who has them.
+    /// All addresses that can be leased. The fleet reports the reservations that have them.
     pub(crate) fn addresses(&self) -> Vec<FloatingIp> {
         self.state().inventory.floating_ips().cloned().collect()
     }
 
-    /// What the fleet says, if it says it within the time that a step may take.
+    /// Awaits a call to the fleet for at most the maximum duration of a step.
     pub(crate) async fn in_time<T>(
         &self,
         call: impl Future<Output = Result<T, FleetError>>,
@@ -175,7 +170,7 @@ impl Service {
         })
     }
 
-    /// What the fleet says, if it says it by then.
+    /// Awaits a call to the fleet until `limit`.
     pub(crate) async fn until<T>(
         &self,
         limit: Timestamp,
@@ -190,7 +185,7 @@ impl Service {
         }
     }
 
-    /// Wakes the loop if that instant comes before it would look at the clock by itself.
+    /// Wakes the loop if `at` comes before its next regular observation.
     pub(crate) fn wake_if_soon(&self, at: Timestamp) {
         if at <= self.now() + self.decider.settings.observe_interval {
             self.wake.notify_one();

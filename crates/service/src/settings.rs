@@ -18,100 +18,99 @@ use crate::held_offers::OfferLimits;
 /// Settings of the service.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who this service is among those that share the store.
+    /// Identity of this service among those that share the store.
     pub holder: Holder,
-    /// Rules of admission.
     pub rules: Rules,
-    /// Rules of hand-over.
+    /// Rules of handing over hosts.
     pub plan_rules: PlanRules,
-    /// Time for which offers are held unless the client asks for another. Zero: they are never held.
+    /// Time for which offers are held unless the client asks for another. Zero means never.
     pub offer_hold: SignedDuration,
-    /// Limits on held offers.
     pub offer_limits: OfferLimits,
-    /// How far ahead a later start is looked for, to offer it.
+    /// Maximum time ahead at which a later start is offered.
     pub offers_ahead: SignedDuration,
-    /// Leases that start sooner than this are not given other hosts to make room for others.
+    /// Leases that start sooner than this aren't moved to other hosts to make room for another lease.
     pub replan_notice: SignedDuration,
-    /// How many requests of a project may be on the waitlist.
+    /// Maximum number of waiting requests per project.
     pub waitlist_limit: usize,
-    /// What is done about leases by itself.
+    /// Reminders and reclaiming of unused leases.
     pub housekeeping: HousekeepingRules,
-    /// What becomes of guests at the end of leases that do not say, on hosts of pools that do not say.
+    /// Action for guests at the end of a lease, if neither the lease nor the pool of its hosts specifies one.
     pub end_action: EndAction,
-    /// How long a host must be free before and after a lease of the whole host.
+    /// Time that a host must be free before and after a lease of the whole host.
     pub cleaning_time: SignedDuration,
-    /// How far ahead failed hosts are replaced.
+    /// Time ahead up to which failed hosts are replaced.
     pub healing_interval: HealingInterval,
-    /// How often the whole fleet is looked at when nothing else is to be done.
+    /// Interval between observations of the whole fleet while nothing else is to be done.
     pub observe_interval: SignedDuration,
-    /// After how long without an observation the health of hosts counts as unknown.
+    /// Time without an observation after which the health of hosts counts as unknown.
     pub unknown_after: SignedDuration,
-    /// Maximum duration of a step, unless its hooks may take longer. After that it is given up and tried again.
+    /// Maximum duration of a step, unless its hooks have a longer limit. After that, the step is given up and
+    /// tried again.
     pub step_time: SignedDuration,
-    /// How many steps are carried out at once.
+    /// Maximum number of concurrent steps.
     pub steps_at_once: usize,
-    /// How long a deletion waits for hosts to be taken back before it is answered.
+    /// Maximum time that a deletion waits for its hosts to be released before it is answered.
     pub delete_wait: Duration,
-    /// How long the external service may take to answer.
+    /// Timeout for requests to the external enforcement service.
     pub enforcer_timeout: Duration,
-    /// How far the clock may be from the store's, if the store has one: several services that share it must
-    /// agree on when a lease begins. Preemptible guests are given that much longer to leave.
+    /// Maximum difference between this service's clock and the store's, if the store has one: services that
+    /// share a store must agree on when a lease starts. Preemptible guests get this much more time to leave.
     pub longest_clock_skew: SignedDuration,
-    /// How old the newest record of the store may be when the service starts. If it is older, the clock may be wrong,
-    /// and an operator has to accept it.
+    /// Maximum age of the store's newest record when the service starts. If it is older, the clock might be
+    /// wrong, and an operator must accept it.
     pub longest_absence: SignedDuration,
-    /// How long notifications, audit records and keys of requests are kept.
+    /// Retention of notifications, audit records and idempotency keys.
     pub keep_records: SignedDuration,
-    /// Maximum bytes of notifications, of audit records, and of occupancy of leases, of each project. Beyond it, the
-    /// project's oldest records expire. Audit records that expire by age only don't count: those of administrators, of failed logins and of the
-    /// service itself.
+    /// Maximum bytes of notifications, of audit records, and of occupancy of leases, per project. Beyond it,
+    /// the project's oldest records expire. Audit records that expire only by age don't count: those of
+    /// administrators, of failed logins and of the service itself.
     pub keep_bytes: u64,
-    /// How long notifications are kept for a listener that does not take them.
+    /// Retention of notifications for a listener that doesn't fetch them.
     pub keep_undelivered: SignedDuration,
-    /// Whether there is a listener that wants notifications for meters, one for each reservation.
+    /// Whether a listener wants notifications for metering, one per reservation.
     pub metered: bool,
-    /// How long leases are kept after they have ended; none means forever.
+    /// Retention of ended leases. `None` means forever.
     pub keep_leases: Option<SignedDuration>,
-    /// How long usage and occupancy that is over is kept; none means forever.
+    /// Retention of past usage and occupancy. `None` means forever.
     pub keep_usage: Option<SignedDuration>,
-    /// How much work one decision may cost, in units of [`leases::work::Budget`].
+    /// Maximum work of one decision, in units of [`leases::work::Budget`].
     pub decision_work: u64,
-    /// How much a transaction may write, and how much text a lease may have.
+    /// Limits on the size of a transaction and on the text of a lease.
     pub writes: WriteLimits,
-    /// How many decisions there may be at once that have not got the write lock; at least one.
+    /// Maximum number of concurrent decisions without the write lock, at least one.
     pub decisions_at_once: usize,
-    /// What is charged for usage.
+    /// Prices of usage.
     pub prices: Prices,
-    /// How power is saved.
     pub energy: EnergySettings,
-    /// Which instances are preemptible, and where they run.
+    /// Rules for which instances are preemptible, and where they run.
     pub preemption: PreemptionRules,
-    /// How much instances beside leases a project may have.
+    /// Limits on a project's instances outside of leases.
     pub quotas: Quotas,
-    /// How many leases that are not over a project may have where [`leases::quota::LeaseQuota::leases`] says nothing; ten
-    /// times as many for users who act for many others. None means no limit.
+    /// Maximum number of a project's leases that aren't over, if [`leases::quota::LeaseQuota::leases`] is
+    /// unset. The limit is ten times as high for privileged users, who act for many people. `None` means no
+    /// limit.
     pub usual_leases: Option<u64>,
-    /// Whether the free pool is open: regular instances that an external scheduler places may run there.
+    /// Whether the free pool is open: regular instances placed by an external scheduler can run there.
     pub open_pool: bool,
-    /// Whether what an external scheduler places is preemptible because its project is listed. Where the fleet cannot
-    /// tell such guests from others, nobody would ask them to leave.
+    /// Whether instances placed by an external scheduler are preemptible if their project is listed. If the
+    /// fleet can't tell such guests from others, they would never be asked to leave.
     pub preemptible_by_project: bool,
 }
 
 impl Settings {
-    /// How much work one decision may cost unless it is said.
+    /// Default of [`Self::decision_work`].
     pub const DECISION_WORK: u64 = leases::work::DEFAULT_UNITS;
 
-    /// How many leases that are not over a project may have where there is authentication, unless it is said.
+    /// Default of [`Self::usual_leases`] where there is authentication.
     pub const USUAL_LEASES: u64 = 1000;
 
     /// Default of [`Self::keep_bytes`].
     pub const KEEP_BYTES: u64 = 64 << 20;
 
-    /// How long the external service may take to answer unless it is said.
+    /// Default of [`Self::enforcer_timeout`].
     pub const ENFORCER_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// The first start of leases that may still get other hosts.
+    /// Leases that start at this instant or later can still be moved to other hosts.
     pub(crate) fn settled_until(&self, now: Timestamp) -> Timestamp {
         now.checked_add(self.replan_notice).unwrap_or(Timestamp::MAX)
     }
@@ -160,32 +159,30 @@ impl Default for Settings {
     }
 }
 
-/// How power is saved.
+/// Power-saving settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EnergySettings {
-    /// Whether and how.
     pub mode: EnergyMode,
-    /// By which rules.
     pub rules: PowerRules,
-    /// Leases that have not started are given hosts that draw less, if that saves at least so many watt-hours; none if
-    /// they keep theirs.
+    /// Minimum saving, in watt-hours, for which leases that haven't started are moved to hosts that draw less
+    /// power. `None` means that they aren't moved.
     pub repack_watt_hours: Option<u32>,
 }
 
-/// Whether power is saved.
+/// Whether power is saved by switching hosts off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnergyMode {
-    /// It is not. Hosts that are off are switched on.
+    /// No saving. Hosts that are off are switched on.
     #[default]
     Off,
-    /// It is only planned; nothing is switched off.
+    /// Only planned. No host is switched off.
     DryRun,
-    /// It is.
+    /// Unneeded hosts are switched off.
     On,
 }
 
 impl EnergyMode {
-    /// The name: `off`, `dry_run`, `on`.
+    /// `off`, `dry_run` or `on`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",

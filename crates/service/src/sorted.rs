@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// How many items a chunk has at most.
+/// Maximum number of items in a chunk.
 const MOST: usize = 256;
 
-/// Items in their order.
+/// Sorted set of items.
 #[derive(Clone, Debug)]
 pub(crate) struct Sorted<T> {
-    /// Each under an item that none in it comes before, and that comes after all in the chunk before.
+    /// Chunks by a key that is a lower bound of their items and greater than all items of the previous chunk.
     chunks: BTreeMap<T, Arc<Vec<T>>>,
 }
 
@@ -21,15 +21,14 @@ impl<T> Default for Sorted<T> {
 }
 
 impl<T: Copy + Ord> Sorted<T> {
-    /// The key of the chunk that the item is in, if it is there.
+    /// Key of the chunk that contains the item, if the set contains it.
     fn chunk_of(&self, item: &T) -> Option<T> {
         self.chunks.range(..=*item).next_back().map(|(key, _)| *key)
     }
 
-    /// Puts an item in; nothing changes if it is there.
     pub fn insert(&mut self, item: T) {
         let key = self.chunk_of(&item).unwrap_or_else(|| {
-            // It comes before all others.
+            // The item precedes all chunks.
             let first = self.chunks.pop_first().map(|(_, chunk)| chunk);
             self.chunks.insert(item, first.unwrap_or_default());
             item
@@ -44,7 +43,6 @@ impl<T: Copy + Ord> Sorted<T> {
         }
     }
 
-    /// Takes an item out, if it is there.
     pub fn remove(&mut self, item: &T) {
         let Some(key) = self.chunk_of(item) else { return };
         let Some(chunk) = self.chunks.get_mut(&key) else { return };
@@ -56,7 +54,7 @@ impl<T: Copy + Ord> Sorted<T> {
         }
     }
 
-    /// The items from there on.
+    /// Items from `bound` on.
     pub fn from(&self, bound: Bound<T>) -> impl Iterator<Item = T> + use<'_, T> {
         let first = match bound {
             Bound::Included(item) | Bound::Excluded(item) => self.chunk_of(&item),
@@ -80,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// The same as a set of the standard library, whatever is done; and copies stay as they were.
+    /// Compares the set with one of the standard library, and checks that copies don't change.
     #[test]
     fn a_sorted_set_has_what_was_put_in_and_copies_stay_as_they_were() {
         let mut drawn = 1_u64;
@@ -92,7 +90,7 @@ mod tests {
         let mut copies = Vec::new();
         for step in 0..20_000 {
             let item = draw(3000);
-            // At first it grows, at last it shrinks.
+            // The set grows first, and shrinks later.
             if draw(20_000) > step / 2 + 3000 {
                 sorted.insert(item);
                 model.insert(item);

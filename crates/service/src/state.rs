@@ -1,6 +1,7 @@
-//! What the store holds, in memory, with the indexes that answers and plans need.
+//! The store's contents in memory, with the indexes that answers and plans need.
 //!
-//! It changes in one way only: by [`State::apply`], with what was committed.
+//! It only changes after a commit: by [`State::apply`] for the service's own commits, and by
+//! [`State::take_over`] for those of other services.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +29,7 @@ use crate::lease_index::LeaseIndex;
 use crate::proposals::{Proposals, forget};
 use crate::traces::Traces;
 
-/// The host as decisions see it.
+/// The host as decisions see it: described by its pool, with attributes.
 fn described(host: &Host, pool: &FreePool) -> Host {
     let host = pool.describe(host.clone());
     Host { attributes: attributes_of(&host), ..host }
@@ -39,18 +40,18 @@ fn is_impaired(host: &Host) -> bool {
     host.health == Health::Failed || !host.reservable
 }
 
-/// The free pool that is always there, as long as nobody has changed it: no version of it is stored.
+/// The default free pool, which exists even if it was never changed. This version of it isn't stored.
 fn untouched() -> FreePoolRecord {
     let created_at = Timestamp::UNIX_EPOCH;
     FreePoolRecord { pool: FreePool::default(), version: Version(0), created_at, updated_at: None }
 }
 
-/// Whether the instance runs, or is to run, on a host of the free pool until its owner deletes it.
+/// Whether the instance runs, or will run, on a host of the free pool until its owner deletes it.
 pub(crate) fn stays(instance: &Instance) -> bool {
     instance.kind == InstanceKind::Regular && instance.is_to_run()
 }
 
-/// Whether decisions about leases go by what is written, and it is no lease.
+/// Whether the write affects decisions about leases, without being a lease itself.
 fn is_ground(write: &Write) -> bool {
     match write {
         Write::Lease { .. } | Write::ForgetLease { .. } | Write::ForgetInstance { .. } => false,
@@ -59,7 +60,7 @@ fn is_ground(write: &Write) -> bool {
     }
 }
 
-/// The same of what others have committed.
+/// Whether other services' commits affect decisions about leases, apart from their leases.
 fn has_ground(delta: &Delta) -> bool {
     let Delta { revision: _, leases: _, steps: _, instances, .. } = delta;
     let Delta { hosts, floating_ips, free_pools, flavors, properties, preemptible_projects, .. } = delta;
@@ -68,53 +69,47 @@ fn has_ground(delta: &Delta) -> bool {
     inventory || named || instances.values().flatten().any(|record| stays(&record.instance))
 }
 
-/// Whether what the lease has is reserved for offers.
+/// Whether the record reserves resources for offers.
 fn is_for_offers(lease: &Lease) -> bool {
     matches!(lease.standing, Standing::Kept { .. })
 }
 
-/// What the store holds. A copy shares records, hosts and pages of the calendar.
+/// The store's contents. A copy shares records, hosts and pages of the calendar.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
-    /// Which revision of it.
     pub revision: Revision,
-    /// Counts changes of what decisions about leases go by beside leases: hosts, pools, flavors, instances that stay and
-    /// so on.
+    /// Counts changes that affect decisions about leases, other than changes of leases: hosts, pools,
+    /// flavors, instances that stay, and so on.
     pub ground: u64,
     /// Hosts and addresses as decisions see them.
     pub inventory: Inventory,
-    /// All free pools.
     pub free_pools: BTreeMap<FreePoolId, Arc<FreePoolRecord>>,
-    /// All hosts, with what they say themselves.
+    /// Hosts as they were entered, without their pools' descriptions.
     pub hosts: BTreeMap<HostId, Arc<HostRecord>>,
-    /// Hosts that are not on.
+    /// Hosts that aren't powered on.
     pub asleep: BTreeSet<HostId>,
     /// Hosts that have failed or are closed for new leases.
     pub impaired: BTreeSet<HostId>,
-    /// All floating IPs.
     pub floating_ips: BTreeMap<FloatingIpId, Arc<FloatingIpRecord>>,
-    /// Projects whose instances are preemptible, by pattern, beside those that the settings list.
+    /// Projects whose instances are preemptible, by pattern, without those in the settings.
     pub preemptible_projects: BTreeMap<String, PreemptibleProjectRecord>,
-    /// All flavors.
     pub flavors: BTreeMap<String, Arc<FlavorRecord>>,
-    /// Properties that were given a visibility, by name.
+    /// Properties with a configured visibility, by name.
     pub properties: BTreeMap<String, PropertyRecord>,
-    /// What leases have. Decisions go by it: an offer that nobody has accepted takes nothing from anybody.
+    /// Bookings of leases. Decisions are based on it: an offer that isn't accepted takes nothing away.
     pub calendar: Calendar,
-    /// What is reserved for offers, beside what leases have.
+    /// Bookings for offers, kept apart from those of leases.
     pub offered: Calendar,
-    /// What became of steps.
+    /// Outcomes of steps.
     pub history: History,
-    /// All leases.
     pub leases: LeaseIndex,
-    /// What is kept like leases and is none yet.
+    /// Offers and waiting requests, which are stored like leases.
     pub proposals: Proposals,
-    /// All instances.
     pub instances: InstanceIndex,
 }
 
 impl State {
-    /// What was loaded. Leases that contradict each other are an error.
+    /// Builds the state from a loaded snapshot. Fails if leases contradict each other.
     pub fn new(snapshot: Snapshot, cleaning_time: SignedDuration, now: Timestamp) -> Result<Self, Conflict> {
         let records = || snapshot.leases.iter().map(|record| &record.lease);
         let calendar = Calendar::new(cleaning_time)
@@ -176,9 +171,9 @@ impl State {
         })
     }
 
-    /// Does what was committed. A conflict says that this is not what the store holds.
+    /// Applies a commit of this service. A conflict means that memory differs from the store.
     pub fn apply(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<(), Conflict> {
-        // Hosts change hands in any order: first all that is given up, then all that is taken.
+        // Leases can exchange hosts in any order, so all bookings are released before new ones are made.
         let changed = writes.iter().filter_map(|write| match write {
             Write::Lease { record, .. } => Some(record.lease.id),
             _ => None,
@@ -186,7 +181,7 @@ impl State {
         let changed = changed.collect();
         self.calendar.remove_all(&changed);
         self.offered.remove_all(&changed);
-        // An offer gives way to a lease in the same commit, in any order.
+        // An offer gives way to a lease in the same commit, whatever the order of the writes.
         for write in &writes {
             if let Write::ForgetLease { id, .. } = write {
                 self.offered.remove(*id);
@@ -198,7 +193,7 @@ impl State {
                 Write::Lease { record, .. } => self.put_lease(Arc::from(record), now)?,
                 Write::ForgetLease { id, .. } if self.proposals.remove(id).is_some() => {}
                 Write::ForgetLease { id, .. } => {
-                    // Its hosts are cleaned nevertheless, so the calendar is told that it is over.
+                    // The lease's hosts still need cleaning, so the calendar keeps it as ended.
                     if let Some(record) = self.leases.remove(id)
                         && record.lease.keeps_resources()
                     {
@@ -237,12 +232,12 @@ impl State {
         Ok(())
     }
 
-    /// Takes over what others have committed. After a conflict all of it is to be loaded.
+    /// Applies commits of other services. After a conflict, everything must be reloaded.
     pub fn take_over(&mut self, delta: Delta, now: Timestamp) -> Result<(), Conflict> {
-        // Hosts change hands in any order: first all that is given up, then all that is taken.
+        // Leases can exchange hosts in any order, so all bookings are released before new ones are made.
         for (id, record) in &delta.leases {
             match (record, self.leases.get(*id)) {
-                // Its hosts are cleaned nevertheless, so the calendar is told that it is over.
+                // The lease's hosts still need cleaning, so the calendar keeps it as ended.
                 (None, Some(before)) if before.lease.keeps_resources() => {
                     self.calendar.put(&before.lease.deleted(now), now)?;
                 }
@@ -314,12 +309,12 @@ impl State {
         Ok(())
     }
 
-    /// Withdraws the offers of these groups with their reservations.
+    /// Writes that withdraw the offers of these groups and their reservations.
     pub fn withdrawing_offers(&self, groups: &BTreeSet<OffersId>) -> Vec<Write> {
         self.proposals.of_groups(groups).map(|record| forget(record)).collect()
     }
 
-    /// The calendar of leases with the reservations for those offers that `counts` includes.
+    /// The calendar of leases, plus the reservations of offers for which `counts` returns true.
     pub fn calendar_with_offers(
         &self,
         counts: impl Fn(&LeaseRecord) -> bool,
@@ -331,13 +326,13 @@ impl State {
         }
         let mut calendar = self.calendar.clone();
         for record in reserved {
-            // What a lease has taken meanwhile is withdrawn with the commit of the lease.
+            // If a lease has taken the resources since, its commit withdraws the offer.
             let _ = calendar.put(&record.lease, now);
         }
         Cow::Owned(calendar)
     }
 
-    /// The free pool of that identifier, or that of hosts whose pool is not known.
+    /// The free pool with that identifier, or the default pool if it is unknown.
     pub fn free_pool(&self, id: FreePoolId) -> &FreePool {
         &self.free_pools.get(&id).unwrap_or(&self.free_pools[&FreePool::DEFAULT]).pool
     }
@@ -352,7 +347,7 @@ impl State {
         self.free_pools.insert(record.pool.id, Arc::new(record));
     }
 
-    /// No host is in it any more.
+    /// Removes a pool that contains no hosts. The default pool is reset instead.
     fn remove_free_pool(&mut self, id: FreePoolId) {
         if id == FreePool::DEFAULT {
             self.put_free_pool(untouched());
@@ -396,9 +391,9 @@ impl State {
         self.floating_ips.remove(&id);
     }
 
-    /// The leases that a plan has to know: those that are going on, or start until then, those of which something
-    /// was seen, whatever their status, and those that say what may not be so any more. The many that start later are not
-    /// among them.
+    /// Leases that a plan needs: running ones, those that start by `until`, those observed on machines (in
+    /// any status), and finished ones whose stated reason might be outdated. The many leases that start later
+    /// aren't included.
     pub fn due<'a>(
         &'a self,
         observed: &Observed,
@@ -412,14 +407,13 @@ impl State {
         due.into_iter().filter_map(|id| self.leases.get(id).map(|record| &record.lease))
     }
 
-    /// What was observed, with guests that are about to be there.
+    /// The observation, plus guests that are about to arrive.
     pub fn with_guests_to_come(&self, mut observed: Observed) -> Observed {
         guests_to_come(&mut observed, self.instances.iter().map(|record| &record.instance));
         observed
     }
 
-    /// Leases that healing might change: those that lack something, and those with something of a host that
-    /// has failed.
+    /// Leases that healing might change: degraded ones, and those on a failed host.
     pub fn ill(&self) -> BTreeSet<LeaseId> {
         let failed = self.impaired_hosts().filter(|host| host.health == Health::Failed);
         let bookings = failed.flat_map(|host| self.calendar.bookings(host.id));
@@ -432,7 +426,7 @@ impl State {
         self.impaired.iter().filter_map(|id| self.inventory.host(*id))
     }
 
-    /// Leases that have not started and have something of a host that is closed for new ones.
+    /// Pending leases on hosts that are closed for new leases.
     pub fn on_closed_hosts(&self) -> BTreeSet<LeaseId> {
         let closed = self.impaired_hosts().filter(|host| !host.reservable);
         let bookings = closed.flat_map(|host| self.calendar.bookings(host.id));
@@ -443,7 +437,7 @@ impl State {
     }
 }
 
-/// Enters what there is, and takes out what there is not.
+/// Inserts values, and removes keys without a value.
 fn take_over<K: Ord, V>(into: &mut BTreeMap<K, V>, changes: impl IntoIterator<Item = (K, Option<V>)>) {
     for (key, value) in changes {
         match value {

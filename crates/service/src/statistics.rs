@@ -1,4 +1,4 @@
-//! Figures for metrics, and whether requests can be served.
+//! Statistics for metrics, and readiness.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,6 @@ use crate::service::Service;
 use crate::types::Statistics;
 
 impl Service {
-    /// Figures for metrics.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.progress().statistics();
         let state = self.snapshot();
@@ -43,8 +42,9 @@ impl Service {
         statistics
     }
 
-    /// Whether requests can be served: the store can be written to, goes by the same time, and the loop runs. It waits
-    /// for no decision, and for the store at most 2 s. What is known of the store may be one second old.
+    /// Whether requests can be served: the store accepts writes, its clock agrees, and the loop runs. Doesn't
+    /// wait for decisions, and waits for the store for at most 2 s. The result for the store can be one
+    /// second old.
     pub async fn ready(self: &Arc<Self>) -> Result<(), NotReady> {
         let service = Arc::clone(self);
         let clock = &self.parts.clock;
@@ -53,8 +53,8 @@ impl Service {
         if self.running.load(Ordering::Acquire) { Ok(()) } else { Err(NotReady::LoopStopped) }
     }
 
-    /// Why no lease starts or ends, although requests can be served: the fleet needs an operator, or was not seen since the
-    /// service started or for `unknown_after`.
+    /// Reason why no lease starts or ends although requests can be served: the fleet needs an operator,
+    /// hasn't been observed since the service started, or hasn't been observed for `unknown_after`.
     pub fn fleet_obstacle(&self) -> Option<&'static str> {
         self.parts.fleet.obstacle().or_else(|| {
             let progress = self.progress();

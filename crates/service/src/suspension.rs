@@ -1,6 +1,6 @@
-//! When nothing may be changed: the clock of the machine is wrong, or the fleet is held for leases that the store never
-//! knew. Each is said once in the log, at `/readyz` and by `allot doctor`, and ends by itself when it is set right, or
-//! when an operator accepts it.
+//! Suspension of all changes: while the machine's clock is wrong, or while the fleet is held for leases that
+//! the store never knew. The log reports each once, and `/readyz` and `allot doctor` show it. It ends when
+//! the cause is corrected or an operator accepts it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,32 +19,34 @@ use crate::state::State;
 use crate::types::{Caller, ServiceError};
 use crate::writing::audit;
 
-/// After so long without a service it is said how long it was.
+/// Time without a running service after which the log reports it.
 const LONG: SignedDuration = SignedDuration::from_hours(24);
-/// How many names of hosts are said.
+/// Maximum number of host names in a message.
 const SHOWN: usize = 5;
 
-/// What everybody is told of a fleet that is somebody else's.
+/// Message to clients if the fleet belongs to another store.
 const FOREIGN_FLEET: &str = "the fleet is held for leases that this database knows nothing of, so nothing is changed before \
                              an operator has looked; `allot doctor` says what is held";
 
-/// What an operator can accept.
+/// Suspension that an operator can accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptable {
-    /// The clock of the machine as it is.
+    /// The machine's clock is right.
     Clock,
-    /// That the fleet belongs to this store: what is held for leases that it does not know is a difference like others.
+    /// The fleet belongs to this store. Resources held for leases that the store doesn't know become ordinary
+    /// differences.
     Fleet,
 }
 
 impl Service {
-    /// Both clocks, if there are two.
+    /// Wall clock and steady clock. `None` without a steady clock.
     fn reading(&self) -> Option<Reading> {
         let steady = self.parts.clock.steady()?;
         Some(Reading { wall: self.parts.clock.now(), steady })
     }
 
-    /// Compares the clock with time that nobody can set. A store that has a clock of its own is better to compare with.
+    /// Compares the clock with the steady clock, which can't be set. If the store has its own clock, that is
+    /// a better reference.
     pub(crate) async fn watch_clock(&self) -> Result<(), StoreError> {
         let Some(now) = self.reading() else { return Ok(()) };
         if self.progress().clock.is_none() {
@@ -63,7 +65,7 @@ impl Service {
         Ok(())
     }
 
-    /// What is known of the clock when the service begins: what it showed last, and when the newest record is from.
+    /// Starts watching the clock, based on what it showed last and on the time of the newest record.
     async fn begin_watch(&self, now: Reading) -> Result<Watch, StoreError> {
         let store = &self.parts.store;
         let mark = store.clock_mark().await?;
@@ -86,7 +88,7 @@ impl Service {
         Ok(Watch::new(trust, boot))
     }
 
-    /// Refuses changes while the clock is wrong or the fleet is somebody else's.
+    /// Rejects changes while the clock is wrong or the fleet belongs to another store.
     pub(crate) async fn refuse_suspended(&self) -> Result<(), StoreError> {
         if !self.progress().shares_clock() {
             self.watch_clock().await?;
@@ -94,16 +96,16 @@ impl Service {
         self.refuse_foreign_fleet()
     }
 
-    /// Refuses changes while the fleet is somebody else's.
+    /// Rejects changes while the fleet belongs to another store.
     fn refuse_foreign_fleet(&self) -> Result<(), StoreError> {
         match &self.progress().belonging {
             Belonging::Unknown | Belonging::Belongs => Ok(()),
-            // Whoever asks reads this, and what is held is not theirs to know.
+            // Clients see this text, so it doesn't contain what is held.
             Belonging::Foreign(_) => Err(StoreError::Suspended(FOREIGN_FLEET.to_owned())),
         }
     }
 
-    /// What keeps everything from being changed, in words.
+    /// Reasons of a suspension because of the clock, and because of the fleet.
     pub(crate) fn suspensions(&self) -> (Option<String>, Option<String>) {
         let progress = self.progress();
         let clock = progress.clock.as_ref().and_then(Watch::wrong).map(str::to_owned);
@@ -114,14 +116,13 @@ impl Service {
         (clock, fleet)
     }
 
-    /// Whether the fleet is known to belong to this store.
     pub(crate) fn knows_whose(&self) -> bool {
         self.progress().belonging == Belonging::Belongs
     }
 
-    /// Looks, until it is known, whether the fleet belongs to this store: it was never changed for another one, nor
-    /// under a later claim than this one knows of. If it does not look so, what it holds is left as it is as long as any
-    /// of it is for leases that are not known here.
+    /// Checks whether the fleet belongs to this store, unless that is already known. It does if it was never
+    /// changed for another store or under a later claim than this store knows of. In case of doubt, the fleet
+    /// is left alone while it holds anything for leases that the store doesn't know.
     pub(crate) async fn look_whose(&self, machines: &[Machine]) -> Result<(), FleetError> {
         if self.knows_whose() {
             return Ok(());
@@ -147,7 +148,7 @@ impl Service {
                 if progress.belonging == Belonging::Unknown {
                     tracing::error!(%why, "fleet belongs to another store");
                 }
-                // It may have been accepted meanwhile.
+                // An operator might have accepted it since.
                 if progress.belonging != Belonging::Belongs {
                     progress.belonging = Belonging::Foreign(why);
                 }
@@ -165,7 +166,7 @@ impl Service {
         Ok(())
     }
 
-    /// Has the driver keep which store the fleet belongs to.
+    /// Makes the driver record which store the fleet belongs to.
     async fn keep_fleet(&self, origin: &Origin, keeper: Option<&Keeper>) -> Result<(), FleetError> {
         let Some(keeper) = keeper else { return Ok(()) };
         let ours = Keeper {
@@ -175,7 +176,7 @@ impl Service {
         if *keeper == ours { Ok(()) } else { self.parts.fleet.set_keeper(ours).await }
     }
 
-    /// The operator says that something is right as it is.
+    /// Accepts the clock or the fleet on behalf of an operator.
     pub async fn accept(&self, caller: &Caller, what: Acceptable) -> Result<(), ServiceError> {
         let action = match what {
             Acceptable::Clock => {
@@ -190,8 +191,9 @@ impl Service {
             }
             Acceptable::Fleet => {
                 if let Some(origin) = self.parts.store.origin().await? {
-                    // Beside this service there may be others, and a driver need not keep whose its fleet is: they take
-                    // a store that has been used for the one that the fleet belongs to.
+                    // Other services can share this store, and not every driver records which store its fleet
+                    // belongs to. Those services accept a store that has been used as the fleet's store, so
+                    // mark it as used.
                     let origin = Origin { last_fence: self.parts.store.take_fence().await?, ..origin };
                     let keeper = self.in_time(self.parts.fleet.keeper()).await?;
                     self.in_time(self.keep_fleet(&origin, keeper.as_ref())).await?;
@@ -202,7 +204,7 @@ impl Service {
                 "fleet.accept"
             }
         };
-        // Something else may still be in the way; it is accepted all the same.
+        // If something else still suspends changes, there is no audit record, but the acceptance is valid.
         if let Ok(writer) = self.writer().await {
             let now = self.now();
             let mut commit = Commit::new(now);
@@ -216,7 +218,7 @@ impl Service {
     }
 }
 
-/// Why the fleet may not belong to the store.
+/// Reason to doubt that the fleet belongs to the store.
 fn doubt(origin: &Origin, keeper: Option<&Keeper>) -> Option<String> {
     let named = keeper.filter(|keeper| !keeper.store.is_empty());
     if let (Some(keeper), Some(id)) = (named, &origin.id)
@@ -233,7 +235,7 @@ fn doubt(origin: &Origin, keeper: Option<&Keeper>) -> Option<String> {
     (origin.last_fence == 0).then(|| "this store is new and has never handed over a host".to_owned())
 }
 
-/// What the fleet has for leases and hosts that are not known.
+/// What the fleet holds for unknown leases and hosts.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Unknown {
     hosts: Vec<String>,
@@ -262,7 +264,7 @@ impl Unknown {
     }
 }
 
-/// Whether a host is handed over, in part or whole, to whom the store does not know.
+/// Whether a host is handed over, partly or entirely, to a reservation that the store doesn't know.
 fn has_unknown(state: &State, host: HostId, seen: &ObservedHost) -> bool {
     let place = match seen.place {
         Place::FreePool => false,

@@ -1,4 +1,4 @@
-//! Keys that tokens are signed with, and revocations: the store keeps them, the server knows what they mean.
+//! Signing keys of tokens, and revocations. The store keeps them, and the server interprets them.
 
 use store::{Revocation, TokenKey, TokenState};
 
@@ -8,7 +8,7 @@ use crate::service::Service;
 use crate::types::ServiceError;
 use crate::writing::FOR_A_ROW;
 
-/// Keys that tokens are signed with, and revocations.
+/// Signing keys of tokens, and revocations.
 #[derive(Clone, Copy, Debug)]
 pub struct Tokens<'a> {
     pub(crate) service: &'a Service,
@@ -19,24 +19,23 @@ impl<'a> Tokens<'a> {
         Self { service }
     }
 
-    /// All keys and revocations.
     pub async fn all(self) -> Result<TokenState, ServiceError> {
         Ok(self.service.parts.store.tokens().await?)
     }
 
-    /// Adds a key, unless there is one of its number, and forgets those with numbers below `oldest`.
+    /// Adds a key unless its number exists, and forgets keys with numbers below `oldest`.
     pub async fn add_key(self, key: &TokenKey, oldest: u32) -> Result<(), ServiceError> {
         Ok(self.service.parts.store.add_token_key(key, oldest).await?)
     }
 
-    /// All keys and revocations, read on behalf of a client: it waits for its turn and is charged.
+    /// Like [`Self::all`], on behalf of a client, which waits for its turn and is charged.
     pub async fn all_for_client(self) -> Result<TokenState, ServiceError> {
         let read = async { Ok(vec![self.service.parts.store.tokens().await?]) };
         Ok(self.service.store_read(read).await?.pop().unwrap_or_default())
     }
 
-    /// Revokes a token, or all of a user. The client waits for its turn to write and is charged. The token is revoked
-    /// even if the client disconnects.
+    /// Revokes one token or all tokens of a user. The client waits for its turn to write and is charged. The
+    /// token is revoked even if the client disconnects.
     pub async fn revoke(self, revocation: &Revocation) -> Result<(), ServiceError> {
         if let Some(client) = Client::current() {
             client.commits();

@@ -1,4 +1,4 @@
-//! What of leases is seen on machines, whatever becomes of the leases.
+//! Traces of leases on machines, whatever the status of the leases.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use leases::ids::{LeaseId, ReservationId};
 use leases::lease::Lease;
 use leases::plan::{GuestOwner, Observed, Place};
 
-/// Reservations that have something, and leases whose guests are there.
+/// Reservations with hosts, slots or addresses, and leases with guests.
 pub(crate) struct Traces {
     pub(crate) reservations: BTreeSet<ReservationId>,
     pub(crate) leases: BTreeSet<LeaseId>,
@@ -34,8 +34,8 @@ impl Traces {
         traces
     }
 
-    /// Whether the loop may still have something to do for a lease that is over. Guests that it was to leave behind do not
-    /// matter.
+    /// Whether the loop might still have work to do for a lease that is over. Guests that the lease may leave
+    /// behind don't matter.
     pub(crate) fn matter_to(&self, lease: &Lease) -> bool {
         lease.reservations.iter().any(|reservation| self.reservations.contains(&reservation.id))
             || (lease.end_action.deletes() && self.leases.contains(&lease.id))

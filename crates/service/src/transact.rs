@@ -1,4 +1,4 @@
-//! Changes: decided on what is in memory, committed, and decided again if somebody else was first.
+//! Changes: decided on the state in memory, committed, and decided again on a conflict.
 
 use jiff::Timestamp;
 use leases::work::Budget;
@@ -9,16 +9,16 @@ use crate::state::State;
 use crate::types::ServiceError;
 use crate::writing::{Writer, decide_again, overtaken};
 
-/// How often a decision is taken again when the store has it that somebody else was first. Of three services that
-/// are asked for as much as they can do, each is overtaken twice out of three times.
+/// Maximum number of decisions on one request because of conflicts with other services. Of three services
+/// under full load, each has a conflict in two out of three attempts.
 pub(crate) const ATTEMPTS: usize = 32;
 
-/// What else is to be done once something is committed.
+/// Follow-up after a commit.
 type After = Box<dyn FnOnce(&Service) + Send>;
 
-/// What was decided: what is to be committed, and the answer once it is.
+/// A decision: its commit, and the answer after that.
 pub(crate) struct Transaction<T> {
-    /// None if everything is as it was asked to be.
+    /// `None` if nothing has to change.
     commit: Option<Commit>,
     answer: T,
     after: Option<After>,
@@ -27,22 +27,21 @@ pub(crate) struct Transaction<T> {
 }
 
 impl<T> Transaction<T> {
-    /// Nothing is to be changed.
+    /// A decision that changes nothing.
     pub fn none(answer: T) -> Self {
         Self { commit: None, answer, after: None, in_use: None, limited: false }
     }
 
-    /// This is to be committed.
     pub fn of(commit: Commit, answer: T) -> Self {
         Self { commit: Some(commit), ..Self::none(answer) }
     }
 
-    /// What else is to be done once it is committed, before anybody else decides.
+    /// Adds a follow-up, which runs after the commit and before any other decision.
     pub fn then(self, after: impl FnOnce(&Service) + Send + 'static) -> Self {
         Self { after: Some(Box::new(after)), ..self }
     }
 
-    /// The loop has something to do once it is committed.
+    /// Wakes the loop after the commit.
     pub fn wakes(self) -> Self {
         self.then(|service| service.wake.notify_one())
     }
@@ -52,14 +51,14 @@ impl<T> Transaction<T> {
         Self { limited: true, ..self }
     }
 
-    /// The answer if the store says that what is to be removed is in use.
+    /// Error to return if the store reports that the object to remove is in use.
     pub fn or_in_use(self, error: ServiceError) -> Self {
         Self { in_use: Some(error), ..self }
     }
 }
 
 impl Service {
-    /// Decides with the write lock, which should take little, and commits what was decided.
+    /// Decides with the write lock held, so the decision must be cheap, and commits.
     pub(crate) async fn transact<T>(
         &self,
         decide: impl Fn(&State, Timestamp) -> Result<Transaction<T>, ServiceError>,
@@ -67,7 +66,7 @@ impl Service {
         for _ in 0..ATTEMPTS {
             let writer = self.writer().await?;
             let now = self.now();
-            // A copy of the state that is kept until the commit would have it copied.
+            // The snapshot is dropped before the commit. Otherwise the commit would copy the state.
             let change = decide(&self.snapshot(), now)?;
             if let Some(answer) = self.conclude(&writer, change).await? {
                 return Ok(answer);
@@ -93,7 +92,7 @@ impl Service {
         Err(overtaken())
     }
 
-    /// The answer, if it could be committed; none if it is to be decided again.
+    /// Commits and returns the answer. `None` if the decision must be made again.
     async fn conclude<T>(
         &self,
         writer: &Writer<'_>,

@@ -1,4 +1,4 @@
-//! What calls take and return.
+//! Arguments and results of calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,259 +28,239 @@ use leases::window::Window;
 use store::{FloatingIpRecord, HostRecord, LeaseRecord, Sizes, StoreError, TooLarge, Wording};
 use thiserror::Error;
 
-/// On whose behalf something is done.
+/// User and project on whose behalf a call is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The user.
     pub user: UserId,
-    /// The project.
     pub project: ProjectId,
-    /// The request, `req-...`.
+    /// Request ID, `req-...`.
     pub request_id: String,
-    /// Whether the user is an administrator when the request is made.
+    /// Whether the user is an administrator at the time of the request.
     pub administrator: bool,
 }
 
 impl Caller {
-    /// Whose what they ask for is.
+    /// Owner of what the caller creates.
     pub fn owner(&self) -> Owner {
         Owner { project: self.project.clone(), user: self.user.clone() }
     }
 }
 
-/// A lease that is asked for.
+/// Request for a lease.
 #[derive(Clone, Debug)]
 pub struct NewLease {
-    /// When it was asked for: the present, to the terms and to whoever decides on them, however long that takes.
+    /// Time of the request. Terms and decisions take it as the present, however long they take.
     pub asked_at: Timestamp,
-    /// Its name.
     pub name: String,
-    /// What is asked for.
     pub terms: Terms,
-    /// The words, one per reservation.
+    /// Wording of the request, one per reservation.
     pub wording: Vec<Wording>,
-    /// What becomes of guests at the end; if absent, what the pools of its hosts say.
+    /// Action for guests at the end. `None` means the action of the hosts' pools.
     pub end_action: Option<EndAction>,
-    /// Whether it waits for its turn if it cannot be had.
+    /// Whether it joins the waitlist if capacity is short.
     pub waits: bool,
 }
 
-/// A change of a host; what is absent stays.
+/// Change of a host. Absent fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostUpdate {
-    /// Capabilities to set, and without a value to take away.
+    /// Capabilities to set, or to remove if the value is `None`.
     pub capabilities: Vec<(String, Option<String>)>,
-    /// Whether new leases may have it.
+    /// Whether the host is open for new leases.
     pub reservable: Option<bool>,
 }
 
 impl From<Vec<(String, Option<String>)>> for HostUpdate {
-    /// A change of capabilities alone.
+    /// Changes only capabilities.
     fn from(capabilities: Vec<(String, Option<String>)>) -> Self {
         Self { capabilities, reservable: None }
     }
 }
 
-/// A change of a lease pool; what is absent stays, and none takes back what was said.
+/// Change of a lease pool. `None` leaves a field as it is, and `Some(None)` removes its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeasePoolChange {
-    /// Another name.
     pub name: Option<Option<String>>,
-    /// How far CPUs are over-committed.
+    /// Overcommit ratio of CPUs.
     pub cpu_ratio: Option<Option<Ratio>>,
-    /// The same of memory.
+    /// Overcommit ratio of memory.
     pub ram_ratio: Option<Option<Ratio>>,
 }
 
-/// A free pool that is asked for.
+/// Request for a free pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFreePool {
-    /// Its name.
     pub name: String,
-    /// What its hosts are like.
+    /// Properties of its hosts.
     pub extra_specs: BTreeMap<String, String>,
-    /// What becomes of guests at the end of leases that do not say.
+    /// Action for guests at the end of leases that don't specify one.
     pub end_action: Option<EndAction>,
 }
 
-/// A change of a free pool; what is absent stays.
+/// Change of a free pool. Absent fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreePoolChange {
-    /// Another name.
     pub name: Option<String>,
-    /// What its hosts are like from now on, all of it.
+    /// Properties of its hosts. They replace all existing ones.
     pub extra_specs: Option<BTreeMap<String, String>>,
-    /// What becomes of guests at the end of leases that are made from now on and do not say.
+    /// Action for guests at the end of leases that don't specify one. It applies to leases created after the
+    /// change.
     pub end_action: Option<Option<EndAction>>,
 }
 
-/// A change that is asked for.
+/// Request to change a lease.
 #[derive(Clone, Debug)]
 pub struct LeaseChanges {
-    /// When it was asked for: the present, to the changes and to whoever decides on them.
+    /// Time of the request. The changes and decisions take it as the present.
     pub asked_at: Timestamp,
-    /// What is to be different.
     pub changes: Changes,
-    /// New words; of a reservation's fields that are none, the old ones stay.
+    /// New wording. Fields of a reservation that are `None` keep their old wording.
     pub wording: BTreeMap<ReservationId, Wording>,
 }
 
-/// A key that makes repeating a request harmless.
+/// Key that makes a request safe to repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// The key.
     pub key: String,
-    /// A hash of the request.
+    /// Hash of the request.
     pub fingerprint: String,
 }
 
-/// A lease that was made.
+/// A created lease.
 #[derive(Clone, Debug)]
 pub struct Created {
-    /// The lease.
     pub lease: Arc<LeaseRecord>,
-    /// It was made by an earlier request with the same key.
+    /// Whether an earlier request with the same key created it.
     pub repeated: bool,
 }
 
-/// Which leases.
+/// Filter for leases. All given fields must match.
 #[derive(Clone, Debug, Default)]
 pub struct LeaseFilter {
-    /// Of that project.
     pub project: Option<ProjectId>,
-    /// With that name.
     pub name: Option<String>,
-    /// In that status.
     pub status: Option<LeaseStatus>,
-    /// That recur together.
     pub series: Option<SeriesId>,
-    /// That have something at some instant from then on.
+    /// Only leases that end after this instant.
     pub ends_after: Option<Timestamp>,
-    /// That have something at some instant before then.
+    /// Only leases that start before this instant.
     pub starts_before: Option<Timestamp>,
-    /// That have lease pools.
+    /// Only leases that have lease pools.
     pub with_pools: bool,
 }
 
-/// Which machine is meant.
+/// Selects a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostSelector {
-    /// That of this name.
     Name(String),
-    /// That of this identifier.
     Id(HostId),
 }
 
-/// Which allocations.
+/// Filter for allocations.
 #[derive(Clone, Debug, Default)]
 pub struct AllocationFilter {
-    /// Of that host only.
     pub host: Option<HostId>,
-    /// For that lease only, whenever it is.
+    /// Only allocations of this lease, including past ones.
     pub lease: Option<LeaseId>,
-    /// For that reservation only, whenever it is.
+    /// Only allocations of this reservation, including past ones.
     pub reservation: Option<ReservationId>,
 }
 
-/// What is reserved of a host.
+/// Reservations of a host.
 #[derive(Clone, Debug)]
 pub struct HostAllocation {
-    /// The host.
     pub host: HostId,
-    /// The leases and their reservations that have something of it, by start.
+    /// Leases with the reservations that include the host, by start.
     pub reservations: Vec<(Arc<LeaseRecord>, ReservationId)>,
 }
 
 /// A property of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// Its name.
     pub name: String,
-    /// Whether it is hidden.
+    /// Whether the property is hidden.
     pub private: bool,
-    /// The values that hosts have.
+    /// Values on hosts.
     pub values: Vec<String>,
 }
 
 impl Property {
-    /// Whether its values are projects, which members of other projects need not know.
+    /// Whether its values are projects. Members of other projects don't need to see these.
     pub fn names_projects(&self) -> bool {
         self.name == leases::host::TENANTS
     }
 }
 
-/// An address that is to be leased.
+/// A floating IP to offer for leases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFloatingIp {
-    /// Its network.
     pub network: NetworkId,
-    /// The address.
     pub address: IpAddr,
 }
 
-/// An instance that is to be started.
+/// Request to start an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewInstance {
-    /// Its name.
     pub name: String,
-    /// What decides where it may run.
     pub placing: Placing,
-    /// Whether another one is started in its place once it was preempted; of one that is preemptible.
+    /// Whether another instance is started in its place after it was preempted. Only for preemptible
+    /// instances.
     pub requeue: bool,
 }
 
-/// What decides where an instance may run.
+/// Requirements that decide where an instance can run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placing {
-    /// What it needs of its host; that of the reservation if not given.
+    /// Capacity that it needs. `None` means the size of the reservation.
     pub size: Option<GuestSize>,
-    /// The lease that it is to be part of; of none if not given.
+    /// The lease that it belongs to. `None` means no lease.
     pub hint: Option<LeaseHint>,
-    /// Whether it is preemptible; if nothing says so, as the operator has it for the project.
+    /// Whether it is preemptible. Without a mark, the operator's setting for the project applies.
     pub marked: Marked,
-    /// The class that it is to be of, if it is preemptible; none if not given.
+    /// Class of a preemptible instance. `None` means no class.
     pub class: Option<String>,
-    /// Instances that it is to be with, or apart from.
+    /// Instances that it must share a host with, or be kept apart from.
     pub others: OtherInstances,
 }
 
-/// A question which hosts may have an instance.
+/// Asks which hosts can have an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostQuestion {
-    /// Whose instance it is to be.
+    /// Owner of the instance.
     pub project: ProjectId,
-    /// The instance, if it is there already.
+    /// The instance, if it already exists.
     pub instance: Option<GuestId>,
-    /// What it is to be like. Without a size, not even that of a reservation, it is not asked for room.
+    /// Requirements of the instance. Without a size, neither here nor from a reservation, capacity isn't
+    /// checked.
     pub placing: Placing,
-    /// The names of the hosts in question, those of others included that are none of the service's; all of the
-    /// service's if not given.
+    /// Names of candidate hosts, including hosts that the service doesn't manage. `None` means all hosts of
+    /// the service.
     pub hosts: Option<Vec<String>>,
 }
 
-/// Which hosts may have an instance.
+/// Hosts that can have an instance, and reasons why the rest can't.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAnswer {
-    /// What kind of instance it would be.
+    /// Kind that the instance would have.
     pub kind: InstanceKind,
-    /// The hosts in question, in that order, each with until when it may have the instance if a lease is known that
-    /// bounds that, or why it may not.
+    /// The candidates in the order of the question. Each has the time until which it can have the instance,
+    /// if a known lease limits that, or the reason why it can't have it.
     pub hosts: Vec<(String, Result<Option<Timestamp>, HostRefusal>)>,
 }
 
-/// Why a host may not have an instance.
+/// Reason why a host can't have an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HostRefusal {
-    /// It is none of the service's, and only regular instances may run there.
+    /// The service doesn't manage the host, and only regular instances can run there.
     #[error("it is not managed here")]
     NotManaged,
-    /// Only instances of leases and preemptible ones may run in the free pool.
+    /// Only instances of leases and preemptible ones can run in the free pool.
     #[error("the free pool is closed to regular instances")]
     Closed,
-    /// The instance is being moved elsewhere.
+    /// The instance is being moved to another host.
     #[error("the instance is moved to another host")]
     MovedElsewhere,
-    /// It is, and may not.
+    /// The service manages the host, but it doesn't fit.
     #[error(transparent)]
     Unfit(#[from] Unfit),
 }
@@ -288,70 +268,66 @@ pub enum HostRefusal {
 /// Instances of the same project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtherInstances {
-    /// On their hosts it is to run.
+    /// It must run on one of their hosts.
     pub same_host: BTreeSet<GuestId>,
-    /// On their hosts it is not to run.
+    /// It must not run on their hosts.
     pub different_host: BTreeSet<GuestId>,
 }
 
-/// Maintenance that is to be booked.
+/// Request for maintenance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMaintenance {
-    /// Of these hosts, by name or identifier.
+    /// Names or identifiers of hosts.
     pub hosts: Vec<String>,
-    /// And of all those in that free pool.
+    /// A free pool whose hosts are included.
     pub free_pool: Option<String>,
-    /// When, and for how long.
+    /// Time and duration.
     pub wish: MaintenanceWish,
 }
 
 /// Maintenance of a host.
 #[derive(Clone, Debug)]
 pub struct PlannedMaintenance {
-    /// The host.
     pub host: Arc<HostRecord>,
-    /// From when to when; none if there is no time for it.
+    /// Window of the maintenance. `None` if no time is available.
     pub window: Option<Window>,
-    /// The lease that keeps others away, if it is booked.
+    /// The lease that reserves the host, if the maintenance is booked.
     pub lease: Option<LeaseId>,
 }
 
-/// What a lease comes to (CLS-12).
+/// Usage of a lease (CLS-12).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseUsage {
-    /// From its start to its end, as things stand; of one that has not started, what is foreseen.
+    /// From its start to its end, as planned now. A forecast if the lease hasn't started.
     pub whole: Totals,
-    /// What of that is past.
+    /// The part of `whole` that is past.
     pub so_far: Totals,
-    /// What all of it costs; none if nothing has a price.
+    /// Total cost. `None` if nothing has a price.
     pub cost: Option<Decimal>,
 }
 
-/// Who was seen on the hosts of a lease.
+/// Instances seen on the hosts of a lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
     /// Intervals with their numbers, oldest first.
     pub intervals: Vec<(u64, Interval)>,
-    /// Until when all that was seen is recorded. Open intervals lasted at least until then.
+    /// End of the complete record. Open intervals lasted at least until then.
     pub seen_until: Option<Timestamp>,
 }
 
-/// Figures for metrics.
+/// Values for metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Leases by status.
     pub leases: BTreeMap<LeaseStatus, u64>,
-    /// Hosts that may be leased.
+    /// Hosts that can be leased.
     pub hosts: u64,
-    /// Hosts that have failed.
     pub failed_hosts: u64,
-    /// Hosts that are off.
     pub off_hosts: u64,
-    /// How often a host was switched on and did not come up in time, since the start.
+    /// Number of times that a host was switched on and didn't come up in time, since the start.
     pub boots_failed: u64,
     /// Leases that have less than they were promised.
     pub degraded_leases: u64,
-    /// 1 if no lease can start or end, since the fleet does not answer or refuses the service.
+    /// 1 if no lease can start or end because the fleet doesn't answer or rejects the service, otherwise 0.
     pub degraded: u64,
     /// Steps that are being carried out.
     pub running_steps: u64,
@@ -363,203 +339,192 @@ pub struct Statistics {
     pub steps_failed: u64,
     /// Cycles of the loop since the start.
     pub cycles: u64,
-    /// How late, in milliseconds, the last lease became ACTIVE after its start.
+    /// Delay of the last lease's start in milliseconds: from its start time until it was ACTIVE.
     pub last_start_delay_ms: u64,
-    /// Preemptible instances that run, or are being started.
+    /// Preemptible instances that are running or being started.
     pub preemptible_instances: u64,
-    /// Those of them that will be preempted for a known lease.
+    /// Those among them that will be preempted for a known lease.
     pub departing_instances: u64,
     /// Preemptible instances that were preempted since the start.
     pub preempted: u64,
     /// Clients that wait for the write lock.
     pub waiting_writers: u64,
-    /// Clients that wait to have something decided without it.
+    /// Clients that wait for a decision without the write lock.
     pub waiting_decisions: u64,
-    /// Decisions that were given up since the start because they cost more than they may.
+    /// Decisions given up since the start because they exceeded their budget.
     pub decisions_too_costly: u64,
-    /// Decisions that were given up since the start because their client had gone.
+    /// Decisions given up since the start because their client disconnected.
     pub decisions_canceled: u64,
-    /// Instances of any kind.
+    /// Instances of all kinds.
     pub instances: u64,
-    /// Addresses that may be leased.
+    /// Addresses that can be leased.
     pub floating_ips: u64,
-    /// How large the store was when it was last tidied.
+    /// Size of the store when it was last tidied.
     pub sizes: Sizes,
-    /// Notifications, since the service started, that were removed because their project had too many, before every
-    /// listener had received them.
+    /// Notifications since the start of the service that were removed before every listener had received
+    /// them, because their project had too many.
     pub notifications_lost: u64,
 }
 
-/// What preemptible instances came to (PRE).
+/// Usage of preemptible instances (PRE).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreemptibleUsage {
-    /// Instances that began to run.
+    /// Instances that started to run.
     pub begun: u64,
-    /// Instances that were preempted for leases.
+    /// Instances preempted for leases.
     pub preempted: u64,
-    /// How long instances ran, all together, microseconds.
+    /// Total running time of instances, in microseconds.
     pub ran_us: u128,
-    /// How long those had run that were preempted, since they were started: microseconds.
+    /// Total running time of preempted instances since their start, in microseconds.
     pub lost_us: u128,
-    /// CPUs times how long they were used, microseconds.
+    /// CPUs multiplied by their time in use, in microseconds.
     pub cores_us: u128,
-    /// CPUs of all hosts that there are times the period, microseconds.
+    /// CPUs of all existing hosts multiplied by the period, in microseconds.
     pub capacity_cores_us: u128,
 }
 
-/// The power of a host.
+/// Power state and power settings of a host.
 #[derive(Clone, Debug)]
 pub struct HostPower {
-    /// The host, with what its pool says of it.
+    /// The host as described by its pool.
     pub host: Host,
-    /// How long it is expected to boot.
+    /// Expected boot time.
     pub boot_time: SignedDuration,
-    /// What it draws.
+    /// Power that it draws.
     pub figures: Figures,
-    /// Whether the operator lets it be switched off.
+    /// Whether the operator allows switching it off.
     pub may_be_off: bool,
 }
 
-/// What the external service says (API-enforcement).
+/// Answer of the external service (API-enforcement).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnforcerVerdict {
-    /// Go on.
     Allow,
-    /// No, and why.
+    /// The reason.
     Deny(String),
 }
 
-/// A lease with what it was given, in full: an external service is told hosts and addresses with all their
+/// A lease with the full records of its hosts and addresses, which an external service gets with all their
 /// fields (API-enforcement).
 #[derive(Clone, Debug)]
 pub struct GrantedLease {
-    /// The lease.
     pub lease: Arc<LeaseRecord>,
-    /// The hosts of its allocations, by identifier.
+    /// Hosts of its allocations, by identifier.
     pub hosts: Vec<Arc<HostRecord>>,
-    /// The addresses of its allocations, by identifier.
+    /// Addresses of its allocations, by identifier.
     pub floating_ips: Vec<Arc<FloatingIpRecord>>,
 }
 
-/// An external service that may refuse leases (API-enforcement). It is asked without any lock being held, and what it
-/// says counts for what it was asked about: hosts are not exchanged after that.
+/// An external service that can reject leases (API-enforcement). It is asked without a lock held. Its answer
+/// applies only to the lease that it was asked about, so hosts aren't exchanged after that.
 #[async_trait]
 pub trait Enforcer: fmt::Debug + Send + Sync {
-    /// About a new lease and what it would be given.
+    /// Checks a new lease and its proposed allocations.
     async fn check_create(&self, caller: &Caller, lease: &GrantedLease) -> EnforcerVerdict;
-    /// About a change: what the lease is, and what it would be.
+    /// Checks a change, given the lease before and after it.
     async fn check_update(&self, caller: &Caller, now: &GrantedLease, then: &GrantedLease)
     -> EnforcerVerdict;
-    /// The lease has ended, or was deleted before its end. The answer does not matter.
+    /// Reports that the lease has ended, or was deleted before its end. The answer is ignored.
     async fn on_end(&self, lease: &GrantedLease);
 }
 
-/// Why a call has no effect.
+/// Reason why a call had no effect.
 #[derive(Debug, Error)]
 pub enum ServiceError {
-    /// There is no such thing.
+    /// The object doesn't exist.
     #[error("{0}")]
     NotFound(NotFound),
-    /// It is against the rules of leasing, or there is not enough.
+    /// The request violates a rule of leasing, or capacity is short.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// There is no host for an instance.
+    /// No host can accept the instance.
     #[error(transparent)]
     NoHost(#[from] NoHost),
-    /// An instance cannot be preemptible.
+    /// The instance can't be preemptible.
     #[error(transparent)]
     NotPreemptible(#[from] NotPreemptible),
-    /// The project would have more instances than it may.
+    /// The project would exceed its quota of instances.
     #[error(transparent)]
     OverQuota(#[from] OverQuota),
-    /// The project has used what it may for now.
+    /// The project has reached its usage limit for now.
     #[error(transparent)]
     OverUsage(#[from] OverUsage),
-    /// The external service says no.
+    /// The external service rejected the request.
     #[error("{0}")]
     Denied(String),
-    /// Something is in the way that may go away: a host in use, a name that exists.
+    /// A conflict that can go away: a host in use, an existing name.
     #[error("{0}")]
     Conflict(String),
-    /// A value that cannot be.
+    /// Invalid value.
     #[error("{0}")]
     Invalid(String),
-    /// It would write too much at once.
+    /// The request would write too much at once.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// A lease that was to start at once has not, and is none; with what it waited for, if that is known.
+    /// A lease that should start immediately hasn't started, and doesn't exist. Contains what it waited for,
+    /// if known.
     #[error("The lease could not start at once{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     NotStarted(Option<String>),
-    /// A key was used for another request.
+    /// The key was used for a different request.
     #[error("the idempotency key {} was used for another request", Quoted(.0))]
     KeyReused(String),
-    /// The store does not work; whether the change was made is not known.
+    /// The store doesn't work. It isn't known whether the change was made.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The client has gone before anything was committed for it.
+    /// The client disconnected before anything was committed for it.
     #[error("the client has gone")]
     Gone,
-    /// The fleet does not answer.
+    /// The fleet doesn't answer.
     #[error("the fleet does not answer: {0}")]
     Fleet(String),
 }
 
-/// What there is none of. Texts are Blazar's (API-routes).
+/// Object that doesn't exist. The texts are Blazar's (API-routes).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotFound {
-    /// A lease.
     #[error("Object with {{'lease_id': '{0}'}} not found")]
     Lease(LeaseId),
-    /// An offer.
     #[error("Offer {0} not found: it was accepted, withdrawn, or does not hold any more")]
     Offer(LeaseId),
-    /// A request that waits.
+    /// A waiting request.
     #[error("Waitlist entry {0} not found: it was served, withdrawn, or its time is over")]
     Waiting(LeaseId),
-    /// A reservation.
     #[error("Object with {{'reservation_id': '{0}'}} not found")]
     Reservation(ReservationId),
-    /// An instance.
     #[error("Instance {0} not found")]
     Instance(GuestId),
-    /// A host that may be leased.
+    /// A host that can be leased.
     #[error("Object with {{'host_id': '{0}'}} not found")]
     Host(HostId),
-    /// A free pool.
     #[error("Free pool {} not found", Quoted(.0))]
     FreePool(String),
-    /// A lease pool.
     #[error("Lease pool {0} not found")]
     LeasePool(ReservationId),
     /// A machine of the fleet.
     #[error("Host '{}' not found!", Quoted(.0))]
     Machine(String),
-    /// A floating IP.
     #[error("Floating IP {0} not found.")]
     FloatingIp(FloatingIpId),
     /// A subnet for an address.
     #[error("Valid subnet for the floating IP {address} is not found. The network has {known}")]
     Subnet {
-        /// The address.
         address: IpAddr,
-        /// The network's subnets, with the addresses that are free.
+        /// The network's subnets, with their free addresses.
         known: String,
     },
-    /// A flavor.
     #[error("Flavor {} not found", Quoted(.0))]
     Flavor(String),
     /// A pattern of projects whose instances are preemptible.
     #[error("No projects are listed as {}", Quoted(.0))]
     PreemptibleProject(String),
-    /// A property.
     #[error("Resource property {} not found", Quoted(.0))]
     Property(String),
 }
 
-/// Why a service does not start.
+/// Reason why a service doesn't start.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The store does not work.
+    /// The store doesn't work.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Two leases in the store have the same host at the same time.

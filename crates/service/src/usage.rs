@@ -1,4 +1,4 @@
-//! Questions about usage (USE).
+//! Usage reports (USE).
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::deciding::beside_requests;
 use crate::service::Service;
 use crate::types::{LeaseUsage, Occupancy, PreemptibleUsage, ServiceError};
 
-/// So many events, or intervals of occupancy, are read at once.
+/// Maximum number of events, or intervals of occupancy, read at once.
 const EVENTS_AT_ONCE: u32 = 1000;
 /// Maximum number of periods in one query.
 const PERIODS_AT_ONCE: usize = 64;
 /// Maximum number of sums in a response, which bounds its memory.
 const MOST_GROUPS: usize = 20_000;
 
-/// What projects and leases have used, and what is charged for it.
+/// Usage of projects and leases, and what is charged for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage<'a> {
     pub(crate) service: &'a Service,
@@ -34,8 +34,8 @@ impl<'a> Usage<'a> {
         Self { service }
     }
 
-    /// Sums of usage by group. A long report is read in parts, and each part waits for a place of its own. Usage
-    /// recorded in between can therefore be missing from earlier periods and included in later ones.
+    /// Sums of usage by group. A long report is read in parts, and each part waits for a place of its own.
+    /// Usage recorded in between can therefore be missing from earlier periods and included in later ones.
     pub async fn sums(self, query: &Query) -> Result<BTreeMap<Group, Totals>, ServiceError> {
         let mut groups = BTreeMap::new();
         for (number, periods) in query.periods.chunks(PERIODS_AT_ONCE).enumerate() {
@@ -57,7 +57,7 @@ impl<'a> Usage<'a> {
         Ok(groups)
     }
 
-    /// What happened, oldest first, with numbers; after that number.
+    /// At most `limit` events after the one with number `after`, oldest first, with their numbers.
     pub async fn events(
         self,
         filter: &UsageFilter,
@@ -68,12 +68,13 @@ impl<'a> Usage<'a> {
         self.service.store_read(store.usage_events(filter, after, limit.min(EVENTS_AT_ONCE))).await
     }
 
-    /// Who was seen on the whole hosts of a lease, after the interval of that number. The lease may be gone.
+    /// Instances seen on the whole hosts of a lease: at most `limit` intervals after the one with number
+    /// `after`. The lease need not exist anymore.
     pub async fn occupancy(self, lease: LeaseId, after: u64, limit: u32) -> Result<Occupancy, ServiceError> {
         let store = &self.service.parts.store;
         let mut seen_until = None;
         let read = async {
-            // Before the intervals, which must not be older.
+            // Read before the intervals, which must not be older.
             seen_until = store.occupancy_seen_until().await?;
             store.occupancy(lease, after, limit.min(EVENTS_AT_ONCE)).await
         };
@@ -81,7 +82,7 @@ impl<'a> Usage<'a> {
         Ok(Occupancy { intervals, seen_until })
     }
 
-    /// What preemptible instances came to in that period, of one project if it is given (PRE).
+    /// Usage of preemptible instances in a period, of one project if given (PRE).
     pub async fn preemptible(
         self,
         period: Window,
@@ -113,7 +114,7 @@ impl<'a> Usage<'a> {
         Ok(usage)
     }
 
-    /// How long preemptible instances ran in a period that is past.
+    /// Running time of preemptible instances in a past period.
     async fn preemptible_time(
         self,
         period: Window,
@@ -132,7 +133,7 @@ impl<'a> Usage<'a> {
         Ok(usage)
     }
 
-    /// Whether the project may start another preemptible instance after what those that it had have used of late.
+    /// Checks that the project's recent usage allows it to start another preemptible instance.
     pub(crate) async fn check_preemptible(
         self,
         project: &ProjectId,
@@ -145,19 +146,18 @@ impl<'a> Usage<'a> {
         Ok(limit.check(usage.cores_us)?)
     }
 
-    /// What is charged.
     pub fn prices(self) -> &'a Prices {
         &self.service.decider.settings.prices
     }
 
-    /// What a lease has come to, and will come to (CLS-12).
+    /// Past and future usage of a lease (CLS-12).
     pub async fn of_lease(self, record: &LeaseRecord) -> Result<LeaseUsage, ServiceError> {
         let (lease, now) = (&record.lease, self.service.now());
         let by = By { project: true, ..self.prices().grouping() };
         let waits =
             matches!(lease.status, LeaseStatus::Creating | LeaseStatus::Pending | LeaseStatus::Starting);
         if waits {
-            // Nothing is counted yet, so the store need not be asked.
+            // No usage is recorded yet, so the store isn't asked.
             let state = self.service.state();
             return Ok(self.priced(&foreseen(lease, by, now, |host| state.inventory.host(host)), |_| false));
         }
@@ -170,7 +170,7 @@ impl<'a> Usage<'a> {
         Ok(self.priced(&sums, |sum| sum.group.period == 0))
     }
 
-    /// What sums of a lease come to. They are by what prices differ by.
+    /// Totals and cost of a lease's sums, which are grouped by everything that prices depend on.
     fn priced(self, sums: &[Sum], is_past: impl Fn(&Sum) -> bool) -> LeaseUsage {
         let (mut so_far, mut whole) = (Totals::default(), Totals::default());
         for sum in sums {

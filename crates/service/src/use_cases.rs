@@ -1,7 +1,8 @@
-//! What a service can be asked for and told, by what it is about.
+//! Operations of a service, grouped by subject.
 //!
-//! Each is a type of its own that looks down at [`Service`], which knows none of them: what they share is what the service
-//! is made of, and how anything is decided and committed. One that needs another names it.
+//! Each group is a type that borrows the [`Service`], which doesn't depend on any of them. They share the
+//! service's parts and the way in which it decides and commits. A group that needs another one names its
+//! type.
 
 use std::sync::Arc;
 
@@ -30,47 +31,47 @@ use crate::usage::Usage;
 use crate::waitlist::Waitlist;
 
 impl Service {
-    /// Who did what.
+    /// Audit records.
     pub fn audit(&self) -> Audit<'_> {
         Audit::of(self)
     }
 
-    /// What is booked and what is free, by host and time.
+    /// Bookings and gaps by host and time.
     pub fn calendar(&self) -> CalendarView<'_> {
         CalendarView::of(self)
     }
 
-    /// Refused requests, and how much more capacity would have met them.
+    /// Refused requests, and the capacity that would have satisfied them.
     pub fn capacity(&self) -> Capacity<'_> {
         Capacity::of(self)
     }
 
-    /// The cycles of the loop, and the tasks that they hand out.
+    /// Cycles of the loop, and the tasks that they hand out.
     pub fn execution(&self) -> Execution<'_> {
         Execution::of(self)
     }
 
-    /// Flavors that instances may be reserved room for.
+    /// Flavors for which instance capacity can be reserved.
     pub fn flavors(&self) -> Flavors<'_> {
         Flavors::of(self)
     }
 
-    /// Floating IPs that may be leased.
+    /// Floating IPs that can be leased.
     pub fn floating_ips(&self) -> FloatingIps<'_> {
         FloatingIps::of(self)
     }
 
-    /// Free pools, and which hosts are in them.
+    /// Free pools and their hosts.
     pub fn free_pools(&self) -> FreePools<'_> {
         FreePools::of(self)
     }
 
-    /// Hosts that may be leased, and their properties.
+    /// Hosts that can be leased, and their properties.
     pub fn hosts(&self) -> Hosts<'_> {
         Hosts::of(self)
     }
 
-    /// Instances that are started through the service, or placed by an external scheduler.
+    /// Instances started through the service or placed by an external scheduler.
     pub fn instances(&self) -> Instances<'_> {
         Instances::of(self)
     }
@@ -80,27 +81,25 @@ impl Service {
         LeasePools::of(self)
     }
 
-    /// Leases: making, changing and deleting them, and questions about them.
     pub fn leases(&self) -> Leases<'_> {
         Leases::of(self)
     }
 
-    /// Maintenance of hosts: its own leases, and other hosts for those that have them.
+    /// Maintenance of hosts: its own leases, and other hosts for the leases in its way.
     pub fn maintenance(&self) -> Maintenance<'_> {
         Maintenance::of(self)
     }
 
-    /// Notifications, and how far listeners have been told.
+    /// Stored notifications, and each listener's position in them.
     pub fn notifications(&self) -> Notifications<'_> {
         Notifications::of(self)
     }
 
-    /// Offers of what is available instead of what was refused.
+    /// Alternatives to refused requests.
     pub fn offers(&self) -> CounterOffers<'_> {
         CounterOffers::of(self)
     }
 
-    /// How power is saved.
     pub fn power_saving(&self) -> PowerSaving<'_> {
         PowerSaving::of(self)
     }
@@ -110,27 +109,27 @@ impl Service {
         PreemptibleProjects::of(self)
     }
 
-    /// Where store and fleet differ, and what can be done about it.
+    /// Differences between store and fleet, and their remedies.
     pub fn repairs(&self) -> Repairs<'_> {
         Repairs::of(self)
     }
 
-    /// Keys that tokens are signed with, and revocations.
+    /// Signing keys of tokens, and revocations.
     pub fn tokens(&self) -> Tokens<'_> {
         Tokens::of(self)
     }
 
-    /// What projects and leases have used, and what is charged for it.
+    /// Usage of projects and leases, and what is charged for it.
     pub fn usage(&self) -> Usage<'_> {
         Usage::of(self)
     }
 
-    /// Requests that wait until there is enough.
+    /// Requests that wait for capacity.
     pub fn waitlist(&self) -> Waitlist<'_> {
         Waitlist::of(self)
     }
 
-    /// The loop: returns when `stop` becomes true, after steps that are running have ended or their time is up.
+    /// Runs the loop. Returns when `stop` becomes true, after running steps have ended or timed out.
     pub async fn run(self: Arc<Self>, stop: watch::Receiver<bool>) {
         crate::execution::run(self, stop).await;
     }

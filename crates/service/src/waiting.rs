@@ -1,4 +1,5 @@
-//! Clients and listeners that wait for notifications. A commit wakes those that can see one of its notifications.
+//! Clients and listeners that wait for notifications. A commit wakes those that can see one of its
+//! notifications.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,7 @@ pub(crate) struct Waiting(Mutex<Projects>);
 #[derive(Debug, Default)]
 struct Projects {
     by_project: BTreeMap<Option<ProjectId>, watch::Sender<()>>,
-    /// Number of the last notification that was examined after a commit of another service.
+    /// Number of the last notification examined after another service's commit.
     examined: u64,
 }
 
@@ -23,8 +24,7 @@ impl Waiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of the last notification that was examined after a commit of another service. `None` without waiting
-    /// clients.
+    /// Number of the last notification examined after another service's commit. `None` if no client waits.
     pub fn examined(&self) -> Option<u64> {
         let projects = self.projects();
         projects.by_project.values().any(|news| !news.is_closed()).then_some(projects.examined)

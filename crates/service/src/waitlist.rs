@@ -1,7 +1,7 @@
-//! The waitlist: requests that could not be had, and that are served in their order when they can be.
+//! The waitlist: requests that were short of capacity, and are promoted to leases in order of creation.
 //!
-//! Each is tried whenever something changes, the one that was made first first. One that still cannot be had does not
-//! hold up those after it.
+//! Whenever something changes, waiting requests are tried, oldest first. A request that still can't be
+//! granted doesn't hold up those behind it.
 
 use std::sync::Arc;
 
@@ -29,15 +29,15 @@ use crate::transact::Transaction;
 use crate::types::{Caller, NewLease, NotFound, ServiceError};
 use crate::writing::audit;
 
-/// A request that becomes a lease.
+/// A waiting request that becomes a lease.
 struct Promotion {
     before: Arc<LeaseRecord>,
     served: LeaseRecord,
-    /// Leases that get other hosts for it, as they were and as they are to be.
+    /// Leases that get other hosts to make room for it, before and after.
     moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
 }
 
-/// Requests that wait until there is enough.
+/// Requests that wait for capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Waitlist<'a> {
     pub(crate) service: &'a Service,
@@ -48,7 +48,7 @@ impl<'a> Waitlist<'a> {
         Self { service }
     }
 
-    /// The request as it would wait. An error if it cannot.
+    /// Turns a refused request into a waiting one. Fails if it can't wait.
     pub(crate) fn to_wait(
         self,
         identity: &Identity,
@@ -57,7 +57,8 @@ impl<'a> Waitlist<'a> {
         now: Timestamp,
     ) -> Result<Proposed, ServiceError> {
         if self.service.parts.enforcer.is_some() {
-            // It would have to be asked about hosts that nobody knows yet, long after who asked has gone.
+            // The enforcer would have to check hosts that aren't known yet, long after the client has
+            // disconnected.
             let text = "There is no waitlist where an external service limits leases";
             return Err(ServiceError::Conflict(format!("{refusal}. {text}.")));
         }
@@ -88,8 +89,8 @@ impl<'a> Waitlist<'a> {
         Ok(Proposed { record, first: Vec::new(), moved: Vec::new() })
     }
 
-    /// Requests that wait, the first one first, with their places in the line; of one project, if it is given. Places
-    /// count those of all projects.
+    /// Waiting requests with their positions, oldest first, of one project if given. Positions count the
+    /// requests of all projects.
     pub fn all(self, project: Option<&ProjectId>) -> Vec<(usize, Arc<LeaseRecord>)> {
         let state = self.service.state();
         let waiting = (1..).zip(state.proposals.waiting());
@@ -97,12 +98,11 @@ impl<'a> Waitlist<'a> {
         own.map(|(place, record)| (place, record.clone())).collect()
     }
 
-    /// A request that waits.
     pub fn get(self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
         waiting(&self.service.state(), id).cloned()
     }
 
-    /// Takes a request from the waitlist.
+    /// Removes a request from the waitlist.
     pub async fn withdraw(self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
         let stop = |state: &State, now| {
             let record = waiting(state, id).ok_or(ServiceError::NotFound(NotFound::Waiting(id)))?;
@@ -115,7 +115,8 @@ impl<'a> Waitlist<'a> {
         self.service.transact(stop).await
     }
 
-    /// Makes a lease of the first request that waits and can be had. Says whether there was any.
+    /// Promotes the first waiting request that can be granted. Returns whether there was one, or a conflict
+    /// requires another try.
     pub(crate) async fn promote(self, now: Timestamp) -> Result<bool, StoreError> {
         let holds = |state: &State, Promotion { before, served, moved }: &Promotion| {
             let moved = moved.iter().map(|(before, after)| (Some(&**before), after));
@@ -139,7 +140,7 @@ impl<'a> Waitlist<'a> {
                 Ok(true)
             }
             Err(store::CommitError::Store(error)) => Err(error),
-            // Others were faster; it is tried again.
+            // Another commit was first, so try again.
             Err(_) => Ok(true),
         }
     }
@@ -183,7 +184,7 @@ impl<'a> Waitlist<'a> {
 }
 
 impl Decider {
-    /// Whether there is a request that waits of which something may come by what is known.
+    /// Whether a waiting request might succeed, given what is known.
     pub(crate) fn any_waiting_to_try(&self, state: &State, known: &Known) -> bool {
         state.proposals.waiting().next().is_some() && !self.progress().memos.to_serve.is_without_result(known)
     }
@@ -194,12 +195,12 @@ fn waiting(state: &State, id: LeaseId) -> Option<&Arc<LeaseRecord>> {
     state.proposals.get(id).filter(waits)
 }
 
-/// What is told when a request has waited without result; nothing of offers.
+/// Notification of a waiting request that expired. `None` for offers.
 pub(crate) fn expiry(record: &LeaseRecord) -> Option<NewNotification> {
     matches!(record.lease.standing, Standing::Waiting { .. }).then(|| notice(notices::EXPIRED, record))
 }
 
-/// Nothing, for terms of that type.
+/// Empty allocation for these terms.
 fn no_allocation(terms: &ReservationTerms) -> Allocation {
     match terms {
         ReservationTerms::Hosts(_) => Allocation::Hosts([].into()),

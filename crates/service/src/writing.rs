@@ -1,7 +1,8 @@
-//! How anything is changed: one writer at a time decides on what the store holds, commits, and then shows it.
+//! Changes to the state: one writer at a time decides on the store's contents, commits, and then shows the
+//! result.
 //!
-//! Other services may share the store. Each writer first learns what they have committed. If one of them is
-//! faster after that, the store refuses the commit and the decision is taken again.
+//! Other services can share the store. Each writer first learns what they have committed. If one of them
+//! commits after that, the store rejects this commit and the decision is made again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -24,29 +25,29 @@ use crate::service::Service;
 use crate::state::State;
 use crate::types::{Caller, ServiceError};
 
-/// What is charged for each record, host, instance or address that a commit writes, in units of work: a tenth of a
-/// millisecond, with what it takes to find out whether there is room.
+/// Cost of each record, host, instance or address that a commit writes, in units of work: a tenth of a
+/// millisecond, including the check for capacity.
 pub(crate) const FOR_A_ROW: u64 = 10_000;
-/// What is charged for each byte that a commit writes: 40 ns, as measured with large texts.
+/// Cost of each byte that a commit writes: 40 ns, as measured with large texts.
 const FOR_A_BYTE: u64 = 4;
-/// How often the clock is compared with the store's.
+/// Interval between comparisons of the clock with the store's.
 const COMPARE_CLOCKS_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
-/// The right to change something. While it is held, memory says what the store did when it was acquired.
+/// The write lock. When it is acquired, memory is up to date with the store.
 pub(crate) struct Writer<'a> {
     service: &'a Service,
     _place: Place,
-    /// The turn of decisions in several parts, if it has one: the next is decided on what this one commits.
+    /// The turn of decisions in several parts, if this writer has it: the next such decision starts from this
+    /// writer's commit.
     pub turn: Option<Place>,
 }
 
-/// Why nothing can be changed now.
+/// Reason why nothing can be changed now.
 pub(crate) enum NoWriter {
-    /// The store does not work.
     Store(StoreError),
-    /// The client has gone.
+    /// The client disconnected.
     Gone,
-    /// Others have changed what it was decided on, each time.
+    /// Every attempt conflicted with other commits.
     Overtaken,
 }
 
@@ -78,12 +79,11 @@ impl From<Gone> for ServiceError {
     }
 }
 
-/// The right to bring the memory up to date. Held while a commit is under way and until what it means is in memory;
-/// never while anything is decided.
+/// The right to update memory. Held during a commit and until memory contains it, never during a decision.
 pub(crate) type Memory<'a> = MutexGuard<'a, ()>;
 
-/// Wakes the loop unless the commit is settled, also when the call that commits is given up half-way: it may have
-/// been done.
+/// Wakes the loop if it is dropped unsettled, also when the call is canceled, because the commit might have
+/// succeeded.
 struct Doubt<'a> {
     service: &'a Service,
     settled: bool,
@@ -98,8 +98,8 @@ impl Drop for Doubt<'_> {
 }
 
 impl Service {
-    /// Rejects a request for `times` leases that would write more than a transaction may, before anything is decided.
-    /// What it costs to write what it asks for is known from then on.
+    /// Rejects a request for `times` leases before it is decided if it would write more than a transaction
+    /// can. Also estimates the cost of its writes.
     pub(crate) fn check_writes<'a>(
         &self,
         reservations: impl IntoIterator<Item = (&'a ReservationTerms, Option<&'a Wording>)> + Clone,
@@ -113,13 +113,13 @@ impl Service {
         if let Some(client) = Client::current() {
             let rows: u64 = reservations.into_iter().map(|(terms, _)| u64::from(terms.number())).sum();
             let rows = rows.saturating_mul(times as u64).max(least.rows);
-            // More is refused before it is written.
+            // A more expensive request is rejected before it writes.
             client.expects(work_of(WriteSize { rows, ..least }).min(settings.decision_work));
         }
         Ok(())
     }
 
-    /// Estimates what it costs to write all of a lease again, so that it is known before the client gets its turn.
+    /// Estimates the cost of rewriting a lease, so that it is known before the client gets its turn.
     pub(crate) fn expect_rewritten(&self, record: &LeaseRecord) {
         if let Some(client) = Client::current() {
             let reservations = record.lease.reservations.iter();
@@ -128,7 +128,7 @@ impl Service {
         }
     }
 
-    /// Waits for the write lock on behalf of a client, and learns what others have committed.
+    /// Waits for the write lock on behalf of a client, and learns what other services have committed.
     pub(crate) async fn writer(&self) -> Result<Writer<'_>, NoWriter> {
         let place = self.place(Kind::Write).await?;
         self.refuse_suspended().await?;
@@ -136,7 +136,7 @@ impl Service {
         Ok(Writer { service: self, _place: place, turn: None })
     }
 
-    /// The same for the loop, which goes before all clients.
+    /// Like [`Self::writer`], for the loop, which goes before all clients.
     pub(crate) async fn loop_writer(&self) -> Result<Writer<'_>, StoreError> {
         let place = self.places.enter(Kind::Write, Who::Loop, 0).await;
         self.refuse_suspended().await?;
@@ -144,8 +144,8 @@ impl Service {
         Ok(Writer { service: self, _place: place, turn: None })
     }
 
-    /// Learns what others have committed, so that what is read next is not older than this call; it does not wait for
-    /// decisions. A store without a clock of its own is nobody else's.
+    /// Learns what other services have committed, so that the next read isn't older than this call. Doesn't
+    /// wait for decisions. Does nothing if the store has no clock of its own: such a store isn't shared.
     pub async fn refresh(&self) -> Result<(), ServiceError> {
         if self.progress().shares_clock() {
             self.update().await?;
@@ -153,14 +153,14 @@ impl Service {
         Ok(())
     }
 
-    /// Brings the memory up to date, commits that are under way included.
+    /// Brings memory up to date, including running commits.
     pub(crate) async fn update(&self) -> Result<(), StoreError> {
         self.compare_clocks().await?;
         let memory = self.memory().await;
         self.learn(&memory).await
     }
 
-    /// Waits until what was committed is in memory, and keeps others from committing.
+    /// Waits until running commits are in memory, and blocks new ones.
     pub(crate) async fn memory(&self) -> Memory<'_> {
         self.memory.lock().await
     }
@@ -172,10 +172,10 @@ impl Service {
         Ok(())
     }
 
-    /// Whether anything has changed.
+    /// Returns whether anything has changed.
     async fn take_over_changes(&self, memory: &Memory<'_>) -> Result<bool, StoreError> {
         let known = self.state().revision;
-        // Poisoned by a panic in the middle of a change.
+        // A poisoned lock means that a change panicked halfway.
         if self.contradicted.load(Ordering::Acquire) || self.state.is_poisoned() {
             return self.load(memory).await.map(|()| true);
         }
@@ -184,7 +184,7 @@ impl Service {
             Changes::Delta(delta) => delta,
             Changes::Reload => return self.load(memory).await.map(|()| true),
         };
-        // Somebody else has done these steps.
+        // Another service has carried out these steps.
         let steps: Vec<_> = delta.steps.keys().copied().collect();
         let leases: Vec<_> = delta.leases.keys().copied().collect();
         let instances: Vec<_> = delta.instances.keys().copied().collect();
@@ -211,7 +211,7 @@ impl Service {
         Ok(true)
     }
 
-    /// Hosts whose power has become another: they are looked at before anything is concluded from how they were.
+    /// Hosts whose power state changed. They are observed again before cached observations are used.
     fn switched_by_others(&self, hosts: &BTreeMap<HostId, Option<HostRecord>>) -> Vec<HostId> {
         let state = self.state();
         let switched = hosts.iter().filter(|(id, after)| {
@@ -221,8 +221,8 @@ impl Service {
         switched.map(|(id, _)| *id).collect()
     }
 
-    /// Where instances were that are on another host now, and where they are. A move that succeeded is told by nothing
-    /// else: only what is remembered of steps is a revision.
+    /// Former and present hosts of instances that moved. Nothing else reports a successful move, because a
+    /// revision contains only the step outcomes that are remembered.
     fn moved_by_others(&self, instances: &BTreeMap<GuestId, Option<InstanceRecord>>) -> Vec<HostId> {
         let state = self.state();
         let moved = instances.iter().filter_map(|(id, after)| {
@@ -245,8 +245,8 @@ impl Service {
         Ok(())
     }
 
-    /// Compares the clock with the store's now and then. A service whose clock is wrong changes nothing: it would
-    /// start and end leases at the wrong time.
+    /// Compares the clock with the store's, at most once per `COMPARE_CLOCKS_EVERY`. A service with a wrong
+    /// clock changes nothing: it would start and end leases at the wrong time.
     async fn compare_clocks(&self) -> Result<(), StoreError> {
         let before = self.now();
         let last = self.progress().clocks_compared_at;
@@ -257,7 +257,8 @@ impl Service {
         let after = self.now();
         let skew = theirs.map(|theirs| skew(theirs, before, after));
         {
-            // A comparison that took long says little. The last estimate stays as far as it fits.
+            // A slow comparison is imprecise, so the last estimate is kept if it is within the bounds of this
+            // one.
             let mut progress = self.progress();
             let known = progress.clock_ahead.unwrap_or_default();
             progress.clock_ahead = theirs
@@ -271,19 +272,19 @@ impl Service {
         Ok(())
     }
 
-    /// The present, as precise as stores keep it. Whoever serves a request reads it once.
+    /// The present, with the precision of stores. Read once per request.
     pub fn now(&self) -> Timestamp {
         as_stored(self.parts.clock.now())
     }
 }
 
-/// The instant, as precise as stores keep it.
+/// The instant with the precision of stores, which is a microsecond.
 pub(crate) fn as_stored(instant: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(instant.as_microsecond()).unwrap_or(instant)
 }
 
-/// How far our clock is ahead of the store's, which was read between those two readings of ours; the least that
-/// it can be.
+/// Minimum amount by which our clock is ahead of the store's, or behind it if negative. The store's clock
+/// showed `theirs` between our readings `before` and `after`.
 fn skew(theirs: Timestamp, before: Timestamp, after: Timestamp) -> SignedDuration {
     if theirs < before {
         before.duration_since(theirs)
@@ -295,15 +296,15 @@ fn skew(theirs: Timestamp, before: Timestamp, after: Timestamp) -> SignedDuratio
 }
 
 impl Writer<'_> {
-    /// Commits, and shows what was committed. After an error it is not known what the store holds; the next
-    /// writer learns it.
+    /// Commits, and shows the result. After an error, the store's contents are unknown until the next writer
+    /// reads them.
     ///
-    /// A client that leaves from here on is served to the end.
+    /// From here on, the request is completed even if its client disconnects.
     pub async fn commit(&self, commit: Commit) -> Result<(), CommitError> {
         self.commit_within(commit, None).await
     }
 
-    /// Commits what a client asks for, unless it is more than a transaction may write.
+    /// Commits a client's request, unless it exceeds the size limit of a transaction.
     pub async fn commit_request(&self, commit: Commit) -> Result<(), CommitError> {
         self.commit_within(commit, Some(&self.service.decider.settings.writes)).await
     }
@@ -349,9 +350,12 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Commits changes, from the first one on, as many as fit into one transaction; one at least, which is never split.
-    /// All in one commit; if that is refused, those of each pass in one, or each on its own, so that one that cannot be
-    /// does not hold up the others. Those that are refused or left are to be decided again.
+    /// Commits the first changes, as many as fit into one transaction, and at least one, which is never
+    /// split.
+    ///
+    /// Tries one commit for all of them. If it is rejected, tries one per pass, and then one per change, so
+    /// that an impossible change doesn't hold up the rest. Rejected and remaining changes must be decided
+    /// again.
     pub async fn commit_entries(&self, entries: Entries, now: Timestamp) -> Result<Committed, StoreError> {
         let mut passes = entries.of_passes;
         passes.retain(|entries| !entries.is_empty());
@@ -402,12 +406,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Commits, unless it is refused.
+    /// Commits, and returns whether the commit was accepted.
     async fn accepted(&self, commit: Commit) -> Result<bool, StoreError> {
         Ok(matches!(self.answered(commit, false).await?, Answer::Accepted))
     }
 
-    /// Commits, unless it is refused, or too large for a transaction if that is `limited`.
+    /// Commits, with the size limit of a transaction if `limited`.
     async fn answered(&self, commit: Commit, limited: bool) -> Result<Answer, StoreError> {
         let changes = commit.writes.len();
         let limits = limited.then_some(&self.service.decider.settings.writes);
@@ -422,7 +426,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Commits one record, and who has changed it how.
+    /// Commits one record with an audit record.
     pub async fn write_one(
         &self,
         caller: &Caller,
@@ -438,13 +442,14 @@ impl Writer<'_> {
         committed.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))
     }
 
-    /// The store has made a revision of what is in memory already, if it made it of the one that was known.
+    /// Records the revision made by the store. If it is based on the revision in memory, memory already
+    /// contains the change. Otherwise learns what other services committed in between.
     pub async fn advanced(&self, memory: &Memory<'_>, advance: Advance) {
         let known = self.service.state().revision;
         if advance.from == known {
             self.service.change_state(|state| state.revision = advance.to);
         } else if let Err(error) = self.service.learn(memory).await {
-            // It is committed all the same.
+            // The own commit succeeded nevertheless.
             tracing::warn!(%error, "other commits unknown, retrying");
             self.service.wake.notify_one();
         }
@@ -452,14 +457,14 @@ impl Writer<'_> {
     }
 }
 
-/// What the store, or the limit of a transaction, says to a commit.
+/// Answer to a commit by the store or by the size limit.
 enum Answer {
     Accepted,
     Refused,
     TooLarge(TooLarge),
 }
 
-/// Keeps the first changes, so many of them.
+/// Keeps the first `count` changes.
 fn truncate(passes: &mut Vec<Vec<Entry>>, mut count: usize) {
     for entries in passes.iter_mut() {
         entries.truncate(count);
@@ -468,7 +473,7 @@ fn truncate(passes: &mut Vec<Vec<Entry>>, mut count: usize) {
     passes.retain(|entries| !entries.is_empty());
 }
 
-/// Changes in one commit.
+/// Combines changes into one commit.
 fn together<'e>(entries: impl IntoIterator<Item = &'e Entry>, now: Timestamp) -> Commit {
     let mut commit = Commit::new(now);
     for Entry { commit: one, .. } in entries {
@@ -479,18 +484,18 @@ fn together<'e>(entries: impl IntoIterator<Item = &'e Entry>, now: Timestamp) ->
     commit
 }
 
-/// How much a commit writes to what is in memory.
+/// Size of a commit's writes.
 pub(crate) fn size_of(commit: &Commit, state: &State) -> WriteSize {
     commit.size(|id| state.leases.get(id).map(|record| &**record))
 }
 
-/// What it takes to write that, in units of work.
+/// Cost of writing this much, in units of work.
 fn work_of(size: WriteSize) -> u64 {
     let rows = FOR_A_ROW.saturating_mul(size.rows);
     rows.saturating_add(FOR_A_BYTE.saturating_mul(size.bytes))
 }
 
-/// What a failed commit means to who asked: nothing if the decision is to be taken again.
+/// Error for the client after a failed commit, or `Ok` if the decision must be made again.
 pub(crate) fn decide_again(error: CommitError) -> Result<(), ServiceError> {
     match error {
         CommitError::Stale { .. }
@@ -505,12 +510,11 @@ pub(crate) fn decide_again(error: CommitError) -> Result<(), ServiceError> {
     }
 }
 
-/// The store had it each time that somebody else was first.
+/// Every attempt conflicted with other commits.
 pub(crate) fn overtaken() -> ServiceError {
     ServiceError::Conflict("others were faster each time; try again".to_owned())
 }
 
-/// The audit record of what the caller does.
 pub(crate) fn audit(caller: &Caller, at: Timestamp, action: &str, object: &impl ToString) -> AuditRecord {
     AuditRecord {
         at,

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::{Caller, NewLease, NotReady, Parts, Request, Settings};
 
-/// More than a decision may cost with the write lock, and less than it may cost at all.
+/// Exceeds the budget with the write lock, but not the one without.
 const COSTLY: u64 = Settings::DECISION_WORK / 2;
 
 async fn service() -> Arc<Service> {
@@ -43,7 +43,7 @@ fn client(name: &str) -> Client {
     Client::new(Request { owner, operation: "POST /v1/leases".into(), body: 0, privileged: false })
 }
 
-/// A clock by which ten milliseconds of processor time are used between two readings.
+/// Clock that advances processor time by 10 ms per reading.
 #[derive(Debug, Default)]
 struct Ticking(AtomicU64);
 
@@ -81,7 +81,7 @@ async fn decisions_are_charged_for_time_that_they_did_not_count_as_work() {
     assert!(charged() >= COSTLY, "counted work that costs more than its time");
 }
 
-/// Where decisions stop until they may go on.
+/// Blocks decisions until the test lets them continue.
 struct Latch {
     reached: Notify,
     open: Mutex<Receiver<()>>,
@@ -99,9 +99,9 @@ impl Latch {
     }
 }
 
-/// What others ask for meanwhile: whatever waits for a decision makes the test hang.
+/// Requests of another client. If any of them waits for the blocked decision, the test hangs.
 async fn others_are_served(service: &Arc<Service>) {
-    // It is not ready, since the loop does not run here.
+    // Not ready because the loop doesn't run in this test.
     assert!(matches!(service.ready().await, Err(NotReady::LoopStopped)));
     assert_eq!(service.statistics().hosts, 0);
     let others = Arc::clone(service);
@@ -150,7 +150,7 @@ async fn while_a_costly_change_is_decided_others_are_served() {
     let decision = tokio::spawn(client("slow").scope(decision));
     latch.reached.notified().await;
     others_are_served(&service).await;
-    // They have committed something, so it is decided once more.
+    // The other client has committed, so the decision is made once more.
     open.send(()).expect("it waits");
     open.send(()).expect("it waits, or will");
     assert!(decision.await.expect("no panic").expect("nobody has gone"));
@@ -172,7 +172,7 @@ async fn decided_times(writes: impl Fn() -> Vec<Write>, holds: bool) -> u64 {
     let decided = service.decided(
         |budget| {
             budget.charge(COSTLY);
-            // Nobody else commits while the decision has the write lock: the first time, and the last.
+            // The first and the last attempt hold the write lock, so no other commit is possible.
             if (1..=AHEAD as u64).contains(&times.fetch_add(1, Ordering::Relaxed)) {
                 others_commit().now_or_never().expect("nobody else has the write lock");
             }
@@ -230,7 +230,7 @@ async fn who_asks_for_much_waits_for_who_asks_for_little() {
             request_id: String::new(),
             administrator: false,
         };
-        // There are no hosts.
+        // Refused because there are no hosts.
         service.leases().create(&caller, new, None).await.expect_err("refused")
     };
     let held = service.loop_writer().await.expect("the store works");
@@ -318,7 +318,7 @@ async fn a_decision_ends_when_its_client_leaves() {
     let decision = async move {
         let decided = deciding.decided(
             |budget| {
-                // Without the write lock; with it, it may not take that long.
+                // Only without the write lock: with it, this exceeds the budget.
                 if budget.spend(COSTLY) {
                     begun.notify_one();
                     while budget.spend(0) {

@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::types::ServiceError;
 
 impl Repairs<'_> {
-    /// Passes the stored reservations to the fleet.
+    /// Tells the fleet which reservations are stored, for its comparison.
     pub(crate) async fn expect(self) {
         if !self.service.decider.abilities.prepares {
             return;
@@ -40,7 +40,8 @@ impl Repairs<'_> {
         self.service.parts.fleet.expect(wanted).await;
     }
 
-    /// Differences between the cloud and the store, with guests of other leases and projects on the lease's hosts.
+    /// Differences between the cloud and the store. Includes guests of other leases and projects on the
+    /// lease's hosts.
     pub(super) async fn cloud_differences(
         self,
         state: &State,
@@ -64,7 +65,8 @@ impl Repairs<'_> {
         Ok(differences.into_iter().map(drift).collect())
     }
 
-    /// What the last look at the whole fleet found different for the lease, in words for its owner or for operators.
+    /// Difference found for the lease by the last observation of the whole fleet, in words for its owner or
+    /// for operators.
     pub fn changed_in_cloud(self, lease: &Lease, for_operator: bool) -> Option<String> {
         let progress = self.service.progress();
         let found = lease.reservations.iter().find_map(|own| progress.differences.get(&own.id))?;

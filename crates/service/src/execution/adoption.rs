@@ -1,8 +1,8 @@
-//! Hosts that the fleet is to have back since they were removed, and those that it is to hand over again.
+//! Returns removed hosts to the fleet, and takes hosts on again that the fleet has lost to a late call.
 //!
-//! A call to the fleet that was given up may be carried out minutes later: a host that was removed and added again is
-//! then given back although nobody wants that. So the loop goes by what is on record and what is seen, not by which
-//! call came last.
+//! The fleet might carry out a call minutes after it timed out. A host that was removed and added again is
+//! then given back by mistake. So the loop compares records with observations, and doesn't rely on the order
+//! of its calls.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use leases::ids::HostId;
 use super::Execution;
 
 impl Execution<'_> {
-    /// Hosts that were removed and that the fleet is still to have back.
+    /// Removed hosts that the fleet has not taken back yet.
     pub(super) fn left_hosts(self) -> Vec<HostId> {
         let (state, mut progress) = (self.service.state(), self.service.progress());
-        // What was added again is ours again.
+        // Hosts that were added again stay.
         progress.left.retain(|host| !state.hosts.contains_key(host));
         progress.left.iter().copied().collect()
     }
 
-    /// Hosts on record that were in the service's hands since it started and are not any more: at most as many as there
-    /// are steps at once, each in its turn.
+    /// Hosts on record that the service had since it started and has no longer. Returns at most
+    /// `steps_at_once` hosts, in rotation.
     ///
-    /// One that does not work is left alone: somebody may have taken it out to repair it. So is one that was never seen
-    /// to be taken on: the store may be a backup from before it was given back, and an operator is to decide
-    /// ([`crate::drift::Repairs::repair`]).
+    /// Skips hosts that don't work, because an operator might have taken them out for repair. Also skips
+    /// hosts that were never observed as taken on: the store might be a backup from before the host was given
+    /// back, so an operator must decide ([`crate::drift::Repairs::repair`]).
     pub(super) fn lost_hosts(self, machines: &BTreeMap<HostId, Machine>) -> Vec<HostId> {
         let (state, mut progress) = (self.service.state(), self.service.progress());
         let works = |host: &HostId| machines.get(host).is_some_and(|machine| machine.health == Health::Up);
@@ -41,23 +41,23 @@ impl Execution<'_> {
         lost
     }
 
-    /// Has the fleet hand a host to us again, for as long as a step may take.
+    /// Asks the fleet to hand over a host again, with the time limit of a step.
     pub(super) async fn adopt_again(self, host: HostId) -> Result<Outcome, FleetError> {
         let limit = self.service.now() + self.service.decider.step_time();
         let answer = self.service.until(limit, self.service.parts.fleet.adopt(host)).await;
-        // Somebody, at this service or another, may have removed it meanwhile.
+        // The host might have been removed in the meantime, by this service or another.
         if let Err(error) = self.service.update().await {
             tracing::debug!(%error, "store not read after a host was taken on again");
         }
         answer
     }
 
-    /// Notes whether a host was taken on again. If not, the loop tries again.
+    /// Records the result of taking a host on again. After a failure, the loop tries again.
     pub(super) fn note_adopted(self, host: HostId, answer: Result<Outcome, FleetError>) {
         let on_record = self.service.state().hosts.contains_key(&host);
         let mut progress = self.service.progress();
         match answer {
-            // Whatever came of it: the fleet has it back once it has answered.
+            // The host was removed. Now that the fleet has answered, with any result, it gets the host back.
             _ if !on_record => progress.leave(host),
             Ok(Outcome::Done) => {
                 tracing::warn!(%host, "host had left the free pool, taken on again");

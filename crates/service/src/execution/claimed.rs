@@ -1,5 +1,5 @@
-//! What is remembered of claims in a store that several services share: the terms of this service's claims, and the steps
-//! that others have claimed.
+//! Memory about claims in a store that several services share: the terms of this service's claims, and steps
+//! that other services have claimed.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use leases::plan::Action;
 
 use super::pause::Pause;
 
-/// Interval at which a service looks at the effects of steps that others have claimed. Each look costs requests to the
-/// fleet; a claim lasts 8 s, so that a step is taken over within 15 s.
+/// Interval of observing the effects of steps that other services have claimed. Each observation costs
+/// requests to the fleet. A claim lasts 8 s, so a step is taken over within 15 s.
 const LOOK_EVERY: SignedDuration = SignedDuration::from_secs(4);
 
-/// How long a claim holds.
+/// Validity of a claim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Term {
-    /// When the service stops relying on it, by its own clock.
+    /// This service stops relying on the claim then, by its own clock.
     pub until: Timestamp,
-    /// When it is renewed next; `until` if it never is.
+    /// Time of the next renewal; `until` if the claim is never renewed.
     pub renew_at: Timestamp,
 }
 
-/// Steps that other services had claimed when this one was about to.
+/// Due steps that other services had claimed already.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Elsewhere {
     steps: BTreeMap<Action, Option<LeaseId>>,
-    /// Until they are looked at.
+    /// Pause before their effects are observed.
     pause: Option<Pause>,
 }
 
@@ -38,12 +38,12 @@ impl Elsewhere {
         }
     }
 
-    /// Whether the step is not tried again yet.
+    /// Whether another service has claimed the step, and it is too early to try again.
     pub fn has(&self, action: Action) -> bool {
         self.steps.contains_key(&action)
     }
 
-    /// When they are looked at.
+    /// Time of the next observation of their effects.
     pub fn wake_at(&self) -> Option<Timestamp> {
         self.pause.filter(|_| !self.steps.is_empty()).map(Pause::end)
     }

@@ -1,10 +1,11 @@
-//! How long claims of steps hold where several services share the store, and their renewal while steps run.
+//! Duration of step claims in a shared store, and their renewal while steps run.
 //!
-//! A claim there is short, so that other services soon take over the steps of one that was killed, and it is renewed while
-//! its step is under way. A service whose claims could not be renewed stops asking the fleet before another service can
-//! claim the step. The request that was under way may still take effect, as after a lost answer, and steps can be repeated.
+//! Claims in a shared store are short, so that other services soon take over the steps of a service that was
+//! killed. A claim is renewed while its step runs. A service that can't renew its claims stops asking the
+//! fleet before another service can claim the step. The request in progress can still take effect, as after a
+//! lost response; steps can be repeated safely.
 //!
-//! Nobody else uses a store without a clock of its own. Claims there last as long as the step may.
+//! A store without its own clock is used by one service only. There, a claim lasts as long as the step may.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -19,32 +20,35 @@ use super::claimed::Term;
 use super::progress::{InFlight, Progress};
 use super::steps::ClaimedStep;
 
-/// How long a service relies on a claim that was not renewed.
+/// Time that a service relies on a claim without renewal.
 const HOLDS_FOR: SignedDuration = SignedDuration::from_secs(6);
-/// How much longer others respect it. This covers the error of the comparison of clocks, and what a step takes to stop.
+/// Additional time that other services respect the claim. Covers the error in comparing clocks, and the time
+/// that a step takes to stop.
 const MARGIN: SignedDuration = SignedDuration::from_secs(2);
-/// Of two renewals, one may fail.
+/// Short enough for one of two renewals to fail.
 const RENEW_EVERY: SignedDuration = SignedDuration::from_millis(2_500);
 
 /// The times of a claim or a renewal.
 pub(super) struct Times {
     pub term: Term,
-    /// The present by the clock of the store.
+    /// Current time by the store's clock.
     pub now: Timestamp,
-    /// When others may claim the step, by the clock of the store.
+    /// Other services may claim the step from then on, by the store's clock.
     pub until: Timestamp,
 }
 
 impl Progress {
-    /// Looks at the effects of steps that other services have claimed, if it is time. The plan after the look contains a step
-    /// only if it was not finished, and the service claims it if the other service no longer renews its claim.
+    /// Observes the effects of steps that other services have claimed, if it is time. The plan after the
+    /// observation contains a step only if it was not finished. This service can then claim it once the claim
+    /// is no longer renewed.
     pub fn look_at_steps_elsewhere(&mut self, now: Timestamp) {
         for (action, lease) in self.elsewhere.take_due(now) {
             self.look_at_effect(action, lease);
         }
     }
 
-    /// The term of a claim of this service. It is over if the clock was set back, because then its end is unknown.
+    /// The term of this service's claim. Ends it now if the clock was set back, because then its actual end
+    /// is unknown.
     fn own_term(&mut self, claim: &Claim, now: Timestamp) -> Option<Term> {
         let is_renewed = self.clock_ahead.is_some();
         let own = self.in_flight.get_mut(&claim.action).filter(|own| own.claim == *claim)?;
@@ -66,7 +70,7 @@ impl Progress {
 }
 
 impl Execution<'_> {
-    /// The times of a claim that is made or renewed at `now`. The step may take until `limit`.
+    /// Times of a claim that is made or renewed at `now`. The step may take until `limit`.
     pub(super) fn times(self, now: Timestamp, limit: Timestamp) -> Times {
         let Some(ahead) = self.service.progress().clock_ahead else {
             return Times { term: Term { until: limit, renew_at: limit }, now, until: limit };
@@ -84,10 +88,10 @@ impl Execution<'_> {
         self.service.progress().elsewhere.note(refused, now);
     }
 
-    /// Waits for the fleet's answer to a step as long as the claim holds, and renews it meanwhile.
+    /// Waits for the fleet's response to a step while the claim holds, and renews the claim.
     ///
-    /// When the claim is lost, another service may carry the step out. It counts as pending then, not as failed, and is
-    /// claimed again if it is still wanted.
+    /// If the claim is lost, another service can carry out the step. It then counts as pending, not failed,
+    /// and is claimed again if it is still wanted.
     pub(super) async fn while_claimed(
         self,
         step: &ClaimedStep,
@@ -117,7 +121,7 @@ impl Execution<'_> {
             tokio::select! {
                 biased;
                 answer = &mut call => {
-                    // It is the renewal of other steps as well.
+                    // The renewal also covers other steps.
                     renewal.await;
                     return answer;
                 }
@@ -126,12 +130,13 @@ impl Execution<'_> {
         }
     }
 
-    /// Renews the claims of all steps that are under way, so that many steps cost no more than one. Gives up at `end`.
+    /// Renews the claims of all running steps in one request, so the cost doesn't depend on the number of
+    /// steps. Gives up at `end`.
     async fn renew_claims(self, now: Timestamp, end: Timestamp) {
         let Times { term, until, .. } = self.times(now, end);
         let claims: Vec<Claim> = {
             let mut progress = self.service.progress();
-            // A pending step that the loop no longer asks about is left to other services.
+            // A pending step that the loop no longer polls is left to other services.
             let is_asked_about = |own: &InFlight| {
                 own.ask_again_at.is_none_or(|at| now < at.saturating_add(HOLDS_FOR).unwrap_or(at))
             };

@@ -1,4 +1,4 @@
-//! One cycle.
+//! One cycle of the loop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use crate::energy::PowerSaving;
 use crate::state::State;
 use crate::writing::Writer;
 
-/// If nothing was done although something was due, not earlier than this it is looked at again.
+/// Minimum delay before the next cycle if something was due but nothing could be done.
 const SOON: SignedDuration = SignedDuration::from_secs(1);
-/// In so many cycles in a row nobody who waits to be started again is tried.
+/// Maximum number of consecutive cycles that skip queued instances.
 const MOST_LEFT_OUT: u32 = 3;
 
 impl<'a> Execution<'a> {
-    /// Goes through one cycle: records what became of steps, hands out looks at the fleet, heals, plans, commits,
-    /// and claims what is due. [`crate::Service::run`] does this all the time; whoever calls it by hand, to have time
-    /// and every task in its own hands, carries the tasks out with [`Execution::perform`] and
-    /// [notes](Execution::note) them, or does not, as after a crash.
+    /// Runs one cycle: hands out observations of the fleet, records results of steps, heals, plans, commits,
+    /// and claims due steps. [`crate::Service::run`] does this in a loop. A caller that controls time and
+    /// tasks itself carries out the tasks with [`Execution::perform`] and [notes](Execution::note) the
+    /// results, or drops them to simulate a crash.
     pub async fn cycle(self) -> Cycle {
-        // First, and not only if the store works: they count as under way from here on.
+        // First, and even if the store fails: from here on, the looks count as in progress.
         let looks = self.looks(self.service.now());
         let writer = self.writer_for_cycle().await;
         let mut cycle = self.cycle_with(writer.as_ref()).await;
@@ -42,7 +42,7 @@ impl<'a> Execution<'a> {
         cycle
     }
 
-    /// Waits for the write lock, for a cycle.
+    /// Waits for the write lock for a cycle.
     pub(super) async fn writer_for_cycle(self) -> Result<Writer<'a>, StoreError> {
         if self.service.progress().uncounted {
             self.service.count_what_is_held().await?;
@@ -51,7 +51,7 @@ impl<'a> Execution<'a> {
         self.service.loop_writer().await
     }
 
-    /// Goes through one cycle with the write lock, if it could be had. Looks are begun elsewhere.
+    /// Runs a cycle with the write lock, or handles the failure to get it. The caller begins looks.
     pub(super) async fn cycle_with(self, writer: Result<&Writer<'_>, &StoreError>) -> Cycle {
         let now = self.service.now();
         let cycle = match writer {
@@ -70,7 +70,8 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Records what neither due steps nor clients should wait for: steps have begun, and the write lock is free.
+    /// Records occupants of leased hosts. Called after steps have begun and the write lock is released, so
+    /// that neither due steps nor clients wait for it.
     pub(super) async fn end_cycle(self, cycle: &mut Cycle) {
         if !cycle.failed && self.record_occupants(self.service.now()).await {
             cycle.wake_at = self.service.now();
@@ -78,12 +79,12 @@ impl<'a> Execution<'a> {
     }
 
     fn failed_cycle(self, error: &StoreError, now: Timestamp) -> Cycle {
-        // What suspends everything was said when it began.
+        // The cause of a suspension was logged when it began.
         if !matches!(error, StoreError::Suspended(_)) {
             tracing::error!(%error, "store failed, retrying");
         }
         let mut progress = self.service.progress();
-        // What healing decided may not be committed.
+        // Changes decided by healing may not be committed.
         progress.memos.to_heal = Tour::default();
         let wake_at = progress.retry_at(now);
         Cycle { tasks: Vec::new(), passes: Vec::new(), wake_at, failed: true, partial: false }
@@ -96,7 +97,7 @@ impl<'a> Execution<'a> {
         }
         let steps_ended = self.record_outcomes(writer).await?;
         if self.service.progress().seen_at.is_none() {
-            // Nothing can be said of a fleet that was never seen.
+            // Without any observation of the fleet, nothing can be decided.
             let wake_at = self.wake_at(now, None, false, &[]);
             return Ok(Cycle {
                 tasks: Vec::new(),
@@ -117,7 +118,7 @@ impl<'a> Execution<'a> {
         }
         let mut changed = committed.any;
         if !committed.all {
-            // Somebody else was faster. Steps are for what is committed only.
+            // Another commit was faster. Plan again, because steps are only taken for committed changes.
             let passes = decision.passes;
             decision = self.service.decider.go_through(Draft::new(self.service.snapshot(), now), &PLANNING);
             decision.passes.splice(0..0, passes);
@@ -128,14 +129,14 @@ impl<'a> Execution<'a> {
             changed |= committed.any;
         }
         let Decision { steps, wake_at, passes, .. } = decision;
-        // Looks begin with the next cycle.
+        // The next cycle begins the looks.
         changed |= PowerSaving::of(self.service).watch(now);
         changed |= self.service.progress().sight.wanted;
         changed |= self.count_guests(writer, looked, now).await;
         self.service.progress().wanted = Some(steps.iter().map(|step| step.action).collect());
         let partial = self.tidy(writer, &steps, looked, now).await?;
         changed |= partial;
-        // With the write lock: what is due does not wait for what clients would commit first.
+        // Claim with the write lock held, so that due steps don't wait for commits of clients.
         let claimed = self.claim(&steps, now).await?;
         let pass_at = self.next_pass(now);
         let later = pass_at.filter(|at| *at > now);
@@ -148,7 +149,8 @@ impl<'a> Execution<'a> {
         Ok(Cycle { tasks, passes, wake_at, failed: false, partial })
     }
 
-    /// Ends a cycle of which a transaction holds a part. The next one decides the rest, on what is committed now.
+    /// Ends a cycle that committed only part of its changes because of the transaction limit. The next cycle
+    /// decides the rest on the committed state.
     fn partial_cycle(
         self,
         decision: Decision,
@@ -162,8 +164,8 @@ impl<'a> Execution<'a> {
         Cycle { tasks: Vec::new(), passes: decision.passes, wake_at: now, failed: false, partial: true }
     }
 
-    /// Steps that can be carried out now. What was planned for a host that is to be looked at first is planned
-    /// again after that.
+    /// Steps that can be carried out now. Steps on hosts that must be observed first are planned again after
+    /// that.
     pub(super) fn due(self, steps: &[Step], now: Timestamp) -> Vec<Step> {
         let progress = self.service.progress();
         let due = |step: &&Step| {
@@ -174,7 +176,7 @@ impl<'a> Execution<'a> {
         steps.iter().filter(due).cloned().collect()
     }
 
-    /// When to go through the next cycle.
+    /// Time of the next cycle.
     fn wake_at(
         self,
         now: Timestamp,
@@ -188,21 +190,23 @@ impl<'a> Execution<'a> {
         let (next_start, expiry) = {
             let state = self.service.state();
             let rules = &self.service.decider.settings.plan_rules;
-            // Those that start sooner are planned for already.
+            // The plan includes leases that start within its horizon.
             let next_start = state.leases.next_start(rules.horizon(now)).map(|start| rules.clears_at(start));
             (next_start, state.proposals.next_expiry())
         };
         let progress = self.service.progress();
         let questions = progress.in_flight.values().filter_map(|step| step.ask_again_at);
-        // What is due at once and was not done waits for something else; a claimed step wakes us by itself.
+        // A planned step that is due but was not claimed waits for something else. A claimed step wakes the
+        // loop when it ends.
         let planned = planned.map(|at| if at <= now { now + SOON } else { at });
-        // One that is under way wakes us by itself. Leases that start later than this do so when they are made.
+        // A look in progress wakes the loop when it ends. Leases that start before then wake the loop when
+        // they are created.
         let latest = now + self.service.decider.settings.observe_interval;
         let under_way = progress.looks_at_all().then_some(latest);
         let look = under_way.or(progress.looked_at_all.map(Pause::end)).unwrap_or(now);
         let pass_at = progress.unfinished.then(|| now + passes::AGAIN_AFTER);
         let pauses = [progress.memos.hunts_not_replanned, progress.memos.power_watched].into_iter().flatten();
-        // A pause that has ended stays noted until its pass has something to do again.
+        // A pause that has ended stays recorded until its pass has work again.
         let pauses = pauses.filter(|pause| pause.lasts(now));
         let others = pauses.map(Pause::end).chain(expiry).chain(pass_at).chain(progress.elsewhere.wake_at());
         let next =
@@ -212,7 +216,7 @@ impl<'a> Execution<'a> {
 }
 
 impl Decider {
-    /// What a cycle goes on from: the state, and what became known since the last one.
+    /// Input of a cycle: the state, and the news since the last cycle.
     pub(super) fn draft(
         &self,
         state: Arc<State>,
@@ -221,15 +225,16 @@ impl Decider {
         now: Timestamp,
     ) -> Draft {
         if machines.is_some() {
-            // There may be room that was not seen before.
+            // The new observation can show capacity that was unknown before.
             let mut progress = self.progress();
             (progress.memos.queue_tried, progress.memos.relocations_tried) = (None, None);
         }
         Draft::new(state, now).knowing(machines, steps_ended)
     }
 
-    /// Whether nobody who waits to be started again is tried in this cycle: if a lease starts or ends now, or a step has
-    /// ended that one may have waited for; but not for long, since there may always be some.
+    /// Whether this cycle skips queued instances because a lease starts or ends now, or because a step has
+    /// ended that a lease might have waited for. Limited to [`MOST_LEFT_OUT`] cycles in a row, because
+    /// otherwise queued instances might never start.
     pub(crate) fn queue_may_wait(&self, state: &State, steps_ended: bool, now: Timestamp) -> bool {
         let starts = state.leases.pending().next().is_some_and(|record| record.lease.window.start() <= now);
         let ends = |record: &Arc<LeaseRecord>| {

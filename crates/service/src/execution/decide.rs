@@ -1,4 +1,4 @@
-//! The one decision of a cycle: the passes, in their order, and one commit of all that they have decided.
+//! The decision of a cycle: all passes in order, and one commit of their changes.
 
 use jiff::Timestamp;
 use store::StoreError;
@@ -10,7 +10,7 @@ use crate::deciding::beside_requests;
 use crate::entries::Committed;
 use crate::writing::Writer;
 
-/// Decides a part, on what the store will hold after what was decided before it.
+/// One pass of a cycle. It decides on the state that includes the changes of earlier passes.
 #[derive(Debug)]
 pub(super) struct Pass {
     name: &'static str,
@@ -21,36 +21,36 @@ const fn pass(name: &'static str, decide: fn(&Decider, &mut Draft)) -> Pass {
     Pass { name, decide }
 }
 
-/// What becomes of records.
+/// Passes that change records.
 pub(super) const FIRST: [Pass; 11] = [
     pass("what was seen of hosts", Decider::record_hosts),
     pass("power that has changed", Decider::settle_power),
-    // After that: hosts that have failed are known now.
+    // After settling power, which marks hosts as failed.
     pass("healing", Decider::heal),
     pass("offers and requests that expire", Decider::expire),
-    // After healing, which exchanges hosts of leases.
+    // After healing, which replaces hosts of leases.
     pass("hunts that do not hold", Decider::replan_hunt),
     pass("where guests of ended leases go", Decider::depart),
     pass("moves to hosts of leases", Decider::withdraw_moves),
     pass("preempted instances that start again", Decider::start_queued),
-    // After all that leases and instances are given.
+    // After all allocations to leases and instances.
     pass("preemption times", Decider::announce),
     pass("guests that may stay", Decider::tell_resumed),
-    // Of those that are to leave.
+    // For instances that must leave.
     pass("other gaps for instances", Decider::relocate),
 ];
 
-/// What is to be done to machines, and what becomes of records with it.
+/// Passes that plan steps, and change records accordingly.
 pub(super) const PLANNING: [Pass; 4] = [
     pass("plan", Decider::plan_steps),
-    // After the plan: a host that a lease has given up may be switched off.
+    // After the plan: a host that a lease has given up can be switched off.
     pass("hosts that are switched", Decider::switch_hosts),
     pass("power", Decider::power_steps),
     pass("housekeeping", Decider::keep_house),
 ];
 
 impl Execution<'_> {
-    /// Commits what was decided.
+    /// Commits the changes of a decision.
     pub(super) async fn commit_decision(
         self,
         writer: &Writer<'_>,
@@ -61,14 +61,14 @@ impl Execution<'_> {
         if committed.rest {
             return Ok(committed);
         }
-        // What was refused is found again by the next look.
+        // Refused changes are found again by the next look.
         self.service.progress().unrecorded.retain(|host| !decision.recorded.contains(host));
         Ok(committed)
     }
 }
 
 impl Decider {
-    /// Goes through these passes. Nothing is committed, and nobody is asked.
+    /// Runs these passes, without commits or requests to the fleet.
     pub(super) fn go_through<'p>(
         &self,
         mut draft: Draft,

@@ -1,7 +1,8 @@
-//! What a cycle decides, before any of it is committed.
+//! Decision of a cycle before it is committed.
 //!
-//! Each pass of a cycle decides on what the store will hold once everything is committed that was decided before it, and
-//! all of it is committed at once: a cycle takes one transaction, however many passes have changed something.
+//! Each pass of a cycle sees the state with all earlier changes of the cycle applied. All changes are then
+//! committed together, so a cycle takes one transaction regardless of the number of passes that changed
+//! something.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,52 +16,51 @@ use crate::decider::Decider;
 use crate::entries::{Entries, Entry};
 use crate::state::State;
 
-/// What was decided so far.
+/// A decision in progress.
 pub(crate) struct Draft {
-    /// When the cycle began.
+    /// Start of the cycle.
     pub now: Timestamp,
-    /// All machines, if they were looked at since the last cycle.
+    /// All machines, if they were observed since the last cycle.
     pub machines: Option<Arc<BTreeMap<HostId, Machine>>>,
     /// Whether steps have ended since the last cycle.
     pub steps_ended: bool,
-    /// What the store holds.
+    /// State of the store.
     base: Arc<State>,
     state: Arc<State>,
     decision: Decision,
 }
 
-/// What was decided.
+/// Changes and steps that passes have decided.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
-    /// What is to be committed.
+    /// Changes to commit.
     pub entries: Entries,
-    /// What is to be done to machines, once that is committed.
+    /// Steps on machines, after the commit.
     pub steps: Vec<Step>,
-    /// When something is to be decided next, by what the passes have said.
+    /// Earliest time at which a pass must decide again.
     pub wake_at: Option<Timestamp>,
-    /// Hosts of which it is on record what was seen of them, once that is committed.
+    /// Hosts with their latest observation on record after the commit.
     pub recorded: BTreeSet<HostId>,
-    /// What each pass has done, in their order.
+    /// Reports of the passes, in order.
     pub passes: Vec<PassReport>,
 }
 
-/// What a pass of a cycle has done, and what it waits for.
+/// Work that a pass of a cycle has done, and its next time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassReport {
-    /// Its name.
     pub pass: &'static str,
-    /// How many changes of records it has decided.
+    /// Number of changes to records.
     pub changes: usize,
-    /// How many steps it wants of machines, now or later.
+    /// Number of steps that it wants now or later.
     pub steps: usize,
-    /// It has come to no end: it goes on in the next cycle.
+    /// Whether the next cycle must continue the pass.
     pub unfinished: bool,
-    /// When it has something to decide next, if it is known.
+    /// Next time that the pass must decide something, if known.
     pub wakes_at: Option<Timestamp>,
 }
 
 impl Decision {
-    /// Adds what was decided after it.
+    /// Adds a later decision.
     pub fn extend(&mut self, later: Self) {
         self.entries.of_passes.extend(later.entries.of_passes);
         self.steps.extend(later.steps);
@@ -69,47 +69,47 @@ impl Decision {
         self.passes.extend(later.passes);
     }
 
-    /// How many changes were decided.
+    /// Number of changes.
     fn changes(&self) -> usize {
         self.entries.of_passes.iter().map(Vec::len).sum()
     }
 }
 
 impl Draft {
-    /// Nothing was decided yet.
+    /// An empty draft on this state.
     pub fn new(state: Arc<State>, now: Timestamp) -> Self {
         let base = Arc::clone(&state);
         Self { now, machines: None, steps_ended: false, base, state, decision: Decision::default() }
     }
 
-    /// What became known since the last cycle: of all machines, if they were looked at, and that steps have ended.
+    /// Adds the news since the last cycle: all machines, if they were observed, and whether steps have ended.
     #[must_use]
     pub fn knowing(self, machines: Option<Arc<BTreeMap<HostId, Machine>>>, steps_ended: bool) -> Self {
         Self { machines, steps_ended, ..self }
     }
 
-    /// What the store will hold once everything is committed that was decided so far. Its revision is no other draft's,
-    /// nor the store's, unless nothing was decided.
+    /// The state with all changes so far applied. Its revision is unique to this draft, or the store's if
+    /// there are no changes.
     pub fn state(&self) -> Arc<State> {
         Arc::clone(&self.state)
     }
 
-    /// Something is to be decided at these times.
+    /// Requests a decision at these times.
     pub fn wake_at(&mut self, at: impl IntoIterator<Item = Timestamp>) {
         self.decision.wake_at = self.decision.wake_at.into_iter().chain(at).min();
     }
 
-    /// This is to be done to machines.
+    /// Adds steps on machines.
     pub fn take_steps(&mut self, steps: Vec<Step>) {
         self.decision.steps.extend(steps);
     }
 
-    /// What was seen of these hosts is on record then.
+    /// Marks the latest observations of these hosts as on record after the commit.
     pub fn record(&mut self, hosts: BTreeSet<HostId>) {
         self.decision.recorded.extend(hosts);
     }
 
-    /// Enters what a pass has decided.
+    /// Adds changes of a pass and applies them to the state.
     pub fn enter(&mut self, decider: &Decider, entries: Vec<Entry>) {
         if entries.is_empty() {
             return;
@@ -118,7 +118,7 @@ impl Draft {
         let entered = Arc::make_mut(&mut self.state).apply(writes, self.now);
         debug_assert!(entered.is_ok(), "a pass decides on what was decided before it: {entered:?}");
         if let Err(conflict) = entered {
-            // The store has the last word on each change. What follows is decided on what it holds.
+            // The store has the last word on each change. Later passes decide on the store's state.
             tracing::error!(%conflict, "changes of a cycle contradict each other");
             self.state = Arc::clone(&self.base);
         }
@@ -127,7 +127,7 @@ impl Draft {
         self.decision.entries.of_passes.push(entries);
     }
 
-    /// Has a pass decide, and notes what it has done.
+    /// Runs a pass and records its report.
     pub fn go_through(&mut self, pass: &'static str, decider: &Decider, decide: fn(&Decider, &mut Self)) {
         let (changes, steps) = (self.decision.changes(), self.decision.steps.len());
         let earlier = self.decision.wake_at.take();
@@ -145,8 +145,8 @@ impl Draft {
         self.decision.passes.push(report);
     }
 
-    /// What was decided. What the store would hold is forgotten: a copy that is kept until the commit would have pages of
-    /// the calendar copied once more.
+    /// Returns the decision and drops the state. If the state were kept until the commit, pages of the
+    /// calendar would have to be copied once more.
     pub fn decided(self) -> Decision {
         self.decision
     }

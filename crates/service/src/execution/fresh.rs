@@ -1,9 +1,10 @@
-//! Looks at all hosts before decisions that promise hosts now.
+//! Observes all hosts before decisions that promise hosts now.
 //!
-//! Rounds over the fleet are `limits.observe_interval` apart, so an observation can be that old: somebody may have started
-//! guests on hosts that look empty. A decision that promises hosts from now on asks for a look first, before it waits for a
-//! place or a lock. One look serves all decisions that wait for it. If the fleet doesn't answer in time, the last
-//! observation decides and the answer says so; before hosts are handed over they are looked at again in any case.
+//! Observations of the whole fleet are `limits.observe_interval` apart. So the latest one can be that old,
+//! and guests might have started since then on hosts that look empty. A decision that promises hosts from now
+//! on asks for a look first, before it waits for a place or a lock. One look serves all decisions that wait
+//! for it. If the fleet doesn't answer in time, the last observation is used and the response says so. Hosts
+//! are observed again before they are handed over in any case.
 
 use std::sync::atomic::Ordering;
 
@@ -23,14 +24,14 @@ use crate::writing::Writer;
 /// Maximum time that a decision waits for a look.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(2);
 
-/// What a decision does about the age of the observation.
+/// Age of the latest observation, from a decision's point of view.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Age {
-    /// The observation is good enough.
+    /// Recent enough.
     Fresh,
-    /// A look is worth waiting for.
+    /// Too old, but a look is in progress or possible.
     Awaited,
-    /// It isn't good enough, and the fleet doesn't answer.
+    /// Too old, and the fleet doesn't answer.
     Stale,
 }
 
@@ -39,12 +40,13 @@ impl Progress {
         self.blind == 0 && self.sight.seen.is_some_and(|seen| seen.lasts(now))
     }
 
-    /// Whether the last observation of all hosts began after then.
+    /// Whether the last observation of all hosts began after `at`.
     pub(super) fn saw_hosts_after(&self, at: Timestamp) -> bool {
         self.sight.seen.is_some_and(|seen| at < seen.begin())
     }
 
-    /// Asks for a look at all hosts unless one is under way. Returns when to ask again if it is too early for one.
+    /// Requests a look at all hosts unless one is in progress. If it is too early for one, returns the time
+    /// to ask again.
     pub(super) fn ask_for_look(&mut self, now: Timestamp) -> Option<Timestamp> {
         if self.blind > 0 || self.looks_at_hosts_since().is_some() {
             return None;
@@ -70,8 +72,8 @@ impl Progress {
 }
 
 impl Service {
-    /// Waits until the hosts have been observed for a decision on reservations that start then, if they start at once and
-    /// need hosts. While the loop doesn't run nobody looks.
+    /// Waits for a fresh observation before a decision on reservations that start at `start`, if they start
+    /// immediately and need hosts. Doesn't wait while the loop is stopped, because no looks happen then.
     pub(crate) async fn observe_for<'t>(
         &self,
         start: Timestamp,
@@ -94,8 +96,8 @@ impl Service {
         soon.is_ok_and(|soon| start < soon) && reservations.into_iter().any(on_hosts)
     }
 
-    /// Decides for a [pass](Self::decided_by_pass) that gives a lease hosts. If the lease starts at once and the observation
-    /// isn't fresh, decides again after a look.
+    /// Decides for a [pass](Self::decided_by_pass) that allocates hosts to a lease. If the lease starts
+    /// immediately and the observation isn't fresh, decides again after a look.
     pub(crate) async fn decided_by_pass_for_lease<T>(
         &self,
         find: impl Fn(&Budget) -> Option<T>,
@@ -118,7 +120,7 @@ impl Service {
         drop(writer);
         self.observe_hosts().await;
         {
-            // The lease that was found is tried again.
+            // Try the same lease again.
             let memos = &mut self.progress().memos;
             (memos.to_serve, memos.to_hasten) = tours;
         }
@@ -151,7 +153,8 @@ impl Service {
         Observation::default()
     }
 
-    /// What a refusal of reservations that start then says, if it was decided on an old observation.
+    /// Hint to add to the refusal of reservations that start at `start`, if it was decided on an old
+    /// observation.
     pub(crate) fn stale_hint<'t>(
         &self,
         start: Timestamp,
@@ -165,7 +168,7 @@ impl Service {
 
     fn stale_observation(&self) -> Observation {
         let seen = self.progress().sight.seen;
-        // Before the first look there is nothing to decide on.
+        // `None` before the first look: there is no observation to decide on.
         Observation { stale_since: seen.map(Pause::begin) }
     }
 }

@@ -1,4 +1,5 @@
-//! Counting guests of leases that were started in a cloud, and not through the service: for usage, and for listeners.
+//! Counts guests of leases that were started in the cloud instead of through the service, for usage and for
+//! listeners.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +19,17 @@ use crate::notices;
 use crate::state::State;
 use crate::writing::Writer;
 
-/// The role of the service that counts, where several share a store.
+/// Name of the role of the counting service where several share a store.
 const ROLE: &str = "guests";
 /// It has the role for that many looks at all hosts, with the pauses before them: another one takes over if it makes none.
 const LOOKS: i32 = 3;
-/// How many changes a cycle commits at most.
+/// Maximum number of changes that a cycle commits.
 const MOST_AT_ONCE: usize = 1000;
 
 impl Execution<'_> {
-    /// Counts guests after a look at all hosts. Says whether there is more to do at once.
+    /// Counts guests after a look at all hosts. Returns whether there is more to do immediately.
     ///
-    /// A store that fails here does not keep leases from being carried out.
+    /// A failure of the store here doesn't keep the loop from carrying out leases.
     pub(super) async fn count_guests(self, writer: &Writer<'_>, looked: bool, now: Timestamp) -> bool {
         let goes_on = std::mem::take(&mut self.service.progress().guests_left);
         if !looked && !goes_on {
@@ -43,7 +44,7 @@ impl Execution<'_> {
                 more
             }
             Err(error) => {
-                // What is known is read again: it is not known what was written down.
+                // The outcome of the write is unknown, so known guests are read from the store again.
                 tracing::warn!(%error, "guests not counted");
                 false
             }
@@ -69,7 +70,7 @@ impl Execution<'_> {
             match writer.commit(commit_of(&counted, now)).await {
                 Ok(()) => {}
                 Err(CommitError::Store(error)) => return Err(error),
-                // There is nothing in it that could be refused.
+                // The commit has no writes that could conflict.
                 Err(_) => return Ok((None, false)),
             }
         }
@@ -77,7 +78,7 @@ impl Execution<'_> {
         Ok((Some(counting), more))
     }
 
-    /// What is known, if this service is the one to count.
+    /// Known guests, if this service has the role of counting.
     async fn lead_counting(
         self,
         counting: Option<Counting>,
@@ -97,7 +98,7 @@ impl Execution<'_> {
             return Ok(Some(Counting { role, ..counting }));
         }
         let store = &self.service.parts.store;
-        // Before the intervals, which must not be older.
+        // Read before the intervals, which must not be older.
         let seen_until = store.occupancy_seen_until().await?;
         let watch = Watch::new(store.open_occupancy().await?, seen_until, now);
         let open = store.open_usage().await?;
@@ -110,7 +111,7 @@ impl Execution<'_> {
     }
 }
 
-/// All guests that were seen and not started through the service.
+/// All observed guests that were not started through the service.
 fn sightings<'a>(
     state: &'a State,
     observed: &'a Observed,
@@ -130,7 +131,7 @@ fn sightings<'a>(
                 },
                 GuestOwner::Preemptible | GuestOwner::Other => Sighting::Outside,
             };
-            // One that is being moved may be seen twice.
+            // A guest that is being moved can appear on two hosts. Prefer its known host.
             if known.host_of(guest.id) == Some(*id) {
                 sightings.insert(guest.id, sighting);
             } else {

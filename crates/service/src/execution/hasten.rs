@@ -1,5 +1,5 @@
-//! Leases that are to start as soon as they can: when hosts become free, those that wait move forward, and hunts that
-//! make no progress are replanned (CLS-03).
+//! Leases that start as soon as possible: advances waiting leases when hosts become free, and replans hunts
+//! that make no progress (CLS-03).
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::decider::Decider;
 use crate::entries::{Effect, Entries};
 use crate::state::State;
 
-/// If no hunt could be planned again, none is tried before that.
+/// Pause after no hunt could be replanned.
 const HUNT_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 impl Execution<'_> {
-    /// Moves a lease that waits to an earlier time, if there is one: the one that was asked for first. Says whether there
-    /// was any.
+    /// Advances one waiting lease to an earlier start, if possible: the one with the earliest request.
+    /// Returns whether it did.
     pub(super) async fn hasten(self, now: Timestamp) -> Result<bool, StoreError> {
         let holds = |state: &State, change: &Change| {
             let after = change.after_record(now);
@@ -58,13 +58,13 @@ impl Execution<'_> {
 }
 
 impl Decider {
-    /// Whether there is a lease that waits of which something may come by what is known.
+    /// Whether a waiting lease might start earlier, given the current state.
     pub(super) fn any_to_hasten(&self, state: &State, known: &Known) -> bool {
         state.leases.waiting_for_hosts().next().is_some()
             && !self.progress().memos.to_hasten.is_without_result(known)
     }
 
-    /// Goes on with a pass over leases. Nobody waits for what is locked while they are tried.
+    /// Continues a pass over leases. Holds no lock while leases are tried.
     pub(crate) fn go_on<T>(
         &self,
         tour: impl Fn(&mut Memos) -> &mut Tour,
@@ -80,7 +80,8 @@ impl Decider {
         found
     }
 
-    /// What a pass of a cycle has found, if anything. One that has come to no end goes on in the next cycle.
+    /// Result of a pass of a cycle, if any. Marks the cycle as unfinished if the pass must continue in the
+    /// next one.
     pub(crate) fn found<T>(&self, found: Found<T>) -> Option<T> {
         match found {
             Found::One(found) => Some(found),
@@ -92,7 +93,7 @@ impl Decider {
         }
     }
 
-    /// Plans a hunt again that does not hold, if there is one: in each cycle one.
+    /// Replans a hunt whose plan no longer holds; one per cycle.
     pub(super) fn replan_hunt(&self, draft: &mut Draft) {
         let budget = Budget::new(self.settings.decision_work);
         let change = self.replanned_hunt(&draft.state(), draft.now, &budget);
@@ -100,8 +101,8 @@ impl Decider {
     }
 
     fn replanned_hunt(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Change> {
-        // One that has not begun has done nothing yet that could have gone wrong. And two services that see different
-        // things must not plan one again by turns forever.
+        // Only hunts that have begun: before, nothing can have gone wrong. Not if another service has changed
+        // the lease, because two services with different observations would replan in turns forever.
         let told = self.progress().told.clone();
         let begun = |record: &&Arc<LeaseRecord>| {
             record.lease.status == LeaseStatus::Starting
@@ -141,8 +142,8 @@ impl Decider {
         draft.enter(self, changes.into_iter().map(entry).collect());
     }
 
-    /// Withdraws all moves to hosts that leases have been given, of every lease, whether its moves can be planned again
-    /// by now or not: nobody is moved to where a lease is.
+    /// Cancels all moves to hosts that leases have got, even if they can't be replanned yet. Guests must not
+    /// be moved to a leased host.
     pub(super) fn withdraw_moves(&self, draft: &mut Draft) {
         let changes = self.moves_withdrawn(&draft.state(), draft.now);
         self.enter_changes_of_hunts(draft, changes, Effect::MovesWithdrawn);
@@ -159,8 +160,8 @@ impl Decider {
         state.leases.hunters().filter_map(withdrawn).collect()
     }
 
-    /// Whether a guest that is being moved for the lease is seen nowhere at the moment: the hosts have been looked at
-    /// one after the other. What is planned then would not count on it where it is going.
+    /// Whether a guest that is being moved for the lease was observed nowhere, because hosts are observed one
+    /// after another. A plan made now would not count the guest at its destination.
     fn anybody_between_looks(&self, lease: &Lease) -> bool {
         let progress = self.progress();
         let moves = lease.hunt.iter().flat_map(|hunt| &hunt.moves);
@@ -173,7 +174,7 @@ impl Decider {
         })
     }
 
-    /// Plans where guests of a lease go that is over, if that is to be planned: in each cycle of one.
+    /// Plans the end migration of one lease that needs one; one per cycle.
     pub(super) fn depart(&self, draft: &mut Draft) {
         let budget = Budget::new(self.settings.decision_work);
         let change = self.departure(&draft.state(), draft.now, &budget);
@@ -181,7 +182,7 @@ impl Decider {
     }
 
     fn departure(&self, state: &State, now: Timestamp, budget: &Budget) -> Option<Change> {
-        // Who is there is known once its hosts have been looked at since it ended.
+        // The guests are known only after the lease's hosts were observed since its end.
         let ready = |lease: &Lease| {
             let progress = self.progress();
             !progress.told.contains(&lease.id) && !progress.looks_at_end(lease)

@@ -1,33 +1,33 @@
-//! Hosts of which somebody says that something has happened there.
+//! Queue of hosts named in notifications, to be observed soon.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use leases::ids::HostId;
 
-/// So many of them are looked at together: one by one, at little cost.
+/// Number of these hosts per look. Small, because they are observed one by one.
 const AT_ONCE: usize = 4;
 
-/// What was heard, and not looked at since.
+/// Hosts that were reported and not observed since.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     hosts: BTreeSet<HostId>,
-    /// The last of those whose turn it was.
+    /// Last host of the previous turn.
     last: Option<HostId>,
-    /// Whether it is time for some of them.
+    /// Whether the next turn is due.
     pub due: bool,
 }
 
 impl Heard {
-    /// Adds hosts, and makes it time for some of all. Says whether there are more.
+    /// Adds hosts and makes the next turn due. Returns whether it takes more than one turn.
     pub fn add(&mut self, hosts: impl Iterator<Item = HostId>) -> bool {
         self.hosts.extend(hosts);
         self.due = !self.hosts.is_empty();
         self.hosts.len() > AT_ONCE
     }
 
-    /// Those whose turn it is, if it is time for any. Hosts take turns, so that one of which something is heard once is
-    /// not behind those of which something is heard all the time.
+    /// Hosts of the next turn, if it is due. Hosts rotate, so that a host reported once isn't stuck behind
+    /// hosts that are reported all the time.
     pub fn take_turn(&mut self) -> Option<BTreeSet<HostId>> {
         if !std::mem::take(&mut self.due) {
             return None;

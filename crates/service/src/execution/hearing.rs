@@ -1,13 +1,13 @@
-//! Hosts of which somebody says that something has happened there: they are looked at before it is their time.
+//! Observes hosts early when a notification reports an event on them.
 
 use std::collections::BTreeSet;
 
 use super::Execution;
 
 impl Execution<'_> {
-    /// Has the hosts of these compute services looked at: somebody says that something has happened there. Names that
-    /// are not known are passed over. A few hosts are looked at now; if there are more, this says so, and they are looked
-    /// at when it is called again, so whoever calls it says how often the fleet is asked.
+    /// Requests a look at the hosts of these compute services, because an event was reported there. Unknown
+    /// names are ignored. A few hosts are observed now. Returns true if there are more, which the next call
+    /// observes: the caller determines how often the fleet is asked.
     pub fn hear_of(self, services: &BTreeSet<String>) -> bool {
         let state = self.service.state();
         let hosts = state.hosts.values().map(|record| &record.host);

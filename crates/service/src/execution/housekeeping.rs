@@ -1,4 +1,4 @@
-//! Housekeeping in the loop (HK): reminders, and leases that nobody uses.
+//! Housekeeping in the loop (HK): reminders, and unused leases.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::decider::Decider;
 use crate::state::State;
 
 impl Decider {
-    /// Does what is due.
+    /// Sends due reminders and handles unused leases.
     pub(super) fn keep_house(&self, draft: &mut Draft) {
         let rules = &self.settings.housekeeping;
         if rules.idle() {
@@ -39,8 +39,8 @@ impl Decider {
     }
 }
 
-/// Whether an instance is in the lease, as far as is known. A host that was not looked at since it might have changed, or
-/// that reports no guests, says nothing.
+/// Whether instances run in the lease. `Unknown` if none was observed and a host reports no guests or wasn't
+/// observed since its last possible change.
 fn seen(state: &State, progress: &Progress, lease: &Lease) -> Use {
     let own = GuestOwner::Lease(lease.id);
     let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());

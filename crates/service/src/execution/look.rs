@@ -1,23 +1,23 @@
-//! A look at the fleet.
+//! Looks: requests to observe the fleet.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use leases::ids::HostId;
 
-/// A look at the fleet.
+/// A request to observe all of the fleet, or some hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Looks are numbered as they begin: of two, the one with the higher number saw what is newer.
+    /// Looks are numbered as they begin. The higher number saw the newer state.
     pub(super) number: u64,
-    /// All machines are asked for, and what is on all hosts.
+    /// Lists all machines and observes all hosts.
     pub(super) all: bool,
-    /// Decisions wait for it: what is on all hosts is asked for, and nothing else.
+    /// Decisions wait for it. Observes all hosts and nothing else.
     pub(super) for_decisions: bool,
-    /// Hosts that are looked at.
+    /// Hosts to observe.
     pub(super) hosts: BTreeSet<HostId>,
-    /// When it began: what it sees isn't older.
+    /// Start time. The observation isn't older.
     pub(super) began: Timestamp,
-    /// The end of our patience.
+    /// Time limit.
     pub(super) until: Timestamp,
 }

@@ -1,4 +1,5 @@
-//! What passes of the loop were last decided from: as long as it is the same, nothing else would come of them.
+//! Inputs of the loop's last passes. While they are unchanged, the passes would find the same result and are
+//! skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,68 +13,70 @@ use store::{JournalSize, Revision, Sizes};
 use super::pause::Pause;
 use super::tour::Tour;
 
-/// What passes of the loop remember. All of it can be lost: they are gone through once more then.
+/// Memory of the loop's passes. Losing it is harmless: the passes are made once more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memos {
-    /// Leases that lack something.
+    /// Pass over leases that lack hosts.
     pub to_heal: Tour,
     /// Leases in the healing interval that lacked something or had a failed host in the last cycle.
     pub ill_soon: BTreeSet<LeaseId>,
-    /// Leases that wait and might start sooner.
+    /// Pass over waiting leases that might start earlier.
     pub to_hasten: Tour,
-    /// How far the hunts have come that are planned again.
+    /// Pass over hunts to replan.
     pub to_replan: Tour,
-    /// How far it has come where guests of leases go that are over.
+    /// Pass over ended leases that need an end migration.
     pub to_depart: Tour,
-    /// Requests on the waitlist that might be served.
+    /// Pass over waitlist requests that might be promoted.
     pub to_serve: Tour,
-    /// Until that is done again, if nothing came of it.
+    /// Pause after a pass over waiting requests and leases found nothing.
     pub passed_without_result: Option<Pause>,
-    /// Hunts that do not hold could not be planned again; until that is tried again.
+    /// Pause after obstructed hunts couldn't be replanned.
     pub hunts_not_replanned: Option<Pause>,
-    /// Until hosts that boot or shut down are looked at again.
+    /// Pause until booting hosts and hosts that shut down are observed again.
     pub power_watched: Option<Pause>,
-    /// When it was last decided which hosts are to be switched.
+    /// Last decision on which hosts to switch.
     pub power_planned: Option<Planned>,
-    /// Until leases are looked at again that could have hosts that draw less, and the last of them that was looked at.
+    /// Pause until leases are repacked onto hosts with lower power draw again, and the last lease that was
+    /// tried.
     pub repacked: Option<(Pause, Option<LeaseId>)>,
-    /// What was known when all owners of preemptible instances knew when these are preempted.
+    /// Inputs from which all owners of preemptible instances know the current preemption times.
     pub announced: Option<Announced>,
-    /// What was known when there was room for nobody who waits to be started again.
+    /// Revision at which no queued instance could start.
     pub queue_tried: Option<Revision>,
-    /// If the work of a cycle did not suffice for all: what was known when the first one was tried, and the last one
-    /// that was tried.
+    /// Set if the budget of a cycle didn't suffice for all queued instances: the revision when the first was
+    /// tried, and the last one tried.
     pub queue_resumes: Option<(Revision, GuestId)>,
-    /// Who waits to be started again was left out of so many cycles in a row, since something was due.
+    /// Number of consecutive cycles that skipped queued instances because something else was due.
     pub queue_left_out: u32,
-    /// Those of whom it is known that there is no other gap for them.
+    /// Instances that are known to have no other gap.
     pub relocations_tried: Option<Tried>,
-    /// The last instance for which another gap was looked for, if there was no time for all of them.
+    /// Last instance for which another gap was searched, if the budget didn't suffice for all.
     pub relocations_resume: Option<GuestId>,
-    /// Until old records are cleared away again.
+    /// Pause until old records are deleted again.
     pub tidied: Option<Pause>,
-    /// Until refused requests are written to the store again.
+    /// Pause until counts of refused requests are written to the store again.
     pub refusals_written: Option<Pause>,
 }
 
-/// What it was decided from who is preempted.
+/// Inputs of the decision on preemption times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Announced {
-    /// What is committed.
+    /// Revision of the store.
     pub revision: Revision,
-    /// What is seen of guests that others have started.
+    /// Observed preemptible guests that were not started through the service.
     pub elsewhere: BTreeMap<HostId, StartedElsewhere>,
 }
 
-/// Preemptible guests on a host that others have started: there are no instances on record for them.
+/// Preemptible guests on a host without an instance record, because they were not started through the
+/// service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StartedElsewhere {
     pub guests: Vec<Guest>,
-    /// Leases that have room on the host now or soon.
+    /// Leases that have slots on the host now or soon.
     pub leases: BTreeSet<LeaseId>,
 }
 
-/// When the power of hosts was last planned, and on what.
+/// Time and revision of the last power plan, and the time of the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planned {
     pub at: Timestamp,
@@ -81,23 +84,23 @@ pub(crate) struct Planned {
     pub next_at: Option<Timestamp>,
 }
 
-/// Instances for which there was no other gap when the store was at that revision.
+/// Instances without another gap, at this revision of the store.
 pub(crate) type Tried = (Revision, BTreeSet<GuestId>);
 
-/// What is known of guests of leases that others have started, to the service that counts them.
+/// Memory of the service that counts guests not started through the service.
 #[derive(Clone, Debug)]
 pub(crate) struct Counting {
     pub known: KnownGuests,
-    /// Hosts of leases, with what is recorded of them.
+    /// Leased hosts and their recorded occupants.
     pub watch: Watch,
     /// While it lasts nobody else counts.
     pub role: Pause,
 }
 
-/// State of tidying, and what it has found out about the store.
+/// State of tidying, and its findings about the store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tidying {
-    /// Whether there is more to remove, and this service is the one that removes it.
+    /// Whether there is more to remove and this service is the one to do it.
     pub more: bool,
     /// Size of the store when tidying last began.
     pub sizes: Sizes,

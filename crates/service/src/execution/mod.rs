@@ -1,10 +1,10 @@
 //! The loop: observe, heal, plan, commit, carry out, and again.
 //!
-//! A cycle ([`Execution::cycle`]) decides and hands out tasks: steps, looks at the fleet, and what may take long. Each is
-//! carried out on its own ([`Execution::perform`]) and what came of it is noted ([`Execution::note`]) for the next cycle. A
-//! cycle itself never waits for the fleet. So a slow step, or a fleet that is slow to say what is there, delays nobody
-//! else (W3), and whoever drives the cycles, the loop or a simulation, has every task in its hands. Nothing here remembers
-//! what must happen next: a crash at any point costs nothing (W4).
+//! A cycle ([`Execution::cycle`]) decides and hands out tasks: steps, looks at the fleet, and other work that
+//! can take long. Each task is carried out on its own ([`Execution::perform`]), and its result is noted
+//! ([`Execution::note`]) for the next cycle. A cycle itself never waits for the fleet, so a slow step or a
+//! slow observation delays nothing else (W3). The driver of the cycles, which is the loop or a simulation,
+//! controls every task. No state here determines the next action, so a crash at any point costs nothing (W4).
 
 mod adoption;
 mod backoff;
@@ -56,30 +56,29 @@ use crate::refusals::UNWRITTEN;
 use crate::service::Service;
 use crate::writing::Writer;
 
-/// How long the loop waits for more after others have committed something, or after a step has ended.
+/// Time that the loop waits for more events after another service has committed or a step has ended.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// So many cycles at most have the write lock before clients have it.
+/// Maximum number of consecutive cycles with the write lock before clients get it.
 const MOST_IN_A_ROW: usize = 3;
 
-/// Something that is done on its own, beside the cycles: what the fleet is asked for, and what may take long.
+/// Work outside of cycles: requests to the fleet, and decisions that can take long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Carry out a step.
     Step(ClaimedStep),
-    /// Say what is there.
+    /// Observe the fleet.
     Look(Look),
-    /// Have a host back that was removed.
+    /// Return a removed host to the fleet.
     Abandon(HostId),
-    /// Hand a host to the service again that it does not have any more.
+    /// Take on a host again that the service has lost.
     Adopt(HostId),
-    /// Go over what waits, whether it can be had by now.
+    /// Try waiting requests and leases again.
     Pass,
 }
 
 impl Task {
-    /// The outcome if carrying the task out panicked: a failure, so that the task is tried again and nothing waits for
-    /// its outcome until its time ends.
+    /// Result of a task that panicked: a failure. It lets the task be retried without waiting for its time
+    /// limit.
     fn failed(self) -> Done {
         tracing::error!(task = ?self, "task panicked, retrying");
         let error = FleetError::Unavailable("internal error, see the log".to_owned());
@@ -93,39 +92,36 @@ impl Task {
     }
 }
 
-/// A task that was carried out, or not.
+/// Result of a task.
 #[derive(Clone, Debug)]
 pub enum Done {
-    /// A step.
     Step(Performed),
-    /// A look at the fleet.
     Look(Looked),
-    /// A host that was removed was to be had back.
+    /// Response to returning a removed host.
     Abandoned(HostId, Result<Outcome, FleetError>),
-    /// A host was to be taken on again.
+    /// Response to taking on a host again.
     Adopted(HostId, Result<Outcome, FleetError>),
-    /// It was gone over what waits; whether anything came of it.
+    /// Whether a pass over waiting requests and leases changed anything.
     Passed(bool),
 }
 
-/// What came of a cycle.
+/// Result of a cycle.
 #[derive(Debug)]
 pub struct Cycle {
-    /// What to carry out now, each on its own.
+    /// Tasks to carry out now, independently of each other.
     pub tasks: Vec<Task>,
-    /// What was decided, pass by pass; nothing if nothing could be.
+    /// Reports of the passes; empty if no decision was possible.
     pub passes: Vec<PassReport>,
-    /// When to go through the next cycle, unless something happens before: a task is noted, or something is
-    /// changed by a call.
+    /// Time of the next cycle, unless a task is noted or a call changes something before then.
     pub wake_at: Timestamp,
-    /// The store did not work, so nothing else was done; changes are no reason to try again earlier.
+    /// The store failed, so the cycle did nothing. Changes don't trigger an earlier retry.
     pub failed: bool,
-    /// There was more to write than a transaction may hold, or more to forget. The next cycle goes on, after clients that
-    /// wait for the write lock.
+    /// There was more to write or to remove than a transaction may hold. The next cycle continues, after
+    /// clients that wait for the write lock.
     pub partial: bool,
 }
 
-/// The cycles of the loop, and the tasks that they hand out.
+/// Cycles of the loop, and their tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'a> {
     pub(crate) service: &'a Service,
@@ -136,7 +132,7 @@ impl<'a> Execution<'a> {
         Self { service }
     }
 
-    /// Has the fleet carry out a task. What came of it is to be [noted](Self::note).
+    /// Carries out a task. The caller must [note](Self::note) the result.
     pub async fn perform(self, task: Task) -> Done {
         match task {
             Task::Step(step) => Done::Step(self.perform_step(step).await),
@@ -147,7 +143,7 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Notes what came of a task; the next cycle goes on from there.
+    /// Notes the result of a task for the next cycle.
     pub fn note(self, done: Done) {
         {
             let mut progress = self.service.progress();
@@ -164,12 +160,12 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// The loop: returns when `stop` becomes true, after steps that are running have ended or their time is up. A panic ends
-/// one turn and none of the tasks.
+/// Runs the loop. Returns after `stop` becomes true and running steps have ended or timed out. A panic ends
+/// one turn and leaves all tasks running.
 pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) {
     let _running = Running::new(&service.running);
     let mut tasks = Tasks::of(&service);
-    // If nobody is left to say so, that is a stop as well.
+    // A dropped sender also means to stop.
     while !*stop.borrow_and_update() && stop.has_changed().is_ok() {
         let turn = AssertUnwindSafe(turn(&service, &mut tasks, &mut stop)).catch_unwind().await;
         if turn.is_err() {
@@ -184,7 +180,7 @@ pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
     Execution::of(&service).write_refusals(UNWRITTEN).await;
 }
 
-/// Goes through cycles, and waits until there is something for the next one.
+/// Runs cycles, then waits for the next event.
 async fn turn(service: &Service, tasks: &mut Tasks, stop: &mut watch::Receiver<bool>) {
     let mut cycle = cycles_in_a_row(service, tasks).await;
     Execution::of(service).end_cycle(&mut cycle).await;
@@ -201,10 +197,10 @@ async fn turn(service: &Service, tasks: &mut Tasks, stop: &mut watch::Receiver<b
     }
 }
 
-/// Until a cycle succeeds again, the service isn't ready.
+/// The service isn't ready until a cycle succeeds again.
 async fn pause_after_panic(service: &Service, stop: &mut watch::Receiver<bool>) {
     service.running.store(false, Ordering::Release);
-    // The panic may have come between a commit and the change of the memory.
+    // The panic might have happened between a commit and the update of memory.
     service.contradicted.store(true, Ordering::Release);
     let retry_at = service.progress().retry_at(service.now());
     tracing::error!(%retry_at, "loop panicked, retrying");
@@ -215,8 +211,8 @@ async fn pause_after_panic(service: &Service, stop: &mut watch::Receiver<bool>) 
     }
 }
 
-/// Goes through a cycle, and with the same write lock through those that follow from it at once: what starts now does not
-/// wait for what clients commit in between. Begins what they hand out.
+/// Runs a cycle, and with the same write lock the cycles that follow immediately. So a lease that starts now
+/// doesn't wait for commits of clients in between. Begins the tasks of each cycle.
 async fn cycles_in_a_row(service: &Service, tasks: &mut Tasks) -> Cycle {
     let execution = Execution::of(service);
     let writer = writer_meanwhile(service, tasks).await;
@@ -234,8 +230,8 @@ async fn cycles_in_a_row(service: &Service, tasks: &mut Tasks) -> Cycle {
     }
 }
 
-/// Waits for the write lock for a cycle. Meanwhile looks are begun, and what comes of tasks is noted: a lease that starts
-/// takes several steps, and what is known of each when the lock is there need not wait for it once more.
+/// Waits for the write lock for a cycle. While waiting, begins looks and notes results of tasks. A starting
+/// lease takes several steps, and results that arrive before the lock don't have to wait for it once more.
 async fn writer_meanwhile<'a>(service: &'a Service, tasks: &mut Tasks) -> Result<Writer<'a>, StoreError> {
     let mut writer = std::pin::pin!(Execution::of(service).writer_for_cycle());
     loop {
@@ -253,8 +249,8 @@ async fn record_last_outcomes(service: &Service) -> Result<(), StoreError> {
     Execution::of(service).record_outcomes(&writer).await.map(drop)
 }
 
-/// Returns when somebody else has committed something since the last cycle: what we commit ourselves wakes the loop if it
-/// matters. If it cannot be said when that is, cycles go on at their own times.
+/// Returns when another service has committed something since the last cycle. This service's own commits wake
+/// the loop if they matter. If the store can't be watched, never returns, and cycles run at their own times.
 async fn news(service: &Service) {
     while !service.progress().others_committed {
         let known = service.state().revision;
@@ -262,21 +258,21 @@ async fn news(service: &Service) {
             tracing::debug!(%error, "store watch failed");
             std::future::pending::<()>().await;
         }
-        // It may be our own, which is about to be shown.
+        // The change might be our own commit, which memory is about to show.
         drop(service.memory().await);
         if service.state().revision == known {
             break;
         }
     }
-    // Who commits once does so again soon, and one cycle does for all of it.
+    // One commit is often followed by more, and one cycle can handle them together.
     tokio::time::sleep(GATHER).await;
 }
 
-/// Tasks that were begun and have not been noted.
+/// Tasks in progress, or with results that were not noted.
 struct Tasks {
     service: Arc<Service>,
     steps: JoinSet<Done>,
-    /// Apart, because nobody waits for these at the end.
+    /// Separate, because the shutdown doesn't wait for them.
     others: JoinSet<Done>,
 }
 
@@ -300,7 +296,8 @@ impl Tasks {
         }
     }
 
-    /// Waits for a task, and notes it with all others that have ended meanwhile. Never returns while none is under way.
+    /// Waits for a task and notes it, along with all others that have ended by then. Never returns while no
+    /// task is running.
     async fn noted(&mut self) {
         let execution = Execution::of(&self.service);
         tokio::select! {
@@ -311,7 +308,7 @@ impl Tasks {
         }
     }
 
-    /// Notes further steps that end within [`GATHER`], because steps that begin together often end together.
+    /// Notes further steps that end within [`GATHER`]. Steps that begin together often end together.
     async fn gather(&mut self) {
         let steps = async {
             while !self.steps.is_empty() {
@@ -322,7 +319,7 @@ impl Tasks {
         let _ = tokio::time::timeout(GATHER, steps).await;
     }
 
-    /// Waits for the steps and gives up the rest.
+    /// Waits for steps and aborts all other tasks.
     async fn end(mut self) {
         self.others.abort_all();
         while let Some(done) = self.steps.join_next().await {
@@ -331,20 +328,20 @@ impl Tasks {
     }
 }
 
-/// Notes a task, and with it all others that have ended meanwhile.
+/// Notes a task and all others that have ended by then.
 fn note_all(execution: Execution<'_>, first: Result<Done, JoinError>, tasks: &mut JoinSet<Done>) {
     let mut next = Some(first);
     while let Some(done) = next {
         match done {
             Ok(done) => execution.note(done),
-            // Its time ends, and then it is tried again.
+            // The task is tried again after its time limit.
             Err(error) => tracing::error!(%error, "task lost"),
         }
         next = tasks.try_join_next();
     }
 }
 
-/// Shows that the loop runs, as long as it does.
+/// Sets the flag while the loop runs.
 struct Running<'a>(&'a AtomicBool);
 
 impl<'a> Running<'a> {

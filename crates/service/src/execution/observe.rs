@@ -1,4 +1,4 @@
-//! Looking at the fleet: at all of it now and then, and at what was touched at once.
+//! Observation of the fleet: all of it at intervals, and hosts with recent steps immediately.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::hosts::refreshed;
 use crate::state::State;
 use crate::writing::Writer;
 
-/// Not more often than this a fleet is asked again that does not answer.
+/// Delay before a fleet that doesn't answer is asked again. It doubles with each failure.
 const FIRST_RETRY: SignedDuration = SignedDuration::from_secs(1);
-/// But at least so often.
+/// Maximum delay.
 const LONGEST_RETRY: SignedDuration = SignedDuration::from_secs(30);
 
-/// What was seen.
+/// Result of a look.
 #[derive(Clone, Debug)]
 pub struct Looked {
     look: Look,
@@ -43,16 +43,17 @@ impl Looked {
 
 #[derive(Clone, Debug)]
 struct Seen {
-    /// None if not all of them were asked for.
+    /// `None` if the look wasn't at all machines.
     machines: Option<BTreeMap<HostId, Machine>>,
     observed: Observed,
-    /// Differences from what is stored, if all machines were asked for.
+    /// Differences from the store; empty if the look wasn't at all machines.
     differences: Vec<Difference>,
 }
 
 impl Execution<'_> {
-    /// The looks that are due: at the whole fleet now and then, and at once at what was touched. Each host is in
-    /// one look of the second kind at a time, so that one that is slow to be seen hides no other.
+    /// Looks that are due: at the whole fleet at intervals, and immediately at hosts with recent steps. A
+    /// host is in one look of the second kind at a time, so that a host that is slow to observe doesn't hide
+    /// others.
     pub(super) fn looks(self, now: Timestamp) -> Vec<Look> {
         let state = self.service.state();
         let mut progress = self.service.progress();
@@ -77,7 +78,7 @@ impl Execution<'_> {
         looks
     }
 
-    /// Looks, for as long as there is patience.
+    /// Observes the fleet within the look's time limit.
     pub(super) async fn look(self, look: Look) -> Looked {
         let answer = self.service.until(look.until, self.see(&look)).await;
         Looked { look, answer }
@@ -89,7 +90,8 @@ impl Execution<'_> {
             let observed = fleet.observe(&look.hosts, &addresses).await?;
             return Ok(Seen { machines: None, observed, differences: Vec::new() });
         }
-        // Whose the fleet is, is asked first: where questions take long, it would never be known if it came last.
+        // First find out which store the fleet belongs to. If it came last, the time limit of a slow fleet
+        // might always end before it.
         let (machines, observed) = if self.service.knows_whose() {
             Repairs::of(self.service).expect().await;
             fleet.survey(&look.hosts, &addresses).await?
@@ -108,8 +110,8 @@ impl Execution<'_> {
         })
     }
 
-    /// Notes what was seen. A fleet that does not answer is no error: plans go on with what was seen last, but
-    /// conclude nothing from what is not there.
+    /// Notes the result of a look. A fleet that doesn't answer is not an error: plans use the last
+    /// observation, but don't conclude anything from missing hosts or guests.
     pub(super) fn note_look(self, looked: Looked) {
         let now = self.service.now();
         let state = self.service.state();
@@ -123,7 +125,7 @@ impl Execution<'_> {
             Ok(Seen { machines, mut observed, differences }) => {
                 state.instances.mark_preemptible(&mut observed);
                 if progress.saw(&look, observed, |host| state.hosts.contains_key(&host), now) {
-                    // Somebody may wait for what a reservation needs.
+                    // A request might be waiting for the preparation of its reservation.
                     self.service.changes.send_modify(|count| *count += 1);
                 }
                 if machines.is_some() {
@@ -139,7 +141,7 @@ impl Execution<'_> {
             Err(error) => {
                 tracing::warn!(%error, "fleet observation failed");
                 progress.saw_nothing(look.number);
-                // The rounds say when a fleet that doesn't answer is asked again.
+                // Looks at the whole fleet determine when a fleet that doesn't answer is asked again.
                 if look.for_decisions {
                     return;
                 }
@@ -150,7 +152,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Enters what was seen of these machines at once.
+    /// Records observed machines immediately.
     pub(crate) async fn record_machines(
         self,
         writer: &Writer<'_>,
@@ -165,7 +167,7 @@ impl Execution<'_> {
 }
 
 impl Decider {
-    /// Enters what was seen of hosts into their records: health, and the sizes of machines (W30).
+    /// Updates host records from observations: health and sizes of machines (W30).
     pub(super) fn record_hosts(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
         let entry = |host: Host| {
@@ -190,8 +192,8 @@ impl Decider {
         draft.enter(self, entries);
     }
 
-    /// Hosts that were seen since they were last recorded, and are not as they are on record. What was seen
-    /// before that is not compared again: somebody else may have recorded what is newer.
+    /// Hosts that were observed since they were last recorded and differ from their record. Earlier
+    /// observations are not compared again, because another service might have recorded newer ones.
     fn changed_hosts(
         &self,
         state: &State,
@@ -206,7 +208,7 @@ impl Decider {
             Some(machines) => refreshed(state, machines).into_iter().map(|host| (host.id, host)).collect(),
             None => BTreeMap::new(),
         };
-        // As they are on record: what their pools say of them is no part of it.
+        // Hosts as recorded, without properties from their pools.
         for host in progress.unrecorded.iter().filter_map(|id| Some(&state.hosts.get(id)?.host)) {
             let now = changed.get(&host.id).unwrap_or(host);
             let health = health(&progress.observed, host.id);
@@ -224,19 +226,20 @@ impl Decider {
         changed.into_values().collect()
     }
 
-    /// Whether the fleet answers, and was seen lately.
+    /// Whether the fleet answers and was observed recently.
     pub(crate) fn sees_well(&self, now: Timestamp) -> bool {
         let progress = self.progress();
         progress.sees() && !self.out_of_sight(progress.seen_at, now)
     }
 
-    /// Whether nothing was heard of the fleet for so long that nobody knows how its hosts are.
+    /// Whether the last observation of the fleet is older than `unknown_after`, so the state of its hosts is
+    /// unknown.
     pub(crate) fn out_of_sight(&self, seen_at: Option<Timestamp>, now: Timestamp) -> bool {
         seen_at.is_some_and(|seen| now.duration_since(seen) > self.settings.unknown_after)
     }
 }
 
-/// A host that the fleet does not know has failed for whoever leases it.
+/// Health of a host. For its lease, a host that the fleet doesn't know has failed.
 fn health(observed: &Observed, host: HostId) -> Health {
     observed.hosts.get(&host).map_or(Health::Failed, |seen: &ObservedHost| seen.health)
 }

@@ -1,4 +1,4 @@
-//! Records of who was on leased hosts, for auditors: what looks have seen of hosts that leases have as a whole.
+//! Records for auditors: which instances were observed on hosts that leases have as a whole.
 
 use std::sync::Arc;
 
@@ -15,21 +15,22 @@ use super::Execution;
 use crate::deciding::beside_requests;
 use crate::state::State;
 
-/// Once a cycle has this many intervals to record, it leaves other hosts to the next one.
+/// Number of intervals after which a cycle leaves further hosts to the next one.
 const MOST_AT_ONCE: usize = 1000;
-/// Turns in which a service that stops records the rest.
+/// Maximum number of turns in which a stopping service records the rest.
 const MOST_LAST_TURNS: usize = 20;
-/// Longest time between two looks at a host that doesn't count as unseen, in [`crate::Settings::observe_interval`]s.
+/// Maximum time between two looks at a host that doesn't count as unseen, in multiples of
+/// [`crate::Settings::observe_interval`].
 const LONGEST_PAUSE: i32 = 2;
 
 impl Execution<'_> {
-    /// Records what looks have seen since the last time, if this service is the one that counts guests. Returns whether
-    /// there is more to record at once.
+    /// Records new observations, if this service is the one that counts guests. Returns whether there is more
+    /// to record immediately.
     ///
-    /// If the store fails, what it has is read again, and the time until then counts as unseen.
+    /// If the store fails, its records are read again, and the time until then counts as unseen.
     pub(super) async fn record_occupants(self, now: Timestamp) -> bool {
         let (mut sighted, observed, looks_until, mut counting) = {
-            // All at once, so that what was seen belongs to the looks.
+            // Taken together, so that the observations match the looks.
             let mut progress = self.service.progress();
             let goes_on = std::mem::take(&mut progress.occupants_left);
             let sighted = std::mem::take(&mut progress.sighted);
@@ -51,14 +52,14 @@ impl Execution<'_> {
                 while watch.pending() < MOST_AT_ONCE
                     && let Some((host, look)) = sighted.pop_first()
                 {
-                    // A host that the fleet doesn't know at the moment is unseen before long.
+                    // A host that the fleet doesn't know now counts as unseen after a while.
                     let Some(seen) = observed.hosts.get(&host) else { continue };
                     let seen = seen_host(&state, watch, host, seen, now);
                     if seen.is_some() || watch.has(host) {
                         watch.note(host, look, seen, longest_pause);
                     }
                 }
-                // Hosts that are left to the next cycle were seen.
+                // Only if none is left: hosts left to the next cycle were observed.
                 let pauses_left = sighted.is_empty()
                     && watch.check_pauses(looks_until, longest_pause, MOST_AT_ONCE, |host| {
                         state.hosts.contains_key(&host)
@@ -68,7 +69,7 @@ impl Execution<'_> {
         };
         if let Some(changes) = changes {
             if !counting.role.lasts(self.service.now()) {
-                // Another service may record by now.
+                // Another service might be recording by now.
                 return false;
             }
             if let Err(error) = self.service.parts.store.record_occupancy(&changes).await {
@@ -81,7 +82,7 @@ impl Execution<'_> {
         progress.occupants_left = pauses_left;
         let more = pauses_left || !sighted.is_empty();
         for (host, look) in sighted {
-            // Another look may have ended meanwhile.
+            // Another look might have ended in the meantime.
             progress.sighted.entry(host).or_insert(look);
         }
         more
@@ -89,7 +90,8 @@ impl Execution<'_> {
 }
 
 impl Execution<'_> {
-    /// Records what looks have seen when the service stops, so that the gap in the records begins then.
+    /// Records the last observations when the service stops, so that the gap in the records begins at that
+    /// time.
     pub(super) async fn record_last_looks(self) {
         let now = self.service.now();
         for _ in 0..MOST_LAST_TURNS {
@@ -106,7 +108,7 @@ impl Execution<'_> {
     }
 }
 
-/// The host as a look saw it, if it is in the hands of a lease.
+/// The host as observed, if it belongs to a lease.
 fn seen_host(
     state: &State,
     watch: &Watch,
@@ -117,7 +119,8 @@ fn seen_host(
     let of = |reservation: ReservationId| state.leases.of_reservation(reservation);
     let (lease, fence) = match seen.place {
         Place::FreePool if !watch.has(host) => return None,
-        // A host that the lease was about to get isn't its own yet; one that it had has lost its fence.
+        // A host that the lease was about to get doesn't belong to it yet. A host that it had has lost its
+        // fence.
         Place::FreePool => {
             let lease = lease_on(state, host, now).filter(|lease| watch.follows(host, *lease))?;
             (lease, Fence::Unfenced)
@@ -128,13 +131,14 @@ fn seen_host(
         Place::Releasing(reservation) => (of(reservation)?, Fence::Releasing),
     };
     let project = state.leases.get(lease)?.lease.owner.project.clone();
-    // Of a host that doesn't answer, fleets repeat what they saw last.
+    // For a host that doesn't answer, fleets repeat the last observation.
     let reports = seen.reports_guests && seen.health != Health::Unknown;
     let instances = || seen.guests.iter().map(|guest| (guest.id, project_of(state, guest))).collect();
     Some(Seen { lease, project, fence, instances: reports.then(instances) })
 }
 
-/// The lease that has the whole host or is about to get it: it starts, or it goes on and the host is new or has lost its fence.
+/// The lease that has the whole host or is about to get it. Either the lease is starting, or it is active and
+/// the host is new or has lost its fence.
 fn lease_on(state: &State, host: HostId, now: Timestamp) -> Option<LeaseId> {
     let present = Window::starting(now, SignedDuration::from_micros(1));
     let mut bookings = state.calendar.bookings_in(host, present).map(|(_, booking)| booking);
@@ -143,7 +147,7 @@ fn lease_on(state: &State, host: HostId, now: Timestamp) -> Option<LeaseId> {
     matches!(status, LeaseStatus::Starting | LeaseStatus::Active | LeaseStatus::Updating).then_some(lease)
 }
 
-/// The project of a guest: what the fleet says, or else what is on record of the instance or of its lease.
+/// The project of a guest: as reported by the fleet, or else from the record of the instance or of its lease.
 fn project_of(state: &State, guest: &Guest) -> Option<ProjectId> {
     let of_instance = || Some(state.instances.get(guest.id)?.instance.owner.project.clone());
     let of_lease = || match guest.owner {

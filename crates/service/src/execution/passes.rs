@@ -1,7 +1,8 @@
-//! Passes over what waits: requests on the waitlist, leases that might start sooner, leases that might draw less power.
+//! Passes over waiting work: requests on the waitlist, leases that might start earlier, and leases that might
+//! get hosts with a lower power draw.
 //!
-//! How long they take is up to clients, and nothing that is due depends on them. So a pass is a task beside the cycles,
-//! which decides and commits as a client's request does, and goes after what the loop itself commits.
+//! Clients determine how long a pass takes, and nothing that is due depends on it. So a pass is a task
+//! outside of cycles. It decides and commits like a client's request, after the loop's own commits.
 
 use jiff::{SignedDuration, Timestamp};
 use store::StoreError;
@@ -14,10 +15,10 @@ use crate::energy::PowerSaving;
 use crate::service::Service;
 use crate::waitlist::Waitlist;
 
-/// When a pass goes on that has come to no end, of those in cycles as well: clients are served meanwhile.
+/// Pause before an unfinished pass continues, including passes of cycles. Clients are served in between.
 pub(super) const AGAIN_AFTER: SignedDuration = SignedDuration::from_millis(50);
 
-/// Shows that a pass is under way, until it ends in whatever way.
+/// Marks a pass as in progress until it ends in any way.
 struct UnderWay<'a>(&'a Service);
 
 impl Drop for UnderWay<'_> {
@@ -27,7 +28,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Execution<'_> {
-    /// When the next pass begins; none if one is under way or nothing would come of it.
+    /// Time of the next pass. `None` if one is in progress or there is nothing to try.
     pub(super) fn next_pass(self, now: Timestamp) -> Option<Timestamp> {
         let paused_until = {
             let progress = self.service.progress();
@@ -39,19 +40,18 @@ impl Execution<'_> {
         self.anything_to_try(now).then(|| paused_until.unwrap_or(now))
     }
 
-    /// Begins the pass that is due.
     pub(super) fn begin_pass(self) -> Task {
         self.service.progress().pass_under_way = true;
         Task::Pass
     }
 
-    /// Goes over what waits. Says whether anything came of it.
+    /// Runs a pass. Returns whether it changed anything.
     pub(super) async fn pass(self) -> bool {
         let _under_way = UnderWay(self.service);
         match self.try_pass(self.service.now()).await {
             Ok(moved) => moved,
             Err(error) => {
-                // What suspends everything was said when it began.
+                // The cause of a suspension was logged when it began.
                 if !matches!(error, StoreError::Suspended(_)) {
                     tracing::error!(%error, "store failed, retrying");
                 }
@@ -66,20 +66,21 @@ impl Execution<'_> {
             | PowerSaving::of(self.service).repack(now).await?)
     }
 
-    /// Notes what came of a pass; the next cycle begins another one, if there is more to try.
+    /// Notes the end of a pass. The next cycle begins another one if there is more to try.
     pub(super) fn note_pass(self, moved: bool) {
         let now = self.service.now();
         self.service.progress().memos.passed_without_result = (!moved).then(|| Pause::of(now, AGAIN_AFTER));
     }
 
-    /// Whether something may come of a pass.
+    /// Whether a pass might change something.
     fn anything_to_try(self, now: Timestamp) -> bool {
         if self.service.decider.repack_due(now).is_some() {
             return true;
         }
         let state = self.service.snapshot();
         if state.proposals.waiting().next().is_none() && state.leases.waiting_for_hosts().next().is_none() {
-            // As nearly always, so that what follows is not found out in every cycle.
+            // Usually nothing waits. Return before the costlier checks below, because this runs in every
+            // cycle.
             return false;
         }
         let occupied = self.service.decider.occupied(&state, &self.service.observed(), now);

@@ -1,11 +1,11 @@
-//! When something is not tried again yet.
+//! Periods in which something isn't tried again.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A time in which something is not tried again.
+/// A period in which something isn't tried again.
 ///
-/// It is over as well when the clock is set back to before it began: else it would last for as long as the clock was
-/// ahead.
+/// It also ends when the clock is set back to before its beginning. Otherwise it would last for as long as
+/// the clock was ahead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pause {
     from: Timestamp,
@@ -13,32 +13,28 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// So long from now on.
+    /// Starts now and lasts for `length`.
     pub fn of(now: Timestamp, length: SignedDuration) -> Self {
         Self::until(now, now.saturating_add(length).unwrap_or(Timestamp::MAX))
     }
 
-    /// From now until then.
     pub fn until(now: Timestamp, until: Timestamp) -> Self {
         Self { from: now, until }
     }
 
-    /// When it began.
     pub fn begin(self) -> Timestamp {
         self.from
     }
 
-    /// When it ends.
     pub fn end(self) -> Timestamp {
         self.until
     }
 
-    /// Whether it lasts still.
     pub fn lasts(self, now: Timestamp) -> bool {
         self.rest(now).is_some()
     }
 
-    /// When it ends, if it lasts still.
+    /// Its end, or `None` if it is over.
     pub fn rest(self, now: Timestamp) -> Option<Timestamp> {
         (self.from <= now && now < self.until).then_some(self.until)
     }

@@ -1,4 +1,4 @@
-//! Planning: what becomes of leases now, and what is to be done.
+//! Healing and planning: changes of leases, and the next steps.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -23,19 +23,19 @@ use crate::leasing::moving::{enter_reallocated, reallocated};
 use crate::notices::{self, notice};
 use crate::state::State;
 
-/// A lease, as it was and as it becomes; none if it is forgotten.
+/// A lease before and after a change; `after` is `None` if the lease is removed from the store.
 pub(super) struct Change {
     pub(super) before: Arc<LeaseRecord>,
     pub(super) after: Option<Lease>,
 }
 
 impl Change {
-    /// The record as it becomes; none if it is forgotten.
+    /// The changed record; `None` if the lease is removed.
     pub(super) fn after_record(&self, now: Timestamp) -> Option<LeaseRecord> {
         Some(self.before.becomes(self.after.clone()?, now))
     }
 
-    /// How it is committed.
+    /// The commit of the change, with its effects.
     pub(super) fn entry(self, now: Timestamp) -> Entry {
         let commit = self.commit(now);
         let Self { before, after } = self;
@@ -57,13 +57,13 @@ impl Change {
 }
 
 impl Decider {
-    /// Exchanges failed hosts, closed ones of leases that have not started, and blocked ones of leases that are starting, and
-    /// fills in what is missing (W20): of as many leases in a cycle as there is work for.
+    /// Replaces failed hosts, closed hosts of pending leases and blocked hosts of starting leases, and adds
+    /// missing hosts (W20). Handles as many leases per cycle as the budget allows.
     pub(super) fn heal(&self, draft: &mut Draft) {
         let state = draft.state();
         let mut ill = state.ill();
-        // What is closed may stay so for long. Unlike what fails, it is left as soon as it is closed, however far ahead
-        // a lease is, so there is nothing new to find while nothing has changed.
+        // Hosts can stay closed for a long time. Leases leave a closed host immediately, unlike a failed one,
+        // however far ahead they are. So while nothing has changed, trying again finds nothing new.
         let at_once = draft.now.checked_add(self.settings.rules.deadlines.immediate);
         let occupied = || self.occupied(&state, &self.observed(), draft.now);
         let (mut blocked, mut occupied) = state.blocked(at_once.unwrap_or(Timestamp::MAX), occupied);
@@ -71,7 +71,7 @@ impl Decider {
         if !unseen.is_empty() {
             draft.wake_at(self.progress().ask_for_look(draft.now));
             blocked.retain(|id| !unseen.contains(id));
-            // These leases are tried once more after the look.
+            // Try these leases once more after the look.
             occupied.clear();
         }
         let known = (state.revision, occupied);
@@ -90,8 +90,8 @@ impl Decider {
         draft.enter(self, changes);
     }
 
-    /// Whether moves of other leases are tried. They are as costly as leaving closed hosts, and are tried as rarely: after a
-    /// change, and once a lease enters the healing interval.
+    /// Whether to try moves of other leases. They are as costly as leaving closed hosts and are tried as
+    /// rarely: after a change, and once a lease enters the healing interval.
     fn heals_by_moves(&self, state: &State, ill: &BTreeSet<LeaseId>, known: &Known, now: Timestamp) -> bool {
         let includes = |id: &&LeaseId| {
             let record = state.leases.get(**id);
@@ -107,9 +107,9 @@ impl Decider {
         !memos.to_heal.is_without_result(known)
     }
 
-    /// The leases that changed after the last observation of all hosts began. Another service may have just moved them away
-    /// from a host that looks free here. Services that moved a lease by what each saw last could move it back and forth
-    /// without end.
+    /// Leases that changed after the last observation of all hosts began. Another service might have just
+    /// moved them away from a host that looks free here. If each service went by its own last observation,
+    /// they could move a lease back and forth without end.
     fn changed_since_look(
         &self,
         state: &State,
@@ -137,10 +137,10 @@ impl Decider {
         let (rules, interval) = (&self.settings.rules, self.settings.healing_interval);
         let (inventory, facts) = (&state.inventory, self.host_facts(state, now));
         let budget = Budget::new(self.settings.decision_work);
-        // A copy, because what is decided counts only once it is committed.
+        // A copy, because decisions count only once they are committed.
         let calendar = RefCell::new(state.calendar.clone());
         let entries = RefCell::new(Vec::new());
-        // Leases of which something was decided. Each is changed once.
+        // Leases with a decision. Each is changed once.
         let decided = RefCell::new(BTreeSet::new());
         let heal = |record: &Arc<LeaseRecord>| {
             let mut calendar = calendar.borrow_mut();
@@ -174,7 +174,7 @@ impl Decider {
                 enter_reallocated(&mut entry.commit, others);
                 entries.borrow_mut().push(entry);
             }
-            // There may be more.
+            // Continue with the next lease.
             None::<()>
         };
         let found = self.go_on(|memos| &mut memos.to_heal, ill, known, &budget, heal);
@@ -182,7 +182,7 @@ impl Decider {
         entries.into_inner()
     }
 
-    /// Plans: what becomes of leases and instances, and what is to be done to machines.
+    /// Plans changes of leases and instances, and the steps on machines.
     pub(super) fn plan_steps(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
         let Plan { steps, changes, instances, wake_at, .. } = self.plan(&state, now);
@@ -195,11 +195,11 @@ impl Decider {
         draft.wake_at(wake_at);
     }
 
-    /// The plan for the leases that matter now. Conclusions from what is not there are left out while that is
-    /// not certain: a lease whose step is under way may get a host at any moment.
+    /// The plan for leases that matter now. Omits conclusions from missing hosts and guests while these are
+    /// uncertain: a lease with a step in progress can get a host at any moment.
     fn plan(&self, state: &State, now: Timestamp) -> Plan {
         let instances: Vec<&Instance> = state.instances.iter().map(|record| &record.instance).collect();
-        // What takes long is not done with this lock: figures and checks of health need it.
+        // Long work doesn't hold this lock, because metrics and health checks need it.
         let (rules, observed, gone, others_leaving) = {
             let mut progress = self.progress();
             let records = state.instances.iter().map(AsRef::as_ref);
@@ -226,7 +226,7 @@ impl Decider {
         plan.wake_at = plan.wake_at.into_iter().chain(wake_at).min();
         let progress = self.progress();
         if progress.memos.announced.as_ref().is_none_or(|announced| announced.revision != state.revision) {
-            // Who is preempted for it is not known yet.
+            // The instances to preempt for these leases are not known yet.
             let all = plan.steps.len();
             plan.steps.retain(|step| !matches!(step.action, Action::Grant(..)));
             if plan.steps.len() < all {
@@ -250,7 +250,8 @@ impl Decider {
         plan
     }
 
-    /// The rules of hand-over. A guest's grace may have been begun by somebody whose clock is behind ours.
+    /// Rules of the handover. In a shared store they allow for clock skew, because a service with a slow
+    /// clock might have started a guest's grace period.
     pub(crate) fn plan_rules(&self, progress: &Progress) -> PlanRules {
         let rules = self.settings.plan_rules;
         if !progress.shares_clock() {
@@ -259,14 +260,13 @@ impl Decider {
         PlanRules { slack: self.settings.longest_clock_skew, ..rules }
     }
 
-    /// Enters what becomes of leases.
     pub(super) fn enter_changes(&self, draft: &mut Draft, changes: Vec<Change>) {
         let now = draft.now;
         draft.enter(self, changes.into_iter().map(|change| change.entry(now)).collect());
     }
 }
 
-/// The changes with the leases that they were planned for.
+/// Pairs planned changes with the current lease records.
 fn planned_for(state: &State, changes: Vec<LeaseChange>) -> Vec<Change> {
     let change = |change| {
         let (id, after) = match change {
@@ -278,7 +278,7 @@ fn planned_for(state: &State, changes: Vec<LeaseChange>) -> Vec<Change> {
     changes.into_iter().filter_map(change).collect()
 }
 
-/// The lease, if the change says that nothing of it is left anywhere.
+/// The lease, if the change concludes that nothing of the lease is left anywhere.
 fn concluded(change: &LeaseChange) -> Option<LeaseId> {
     match change {
         LeaseChange::Forgotten(id) => Some(*id),
@@ -286,7 +286,7 @@ fn concluded(change: &LeaseChange) -> Option<LeaseId> {
     }
 }
 
-/// Nothing but why the lease does not get on is different.
+/// Whether the change only updates the reason why the lease is blocked.
 fn changes_reason_only(change: &LeaseChange, state: &State) -> bool {
     let LeaseChange::Becomes(after) = change else { return false };
     let before = state.leases.get(after.id).map(|record| &record.lease);

@@ -1,5 +1,5 @@
-//! How far things are: what was seen of the fleet, and which steps are under way. All of it is in memory only,
-//! and all of it can be lost.
+//! Memory of the loop: observations of the fleet, steps in progress, and counters. It is never stored, and
+//! losing it is harmless.
 
 mod looks;
 
@@ -30,131 +30,133 @@ use crate::clock_watch::{Belonging, Watch};
 use crate::held_offers::HeldOffers;
 use crate::types::Statistics;
 
-/// A step that was claimed and not given up.
+/// A claimed step that was not given up.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     pub claim: Claim,
     pub lease: Option<LeaseId>,
-    /// When the time of the step is up.
+    /// Time limit of the step.
     pub until: Timestamp,
-    /// How long the claim holds.
+    /// Validity of the claim.
     pub term: Term,
-    /// The fleet is at it; when to ask it again.
+    /// Set when the fleet reported the step as pending: the time of the next poll.
     pub ask_again_at: Option<Timestamp>,
 }
 
-/// A look at the fleet that is under way.
+/// A look in progress.
 #[derive(Clone, Debug)]
 struct LookUnderWay {
     look: Look,
-    /// What it was begun for.
+    /// Objects that required the look.
     touched: Touched,
-    /// It was begun for what was heard.
+    /// It was begun because of a notification.
     heard: bool,
 }
 
-/// How far things are.
+/// Memory of the loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    /// What was last seen. Decisions share it.
+    /// Latest observation. Decisions share it.
     pub observed: Arc<Observed>,
-    /// All machines, as they were last seen, until they are entered into the records of hosts.
+    /// All machines as last observed, until host records are updated from them.
     pub machines: Option<BTreeMap<HostId, Machine>>,
-    /// Differences between the fleet and the store when all of the fleet was last seen.
+    /// Differences between fleet and store, as of the last observation of the whole fleet.
     pub differences: BTreeMap<ReservationId, Difference>,
-    /// When the whole fleet was last seen, if it was.
+    /// End of the last observation of the whole fleet.
     pub seen_at: Option<Timestamp>,
     /// How long that look took.
     pub round_took: SignedDuration,
-    /// Until the whole fleet is looked at again.
+    /// Pause until the next look at the whole fleet.
     pub looked_at_all: Option<Pause>,
-    /// How old the observation of hosts is, for decisions.
+    /// Age of the latest observation of hosts, for decisions.
     pub sight: Sight,
-    /// How often looking failed since it last succeeded.
+    /// Number of failed looks since the last successful one.
     pub blind: u32,
-    /// How often a cycle failed since one last succeeded, not counting those before their time.
+    /// Number of failed cycles since the last successful one, not counting those before the retry time.
     pub stuck: u32,
-    /// After one that failed, until it is tried again.
+    /// Pause after a failed cycle.
     pub failed: Option<Pause>,
-    /// The clock, once it is watched.
+    /// Watch of the system clock; `None` if it isn't watched yet.
     pub clock: Option<Watch>,
-    /// Whether the fleet belongs to the store.
     pub belonging: Belonging,
-    /// What is held was not counted for usage when the service started.
+    /// Usage accounting of existing leases and instances has not been started since the service started.
     pub uncounted: bool,
-    /// What is to be looked at.
+    /// Objects to observe again.
     touched: Touched,
-    /// Hosts on which something has happened, by what was heard.
+    /// Hosts named in notifications.
     pub heard: Heard,
-    /// Looks that are under way, by number.
+    /// Looks in progress, by number.
     looks: BTreeMap<u64, LookUnderWay>,
-    /// How many looks were begun.
+    /// Number of looks begun so far.
     looks_begun: u64,
-    /// The number of the look that saw each host last, and of that which saw addresses and reservations.
+    /// Number of the last look that saw each host, and of the last look that saw addresses and reservations.
     seen_by: BTreeMap<HostId, u64>,
     rest_seen_by: u64,
-    /// Hosts that were seen since what was seen of them was last recorded.
+    /// Hosts with an observation that is newer than the last recorded one.
     pub unrecorded: BTreeSet<HostId>,
-    /// Leases of which somebody else has said something since we last saw anything of the fleet. Why they do not
-    /// get on is for them to say: two who see different things would contradict each other forever.
+    /// Leases that another service has changed since this one's last observation. This service then doesn't
+    /// change why they are blocked, because two services with different observations would overwrite each
+    /// other forever.
     pub told: BTreeSet<LeaseId>,
-    /// The same of instances.
+    /// Instances that another service has changed since this one's last observation.
     pub told_of_instances: BTreeSet<GuestId>,
-    /// How many offers were held for each project.
+    /// Number of offers held for each project.
     pub offers_held: HeldOffers,
-    /// The number of the last look at the whole fleet that saw it.
+    /// Number of the last successful look at the whole fleet.
     saw_all: u64,
-    /// Guests of instances that are not seen: since which version of the record that is so, and how many looks had
-    /// begun when it was noticed.
+    /// Instances without an observed guest: the version of the record when that was noticed, and the number
+    /// of looks begun by then.
     missing: BTreeMap<GuestId, (Version, u64)>,
-    /// Where guests of instances were to be moved, or were seen on their way to, and how many looks had begun when that
-    /// was last so: one that is begun goes on, whatever becomes of the decision.
+    /// Destinations of instances whose guests had to move or were observed to move, and the number of looks
+    /// begun at that time. A move that has begun continues even if the decision is withdrawn.
     bound_for: BTreeMap<GuestId, (HostId, u64)>,
-    /// Nobody knows how hosts are: the fleet was not seen for long.
+    /// The fleet was not observed for so long that the state of hosts is unknown.
     lost_sight: bool,
-    /// Hosts that were removed and that the fleet is still to have back.
+    /// Removed hosts that the fleet has not taken back yet.
     pub left: BTreeSet<HostId>,
-    /// Hosts that were taken on, or seen to be, since the service started, and were not removed since.
+    /// Hosts that were taken on, or observed as taken on, since the service started, and not removed since
+    /// then.
     pub taken_on: BTreeSet<HostId>,
-    /// The last host that was to be taken on again.
+    /// Last host to be taken on again. The next turn starts after it.
     pub taken_on_again: Option<HostId>,
-    /// What the last plan has done, now or as soon as it can be; none before there is a plan. What failed and is not
-    /// among it nobody wants any more.
+    /// Steps of the last plan, due now or later; `None` before the first plan. A failed step that isn't among
+    /// them is no longer wanted.
     pub wanted: Option<BTreeSet<Action>>,
     pub in_flight: BTreeMap<Action, InFlight>,
-    /// Steps that others have claimed.
+    /// Steps that other services have claimed.
     pub elsewhere: Elsewhere,
-    /// The store did not answer when steps were claimed, and may have granted claims.
+    /// The store's response to a claim was lost, so it might have granted claims.
     pub unheard_claims: bool,
-    /// What became of steps, still to be recorded.
+    /// Results of steps that are not recorded yet.
     pub outcomes: Vec<Finished>,
-    /// When the clock was last found to agree with the store's.
+    /// Last time that the clock was found to agree with the store's.
     pub clocks_compared_at: Option<Timestamp>,
-    /// How far the clock is ahead of the store's, as it was when they were last compared. `None` if the store has none.
+    /// Difference by which the clock is ahead of the store's, at the last comparison. `None` if the store has
+    /// no clock.
     pub clock_ahead: Option<SignedDuration>,
-    /// What passes remember.
+    /// Memory of passes.
     pub memos: Memos,
-    /// A pass of this cycle goes on in the next one.
+    /// A pass of this cycle continues in the next one.
     pub unfinished: bool,
-    /// Whether it is gone over what waits, beside the cycles.
+    /// A pass over waiting requests and leases is in progress outside of cycles.
     pub pass_under_way: bool,
-    /// Of preemptible guests that others have started, and of instances that go anyway, those whose place a lease
-    /// needs, and when it starts.
+    /// Preemptible guests not started through the service, and instances that leave in any case, whose place
+    /// a lease needs. The value is the start of that lease.
     pub others_leaving: BTreeMap<GuestId, Timestamp>,
     /// Resumed guests that this service did not start, with the projects to notify.
     pub resumed: BTreeMap<GuestId, ProjectId>,
-    /// Others have committed something that no cycle has seen yet.
+    /// Another service has committed changes that no cycle has seen yet.
     pub others_committed: bool,
     pub tidying: Tidying,
-    /// Guests of leases that others have started, if this service counts them.
+    /// Count of guests that were started outside the service, if this service does the counting.
     pub counting: Option<Counting>,
-    /// Whether there are more of them to count.
+    /// Whether there are more guests to count.
     pub guests_left: bool,
-    /// Hosts that were seen since occupants were last recorded, with the beginning and the end of the last look at them.
+    /// Hosts observed since occupants were last recorded, with start and end of the last look at them.
     pub sighted: BTreeMap<HostId, Window>,
-    /// Whether there is more to record of hosts that no look has seen for long.
+    /// Whether there is more to record about hosts that were not observed for long.
     pub occupants_left: bool,
-    /// How many drafts were changed.
+    /// Number of changes to drafts, for unique revisions.
     drafts: u64,
     pub steps_done: u64,
     pub steps_failed: u64,
@@ -165,25 +167,27 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Whether other services may use the store: they go by its clock as well.
+    /// Whether other services may use the store. If so, its clock coordinates them.
     pub fn shares_clock(&self) -> bool {
         self.clock_ahead.is_some()
     }
 
-    /// Whether the fleet was seen, and answered when it was last asked. One that does not answer is not asked
-    /// for every detail.
+    /// Whether the fleet was observed and answered the last look. A fleet that doesn't answer isn't asked
+    /// about details.
     pub fn sees(&self) -> bool {
         self.seen_at.is_some() && self.blind == 0
     }
 
-    /// A revision that neither the store nor another draft has: what is remembered of a draft is true of it alone.
+    /// A revision that differs from the store's and from those of other drafts, because facts remembered
+    /// about a draft hold only for that draft.
     pub fn revision_of_draft(&mut self, base: Revision) -> Revision {
         self.drafts += 1;
         Revision { mark: u128::MAX - u128::from(self.drafts), ..base }
     }
 
-    /// A cycle failed: when to try again. Tasks that end have cycles fail as well before that, and they are no
-    /// reason to wait longer: of an outage of a second, that would make half a minute.
+    /// Notes a failed cycle and returns the time of the retry. Ending tasks can trigger further failing
+    /// cycles before that time. These don't extend the delay; otherwise an outage of a second would become
+    /// half a minute.
     pub fn retry_at(&mut self, now: Timestamp) -> Timestamp {
         if let Some(at) = self.failed.and_then(|pause| pause.rest(now)) {
             return at;
@@ -194,36 +198,37 @@ impl Progress {
         pause.end()
     }
 
-    /// Whether what was seen is all there is to see of a lease: nothing of its is being done, or was done and
-    /// not looked at.
+    /// Whether the observation of a lease is complete: no step for it is in progress, and the effects of its
+    /// steps were observed.
     pub fn settled(&self, lease: LeaseId) -> bool {
         self.sees()
             && !self.in_flight.values().any(|step| step.lease == Some(lease))
             && !self.to_see().any(|touched| touched.concerns(lease))
     }
 
-    /// Whether what was seen is all there is to see of an instance's guest where it is to be.
+    /// Whether the observation of an instance's guest is complete on its host.
     pub fn settled_instance(&self, instance: &Instance) -> bool {
         self.sees()
             && !self.in_flight.keys().any(|action| action.instance() == Some(instance.id))
             && !self.to_see().any(|touched| touched.hosts.contains_key(&instance.host))
     }
 
-    /// Guests that were last seen on hosts that are to be looked at: they may be elsewhere by now.
+    /// Guests last observed on hosts that must be observed again. They might be elsewhere by now.
     pub fn seen_on_touched_hosts(&self) -> BTreeSet<GuestId> {
         let touched = self.to_see().flat_map(|touched| touched.hosts.keys());
         let seen = touched.filter_map(|host| self.observed.hosts.get(host));
         seen.flat_map(|host| host.guests.iter().map(|guest| guest.id)).collect()
     }
 
-    /// Instances whose guests are certain to be nowhere. A guest that is moved may be missed where it was by one look,
-    /// and where it is by another; so one is missing only if a look at the whole fleet that was begun after it had been
-    /// missed has not seen it either. Nor does a look say anything that was begun before the record became what it is:
-    /// another service may have seen the guest since. `ours` says which hosts there are.
+    /// Instances whose guests are certain to be gone. While a guest moves, one look can miss it at its old
+    /// host and another at its new host. So it is gone only if a look at the whole fleet that began after it
+    /// was first missed doesn't find it either. A look also proves nothing if it began before the current
+    /// version of the record, because another service might have seen the guest since. `ours` says which
+    /// hosts exist.
     ///
-    /// One that was asked to leave, and is not being moved, is not waited for so long: its place is given to a lease as
-    /// soon as it is not on its host any more, so another look at that host, and at the one that it was to be moved to, is
-    /// begun at once, and is enough.
+    /// An instance that was asked to leave and isn't being moved doesn't wait that long. Its place is given
+    /// to a lease as soon as it has left its host. So another look at its host, and at the destination of a
+    /// planned move, begins immediately and is enough.
     pub fn gone<'a>(
         &mut self,
         instances: impl Iterator<Item = &'a InstanceRecord>,
@@ -271,7 +276,7 @@ impl Progress {
         gone
     }
 
-    /// Notes where a guest that is seen on that host is on its way to, or that it is not.
+    /// Updates the destination of a guest observed on `host`, or removes it if the guest isn't moving.
     fn follow_move(&mut self, host: HostId, guest: &Guest) {
         if let Some(to) = guest.moving_to {
             self.bound_for.insert(guest.id, (to, self.looks_begun));
@@ -282,26 +287,26 @@ impl Progress {
         }
     }
 
-    /// Whether the instance was asked to leave its host, and nobody is moving it at the moment.
+    /// Whether the instance was asked to leave its host and isn't being moved.
     fn leaves(&self, instance: &Instance, now: Timestamp) -> bool {
         let moves =
             |action: &Action| matches!(action, Action::MoveGuest(_, guest, _) if *guest == instance.id);
         instance.is_departing(now) && !self.in_flight.keys().any(moves)
     }
 
-    /// The host is to be looked at; before that nothing is concluded for the lease.
+    /// Requests a look at the host. Until then, nothing is concluded about the lease.
     pub fn look_at(&mut self, host: HostId, lease: Option<LeaseId>) {
         self.touched.hosts.entry(host).or_default().extend(lease);
     }
 
-    /// The host is to be looked at, unless it is already.
+    /// Requests a look at the host unless one is already requested.
     pub fn look_once(&mut self, host: HostId) {
         if !self.to_see().any(|touched| touched.hosts.contains_key(&host)) {
             self.look_at(host, None);
         }
     }
 
-    /// What the action may have changed is to be looked at.
+    /// Requests a look at everything that the action might have changed.
     pub fn look_at_effect(&mut self, action: Action, lease: Option<LeaseId>) {
         if is_of_addresses(action) {
             self.touched.addresses.get_or_insert_default().extend(lease);
@@ -314,26 +319,26 @@ impl Progress {
         }
     }
 
-    /// The hosts of a lease that has ended are to be looked at before they are taken back: its project may
-    /// have started guests there since.
+    /// Requests a look at the hosts of an ended lease before they are taken back. Its project might have
+    /// started guests there since the last observation.
     pub fn look_at_end(&mut self, lease: &Lease) {
         for host in lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts()) {
             self.look_at(host, Some(lease.id));
         }
     }
 
-    /// Whether a host of a lease is still to be looked at.
+    /// Whether a host of the lease still waits for a look.
     pub fn looks_at_end(&self, lease: &Lease) -> bool {
         let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
         hosts.any(|host| self.to_see().any(|touched| touched.hosts.contains_key(&host)))
     }
 
-    /// Whether the action is about something that is to be looked at first.
+    /// Whether the action concerns something that must be observed first.
     pub fn waits_for_a_look(&self, action: Action) -> bool {
         self.to_see().any(|touched| touched.has(action))
     }
 
-    /// Whether the move was begun here, and its destination was not looked at since.
+    /// Whether this service began the move and hasn't observed its destination since.
     pub fn is_moving(&self, mov: &Move) -> bool {
         let action = mov.action();
         self.in_flight.contains_key(&action)
@@ -344,31 +349,31 @@ impl Progress {
         self.looks.values().map(|under_way| &under_way.touched).chain([&self.touched])
     }
 
-    /// Whether anything waits for a look that is not under way.
+    /// Whether anything waits for a look that has not begun.
     pub fn anything_to_look_at(&self) -> bool {
         self.touched.addresses.is_some()
             || !self.touched.reservations.is_empty()
             || !self.hosts_to_look_at().is_empty()
     }
 
-    /// Hosts that wait for a look, but for those that a look is begun for already.
+    /// Hosts that wait for a look that has not begun.
     pub fn hosts_to_look_at(&self) -> BTreeSet<HostId> {
         let begun = |host: &HostId| self.looks.values().any(|look| look.touched.hosts.contains_key(host));
         self.touched.hosts.keys().copied().filter(|host| !begun(host)).collect()
     }
 
-    /// The host was taken on.
+    /// Notes that the host was taken on.
     pub fn take_on(&mut self, host: HostId) {
         self.taken_on.insert(host);
         self.look_at(host, None);
     }
 
-    /// Whether the host was looked at, and is not in the service's hands.
+    /// Whether the host was observed and isn't in the service's hands.
     pub fn is_out(&self, host: HostId) -> bool {
         self.seen_by.contains_key(&host) && !self.observed.hosts.contains_key(&host)
     }
 
-    /// The host was removed; the fleet is to have it back.
+    /// Notes that the host was removed and must be returned to the fleet.
     pub fn leave(&mut self, host: HostId) {
         self.taken_on.remove(&host);
         Arc::make_mut(&mut self.observed).hosts.remove(&host);
@@ -378,18 +383,18 @@ impl Progress {
         self.left.insert(host);
     }
 
-    /// Whether the step is to be done still, as far as is known.
+    /// Whether the step is still wanted, as far as is known.
     pub fn is_wanted(&self, action: Action) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| wanted.contains(&action))
             || self.in_flight.contains_key(&action)
     }
 
-    /// How many steps the fleet is being asked to carry out at this moment.
+    /// Number of steps for which a request to the fleet is in progress.
     pub fn running(&self) -> usize {
         self.in_flight.values().filter(|step| step.ask_again_at.is_none()).count()
     }
 
-    /// The figures that are known here.
+    /// The statistics that are known here.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             running_steps: self.in_flight.len() as u64,

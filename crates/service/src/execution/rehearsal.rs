@@ -1,5 +1,5 @@
-//! Whether what a cycle decides follows from what it is given, for simulations: the next one is decided twice, and once
-//! more with a commit after each pass, and the results have to be equal.
+//! Determinism check for simulations: decides the next cycle twice, and once more with a commit after each
+//! pass. The results must be equal.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::decider::Decider;
 use crate::state::State;
 
 impl Execution<'_> {
-    /// Decides what the next cycle would, in three ways. Nothing of it is committed or remembered. An error if the
-    /// decisions differ: the first thing that does.
+    /// Decides the next cycle in three ways, without committing or remembering anything. Fails with the first
+    /// difference between the decisions.
     pub fn rehearse(self) -> Result<(), String> {
         let passes: Vec<&Pass> = FIRST.iter().chain(&PLANNING).collect();
         let whole = self.rehearsed(|decider, draft| decided(decider, draft, &passes));
@@ -24,7 +24,7 @@ impl Execution<'_> {
         alike(&whole, &by_pass).map_err(|difference| format!("decided pass by pass, {difference}"))
     }
 
-    /// Decides with copies of what is remembered, and with the same identifiers each time.
+    /// Decides with a copy of the memory, and with the same identifiers each time.
     fn rehearsed(self, decide: impl FnOnce(&Decider, Draft) -> Decision) -> Decision {
         let decider = self.service.decider.twin(Arc::new(SeededIds::new(0)));
         let (machines, steps_ended) = {
@@ -40,7 +40,7 @@ fn decided(decider: &Decider, draft: Draft, passes: &[&Pass]) -> Decision {
     decider.go_through(draft, passes.iter().copied())
 }
 
-/// Each pass decides on what was committed of those before it.
+/// Runs each pass on the committed changes of the passes before it.
 fn one_by_one(decider: &Decider, draft: &Draft, passes: &[&Pass]) -> Decision {
     let mut all = Decision::default();
     let mut state = State::clone(&draft.state());
@@ -58,7 +58,7 @@ fn one_by_one(decider: &Decider, draft: &Draft, passes: &[&Pass]) -> Decision {
     all
 }
 
-/// An error if they differ.
+/// Fails if the decisions differ.
 fn alike(one: &Decision, other: &Decision) -> Result<(), String> {
     let entries = |decision: &Decision| texts(decision.entries.of_passes.iter().flatten());
     all_alike("changes", &entries(one), &entries(other))?;

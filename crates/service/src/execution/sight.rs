@@ -1,4 +1,4 @@
-//! How old the observation of all hosts is, for decisions that promise hosts now.
+//! Age of the observation of all hosts, for decisions that promise hosts now.
 
 use jiff::{SignedDuration, Timestamp};
 use leases::lease::Lease;
@@ -6,19 +6,20 @@ use leases::lease::Lease;
 use super::look::Look;
 use super::pause::Pause;
 
-/// An observation that isn't older is good enough for a decision, so decisions cause at most one look in that time.
+/// Maximum age of an observation for a decision. So decisions cause at most one look in this time.
 const FRESH: SignedDuration = SignedDuration::from_secs(1);
-/// Where looks take long, they are at least that many times as long apart, so that decisions can't keep the fleet busy.
+/// Minimum interval between looks, in multiples of their duration, so that decisions can't keep a slow fleet
+/// busy.
 const REST: i32 = 2;
 
-/// How old the observation of hosts is, for decisions.
+/// Age of the observation of hosts, for decisions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sight {
-    /// From when the last observation of all hosts is, and until when it is good enough.
+    /// From the start of the last observation of all hosts until it is too old.
     pub seen: Option<Pause>,
-    /// After a look that failed, until another one is begun for decisions.
+    /// Pause after a failed look before the next one for decisions.
     pub failed: Option<Pause>,
-    /// A decision waits for a look that isn't under way.
+    /// A decision waits for a look that has not begun.
     pub wanted: bool,
 }
 
@@ -29,7 +30,7 @@ impl Sight {
             let took = now.duration_since(look.began);
             // Looks can end in another order than they began, and the clock can be set back.
             if self.seen.is_none_or(|seen| seen.begin() <= look.began || now < seen.begin()) {
-                // A round asks for more than a look for decisions does.
+                // A look at the whole fleet asks for more than a look for decisions.
                 let lasts = if look.all { FRESH } else { FRESH.max(took.saturating_mul(REST)) };
                 self.seen = Some(Pause::of(look.began, lasts));
             }
@@ -40,15 +41,15 @@ impl Sight {
     }
 }
 
-/// The age of the observation that a decision is made on.
+/// Age of the observation that a decision is based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Observation {
-    /// When hosts were last observed, if the fleet should have been asked again and didn't answer.
+    /// Time of the observation, if a newer one was needed but the fleet didn't answer.
     pub stale_since: Option<Timestamp>,
 }
 
 impl Observation {
-    /// Has a lease say that it was decided on an old observation. The plan of its start replaces that.
+    /// Sets the reason of a lease that was decided on an old observation. The plan of its start replaces it.
     pub fn mark(self, lease: &mut Lease) {
         if let Some(since) = self.stale_since.filter(|_| !lease.keeps_reason()) {
             lease.reason =
@@ -57,7 +58,7 @@ impl Observation {
     }
 }
 
-/// What is said of such decisions, before the time.
+/// Start of the message about such decisions. The time follows.
 pub(super) const STALE: &str = "the fleet does not answer, this was decided by what was observed at";
 
 pub(super) fn to_second(at: Timestamp) -> Timestamp {

@@ -1,4 +1,4 @@
-//! Carrying steps out.
+//! Claims, execution and results of steps.
 
 use std::collections::BTreeMap;
 
@@ -17,40 +17,37 @@ use crate::instances::Instances;
 use crate::leasing::Leases;
 use crate::writing::Writer;
 
-/// How long it is between two questions whether the fleet is done.
+/// Interval of polling a pending step.
 const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
-/// A step that is ours to carry out.
+/// A step that this service has claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedStep {
-    /// The claim.
     pub claim: Claim,
-    /// For which lease, if for one.
+    /// `None` if it isn't for a lease.
     pub lease: Option<LeaseId>,
-    /// When the patience for an answer ends.
+    /// Time limit for the fleet's response.
     pub until: Timestamp,
 }
 
 /// A step that the fleet is carrying out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepUnderWay {
-    /// The step in words, with the name of its host.
+    /// Step in words, with the name of its host.
     pub action: String,
-    /// When the service gives up waiting for it.
+    /// Time at which the service gives up.
     pub until: Timestamp,
 }
 
-/// A step that was carried out, or not.
+/// Result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Performed {
-    /// The step.
     pub step: ClaimedStep,
-    /// How the fleet answered.
     pub answer: Result<Outcome, FleetError>,
 }
 
 impl Execution<'_> {
-    /// Has the fleet carry out a step, for as long as it is ours.
+    /// Asks the fleet to carry out a step, while the claim holds.
     pub(super) async fn perform_step(self, step: ClaimedStep) -> Performed {
         let action = step.claim.action;
         let facts = self.facts(action, step.lease);
@@ -61,7 +58,7 @@ impl Execution<'_> {
                     let wanted = Instances::of(self.service).still_wanted(guest).await;
                     wanted.map_err(|error| FleetError::Unavailable(error.to_string()))?
                 }
-                // Whether it is kept was said when it was asked for.
+                // The request said whether the instance is kept.
                 Action::StopGuest(_, guest) | Action::DeleteGuest(_, guest) => {
                     Instances::of(self.service).get(guest)
                 }
@@ -78,7 +75,7 @@ impl Execution<'_> {
         Performed { step, answer }
     }
 
-    /// What the fleet is told of the lease that it does something for.
+    /// Facts about the lease that the fleet gets with the step.
     fn facts(self, action: Action, lease: Option<LeaseId>) -> Option<LeaseFacts> {
         let record = Leases::of(self.service).get(lease?)?;
         let lease = &record.lease;
@@ -95,7 +92,7 @@ impl Execution<'_> {
         })
     }
 
-    /// Steps that the fleet is carrying out, which a service that stops waits for.
+    /// Steps that the fleet is carrying out. A stopping service waits for them.
     pub fn under_way(self) -> Vec<StepUnderWay> {
         let state = self.service.state();
         let progress = self.service.progress();
@@ -109,17 +106,17 @@ impl Execution<'_> {
             .collect()
     }
 
-    /// Hooks that steps have called and that have not answered.
+    /// Hooks of steps that were called and have not answered.
     pub fn running_hooks(self) -> Vec<RunningHook> {
         self.service.parts.fleet.running_hooks()
     }
 
-    /// Notes what came of a step; the next cycle records it, looks at what it changed, and plans on.
+    /// Notes the result of a step. The next cycle records it, observes the effect, and plans again.
     pub(super) fn note_step(self, performed: Performed) {
         let Performed { step, answer } = performed;
         let action = step.claim.action;
         let now = self.service.now();
-        // Before what is in memory of progress is locked: others lock the two in this order.
+        // Before progress is locked: the lock order is state, then progress.
         let said = answer.is_err().then(|| action.named(Some(&self.service.state().inventory)));
         let mut progress = self.service.progress();
         let ours = progress.in_flight.get_mut(&action).filter(|own| own.claim == step.claim);
@@ -144,7 +141,7 @@ impl Execution<'_> {
                 Err(error.to_string())
             }
         };
-        // A failed step may have had its effect all the same: only its answer was lost.
+        // A failed step might have had its effect: perhaps only the response was lost.
         progress.look_at_effect(action, step.lease);
         match result {
             Ok(()) => progress.steps_done += 1,
@@ -153,7 +150,7 @@ impl Execution<'_> {
         progress.outcomes.push(Finished { claim: step.claim, result });
     }
 
-    /// Records what became of steps, so that they can be claimed again. Says whether there was anything to record.
+    /// Records results of steps, so that the steps can be claimed again. Returns whether there were any.
     pub(super) async fn record_outcomes(self, writer: &Writer<'_>) -> Result<bool, StoreError> {
         let outcomes = self.service.progress().outcomes.clone();
         if outcomes.is_empty() {
@@ -171,7 +168,7 @@ impl Execution<'_> {
                 }
                 progress.in_flight.remove(&claim.action);
             }
-            // Meanwhile more were noted, behind these.
+            // More results might have been appended in the meantime.
             progress.outcomes.drain(..outcomes.len());
         });
         if let Some(advance) = advance {
@@ -180,8 +177,8 @@ impl Execution<'_> {
         Ok(true)
     }
 
-    /// Claims steps, as many as may be carried out at once: first those that have failed least often, so that
-    /// what fails again and again does not stand in the way of the rest.
+    /// Claims steps up to the limit of concurrent steps. Steps with the fewest failures come first, so that a
+    /// step that keeps failing doesn't block others.
     pub(super) async fn claim(
         self,
         planned: &[Step],
@@ -193,7 +190,7 @@ impl Execution<'_> {
         match self.claim_due(&leases, planned, now).await {
             Ok(claimed) => steps.extend(claimed),
             Err(error) => {
-                // No task carries these steps out now.
+                // No task carries out these steps now.
                 let mut progress = self.service.progress();
                 for step in steps {
                     let own = progress.in_flight.get_mut(&step.claim.action);
@@ -224,7 +221,7 @@ impl Execution<'_> {
         self.give_up_unheard_claims().await?;
         let actions: Vec<_> = due.iter().map(|step| step.action).collect();
         self.service.progress().unheard_claims = true;
-        // The cycle may have taken long.
+        // The cycle might have taken long.
         let now = self.service.now();
         let until = now + self.service.decider.step_time();
         let times = self.times(now, until);
@@ -243,7 +240,8 @@ impl Execution<'_> {
         Ok(steps)
     }
 
-    /// A claim whose answer was lost may stand. Nobody carries the step out then, and nobody else may, we included.
+    /// Releases claims whose response was lost. If the store granted them, they would keep every service from
+    /// carrying out the steps, including this one.
     async fn give_up_unheard_claims(self) -> Result<(), StoreError> {
         let known: Vec<Claim> = {
             let progress = self.service.progress();
@@ -257,9 +255,10 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Steps that the fleet is at and is to be asked about again, for whom they are wanted now. Claims that are over are
-    /// given up: the step is planned again if it is still wanted. So are those of steps that are not wanted any more: to
-    /// ask about a guest that is moving would be to have it moved, although it may be meant to go elsewhere by now.
+    /// Pending steps to poll now, with the leases that currently want them. Gives up claims that have ended:
+    /// the step is planned again if it is still wanted. Also gives up claims of steps that are no longer
+    /// wanted, because polling the move of a guest would make it move, although its destination might have
+    /// changed by now.
     fn ask_again(self, planned: &BTreeMap<Action, Option<LeaseId>>, now: Timestamp) -> Vec<ClaimedStep> {
         let mut progress = self.service.progress();
         let wanted = |own: &mut InFlight| {

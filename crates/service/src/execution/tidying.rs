@@ -1,5 +1,5 @@
-//! Forgetting what nobody will ask for again: a bounded amount in each cycle, so that however much there is, leases that
-//! are due wait for no more than that.
+//! Removes records that are no longer needed: a bounded amount in each cycle, so that due leases never wait
+//! for more than that.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,28 +16,29 @@ use crate::proposals::forget;
 use crate::traces::Traces;
 use crate::writing::Writer;
 
-/// How often old records are cleared away.
+/// Interval of removing old records.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(10);
-/// The role of who does so.
+/// Name of the role of the service that does so.
 const ROLE: &str = "tidying";
-/// How long the failures of a step that is not wanted any more are remembered.
+/// Retention of failures of a step that is no longer wanted.
 const KEEP_FAILURES: SignedDuration = SignedDuration::from_hours(1);
-/// Maximum number of leases of a project that are kept after they have ended: about 90 MB of memory. A member who makes
-/// leases of one minute all day would otherwise slow down everybody.
+/// Maximum number of a project's leases that are kept after they have ended: about 90 MB of memory. Otherwise
+/// a user who creates one-minute leases all day would slow down everyone.
 const LEASES_OF_PROJECT: usize = 10_000;
-/// How many leases a cycle forgets at most.
+/// Maximum number of leases that a cycle removes.
 const LEASES_AT_ONCE: usize = 200;
-/// How many records of each other kind a cycle forgets at most.
+/// Maximum number of records of each other kind that a cycle removes.
 const RECORDS_AT_ONCE: u32 = 2000;
-/// How often refused requests are written.
+/// Interval of writing counts of refused requests.
 const WRITE_REFUSALS_EVERY: SignedDuration = SignedDuration::from_mins(1);
-/// Maximum number of their records that a cycle writes.
+/// Maximum number of these counts that a cycle writes.
 const REFUSALS_AT_ONCE: usize = 250;
 
 impl Execution<'_> {
-    /// Does a part of what is to be forgotten. Says whether more is to be done at once.
+    /// Removes a part of the old records. Returns whether there is more to do immediately.
     ///
-    /// A store that fails here does not keep leases from being carried out: it is tried again at the next time.
+    /// A failure of the store while removing doesn't keep the loop from carrying out leases. The removal is
+    /// tried again at the next interval.
     pub(super) async fn tidy(
         self,
         writer: &Writer<'_>,
@@ -69,8 +70,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Writes refused requests that were counted, at most so many records. Those that the store doesn't take are lost. Returns
-    /// whether there were any.
+    /// Writes counts of refused requests, at most `most` records. Counts that the store doesn't accept are
+    /// lost. Returns whether there were any.
     pub(super) async fn write_refusals(self, most: usize) -> bool {
         let refusals = self.service.refusals.take(most);
         if refusals.is_empty() {
@@ -96,7 +97,7 @@ impl Execution<'_> {
         let store = &self.service.parts.store;
         let sizes = store.sizes().await?;
         self.service.progress().tidying.sizes = sizes;
-        // One of those that share the store is enough to clear it.
+        // One of the services that share the store is enough.
         let leads =
             store.lead(ROLE, &self.service.decider.settings.holder, now, now + INTERVAL + INTERVAL).await?;
         {
@@ -174,13 +175,13 @@ impl Execution<'_> {
         Ok(!left.is_empty())
     }
 
-    /// Forgets leases that ended long ago, as if they were deleted. What they used stays in the records of usage.
+    /// Removes leases that ended long ago, as if they were deleted. Their usage records stay.
     async fn forget_ended(self, writer: &Writer<'_>, now: Timestamp) -> Result<bool, StoreError> {
         let until = self.service.decider.settings.keep_leases.and_then(|kept| now.checked_sub(kept).ok());
         let Some(until) = until else { return Ok(false) };
         let forgotten: Vec<Arc<LeaseRecord>> = {
             let state = self.service.snapshot();
-            // All leases that are over are counted only if too few of them are that old.
+            // Lazy: ended leases are counted only if fewer than [`LEASES_AT_ONCE`] are that old.
             let beyond = std::iter::once_with(|| state.leases.ended_beyond(LEASES_OF_PROJECT)).flatten();
             let mut ended = state.leases.ended_before(until).chain(beyond).peekable();
             if ended.peek().is_none() {
@@ -206,8 +207,9 @@ impl Execution<'_> {
         Ok(any && (rest || forgotten.len() == LEASES_AT_ONCE))
     }
 
-    /// Steps whose history does not matter any more: failures of what has not been wanted for long, or was wanted for a
-    /// lease, an instance or a host that is gone; snapshots of leases that are gone, starts and ends of instances that are.
+    /// Steps whose history is no longer needed: failures of steps that have not been wanted for long, or that
+    /// were for a lease, an instance or a host that is gone; snapshots of leases that are gone; starts and
+    /// ends of instances that are gone.
     fn forgettable_steps(self, wanted: &[Step], now: Timestamp) -> Vec<Action> {
         let state = self.service.state();
         let old = |at: Timestamp| now.duration_since(at) > KEEP_FAILURES;

@@ -1,4 +1,4 @@
-//! Hosts, addresses and reservations that steps may have changed. They must be observed again.
+//! Hosts, addresses and reservations that steps might have changed. They must be observed again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,12 @@ use leases::plan::Action;
 /// Hosts, addresses and reservations to observe again. Decisions about them wait for that observation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
-    /// Hosts, and the leases on whose behalf something was done to them.
+    /// Hosts, with the leases for which steps were carried out on them.
     pub hosts: BTreeMap<HostId, BTreeSet<LeaseId>>,
-    /// The same of addresses, which are seen together: none if they need no look.
+    /// Leases whose addresses were touched. Every look observes all addresses. `None` if no observation is
+    /// needed.
     pub addresses: Option<BTreeSet<LeaseId>>,
-    /// The same of reservations as a whole, which every look sees.
+    /// Reservations as a whole, with their leases. Every look observes them.
     pub reservations: BTreeMap<ReservationId, BTreeSet<LeaseId>>,
 }
 
@@ -22,7 +23,7 @@ impl Touched {
         all.any(|leases| leases.contains(&lease))
     }
 
-    /// What the action may have changed is among it.
+    /// Whether it includes anything that the action might have changed.
     pub fn has(&self, action: Action) -> bool {
         if is_of_addresses(action) {
             return self.addresses.is_some();
@@ -33,7 +34,7 @@ impl Touched {
         action.hosts().any(|host| self.hosts.contains_key(&host))
     }
 
-    /// Takes away what is about these hosts, and what every look sees.
+    /// Removes and returns everything that a look at these hosts observes.
     pub fn take(&mut self, hosts: &BTreeSet<HostId>) -> Self {
         let (taken, left) =
             std::mem::take(&mut self.hosts).into_iter().partition(|(host, _)| hosts.contains(host));
@@ -55,7 +56,7 @@ impl Touched {
     }
 }
 
-/// The action is about addresses, and no host.
+/// Whether the action is about addresses and not about a host.
 pub(super) fn is_of_addresses(action: Action) -> bool {
     matches!(action, Action::Assign(..) | Action::Unassign(..))
 }

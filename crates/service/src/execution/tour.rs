@@ -1,8 +1,9 @@
-//! Passes over many entries, in cycles of the loop or beside them: as many each time as there is work for, and the next
-//! ones the next time.
+//! Resumable passes over many entries: each call tries as many entries as the budget allows, and the next
+//! call continues.
 //!
-//! How many entries there are is up to clients. None of them may delay what is due, nor keep the others from being
-//! looked at: a pass begins no other entry once it has used its share, and goes on behind the last one next time.
+//! Clients determine the number of entries. No entry may delay work that is due, or keep other entries from
+//! being tried. So a pass doesn't begin another entry once it has used its share of the budget, and continues
+//! after the last one next time.
 
 use std::collections::BTreeSet;
 
@@ -10,38 +11,38 @@ use leases::ids::{HostId, LeaseId};
 use leases::work::Budget;
 use store::Revision;
 
-/// Of the work that the passes of a cycle may cost, the part after which none begins another entry: the rest is for the
-/// entry that was begun.
+/// A pass begins no further entry after it has used 1/`SHARE` of the budget. The rest is for the entry that
+/// was begun.
 const SHARE: u64 = 8;
 
-/// What entries are tried on: the revision, and hosts with guests that nobody may remove.
+/// State that entries are tried on: the revision, and hosts with guests that can't be removed.
 pub(crate) type Known = (Revision, BTreeSet<HostId>);
 
-/// For passes that are not begun again by what becomes known: they come round to every entry by themselves.
+/// For passes that don't depend on a known state, because they return to every entry by themselves.
 pub(super) const ANYTHING: Known = (Revision { number: 0, mark: 0 }, BTreeSet::new());
 
-/// How far a pass has come.
+/// Cursor of a pass.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tour {
-    /// What was known when nothing came of any entry. As long as it is known still, nothing will.
+    /// State in which no entry had a result. While it is unchanged, none will.
     without_result: Option<Known>,
-    /// What was known when the pass began that is under way, and the last entry that was tried.
+    /// State in which the unfinished pass began, and the last entry that was tried.
     under_way: Option<(Known, LeaseId)>,
 }
 
-/// What came of a pass.
+/// Result of a pass.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found<T> {
-    /// Something, of the first entry of which something comes.
+    /// Result of the first entry that has one.
     One(T),
-    /// Nothing.
+    /// No entry has a result.
     Nothing,
-    /// Nothing yet: there are more entries.
+    /// No result yet, and there are more entries.
     Unfinished,
 }
 
 impl<T> Found<T> {
-    /// What was found, if anything was by now.
+    /// The result, if there is one so far.
     pub fn any(self) -> Option<T> {
         match self {
             Self::One(found) => Some(found),
@@ -51,12 +52,12 @@ impl<T> Found<T> {
 }
 
 impl Tour {
-    /// Whether nothing came of any entry by what is known.
+    /// Whether no entry has a result in this state.
     pub fn is_without_result(&self, known: &Known) -> bool {
         self.without_result.as_ref() == Some(known)
     }
 
-    /// Lets all entries be tried again, although nothing else is known.
+    /// Lets all entries be tried again in the same state.
     pub fn retry(&mut self) {
         self.without_result = None;
         if let Some((began, _)) = &mut self.under_way {
@@ -64,7 +65,7 @@ impl Tour {
         }
     }
 
-    /// Tries entries in their order, or behind those that were tried last time, until something comes of one.
+    /// Tries entries in order until one has a result. Starts after the last entry of an unfinished pass.
     pub fn go_on<E, T>(
         &mut self,
         entries: &[E],
@@ -75,7 +76,7 @@ impl Tour {
     ) -> Found<T> {
         let (began, last) = self.under_way.take().unzip();
         let resumes = last.and_then(|last| entries.iter().position(|entry| id(entry) == last));
-        // One that is there no more leaves no place to go on from.
+        // If the last entry is gone, start at the beginning.
         let began = began.filter(|_| resumes.is_some()).unwrap_or_else(|| known.clone());
         let first = resumes.map_or(0, |position| position + 1);
         let mut last = resumes.map(|position| id(&entries[position]));
@@ -87,14 +88,14 @@ impl Tour {
             }
             let found = attempt(entry);
             if budget.exhausted() && tried_any {
-                // It was begun with too little left.
+                // Too little of the budget was left for this entry.
                 self.under_way = last.map(|last| (began, last));
                 return Found::Unfinished;
             }
             tried_any = true;
             last = Some(id(entry));
             if let Some(found) = found {
-                // Behind it, if the entries before it have had their turn in cycles of their own.
+                // Continue after it if earlier calls have tried the entries before it.
                 self.under_way = resumes.and(last).map(|last| (began, last));
                 return Found::One(found);
             }
@@ -103,7 +104,7 @@ impl Tour {
             self.without_result = Some(known);
             return Found::Nothing;
         }
-        // What was tried first may be different by now.
+        // The state has changed since the pass began, so the first entries must be tried again.
         Found::Unfinished
     }
 }
@@ -116,8 +117,8 @@ mod tests {
         (Revision { number: revision, mark: 0 }, BTreeSet::new())
     }
 
-    /// Goes on with a tour of ten entries that cost 10 each; something comes of these. Which are tried, and what comes
-    /// of it.
+    /// Continues a tour of ten entries that cost 10 each; those in `good` have a result. Returns the entries
+    /// tried, and the result.
     fn go_on(tour: &mut Tour, revision: u64, limit: u64, good: &[u128]) -> (Vec<u128>, Found<u128>) {
         let budget = Budget::new(limit);
         let tried = std::cell::RefCell::new(Vec::new());
@@ -167,7 +168,7 @@ mod tests {
         assert!(!tour.is_without_result(&known(1)));
         assert_eq!(go_on(&mut tour, 1, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
         assert!(tour.is_without_result(&known(1)));
-        // A pass that is under way goes on, and then starts again.
+        // An unfinished pass continues, and then starts again.
         assert_eq!(go_on(&mut tour, 2, 320, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
         tour.retry();
         assert_eq!(go_on(&mut tour, 2, 10_000, &[]), ((5..=10).collect(), Found::Unfinished));

@@ -1,4 +1,4 @@
-//! Making a lease.
+//! Creating a lease.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ use crate::waitlist::Waitlist;
 use crate::writing::{as_stored, audit, decide_again, overtaken};
 
 impl Leases<'_> {
-    /// Makes a lease. A request with a key that was served before gets the same answer. If the lease cannot be had, and
-    /// its owner would rather wait than be refused, the answer is a request that waits.
+    /// Creates a lease. A request whose key was served before gets the same answer. If capacity is short and
+    /// the owner prefers to wait, the answer is a request on the waitlist.
     pub async fn create(
         self,
         caller: &Caller,
@@ -46,7 +46,7 @@ impl Leases<'_> {
         created.inspect_err(|error| self.service.count_refusal(caller, &new, error))
     }
 
-    /// Has what is decided become a lease, if whoever limits leases agrees.
+    /// Decides, asks the external enforcer if there is one, and commits.
     pub(crate) async fn enter(
         self,
         caller: &Caller,
@@ -60,7 +60,7 @@ impl Leases<'_> {
                 .service
                 .decided(&decide, |state, proposed| self.proposal_holds(state, proposed, now))
                 .await;
-            // Whatever was decided now: a repetition is answered as the first request was.
+            // A repeated request is answered like the first one, even if it would be decided differently now.
             if let Some(key) = key {
                 let served = match &decided {
                     Ok(_) => self.recorded(caller, key, now).await?,
@@ -96,7 +96,7 @@ impl Leases<'_> {
         Err(overtaken())
     }
 
-    /// The lease as it would be made at this moment; nothing is. Whoever limits leases from outside is not asked.
+    /// The lease that this request would get now. Nothing is created, and the external enforcer isn't asked.
     pub async fn preview(self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
         self.check_size(new, 1)?;
         let (identity, now) = (self.service.decider.identify(caller, new), as_stored(new.asked_at));
@@ -106,56 +106,58 @@ impl Leases<'_> {
         Ok(proposed.decided_on(observation).record)
     }
 
-    /// What a refusal of these terms says, if it was decided on an old observation because the fleet does not answer.
+    /// A hint for a refusal of these terms if the fleet doesn't answer and the decision was based on an old
+    /// observation.
     pub fn stale_hint(self, terms: &Terms) -> Option<String> {
         self.service.stale_hint(terms.window().start(), &terms.reservations)
     }
 
-    /// Has the hosts observed if the lease is to start at once.
+    /// Observes the hosts first if the lease starts immediately.
     async fn observe_for_new(self, new: &NewLease) -> Observation {
         self.service.observe_for(new.terms.window().start(), &new.terms.reservations).await
     }
 
-    /// Rejects a request for so many of these leases if it would write too much.
+    /// Rejects a request for `times` of these leases if it would write too much.
     pub(super) fn check_size(self, new: &NewLease, times: usize) -> Result<(), ServiceError> {
         let reservations = new.terms.reservations.iter().zip(new.wording.iter().map(Some));
         Ok(self.service.check_writes(reservations, &new.terms.hints, times)?)
     }
 
-    /// What was made for an earlier request with that key. Whoever has to look at more than the request itself
-    /// to read it asks this first: a repetition is answered from the record, whatever has changed since.
+    /// The lease of an earlier request with that key. Callers that need more than the request itself to parse
+    /// it ask this first: a repetition is answered from the record, even if the world has changed since.
     pub async fn served_before(
         self,
         caller: &Caller,
         key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Option<Created>, ServiceError> {
-        // So that a lease that was committed is also there to be seen.
+        // Loads the committed lease into memory.
         self.service.update().await?;
         self.recorded(caller, key, now).await
     }
 
-    /// The same, of what is in memory.
+    /// Like [`Self::served_before`], but finds the lease only if it's already in memory.
     pub(crate) async fn recorded(
         self,
         caller: &Caller,
         key: &IdempotencyKey,
         now: Timestamp,
     ) -> Result<Option<Created>, ServiceError> {
-        // One row by its key, with the write lock held: it doesn't wait for a place to read the store.
+        // Reads one row by its key with the write lock held, so it doesn't wait for a place to read the
+        // store.
         let Some(record) = self.service.parts.store.idempotent(&caller.project, &key.key, now).await? else {
             return Ok(None);
         };
         if record.fingerprint != key.fingerprint {
             return Err(ServiceError::KeyReused(key.key.clone()));
         }
-        // It may have been deleted since; making another would not be a repetition.
+        // The lease might have been deleted since. Creating another one would not be a repetition.
         let lease = self.get(record.lease).or_else(|| Waitlist::of(self.service).get(record.lease));
         let lease = lease.ok_or(ServiceError::NotFound(NotFound::Lease(record.lease)))?;
         Ok(Some(Created { lease, repeated: true }))
     }
 
-    /// The lease as it would be, or the request as it would wait.
+    /// Proposes the lease, or a waiting request if capacity is short and the request can wait.
     fn propose_or_wait(
         self,
         identity: &lease::NewLease,
@@ -171,14 +173,13 @@ impl Leases<'_> {
         }
     }
 
-    /// Whether the lease may still be made by what leases there are now.
+    /// Whether the proposal is still valid with the leases that exist now.
     fn proposal_holds(self, state: &State, proposed: &Proposed, now: Timestamp) -> bool {
         let moved = proposed.moved.iter().map(|(before, after)| (Some(&**before), after));
         let decisions: Vec<Decision<'_>> = moved.chain([(None, &proposed.record)]).collect();
         self.service.decider.still_hold(state, &decisions, now)
     }
 
-    /// The lease as it would be.
     fn propose(
         self,
         identity: &lease::NewLease,
@@ -207,7 +208,8 @@ impl Leases<'_> {
 }
 
 impl Decider {
-    /// Identifiers for the lease and its reservations: the same however often it is decided.
+    /// Draws identifiers for the lease and its reservations. They stay the same when the decision is
+    /// repeated.
     pub(crate) fn identify(&self, caller: &Caller, new: &NewLease) -> lease::NewLease {
         let ids = &self.ids;
         lease::NewLease {
@@ -219,7 +221,6 @@ impl Decider {
         }
     }
 
-    /// The lease that is granted.
     pub(crate) fn lease_of(
         &self,
         state: &State,
@@ -236,7 +237,7 @@ impl Decider {
     }
 }
 
-/// What enters the lease, or the request.
+/// The commit that adds the lease or the waiting request.
 fn entered(caller: &Caller, proposed: Proposed, key: Option<&IdempotencyKey>) -> Commit {
     let Proposed { record, first, moved } = proposed;
     let mut commit = Commit::new(record.created_at);
@@ -247,7 +248,7 @@ fn entered(caller: &Caller, proposed: Proposed, key: Option<&IdempotencyKey>) ->
     commit
 }
 
-/// Adds to a commit a lease that is made, or a request that is to wait.
+/// Adds a new lease or a waiting request to a commit.
 pub(super) fn enter(commit: &mut Commit, caller: &Caller, record: LeaseRecord) {
     let event = if record.lease.standing.is_firm() { notices::CREATE } else { notices::WAITS };
     commit.audit.push(audit(caller, commit.at, event, &record.lease.id));
@@ -255,7 +256,7 @@ pub(super) fn enter(commit: &mut Commit, caller: &Caller, record: LeaseRecord) {
     commit.writes.push(Write::Lease { record: Box::new(record), expected: None });
 }
 
-/// By which a repeated request is known to be served.
+/// The record that identifies repetitions of this request.
 pub(super) fn remembered(caller: &Caller, key: &IdempotencyKey, record: &LeaseRecord) -> IdempotencyRecord {
     IdempotencyRecord {
         project: caller.project.clone(),

@@ -17,16 +17,16 @@ use crate::types::{Caller, NotFound, ServiceError};
 use crate::writing::audit;
 
 impl Leases<'_> {
-    /// Deletes a lease. It is gone when this returns, unless taking its hosts back takes longer than
-    /// [`crate::Settings::delete_wait`]; then it is DELETING, and goes by itself.
+    /// Deletes a lease. It is gone when this returns, unless releasing its hosts takes longer than
+    /// [`crate::Settings::delete_wait`]. In that case it is DELETING, and disappears when they are released.
     pub async fn delete(self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
         self.accept_deletion(caller, id).await?;
         self.wait_until_gone(&[id]).await;
         Ok(())
     }
 
-    /// Deletes the leases of a series that haven't started, as [one](Self::delete). A lease that starts meanwhile isn't
-    /// deleted.
+    /// Deletes the leases of a series that haven't started, like [`Self::delete`]. A lease that starts before
+    /// its deletion is committed isn't deleted.
     pub async fn delete_series(self, caller: &Caller, id: SeriesId) -> Result<(), ServiceError> {
         let waits = |lease: &Lease| lease.status == LeaseStatus::Pending;
         let pending = self.series(id).into_iter().filter(|record| waits(&record.lease));
@@ -44,7 +44,7 @@ impl Leases<'_> {
         Ok(())
     }
 
-    /// Waits until leases are gone that are deleted, or DELETING for as long as anybody waits for that.
+    /// Waits until the leases are gone, for at most [`crate::Settings::delete_wait`].
     async fn wait_until_gone(self, ids: &[LeaseId]) {
         let limit = self.service.decider.settings.delete_wait;
         if limit.is_zero() {
@@ -55,11 +55,11 @@ impl Leases<'_> {
                 self.gone(*id).await;
             }
         };
-        // Whether they are gone by then makes no difference to the answer.
+        // The answer is the same if they aren't gone in time.
         let _ = tokio::time::timeout(limit, all_gone).await;
     }
 
-    /// Makes a lease DELETING, or forgets it if nothing of it is left anywhere.
+    /// Marks a lease as DELETING, or removes it if nothing of it is left on any machine.
     pub(super) async fn accept_deletion(self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
         self.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
         self.accept_deletions(caller, &[id], |_| true).await
@@ -113,8 +113,8 @@ impl Leases<'_> {
         }
     }
 
-    /// Whether nothing of a lease that is being deleted is left on any machine. Of one that goes on that is
-    /// not known before its hosts are looked at again.
+    /// Whether nothing of a lease that is being deleted is left on any machine. For a running lease, that
+    /// isn't known until its hosts are observed again.
     fn nothing_left(self, before: &Lease, deleted: &Lease, now: Timestamp) -> bool {
         let prepares = self.service.decider.abilities.prepares;
         if before.status == LeaseStatus::Pending && !prepares {
@@ -131,7 +131,7 @@ impl Leases<'_> {
         plan::plan([deleted], world).changes.contains(&LeaseChange::Forgotten(before.id))
     }
 
-    /// Returns when there is no such lease.
+    /// Returns when the lease no longer exists.
     async fn gone(self, id: LeaseId) {
         let mut changes = self.service.changes.subscribe();
         while self.get(id).is_some() {

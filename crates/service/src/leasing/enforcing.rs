@@ -1,4 +1,4 @@
-//! Asking the external service (API-enforcement): without a lock, and not for longer than it may take.
+//! Asks the external enforcement service (API-enforcement), without holding a lock and with a timeout.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use super::Leases;
 use crate::state::State;
 use crate::types::{Caller, Enforcer, EnforcerVerdict, GrantedLease, ServiceError};
 
-/// What is said when the external service says nothing, or nothing that makes sense. Blazar's words.
+/// Error if the external service doesn't answer in time. The words are Blazar's.
 const NO_ANSWER: &str = "External service enforcement filter denied the request.";
 
-/// What the external service is asked.
+/// Question for the external service.
 pub(super) enum Question {
-    /// May this lease be made?
+    /// Create this lease?
     Create(GrantedLease),
-    /// May this lease become that one?
+    /// Change the first lease into the second?
     Update(GrantedLease, GrantedLease),
 }
 
 impl Leases<'_> {
-    /// Asks; an error unless the answer is yes.
+    /// Asks the external service. Anything but an approval is an error.
     pub(super) async fn ask(
         self,
         enforcer: &dyn Enforcer,
@@ -41,7 +41,7 @@ impl Leases<'_> {
         }
     }
 
-    /// Tells the external service that a lease has ended: once, and it need not listen.
+    /// Notifies the external service that a lease has ended: once, without a retry.
     pub(crate) fn tell_end(self, record: &Arc<LeaseRecord>) {
         let Some(enforcer) = self.service.parts.enforcer.clone() else { return };
         let granted = granted(&self.service.state(), record.clone());
@@ -55,7 +55,7 @@ impl Leases<'_> {
     }
 }
 
-/// The lease with its hosts and addresses in full.
+/// The lease with the records of its hosts and addresses.
 pub(super) fn granted(state: &State, lease: Arc<LeaseRecord>) -> GrantedLease {
     let hosts = hosts_of(&lease.lease).filter_map(|id| state.hosts.get(&id).cloned()).collect();
     let ips = lease.lease.reservations.iter().flat_map(|reservation| match &reservation.allocation {

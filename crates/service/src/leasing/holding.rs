@@ -1,7 +1,8 @@
-//! Whether what was decided without the write lock can be committed although others have committed leases meanwhile.
+//! Checks whether a decision made without the write lock can still be committed after other leases were
+//! committed.
 //!
-//! Whoever asks for much would otherwise be overtaken again and again, and at last be decided for with the write lock,
-//! for which everybody waits.
+//! Without this check, a large request would conflict again and again. In the end it would be decided with
+//! the write lock held, and block all other commits.
 
 use std::sync::Arc;
 
@@ -13,25 +14,25 @@ use store::LeaseRecord;
 use crate::decider::Decider;
 use crate::state::State;
 
-/// A lease that is to be made or changed: as it was when it was decided, and as it is to be.
+/// A lease to create or change: its record before the decision, if it existed, and after.
 pub(crate) type Decision<'a> = (Option<&'a LeaseRecord>, &'a LeaseRecord);
 
 impl Decider {
-    /// Whether leases that were decided together may become so by what leases there are now. All else must be as it was
-    /// when it was decided.
+    /// Whether leases that were decided together are still valid with the leases that exist now. Everything
+    /// else must be unchanged since the decision.
     pub(crate) fn still_hold(&self, state: &State, decisions: &[Decision<'_>], now: Timestamp) -> bool {
         let unchanged = |before: &LeaseRecord| {
             state.leases.get(before.lease.id).is_some_and(|record| record.version == before.version)
         };
         let leases: Vec<&Lease> = decisions.iter().map(|(_, after)| &after.lease).collect();
         decisions.iter().all(|(before, _)| before.is_none_or(unchanged))
-            // Of hunts it matters what other hunts do, and of requests that wait how many there are.
+            // A hunt depends on other hunts, and a waiting request on the number of waiting requests.
             && leases.iter().all(|lease| lease.standing.is_firm() && lease.hunt.is_none())
             && still_fit(&state.calendar, &state.inventory, &leases, now)
             && self.within_limits(state, decisions)
     }
 
-    /// Whether their projects may have them, beside all others and beside each other.
+    /// Whether the projects' limits allow these leases, together with all existing ones.
     fn within_limits(&self, state: &State, decisions: &[Decision<'_>]) -> bool {
         let mut made: Vec<Arc<LeaseRecord>> = Vec::new();
         decisions.iter().all(|(before, after)| {

@@ -1,4 +1,4 @@
-//! Leases that start at once: their answer waits until they have (CLS-02).
+//! Leases that start immediately: the answer waits for the start (CLS-02).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,13 @@ use store::LeaseRecord;
 use super::Leases;
 use crate::types::ServiceError;
 
-/// How much longer than it may take an answer waits for what became of a lease: the store may be slow to say.
+/// Time that the answer waits beyond the start deadline, because the store can be slow to show the outcome.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Leases<'_> {
-    /// Waits until the lease has started. An error if it has not, and then there is no lease; its deadline sees to
-    /// that, whether anybody waits or not.
+    /// Waits until the lease has started. If it doesn't start, this is an error and the lease is gone: its
+    /// deadline ends it, whether or not a client waits. If the outcome isn't known in time, the error is
+    /// `StoreError::Unavailable`.
     pub async fn started(self, id: LeaseId) -> Result<Arc<LeaseRecord>, ServiceError> {
         let limit = self.service.decider.settings.rules.deadlines.immediate.unsigned_abs() + PATIENCE;
         let unknown = || format!("whether lease {id} has started is not known yet");

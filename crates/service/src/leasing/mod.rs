@@ -1,4 +1,4 @@
-//! Making, changing and deleting leases.
+//! Creating, changing, deleting and reading leases.
 
 pub(crate) mod create;
 mod delete;
@@ -14,7 +14,7 @@ pub(crate) mod update;
 
 use crate::service::Service;
 
-/// Leases: making, changing and deleting them, and questions about them.
+/// Creates, changes, deletes and reads leases.
 #[derive(Clone, Copy, Debug)]
 pub struct Leases<'a> {
     pub(crate) service: &'a Service,

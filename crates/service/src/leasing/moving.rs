@@ -1,4 +1,4 @@
-//! Leases that have not started move to other hosts, to make room for others.
+//! Moves leases that haven't started to other hosts to make room for another lease.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::notices::{self, notice};
 use crate::state::State;
 
 impl Decider {
-    /// The leases that may move out of the way of another one, `own` if it exists already.
+    /// Leases that can move out of the way of another one. `own` is that lease's identifier if it already
+    /// exists.
     pub(crate) fn movable<'a>(&self, state: &'a State, now: Timestamp, own: Option<LeaseId>) -> Movable<'a> {
         let settled = self.settings.settled_until(now);
         let others = state.leases.pending().map(|record| &record.lease);
@@ -23,16 +24,16 @@ impl Decider {
     }
 }
 
-/// Leases that have not started.
+/// Leases that haven't started and can move.
 pub(crate) struct Movable<'a> {
     pub others: Vec<&'a Lease>,
-    /// Only those that start from then on may move.
+    /// Leases that start before this instant don't move.
     pub settled: Timestamp,
 }
 
 impl Movable<'_> {
-    /// Decides again with other hosts for some of these leases, if there is not enough. What was refused stays refused if
-    /// that does not help.
+    /// If capacity is short, decides again with other hosts for some of these leases. Returns the original
+    /// refusal if that doesn't help.
     pub fn make_room<T>(
         &self,
         admission: &Admission<'_>,
@@ -49,8 +50,8 @@ impl Movable<'_> {
     }
 }
 
-/// Decides on a new lease of a project with these terms. If there is not enough, decides again after some of the `movable`
-/// leases have moved. Returns the lease and those that moved.
+/// Decides on a new lease of a project with these terms. If capacity is short, decides again after moving
+/// some of the `movable` leases. Returns the lease and the leases that moved.
 pub(crate) fn decide_new<'a>(
     admission: &Admission<'_>,
     (project, terms): (&ProjectId, &Terms),
@@ -67,7 +68,7 @@ pub(crate) fn decide_new<'a>(
     }
 }
 
-/// The records of leases that are given other hosts.
+/// Records of leases that get other hosts, before and after.
 pub(crate) fn reallocated(
     state: &State,
     moved: Vec<Lease>,
@@ -81,7 +82,7 @@ pub(crate) fn reallocated(
     moved.into_iter().filter_map(record).collect()
 }
 
-/// Adds to a commit that leases get other hosts, of which listeners are told.
+/// Adds moved leases to a commit, and notifies listeners of them.
 pub(crate) fn enter_reallocated(commit: &mut Commit, moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>) {
     for (before, after) in moved {
         commit.notifications.push(notice(notices::UPDATE, &after));

@@ -1,5 +1,6 @@
-//! Leases on fleets that prepare reservations: clients go on with what the answer says of room for instances, a flavor and a
-//! server group, and of hosts where these have flavors of their own, so it waits until these are there.
+//! Leases on fleets that prepare reservations. The answer contains resources that clients use next: a flavor
+//! and a server group for instance capacity, and flavors for hosts if the fleet has them. So it waits until
+//! these exist.
 
 use std::sync::Arc;
 
@@ -13,15 +14,16 @@ use super::Leases;
 use crate::types::{Caller, NotFound, ServiceError};
 
 impl Leases<'_> {
-    /// What the fleet has for a reservation as a whole; none if the fleet prepares nothing.
+    /// Resources that the fleet has prepared for a reservation as a whole. `None` if the fleet doesn't
+    /// prepare reservations.
     pub fn prepared_for(self, reservation: ReservationId) -> Option<Prepared> {
         let prepares = self.service.decider.abilities.prepares;
         prepares.then(|| self.service.observed().reservations.get(&reservation).cloned().unwrap_or_default())
     }
 
-    /// Waits until what clients go on with is there, but not longer than a lease that starts at once is
-    /// waited for. If the fleet cannot make it, the lease is withdrawn: whoever asked has an error, and no lease. After a
-    /// crash it is prepared nevertheless.
+    /// Waits until the lease's reservations are prepared, at most as long as the start deadline of an
+    /// immediate lease. If the fleet can't prepare them, the lease is withdrawn and the client gets an error.
+    /// If the service crashes while it waits, the lease stays and is prepared later.
     pub async fn prepared(
         self,
         caller: &Caller,
@@ -50,8 +52,8 @@ impl Leases<'_> {
         Err(ServiceError::Fleet(failed))
     }
 
-    /// Returns when the reservations are prepared, or the lease is gone, or, with the reason, when one could not be
-    /// prepared.
+    /// Returns `None` when the reservations are prepared or the lease is gone, and the reason when one of
+    /// them can't be prepared.
     async fn preparation(self, record: &LeaseRecord) -> Option<String> {
         let mut changes = self.service.changes.subscribe();
         loop {

@@ -1,4 +1,4 @@
-//! What a request is to become.
+//! Outcome of deciding a request, before it is committed.
 
 use std::sync::Arc;
 
@@ -6,18 +6,17 @@ use store::{LeaseRecord, Write};
 
 use crate::execution::sight::Observation;
 
-/// A lease that is to be made, or a request that is to wait.
+/// A lease to create, or a request to put on the waitlist.
 pub(crate) struct Proposed {
-    /// As it would be.
     pub record: LeaseRecord,
-    /// Writes before its own: if it accepts an offer, the offers of that refusal are withdrawn.
+    /// Writes that precede its own. If it accepts an offer, they withdraw all offers for the same refusal.
     pub first: Vec<Write>,
-    /// Leases that get other hosts for it, as they were and as they are to be.
+    /// Leases that get other hosts to make room for it, before and after.
     pub moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
 }
 
 impl Proposed {
-    /// The same, decided on that observation.
+    /// Marks the lease with the observation that it was decided on.
     pub fn decided_on(mut self, observation: Observation) -> Self {
         if self.record.lease.standing.is_firm() {
             observation.mark(&mut self.record.lease);

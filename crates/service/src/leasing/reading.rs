@@ -1,4 +1,4 @@
-//! Questions about leases. None of them waits for the store.
+//! Reading leases. Nothing here waits for the store.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,46 +18,45 @@ use crate::listing::{Page, Position, whole};
 use crate::state::State;
 use crate::types::{AllocationFilter, HostAllocation, LeaseFilter, ServiceError};
 
-/// After so many reservations, a part of the list of allocations ends with the host that it is at.
+/// Number of reservations at which a page of allocations ends, after completing the current host.
 const MOST_RESERVATIONS: usize = 1024;
 
 impl Leases<'_> {
-    /// How long leases may wait for their start.
+    /// Maximum time that leases wait for their start.
     pub fn deadlines(self) -> Deadlines {
         self.service.decider.settings.rules.deadlines
     }
 
-    /// A lease.
     pub fn get(self, id: LeaseId) -> Option<Arc<LeaseRecord>> {
         self.service.state().leases.get(id).cloned()
     }
 
-    /// The moves of guests that are planned for a lease, and how far each is, as was seen last.
+    /// Guest moves planned for a lease, and the state of each at the last observation.
     pub fn moves(self, lease: &Lease) -> Vec<(Move, MoveState)> {
         let state = self.service.state();
         let progress = self.service.progress();
         let moves = lease.hunt.iter().flat_map(|hunt| &hunt.moves);
         let shown = |mov: &Move| match Hunt::state(mov, &progress.observed, &state.history) {
-            // It was moved between two looks.
+            // The guest moved between two observations.
             MoveState::Gone if progress.is_moving(mov) => MoveState::Moving { percent: None },
             known => known,
         };
         moves.map(|mov| (*mov, shown(mov))).collect()
     }
 
-    /// Leases, in the order of their creation.
+    /// Matching leases in order of creation.
     pub fn all(self, filter: &LeaseFilter) -> Vec<Arc<LeaseRecord>> {
         let state = self.service.snapshot();
         whole(|after| state.leases.page(filter, after, usize::MAX))
     }
 
-    /// Leases after a position, in the order of their creation, at most so many.
+    /// At most `limit` matching leases after a position, in order of creation.
     pub fn page(self, filter: &LeaseFilter, after: Option<Position>, limit: usize) -> Page<LeaseRecord> {
         self.service.state().leases.page(filter, after, limit)
     }
 
-    /// One entry for every host, or for one of them, with what is reserved of it. Unless a lease or a
-    /// reservation is named, only what is not over.
+    /// One entry per host, or only the filter's host, with its reservations. Reservations that are over are
+    /// included only if the filter names a lease or a reservation.
     pub async fn allocations(self, filter: &AllocationFilter) -> Result<Vec<HostAllocation>, ServiceError> {
         let all = |budget: &Budget| {
             let state = self.service.snapshot();
@@ -76,8 +75,8 @@ impl Leases<'_> {
         self.service.consider(all).await
     }
 
-    /// The same of hosts after one, by identifier, at most so many, and fewer if much is reserved of them; and the last
-    /// of them, if there are more.
+    /// A page of [`Self::allocations`]: at most `limit` hosts after `after`, ordered by identifier, or fewer
+    /// if they have many reservations. Also returns the last of these hosts if more follow.
     pub fn allocations_after(
         self,
         filter: &AllocationFilter,
@@ -144,7 +143,7 @@ impl LeaseFilter {
 
 type Reservations = Vec<(Arc<LeaseRecord>, ReservationId)>;
 
-/// What is reserved of the host from now on.
+/// Current and future reservations of the host.
 fn booked(state: &State, host: HostId) -> Reservations {
     let bookings = state.calendar.bookings(host);
     let records =
@@ -153,7 +152,7 @@ fn booked(state: &State, host: HostId) -> Reservations {
     kept.map(|(record, id)| (record.clone(), id)).collect()
 }
 
-/// What the lease, or the reservation, has of each host.
+/// Allocations of the lease or the reservation, by host.
 fn named(
     state: &State,
     lease: Option<LeaseId>,
@@ -162,7 +161,7 @@ fn named(
     let of_reservation = reservation.and_then(|id| state.leases.of_reservation(id));
     let record = lease.or(of_reservation).and_then(|id| state.leases.get(id));
     let mut found: BTreeMap<HostId, Reservations> = BTreeMap::new();
-    // What a lease had that is over is of interest to who names it, though nothing is kept for it any more.
+    // A client that names a finished lease can see its hosts, although they are no longer reserved.
     let shown = |lease: &Lease| lease.keeps_resources() || lease.status == LeaseStatus::Terminated;
     for record in record.into_iter().filter(|record| shown(&record.lease)) {
         for own in &record.lease.reservations {

@@ -1,4 +1,5 @@
-//! Leases that recur (CLS-10): made together, all of them or those that are free, and given up together.
+//! Recurring leases (CLS-10): created together, either all of them or only those that are available, and
+//! deleted together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,45 +25,44 @@ use crate::transact::ATTEMPTS;
 use crate::types::{Caller, IdempotencyKey, LeaseFilter, NewLease, ServiceError};
 use crate::writing::{as_stored, decide_again, overtaken};
 
-/// Maximum number of parts, each with the budget of a decision, in which a series is decided.
+/// Maximum number of parts in which a series is decided. Each part has the budget of one decision.
 const PARTS: u64 = 64;
-/// A part decides no further lease once it has spent this share of its budget, so that others wait for it less. All parts
-/// together are enough for a year of weekly leases on 10,000 hosts.
+/// A part stops taking leases once it has spent 1/8 of its budget, so that other requests wait less. All
+/// parts together suffice for a year of weekly leases on 10,000 hosts.
 const SHARE: u64 = 8;
 
-/// A lease that is asked for several times.
+/// A lease requested for several windows.
 #[derive(Clone, Debug)]
 pub struct NewSeries {
-    /// The lease; its own dates do not matter.
+    /// The lease's terms. Its own dates are ignored.
     pub lease: NewLease,
-    /// When, in order.
+    /// Windows of the leases, in order.
     pub windows: Vec<Window>,
-    /// Whether those that cannot be had are left out. If not, all of them are refused together.
+    /// Whether windows without enough capacity are skipped. If not, one of them causes a refusal of the whole
+    /// series.
     pub skips: bool,
 }
 
-/// Leases that were made together.
+/// Leases that were created together.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What they are found by.
     pub id: SeriesId,
-    /// The leases, by start.
+    /// Leases ordered by start.
     pub leases: Vec<Arc<LeaseRecord>>,
-    /// Those that were left out, and why.
+    /// Skipped windows, each with its refusal.
     pub skipped: Vec<(Window, Refusal)>,
 }
 
-/// The part of a series that is decided so far, on one state.
+/// The part of a series that is decided so far, all on one state.
 struct ProposedSeries {
     state: Arc<State>,
-    /// The calendar with the leases of the series.
+    /// Calendar that includes the leases of the series.
     calendar: Calendar,
     leases: Vec<Arc<LeaseRecord>>,
-    /// The windows that are left out, and why.
+    /// Skipped windows, each with its refusal.
     skipped: Vec<(Window, Refusal)>,
-    /// Leases that get other hosts for the series, as they were and as they are to be.
+    /// Leases that get other hosts to make room for the series, before and after.
     moved: BTreeMap<LeaseId, (Arc<LeaseRecord>, LeaseRecord)>,
-    /// Number of parts in which it was decided.
     parts: u64,
 }
 
@@ -83,7 +83,7 @@ impl ProposedSeries {
         self.parts + 1 < PARTS && budget.used_part_of(SHARE)
     }
 
-    /// The same, the first lease decided on that observation.
+    /// Marks the first lease with the observation that it was decided on.
     fn decided_on(mut self, observation: Observation) -> Self {
         if let Some(first) = self.leases.first_mut() {
             observation.mark(&mut Arc::make_mut(first).lease);
@@ -92,14 +92,12 @@ impl ProposedSeries {
     }
 }
 
-/// One that cannot be had, where all were wanted.
+/// Window that caused the refusal of a series.
 #[derive(Debug)]
 pub struct Missing {
-    /// When.
     pub window: Window,
-    /// Why.
     pub error: Box<ServiceError>,
-    /// Whether it could be had but for earlier leases of the series.
+    /// Whether only earlier leases of the same series are in the way.
     pub overlaps: bool,
 }
 
@@ -110,7 +108,8 @@ impl Missing {
 }
 
 impl Leases<'_> {
-    /// Makes leases that recur. A request with a key that was served before gets the leases of then that there still are.
+    /// Creates recurring leases. A request whose key was served before gets the leases of the first request
+    /// that still exist.
     pub async fn create_series(
         self,
         caller: &Caller,
@@ -124,7 +123,7 @@ impl Leases<'_> {
         self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
         let observation = self.observe_for_series(new).await;
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
-            // A refusal was right for the state that it was decided on.
+            // A refusal stands: it was right for the state that it was decided on.
             proposed.as_ref().map_or(true, |ProposedSeries { leases, moved, .. }| {
                 let moved = moved.values().map(|(before, after)| (Some(&**before), after));
                 let made = leases.iter().map(|record| (None, &**record));
@@ -181,7 +180,7 @@ impl Leases<'_> {
         Err(whole(overtaken()))
     }
 
-    /// The leases as they would be made at this moment; none is.
+    /// The leases that this request would get now. Nothing is created.
     pub async fn preview_series(self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
         let id = SeriesId(self.service.parts.ids.uuid());
         let whole = |error: ServiceError| Missing::new(new.lease.terms.window(), error);
@@ -197,25 +196,26 @@ impl Leases<'_> {
         Ok(Series { id, leases, skipped })
     }
 
-    /// Counts a series that was refused for lack of capacity as one request. Overlaps of its own leases are no lack.
+    /// Counts a series that was refused for lack of capacity as one request. Overlaps between its own leases
+    /// don't count.
     fn count_refusal(self, caller: &Caller, new: &NewSeries, missing: &Missing) {
         if !missing.overlaps {
             self.service.count_refusal(caller, &new.lease, &missing.error);
         }
     }
 
-    /// Has the hosts observed if the first lease is to start at once.
+    /// Observes the hosts first if the first lease starts immediately.
     async fn observe_for_series(self, new: &NewSeries) -> Observation {
         let Some(first) = new.windows.first() else { return Observation::default() };
         self.service.observe_for(first.start(), &new.lease.terms.reservations).await
     }
 
-    /// Identifiers for each of the leases: the same however often it is decided.
+    /// Identifiers for each of the leases. They stay the same when the decision is repeated.
     fn identities(self, caller: &Caller, new: &NewSeries) -> Vec<Identity> {
         new.windows.iter().map(|_| self.service.decider.identify(caller, &new.lease)).collect()
     }
 
-    /// Decides a part of a series: the rest of it, or as many of its leases as the budget is enough for.
+    /// Decides the next part of a series: as many of the remaining leases as the budget allows.
     fn propose_series(
         self,
         (caller, new): (&Caller, &NewSeries),
@@ -289,7 +289,7 @@ impl Leases<'_> {
                 identity.reservations.iter().copied().zip(new.lease.wording.iter().cloned()).collect();
             let stacked = self.service.decider.check_stack_among(&state, None, &lease, &series.leases);
             stacked.map_err(|refusal| Missing::new(*window, refusal))?;
-            // They were found free in this calendar.
+            // Their hosts were found free in this calendar.
             let _ = series.calendar.put_all(others.iter().chain([&lease]), now);
             let moved = reallocated(&state, others, now).into_iter();
             series.moved.extend(moved.map(|(before, after)| (before.lease.id, (before, after))));
@@ -303,7 +303,7 @@ impl Leases<'_> {
         Ok(series)
     }
 
-    /// The leases of a series that there are, by start.
+    /// Existing leases of a series, ordered by start.
     pub fn series(self, id: SeriesId) -> Vec<Arc<LeaseRecord>> {
         let mut leases = self.all(&LeaseFilter { series: Some(id), ..LeaseFilter::default() });
         leases.sort_by_key(|record| (record.lease.window.start(), record.lease.id));

@@ -22,39 +22,38 @@ use crate::transact::ATTEMPTS;
 use crate::types::{Caller, LeaseChanges, NotFound, ServiceError};
 use crate::writing::{as_stored, audit, decide_again, overtaken};
 
-/// The words of reservations.
+/// Wording of a lease's reservations.
 pub(crate) type Words = BTreeMap<ReservationId, Wording>;
 
-/// A change that can be had.
+/// A change that was granted but isn't committed.
 struct Change {
     before: Arc<LeaseRecord>,
     after: Arc<LeaseRecord>,
     before_end_rearmed: bool,
-    /// Offers that are withdrawn.
+    /// Writes that withdraw offers.
     first: Vec<Write>,
-    /// Leases that get other hosts for it, as they were and as they are to be.
+    /// Leases that get other hosts to make room for it, before and after.
     moved: Vec<(Arc<LeaseRecord>, LeaseRecord)>,
 }
 
-/// What is decided about a lease.
+/// Outcome of deciding a change.
 pub(crate) struct Decided {
-    /// The lease as it is to be.
+    /// The lease after the change.
     pub lease: Lease,
-    /// Its words.
     pub wording: Words,
-    /// The before-end action had been done and is due again.
+    /// Whether the before-end action had been done and is due again.
     pub before_end_rearmed: bool,
-    /// Leases that get other hosts for it.
+    /// Leases that get other hosts to make room for it.
     pub moved: Vec<Lease>,
 }
 
 impl Decided {
-    /// Nothing but the lease is different.
+    /// A decision that changes only the lease: same wording, no moved leases.
     pub fn only(lease: Lease, before: &LeaseRecord) -> Self {
         Self { lease, wording: before.wording.clone(), before_end_rearmed: false, moved: Vec::new() }
     }
 
-    /// The same, decided on that observation.
+    /// Marks the lease with the observation that it was decided on, if it changed.
     pub fn on(mut self, observation: Observation, before: &LeaseRecord) -> Self {
         if self.lease != before.lease {
             observation.mark(&mut self.lease);
@@ -63,10 +62,10 @@ impl Decided {
     }
 }
 
-/// What a decision is taken on.
+/// Inputs of a decision.
 pub(crate) struct Ground<'a> {
     pub state: &'a State,
-    /// How much work it may cost.
+    /// Work that the decision can spend.
     pub budget: &'a Budget,
 }
 
@@ -81,7 +80,7 @@ impl Change {
 }
 
 impl Leases<'_> {
-    /// Changes a lease. Either all of the change can be had, or nothing happens.
+    /// Changes a lease, completely or not at all.
     pub async fn update(
         self,
         caller: &Caller,
@@ -97,8 +96,8 @@ impl Leases<'_> {
         self.change(caller, id, now, None, decide).await
     }
 
-    /// The lease as it would be after a change at this moment; nothing is changed. Whoever limits leases from outside
-    /// is not asked.
+    /// The lease after this change if it were made now. Nothing is changed, and the external enforcer isn't
+    /// asked.
     pub async fn preview_update(
         self,
         id: LeaseId,
@@ -159,7 +158,7 @@ impl Leases<'_> {
         Ok(Decided { lease, wording: reworded(&before.wording, &changes.wording), before_end_rearmed, moved })
     }
 
-    /// Has a lease become what is decided, if whoever limits leases agrees.
+    /// Decides, asks the external enforcer if there is one, and commits.
     pub(crate) async fn change(
         self,
         caller: &Caller,
@@ -169,7 +168,7 @@ impl Leases<'_> {
         decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let mut approved: Option<Lease> = None;
-        // If its dates change, all that it has is written again.
+        // If the dates change, all of the lease's allocations are written again.
         if let Some(record) = self.get(id) {
             self.service.expect_rewritten(&record);
         }
@@ -203,7 +202,7 @@ impl Leases<'_> {
         Err(overtaken())
     }
 
-    /// Whether the lease may still become so by what leases there are now.
+    /// Whether the change is still valid with the leases that exist now.
     fn change_holds(self, state: &State, change: &Change, now: Timestamp) -> bool {
         let moved = change.moved.iter().map(|(before, after)| (Some(&**before), after));
         let decisions: Vec<Decision<'_>> = moved.chain([(Some(&*change.before), &*change.after)]).collect();
@@ -215,8 +214,8 @@ impl Leases<'_> {
         Question::Update(granted(&state, change.before.clone()), granted(&state, change.after.clone()))
     }
 
-    /// What the lease would become. The offers of the `accepted` group are withdrawn, and offers to change the lease: they
-    /// would undo this change.
+    /// Decides the change. Also withdraws the offers of the `accepted` group, and offers to change the lease,
+    /// since accepting one of these would undo this change.
     fn propose_change(
         self,
         id: LeaseId,
@@ -239,7 +238,8 @@ impl Leases<'_> {
     }
 }
 
-/// The refusal of a later end with the name of the project's own lease that has a host of the lease then, if one has.
+/// If a later end is refused because another lease of the same project holds one of the hosts, adds that
+/// lease's name to the refusal.
 fn naming_own_lease(state: &State, lease: &Lease, mut refusal: Refusal) -> Refusal {
     if let Refusal::EndsTooLate { taken_from, taken_by, .. } = &mut refusal {
         let taken_at = Window::starting(*taken_from, SignedDuration::from_mins(1));
@@ -255,8 +255,8 @@ fn naming_own_lease(state: &State, lease: &Lease, mut refusal: Refusal) -> Refus
     refusal
 }
 
-/// The old words with the new ones in their places. There are none for reservations that do not exist: those
-/// were refused.
+/// Overwrites old wording with new wording. All reservations in `new` exist: changes to unknown ones were
+/// rejected before.
 pub(crate) fn reworded(old: &Words, new: &Words) -> Words {
     let mut all = old.clone();
     for (id, new) in new {

@@ -1,4 +1,4 @@
-//! Pages are what the whole list is, and cost what they have.
+//! Tests of paging: pages together are the whole list, and the cost of a page depends on its own length.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use leases::window::Window;
 
 use super::*;
 
-/// Leases with their order, as the service has them.
+/// Leases and their order, as in the service.
 #[derive(Default)]
 struct Shelf {
     records: BTreeMap<LeaseId, Arc<LeaseRecord>>,
@@ -35,7 +35,7 @@ impl Shelf {
         self.order.page_of_leases(filter, after, limit, |id| self.records.get(&id))
     }
 
-    /// The whole list, the plain way.
+    /// The whole list by filtering and sorting all records, for comparison.
     fn all(&self, filter: &LeaseFilter) -> Vec<LeaseId> {
         let mut all: Vec<_> =
             self.records.values().filter(|record| filter.lets_through(&record.lease)).collect();
@@ -71,14 +71,14 @@ fn of(project: Option<&str>, name: Option<&str>, status: Option<LeaseStatus>) ->
     }
 }
 
-/// Many leases, mostly of one project and over; one project has three, and one none.
+/// `count` leases, most of which are over and belong to project `many`. Project `few` has three.
 fn shelf(count: u32) -> Shelf {
     let mut shelf = Shelf::default();
     for number in 0..count {
         let project = if number % (count / 3) == 1 { "few" } else { "many" };
         let status = if number % (count / 4) == 2 { LeaseStatus::Active } else { LeaseStatus::Terminated };
         let name = format!("lease {}", number % (count / 2));
-        // Identifiers are drawn, so they are in no order of time.
+        // Identifiers are random, so they aren't in order of time.
         let id = u128::from(number.wrapping_mul(2_654_435_761));
         shelf.put(lease(id, number.into(), project, &name, status));
     }
@@ -111,7 +111,7 @@ fn a_page_of_a_hundred_thousand_leases_looks_at_as_many_as_one_of_a_thousand() {
                 small.page(&filter, Some(half_way(&small, 1000)), limit).looked_at,
                 large.page(&filter, Some(half_way(&large, 100_000)), limit).looked_at,
             ];
-            // One more, to know whether there is one.
+            // One more than the limit is examined to find out whether the list continues.
             assert!(looked_at.iter().all(|count| *count <= limit + 1), "{filter:?} {looked_at:?}");
         }
     }
@@ -153,7 +153,7 @@ fn no_page_ends_at_a_lease_of_another_project() {
     assert_eq!((page.items.len(), page.next), (0, None));
 }
 
-/// A sequence of numbers that look drawn.
+/// Pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -163,8 +163,9 @@ impl Numbers {
     }
 }
 
-/// While a client pages, leases come, go and change. What is there all the while comes once, in order; nothing comes
-/// twice; and if nothing changes, pages are the whole list.
+/// Leases are created, deleted and changed between the pages that a client reads. Leases that match
+/// throughout are listed exactly once, in order, and no lease is listed twice. Without changes, the pages are
+/// the whole list.
 #[test]
 fn pages_are_the_whole_list_whatever_comes_and_goes_meanwhile() {
     let statuses = [LeaseStatus::Pending, LeaseStatus::Active, LeaseStatus::Terminated];
@@ -174,7 +175,7 @@ fn pages_are_the_whole_list_whatever_comes_and_goes_meanwhile() {
         let (mut next_id, mut clock) = (0_u128, 0_i64);
         let mut create = |shelf: &mut Shelf, numbers: &mut Numbers| {
             next_id += 1;
-            // Several are created at the same instant.
+            // Several leases can have the same creation time.
             clock += i64::try_from(numbers.below(2)).expect("small");
             let project = ["p", "q"][usize::try_from(numbers.below(2)).expect("small")];
             let name = ["a", "b"][usize::try_from(numbers.below(2)).expect("small")];

@@ -107,7 +107,7 @@ fn who_was_alone_does_not_pay_for_what_they_used_then() {
     let mut waiting = vec![wait(&places, Kind::Write, user("early"))];
     waiting.extend((0..LED + 100).map(|_| wait(&places, Kind::Write, user("late"))));
     let order = order(held, waiting);
-    // `late` may use its lead, plus what the last and the next request of `early` cost.
+    // `late` can use its lead, plus the cost of the last and of the next request of `early`.
     let turn = order.iter().position(|who| *who == 0).expect("they had it");
     assert!((LED + 20..=LED + 22).contains(&turn), "{turn}");
 }
@@ -148,8 +148,8 @@ fn who_asks_for_little_waits_for_one_of_many_costly_requests() {
     }
 }
 
-/// Position in which a client with cheap requests is served, when eight other clients return at the same time. `asked`
-/// are the costs of each one's earlier requests, in order.
+/// Position in which a client with cheap requests is served when eight other clients return at the same time.
+/// `asked` are the costs of each one's earlier requests, in order.
 fn turn_of_little(asked: &[u64]) -> usize {
     let places = Places::new(1);
     let costly = |number: usize| user(&format!("costly {number}"));

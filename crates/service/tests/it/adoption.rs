@@ -1,4 +1,4 @@
-//! Hosts that leave the free pool although nobody has removed them.
+//! Hosts that leave the free pool without being removed through the service.
 
 use fleet::Isolation;
 use fleet::simulated::{Fault, Faults, Happening, PlannedFault, Verb};
@@ -16,7 +16,7 @@ use crate::terms::{asking, at, hosts, make, settings, status, world, world_with}
 const ONE: HostId = HostId(1);
 const TWO: HostId = HostId(2);
 
-/// Where the host is, if it is in the service's hands.
+/// Place of the host, if it was handed to the service.
 fn place(world: &World, host: HostId) -> Option<Place> {
     world.fleet.look(host).map(|seen| seen.place)
 }
@@ -89,7 +89,7 @@ async fn a_host_that_cannot_be_taken_on_again_keeps_no_other_from_it() {
     assert_eq!(place(&world, ONE), Some(Place::FreePool));
 }
 
-/// It may have been given back since the backup was made from which the service starts.
+/// The service might have started from a backup that is older than the removal of the host.
 #[tokio::test]
 async fn a_host_that_was_out_when_the_service_started_is_left_to_the_operator() {
     let mut world = world(2).await;
@@ -150,7 +150,7 @@ async fn who_waits_for_a_host_that_does_not_come_back_is_told() {
     for _ in 0..2 {
         let instance = world.service.instances().create(&caller("p"), new()).await.expect("room");
         started.push(instance.instance.clone());
-        // The other one gets the other host.
+        // Forces the second instance onto the second host.
         world.fleet.fail(instance.instance.host);
         world.run_until(at(2 + 2 * started.len() as i64)).await;
     }

@@ -1,4 +1,4 @@
-//! Preemptible instances on hosts of leases that do not use them (PRE-11).
+//! Preemptible instances on leased hosts that are unused (PRE-11).
 
 use fleet::simulated::{Between, Happening, Timing};
 use jiff::SignedDuration;
@@ -17,7 +17,7 @@ async fn world(hosts: u32) -> World {
     world_living(hosts, allowing().preemption.least_lifetime).await
 }
 
-/// The same where instances are started that have so long before they are asked to leave.
+/// Like [`world`], with this least lifetime of preemptible instances.
 async fn world_living(hosts: u32, least_lifetime: SignedDuration) -> World {
     let mut settings = allowing();
     settings.plan_rules.backfill = true;
@@ -26,13 +26,13 @@ async fn world_living(hosts: u32, least_lifetime: SignedDuration) -> World {
     world_with(hosts, settings, None, |fleet| fleet.with_timing(quick)).await
 }
 
-/// A lease of a host that others may use meanwhile.
+/// A lease of a host that can be backfilled.
 fn open(start: i64, end: i64) -> NewLease {
     let asked = asking(start, end, vec![hosts(1)]);
     NewLease { terms: asked.terms.backfilled(true), ..asked }
 }
 
-/// An instance in the lease.
+/// Starts an instance in the lease.
 async fn own(world: &mut World, lease: LeaseId) -> leases::ids::GuestId {
     let placing = Placing { hint: Some(LeaseHint::Lease(lease)), ..new(None).placing };
     let own = world.service.instances().create(&caller("p"), NewInstance { placing, ..new(None) }).await;
@@ -118,7 +118,7 @@ async fn pre_11_they_leave_with_notice_when_the_lease_starts_an_instance_there()
     let both = |event: &str| told.iter().filter(|told| *told == event).count();
     assert_eq!((both("instance.departure.planned"), both("instance.preempted"), told.len()), (2, 2, 4));
     assert_eq!(world.fleet.violations(), []);
-    // And when it does not any more, others may again.
+    // When the lease's instance is gone, the host can be backfilled again.
     world.service.instances().delete(&caller("p"), own).await.expect("there");
     world.touched();
     world.run_until(at(25)).await;
@@ -199,7 +199,7 @@ async fn pre_11_whoever_waits_to_be_started_again_may_be_on_such_a_host_as_well(
     assert_eq!(world.fleet.violations(), []);
 }
 
-/// It would be started again and again in that moment.
+/// Otherwise it would be started again and again at that moment.
 #[tokio::test]
 async fn pre_11_none_is_started_that_is_asked_to_leave_at_once() {
     let mut world = world_living(1, SignedDuration::ZERO).await;

@@ -1,4 +1,5 @@
-//! Bounds of what a transaction writes: requests are rejected before they are decided, everything else goes on in parts.
+//! Size limits of transactions: requests beyond them are rejected before they are decided, and all other work
+//! continues in parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +55,7 @@ async fn text_of_a_lease_is_bounded_whatever_the_request() {
     assert!(text(too_large(world.service.leases().preview(&caller("p"), &new).await)));
     assert!(text(too_large(made(&world, &series(new, 2)).await)));
     let lease = make(&mut world, worded(4, 16_000, &hosts(1))).await.expect("it fits");
-    // A change adds to what there is.
+    // A change adds to the existing text.
     let longer = Wording { hypervisor_properties: Some("x".repeat(16_000).into()), ..Wording::default() };
     let wording = BTreeMap::from([(lease.lease.reservations[0].id, longer)]);
     let changes = LeaseChanges { asked_at: at(0), changes: dates(None, None), wording };
@@ -70,7 +71,7 @@ async fn a_series_that_writes_more_than_a_transaction_is_rejected_before_it_is_d
     let why = too_large(made(&world, &series(worded(4, 250, &hosts(1)), 200)).await);
     assert!(matches!(why, TooLarge::Bytes { size: 500_000..600_000, limit: 500_000 }), "{why}");
     let world = self::world(1).await;
-    // There is one host: a decision would say so.
+    // There is only one host, so a decision would be a refusal.
     let new = series(asking(0, 30, vec![hosts(400)]), 60);
     let why = too_large(made(&world, &new).await);
     assert!(matches!(why, TooLarge::Rows { size: 24_000.., limit: 20_000 }), "{why}");
@@ -105,7 +106,7 @@ async fn what_a_request_writes_in_the_end_is_bounded_too() {
     world.service.leases().delete(&caller("p"), lease).await.expect("never refused");
 }
 
-/// A fleet of that many machines, all of them hosts of which nothing but the name is on record.
+/// A fleet with this many hosts, of which only the names are recorded.
 async fn fleet_of(count: u32, settings: Settings) -> World {
     let layout = Layout::uniform(1, count, &Model::of_size(16, 65_536, 1000));
     let setup = Setup { seed: 1, begins: at(0), layout, settings, enforcer: None };

@@ -17,7 +17,7 @@ async fn refused(world: &World, project: Option<&str>) -> Vec<Unmet> {
     world.service.capacity().refused(project.as_ref(), Window::ALWAYS).await.expect("works")
 }
 
-/// Lets the loop write what is counted.
+/// Lets the loop write its counts.
 async fn written(world: &mut World) {
     world.touched();
     let soon = world.now() + minutes(3);
@@ -29,7 +29,7 @@ fn of_hosts(refused: u64, met_by: &[(u32, u64)]) -> Unmet {
     Unmet { resource_type, kind: String::new(), refused, met_by: met_by.to_vec() }
 }
 
-/// Windows of half an hour.
+/// A series of half-hour windows.
 fn series(starts: &[i64]) -> NewSeries {
     let windows = starts.iter().map(|start| window(*start, start + 30)).collect();
     NewSeries { lease: asking(0, 30, vec![hosts(1)]), windows, skips: false }
@@ -106,7 +106,7 @@ async fn a_crash_loses_no_counts_but_those_that_are_not_written() {
     written(&mut world).await;
     world.restart().await.expect("opens");
     assert_eq!(refused(&world, None).await, [of_hosts(1, &[(1, 1)])]);
-    // Nobody knows any more that it was counted.
+    // After the crash, the service doesn't know that this request was counted.
     make(&mut world, too_many).await.expect_err("one host");
     written(&mut world).await;
     assert_eq!(refused(&world, None).await, [of_hosts(2, &[(1, 2)])]);
@@ -118,7 +118,7 @@ async fn counts_are_written_before_a_service_stops() {
     let begun = world.now();
     let (stop, stopped) = watch::channel(false);
     let running = tokio::spawn(world.service.clone().run(stopped));
-    // More than a cycle writes.
+    // More than one cycle writes.
     for number in 2..402 {
         make(&mut world, asking(10, 40, vec![hosts(number)])).await.expect_err("one host");
         tokio::task::yield_now().await;

@@ -165,7 +165,7 @@ async fn lp_8_9_a_pools_ratio_is_not_lowered_below_what_guests_use_that_were_sta
         service.lease_pools().update(&caller("p"), pool, change).await
     };
     set(1).await.expect("nobody is there");
-    // Of whatever others start there nobody tells the service.
+    // The service isn't notified of guests started outside of it.
     world.fleet.start_guest(HostId(1), GuestOwner::Lease(lease), None).expect("it may");
     let refused = set(2).await;
     assert!(

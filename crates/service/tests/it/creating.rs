@@ -1,4 +1,4 @@
-//! Making leases.
+//! Creating leases.
 
 use leases::admission::Refusal;
 use service::{Created, IdempotencyKey, LeaseFilter, ServiceError};
@@ -138,7 +138,7 @@ async fn w7_a_lease_whose_commit_was_not_heard_of_is_found_again() {
 async fn a_call_that_is_given_up_half_way_leaves_no_doubt_behind() {
     let world = world(1).await;
     world.store.set_slow(true);
-    // As when a client closes its connection: the call is dropped wherever it is.
+    // A client that closes its connection drops the call at an arbitrary await.
     let mut made = 0;
     for polls in 0..10 {
         let client = caller("p");

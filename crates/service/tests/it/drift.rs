@@ -1,4 +1,4 @@
-//! Differences between store and fleet, and what becomes of them.
+//! Differences between store and fleet, and their repair.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ async fn a_machine_that_is_no_host_any_more_is_given_back_wherever_it_is() {
     world.service.hosts().remove(&operator(), ONE).await.expect("free");
     let key = |name: &str| OperationKey { key: name.to_owned(), fence: 1, ..OperationKey::default() };
     for steps in 0..=3 {
-        // As far as a lease was that a restored backup does not have.
+        // The progress of a lease that is missing in a restored backup.
         world.fleet.adopt(ONE).await.expect("empty");
         if steps > 0 {
             world.fleet.fence(ONE, &key(&format!("fence {steps}"))).await.expect("done");
@@ -146,7 +146,7 @@ async fn comparisons_for_several_administrators_ask_the_fleet_one_after_another(
     assert_eq!(world.fleet.questions() - before, 1);
 }
 
-/// Knows that a project was deleted, if it knows anything.
+/// Knows that one project was deleted, or fails.
 struct Registry(Result<&'static str, &'static str>);
 
 #[async_trait]
@@ -170,7 +170,7 @@ async fn leases_of_a_deleted_project_are_found_and_a_repair_deletes_them() {
         let lease = make(&mut world, asking(start, 60, vec![hosts(1)])).await.expect("free");
         ids.push(lease.lease.id);
     }
-    // One that runs is not gone at once when it is deleted.
+    // A running lease isn't gone immediately when it is deleted.
     world.run_until(at(1)).await;
     let project = world.service.leases().get(ids[0]).expect("there").lease.owner.project.clone();
     assert_eq!(found(Registry(Ok("another"))).await, []);

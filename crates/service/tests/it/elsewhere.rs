@@ -1,5 +1,5 @@
-//! Preemptible guests that others have started, an external scheduler say, on hosts of which leases have room (PRE-05,
-//! 06, 07 and 12).
+//! Preemptible guests started outside the service, for example by an external scheduler, on hosts where
+//! leases have instance capacity (PRE-05, 06, 07 and 12).
 
 use fleet::simulated::{Between, Fault, PlannedFault, Timing, Verb};
 use jiff::SignedDuration;
@@ -14,25 +14,25 @@ use crate::terms::{asking, at, hosts, hosts_of, make, slots, status, world_with}
 const HOST: HostId = HostId(1);
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
-/// One host of 16 CPUs; guests take so long to shut down.
+/// One host of 16 CPUs. Guests take `seconds` to shut down.
 async fn world(seconds: i64) -> World {
     let timing = Timing { shut_down: Between::secs(seconds, seconds), ..Timing::IMMEDIATE };
     world_with(1, allowing(), None, |fleet| fleet.with_timing(timing)).await
 }
 
-/// Somebody else starts a guest.
+/// Starts a guest outside the service.
 fn started_elsewhere(world: &mut World, owner: GuestOwner) -> GuestId {
     let id = world.fleet.start_guest(HOST, owner, None).expect("it is open");
     world.touched();
     id
 }
 
-/// How many CPUs guests use.
+/// Number of CPUs that guests use.
 fn used(world: &World) -> u32 {
     world.fleet.look(HOST).expect("taken on").guests.iter().map(|guest| guest.size.vcpus).sum()
 }
 
-/// Those of them that are there, and whether each is asked to leave.
+/// For each of these guests that is on the host: whether it is asked to leave.
 fn there(world: &World, of: &[GuestId]) -> Vec<bool> {
     let seen = world.fleet.look(HOST).expect("taken on").guests;
     let there = seen.iter().filter(|guest| of.contains(&guest.id));
@@ -105,7 +105,7 @@ async fn pre_12_room_waits_for_preemptible_guests_of_others_and_the_lease_says_s
     world.run_until(at(6) + SECOND).await;
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![], "ACTIVE"));
     assert_eq!(world.fleet.violations(), [], "it had its grace");
-    // Who comes while the lease has its room is preempted as well.
+    // A guest that arrives while the lease has its capacity is preempted as well.
     let late = started_elsewhere(&mut world, GuestOwner::Preemptible);
     world.run_until(at(10)).await;
     assert_eq!((there(&world, &[late]), status(&world, lease)), (vec![], "ACTIVE"));
@@ -122,7 +122,7 @@ async fn pre_05_guests_of_others_that_are_not_preemptible_are_not_asked_to_leave
     assert_eq!((there(&world, &[other]), status(&world, lease)), (vec![false], "ACTIVE"));
 }
 
-/// One host of 16 CPUs with a preemptible instance of 8; to delete a guest takes two minutes.
+/// One host of 16 CPUs with a preemptible instance of 8. Deleting a guest takes two minutes.
 async fn slow_to_delete() -> (World, GuestId) {
     let minutes = |minutes: i64| Between::secs(minutes * 60, minutes * 60);
     let timing = Timing { shut_down: minutes(60), deletion: minutes(2), ..Timing::IMMEDIATE };
@@ -151,7 +151,7 @@ async fn pre_12_room_waits_until_an_instance_has_gone_that_its_owner_deletes() {
         (state(&world, id), status(&world, fits), status(&world, needs)),
         ("gone", "ACTIVE", "ACTIVE")
     );
-    // Who needs no more than is free beside it does not wait for it.
+    // A lease that fits next to the instance doesn't wait for its deletion.
     let (mut world, id) = slow_to_delete().await;
     world.service.instances().delete(&caller("p"), id).await.expect("there");
     let fits = make(&mut world, asking(2, 60, vec![slots(1, 8)])).await.expect("free").lease.id;

@@ -17,7 +17,7 @@ use crate::terms::{
     asking, at, conflict, hosts, hosts_of, make, minutes, settings, status, window, world_with,
 };
 
-/// How long machines boot, minutes.
+/// Boot time of machines in minutes.
 const BOOT: i64 = 4;
 
 fn saving(mode: EnergyMode, rules: PowerRules) -> Settings {
@@ -28,19 +28,19 @@ fn slow(fleet: SimulatedFleet) -> SimulatedFleet {
     fleet.with_timing(Timing { power_on: Between::secs(BOOT * 60, BOOT * 60), ..Timing::IMMEDIATE })
 }
 
-/// So many hosts of which one is spare.
+/// `hosts` hosts, one of which is a spare.
 async fn world(hosts: u32) -> World {
     world_with(hosts, saving(EnergyMode::On, PowerRules::default()), None, slow).await
 }
 
-/// The hosts that are off as the machines have it.
+/// Hosts whose machines are off.
 fn dark(world: &World) -> Vec<u64> {
     let off = |host: &HostId| world.fleet.look(*host).is_some_and(|seen| seen.powered == Powered::Off);
     let hosts = world.service.hosts().all();
     hosts.iter().map(|record| record.host.id).filter(off).map(|host| host.0).collect()
 }
 
-/// What was said of the power of a host.
+/// Recorded power state of a host.
 fn power(world: &World, host: u64) -> &'static str {
     world.service.hosts().get(HostId(host)).expect("there").host.power.state.name()
 }
@@ -144,7 +144,7 @@ async fn energy_d_a_lease_that_waits_moves_to_a_host_that_draws_less() {
     let lease = make(&mut world, asking(300, 360, vec![hosts(1)])).await.expect("free");
     let first = hosts_of(&lease)[0];
     world.run_until(at(2)).await;
-    // Nobody had said before.
+    // The power that hosts draw wasn't known before.
     for host in 1..=3 {
         let watts = if HostId(host) == first { "200" } else { "160" };
         note(&mut world, host, &[(IDLE_WATTS, watts)]).await;
@@ -286,7 +286,7 @@ async fn energy_g_a_spare_host_takes_the_place_of_one_that_does_not_come_up() {
     note(&mut world, 1, &[("here", "no")]).await;
     note(&mut world, 2, &[("here", "yes")]).await;
     world.fleet.break_boots(HostId(2));
-    // It prefers the host that sleeps, since that draws less.
+    // The lease gets the sleeping host, because it draws less power.
     note(&mut world, 1, &[(IDLE_WATTS, "300")]).await;
     note(&mut world, 2, &[(IDLE_WATTS, "100")]).await;
     let lease = make(&mut world, asking(120, 180, vec![hosts(1)])).await.expect("free");

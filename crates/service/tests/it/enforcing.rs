@@ -1,4 +1,4 @@
-//! The external service.
+//! The external enforcement service.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::terms::{
     asking, at, change, dates, hosts, hosts_of, make, minutes, of_first, settings, status, window, world_with,
 };
 
-/// Notes what it is asked, and answers as it is told.
+/// Records questions, and gives the configured answers.
 #[derive(Debug, Default)]
 struct Recorder {
     asked: Mutex<Vec<(String, Vec<HostId>)>>,

@@ -99,7 +99,7 @@ async fn w20_a_failed_host_is_replaced_and_what_was_missing_comes_back() {
     assert_eq!(world.fleet.look(second).map(|seen| seen.place), Some(Place::FreePool), "it went back");
     let types: Vec<String> = world.store.contents_notifications().await;
     assert!(types.contains(&"lease.degraded".to_owned()) && types.contains(&"lease.healed".to_owned()));
-    // Its owner is told which host was exchanged for which.
+    // The owner is told which host replaced which.
     let told = world.service.notifications().after(None, 0, 100).await.expect("works");
     let told: Vec<_> = told.iter().filter(|told| told.content.event_type == "lease.host_replaced").collect();
     assert_eq!((told.len(), told[0].content.lease), (1, Some(id)));
@@ -213,7 +213,7 @@ async fn what_takes_long_is_asked_about_for_the_lease_that_wants_it_now() {
     world.run_until(at(11)).await;
     assert_eq!(status(&world, first.lease.id), "STARTING", "the guest is being deleted");
     world.service.leases().delete(&caller("p"), first.lease.id).await.expect("there");
-    // It wants at once what was begun for the first, so that it goes on without a new claim.
+    // The second lease immediately needs the steps begun for the first, so they continue without a new claim.
     let second = make(&mut world, asking(11, 60, vec![hosts(1)])).await.expect("free again");
     let mut asked = BTreeSet::new();
     while let Some(happened) = world.next(at(15)).await {

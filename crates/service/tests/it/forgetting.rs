@@ -1,4 +1,4 @@
-//! Leases that ended long ago leave memory, lists and the store; what they used does not.
+//! Leases that ended long ago are removed from memory, lists and the store, but their usage is kept.
 
 use fleet::simulated::{Layout, Model};
 use jiff::SignedDuration;
@@ -29,7 +29,7 @@ async fn world(services: usize, kept: Option<SignedDuration>) -> World {
     world
 }
 
-/// Commits leases as they are, whatever the service would say: the numbers from then on, that long after the end.
+/// Commits copies of a lease with these numbers and this status, bypassing the service.
 async fn put(world: &mut World, like: &LeaseRecord, numbers: std::ops::Range<u128>, status: LeaseStatus) {
     let record = |number| {
         let mut record = LeaseRecord { version: Version::FIRST, ..like.clone() };
@@ -72,14 +72,14 @@ async fn a_lease_that_ended_long_ago_is_gone_as_if_it_was_deleted_and_its_usage_
     let told = world.service.notifications().after(None, 0, 1000).await.expect("works");
     let mut of_it = told.iter().filter(|told| told.content.lease == Some(id));
     assert_eq!(of_it.next_back().map(|told| told.content.event_type.as_str()), Some("lease.delete"));
-    // Nobody has done it.
+    // The deletion has no audit record, because no user did it.
     let filter = AuditFilter { object: Some(id.to_string()), ..AuditFilter::default() };
     let audit = world.service.audit().page(&filter, None, 100).await.expect("works");
     assert_eq!(audit.iter().map(|(_, record)| record.action.as_str()).collect::<Vec<_>>(), ["lease.create"]);
-    // A repetition makes no other one.
+    // Repeating the request doesn't create another lease.
     let again = world.service.leases().create(&caller("p"), asked(), Some(key)).await;
     assert!(matches!(again, Err(ServiceError::NotFound(NotFound::Lease(gone))) if gone == id), "{again:?}");
-    // Nor does it come back.
+    // The lease doesn't come back.
     world.restart().await.expect("opens");
     assert_eq!(world.service.leases().all(&LeaseFilter::default()).len(), 1);
 }
@@ -104,7 +104,7 @@ async fn nothing_is_forgotten_that_is_not_over() {
     world.run_until(at(60 * 24 * 10)).await;
     assert_eq!(status(&world, lease.lease.id), "PENDING");
     assert!(world.service.leases().get(LeaseId(1000)).is_some());
-    // It failed, and its end was never done: its owner is to see it.
+    // This lease failed and its end was never carried out, so its owner must still see it.
     assert!(world.service.leases().get(LeaseId(2000)).is_some());
 }
 
@@ -167,7 +167,7 @@ async fn a_clock_that_was_set_back_forgets_nothing_and_goes_on_later() {
     let id = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free").lease.id;
     world.run_until(at(61)).await;
     let over = world.service.leases().get(id).expect("it is over");
-    // As after a clock that was ahead when the lease ended.
+    // As if the clock had been ahead when the lease ended.
     let mut later = LeaseRecord { version: over.version.next(), ..LeaseRecord::clone(&over) };
     later.updated_at = Some(at(60 * 24));
     let writes = vec![Write::Lease { record: Box::new(later), expected: Some(over.version) }];
@@ -185,7 +185,7 @@ async fn whoever_does_not_lead_forgets_nothing() {
     let id = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free").lease.id;
     world.run_until(at(60)).await;
     let (other, now) = (Holder("other".to_owned()), world.now());
-    // The own term is over by then.
+    // By then, this service's own term is over.
     let later = now + SignedDuration::from_hours(1);
     assert!(world.store_of(0).lead("tidying", &other, later, later + KEPT * 2).await.expect("works"));
     world.run_until(at(60 + 300)).await;

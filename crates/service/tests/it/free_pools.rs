@@ -22,7 +22,7 @@ async fn create(world: &World, new: NewFreePool) -> FreePoolId {
     world.service.free_pools().create(&operator(), new).await.expect("a new name").pool.id
 }
 
-/// Takes a host out of the pool that is always there, and puts it into that one.
+/// Moves a host from the default pool to another one.
 async fn transfer(world: &World, host: u64, to: FreePoolId) {
     world.service.hosts().remove_from_pool(&operator(), HostId(host)).await.expect("free");
     let selector = HostSelector::Id(HostId(host));
@@ -145,18 +145,17 @@ async fn cls_09_the_end_action_is_that_of_the_pool_of_the_hosts() {
     assert_eq!(action(shared).await, EndAction::KeepGuests, "nobody is moved from hosts that are shared");
 }
 
-/// What may become of host 3 of pool `fast`, and whether an offer of it holds then.
+/// Changes of host 3 of pool `fast`, some of which invalidate an offer of it.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// Something is noted of it that nobody asked for.
+    /// Sets a capability that the request doesn't use.
     Note,
-    /// It goes to another pool.
+    /// Moves the host to another pool.
     Move,
-    /// Its pool says something else of it.
+    /// Changes a property that the host gets from its pool.
     Specify,
-    /// It says something else of itself.
+    /// Changes a property of the host itself.
     Describe,
-    /// It is removed.
     Remove,
 }
 
@@ -186,7 +185,7 @@ async fn an_offer_holds_only_while_its_hosts_are_as_they_were_asked_for() {
         transfer(&world, 2, fast).await;
         transfer(&world, 3, fast).await;
         world.run_until(at(1)).await;
-        // Nobody has asked for its rack.
+        // This lease doesn't depend on the host's rack.
         let name = world.service.hosts().get(HostId(2)).expect("taken on").host.name.clone();
         let name = Requirement::compare(Operator::Equal, "hypervisor_hostname", name).expect("well formed");
         let named = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range").requiring(name));

@@ -104,7 +104,7 @@ async fn a_host_whose_lease_was_just_deleted_is_removed_as_soon_as_it_is_taken_b
     world.run_until(at(3)).await;
     deleting.await.expect("deleted");
     removing.await.expect("its lease is over");
-    // An instance that is part of no lease does not go by itself.
+    // An instance that belongs to no lease doesn't leave by itself.
     let other = if host == HostId(1) { HostId(2) } else { HostId(1) };
     world.fleet.start_guest(other, GuestOwner::Other, None).expect("there is room");
     let refused = conflict(world.service.hosts().remove(&operator, other).await);
@@ -134,7 +134,7 @@ async fn a_capability_that_reservations_rely_on_cannot_be_changed() {
 #[tokio::test]
 async fn w30_what_the_fleet_knows_of_a_host_is_refreshed() {
     let mut world = world(2).await;
-    // As if it had been entered when the machine was smaller.
+    // As if the host had been entered when the machine was smaller.
     let stale = world.service.hosts().get(HostId(1)).expect("there");
     let mut smaller = store::HostRecord::clone(&stale);
     (smaller.host.vcpus, smaller.version) = (1, stale.version.next());
@@ -152,7 +152,7 @@ async fn w30_what_the_fleet_knows_of_a_host_is_refreshed() {
     assert_eq!(world.service.hosts().get(HostId(1)).expect("there").host.vcpus, 1, "looking changes nothing");
     assert_eq!(world.service.repairs().repair(&operator(), None).await.expect("the fleet answers"), []);
     assert_eq!(world.service.hosts().get(HostId(1)).expect("there").host.vcpus, 16);
-    // A look does the same.
+    // An observation also refreshes the record.
     world.settle().await;
     assert_eq!(world.service.hosts().get(HostId(1)).expect("there").host.vcpus, 16);
 }

@@ -23,7 +23,7 @@ use crate::terms::{
     world_with,
 };
 
-/// A world that is kept so.
+/// A world with these housekeeping rules.
 async fn kept(hosts: u32, rules: HousekeepingRules) -> World {
     world_with(hosts, Settings { housekeeping: rules, ..settings() }, None, |fleet| fleet).await
 }
@@ -36,7 +36,7 @@ fn unused() -> HousekeepingRules {
     }
 }
 
-/// What listeners were told of a lease by housekeeping, and when: minutes after noon.
+/// Housekeeping notifications of a lease, with their times in minutes after noon.
 async fn told(world: &World, id: LeaseId) -> Vec<(String, i64)> {
     let told = world.service.notifications().after(None, 0, 1000).await.expect("works");
     let ours = ["lease.unused", "lease.reclaimed", "lease.reminder.start_lease", "lease.reminder.end_lease"];
@@ -155,7 +155,7 @@ async fn hk_b_leases_of_a_project_on_hosts_of_one_pool_are_limited_together() {
     make(&mut world, asking(100, 200, vec![hosts(1)])).await.expect("a break between");
     let others = NewLease { asked_at: world.now(), ..asking(60, 120, vec![hosts(1)]) };
     world.service.leases().create(&caller("q"), others, None).await.expect("another project");
-    // Hosts of another pool are another matter.
+    // Hosts of another pool don't count.
     let pool = NewFreePool { name: "fast".to_owned(), extra_specs: BTreeMap::new(), end_action: None };
     let pool = world.service.free_pools().create(&operator(), pool).await.expect("new").pool.id;
     world.service.hosts().remove_from_pool(&operator(), HostId(3)).await.expect("free");
@@ -168,7 +168,7 @@ async fn hk_b_leases_of_a_project_on_hosts_of_one_pool_are_limited_together() {
     assert_eq!(status(&world, first), "PENDING");
 }
 
-/// Maintenance of two hosts that takes 30 minutes, with ten before and after.
+/// Maintenance of two hosts for 30 minutes each, with margins of 10 minutes.
 fn wish(not_before: i64, before: i64) -> NewMaintenance {
     let hosts = vec!["1".to_owned(), "2".to_owned()];
     let (length, margin) = (minutes(30), minutes(10));
@@ -182,7 +182,7 @@ async fn hk_c_maintenance_is_booked_in_the_first_gap_of_each_host_as_a_lease_of_
     let rules =
         HousekeepingRules { maintenance_project: Some(operators.clone()), ..HousekeepingRules::default() };
     let mut world = kept(2, rules).await;
-    // Nobody may lease the second; the operator may have it nevertheless.
+    // No project can lease the second host, but the operator still gets it for maintenance.
     let kept_for = vec![("filter_tenant_id".to_owned(), Some("nobody".to_owned()))];
     world.service.hosts().update(&operator(), HostId(2), kept_for).await.expect("changed");
     let busy = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");

@@ -1,4 +1,5 @@
-//! Leases that have guests of others moved out of their way. Tests are named by the criteria of CLS.
+//! Leases that hunt: guests of other projects are moved out of their way. Tests are named by the criteria of
+//! CLS.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use store::LeaseRecord;
 
 use crate::terms::{asking, at, between, hosts, hosts_of, make, settings, status, world, world_with};
 
-/// So many hosts for an hour, as soon as possible, within so many minutes.
+/// A best-effort lease of `count` hosts for an hour, with its deadline in minutes.
 fn best_effort(count: u32, deadline: i64) -> NewLease {
     let new = asking(0, 60, vec![hosts(count)]);
     NewLease { terms: new.terms.of_type(LeaseType::BestEffort { deadline: at(deadline) }), ..new }
@@ -29,7 +30,7 @@ fn start(world: &World, host: u64) -> GuestId {
     world.fleet.start_guest(HostId(host), GuestOwner::Other, None).expect("a free host")
 }
 
-/// A guest of somebody on each of so many hosts, which were seen.
+/// Puts a foreign guest on each of `hosts` hosts, and lets the service observe them.
 async fn inhabited(mut world: World, hosts: u64) -> World {
     (1..=hosts).for_each(|host| _ = start(&world, host));
     world.run_until(at(1)).await;
@@ -40,7 +41,7 @@ fn slow(fleet: SimulatedFleet) -> SimulatedFleet {
     fleet.with_timing(Timing { migration_mib_per_second: 64, ..Timing::IMMEDIATE })
 }
 
-/// How many guests there are, and how many hosts are not in the free pool.
+/// Number of guests, and number of hosts outside the free pool.
 fn guests_and_fences(world: &World, hosts: u64) -> (usize, usize) {
     let seen = |host| world.fleet.look(HostId(host)).expect("taken on");
     let guests = (1..=hosts).map(|host| seen(host).guests.len()).sum();
@@ -111,11 +112,12 @@ async fn a_hunt_that_could_not_be_planned_again_wakes_nobody_once_it_is_over() {
     while let Some(happened) = world.next(at(95)).await {
         cycles += usize::from(matches!(happened, Happened::Cycled(_)));
     }
-    // The fleet is looked at twice a minute.
+    // The fleet is observed twice a minute.
     assert!(cycles < 600, "{cycles} cycles in an hour");
 }
 
-/// However many leases hunt at once: their moves are planned again one after another, and withdrawn all at once.
+/// Also if several leases hunt at once: their moves are replanned one after another, and withdrawn all at
+/// once.
 #[tokio::test]
 async fn cls_03_d_nobody_is_moved_to_a_host_that_a_lease_was_given_meanwhile() {
     let mut world = inhabited(world(20).await, 20).await;
@@ -306,7 +308,7 @@ async fn cls_09_a_lease_that_is_over_says_that_its_guests_have_stayed_for_as_lon
     assert_eq!((status(&world, lease.lease.id), reason(&world)), ("TERMINATED", None));
 }
 
-/// A lease of one host until minute 10 whose guests are to go then, with so many of them, and its host.
+/// A lease of one host until minute 10 with `guests` guests that must be moved away at its end, and its host.
 async fn departing(world: &mut World, guests: usize) -> (std::sync::Arc<store::LeaseRecord>, HostId) {
     let new = NewLease { end_action: Some(EndAction::MoveGuests), ..asking(0, 10, vec![hosts(1)]) };
     let lease = make(world, new).await.expect("free");
@@ -356,7 +358,8 @@ async fn cls_09_guests_are_moved_away_when_their_lease_is_deleted_and_it_is_forg
     assert_eq!((guests_and_fences(&world, 3), world.fleet.violations()), ((1, 0), Vec::new()));
 }
 
-/// Each is planned with what a cycle has left of its work, and the next cycle goes on behind the last one.
+/// Each end migration is planned with the work that is left to a cycle, and the next cycle continues after
+/// the last one planned.
 #[tokio::test]
 async fn guests_of_all_leases_leave_though_a_cycle_has_work_for_few_of_them() {
     let settings = service::Settings { decision_work: 4_000, ..settings() };

@@ -1,4 +1,4 @@
-//! Instances that are started through the service. Tests are named by the criteria of CLS.
+//! Instances started through the service. Tests are named by the criteria of CLS.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use store::{InstanceRecord, LeaseRecord};
 
 use crate::terms::{asking, at, between, hosts, hosts_of, make, settings, slots, status, world, world_with};
 
-/// An instance of so many GiB in that lease, or in none.
+/// An instance with `gib` GiB of memory, in a lease if given.
 fn new(gib: u32, lease: Option<LeaseId>) -> NewInstance {
     let size = GuestSize { vcpus: 1, memory_mib: gib * 1024, disk_gib: 10 };
     NewInstance {
@@ -53,7 +53,7 @@ fn runs(world: &World, record: &InstanceRecord) -> bool {
     seen.guests.iter().any(|guest| guest.id == record.instance.id)
 }
 
-/// A lease of so many hosts that is active until minute 60.
+/// A lease of `count` hosts, active until minute 60.
 async fn leased(world: &mut World, count: u32, end_action: EndAction) -> Arc<LeaseRecord> {
     let lease = make(world, NewLease { end_action: Some(end_action), ..asking(0, 60, vec![hosts(count)]) })
         .await
@@ -138,7 +138,7 @@ async fn cls_08_d_what_is_started_is_recorded_and_what_is_destroyed_is_not() {
     let third = start(&mut world, third).await.expect("room");
     world.settle().await;
     assert_eq!(world.service.instances().all(None, Some(lease.lease.id)).len(), 3);
-    // By its owner, by itself, and with its lease.
+    // One is deleted by its owner, one ends by itself, and one ends with its lease.
     destroy(&mut world, first.instance.id).await;
     assert_eq!(state(&world, first.instance.id), "DELETING");
     world.settle().await;
@@ -235,7 +235,7 @@ async fn one_that_is_deleted_while_it_boots_does_not_stay() {
 
 #[tokio::test]
 async fn cls_08_e_a_start_that_meets_the_end_of_its_lease_leaves_nothing_on_the_host() {
-    // The start is under way when the lease ends, by so many seconds.
+    // Number of seconds by which the start precedes the end of the lease.
     for before_end in [0, 1, 30, 80, 100] {
         let mut world = world_with(1, settings(), None, slow_to_boot).await;
         let lease = leased(&mut world, 1, EndAction::DeleteGuests).await;

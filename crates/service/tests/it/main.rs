@@ -1,6 +1,6 @@
 //! The service on the model store and a simulated fleet, in simulated time.
 //!
-//! Tests named `w1_...` hold it to what Blazar was seen to do wrong (W).
+//! Tests named `w1_...` check for mistakes that Blazar was seen to make (W).
 
 mod adoption;
 mod backfill;

@@ -1,4 +1,4 @@
-//! Notifications of reservations and half-hourly samples, for meters.
+//! Notifications and half-hourly samples of reservations, for metering.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -17,10 +17,10 @@ use crate::terms::{
     addresses, asking, at, change, dates, hosts, hosts_of, make, settings, slots, status, world, world_with,
 };
 
-/// The definitions of meters that are shipped.
+/// Meter definitions that Allotment ships.
 const METERS: &str = include_str!("../../../../contrib/ceilometer/allot.yaml");
 
-/// A world in which meters are wanted.
+/// A world with metering.
 async fn metered(hosts: u32) -> World {
     world_with(hosts, Settings { metered: true, ..settings() }, None, |fleet| fleet).await
 }
@@ -33,7 +33,6 @@ fn flavor(amount: u32) -> ReservationTerms {
     ReservationTerms::Flavor(FlavorTerms { flavor, amount, survives: None })
 }
 
-/// All notifications.
 async fn told(world: &World) -> Vec<NewNotification> {
     let told = world.service.notifications().after(None, 0, 1000).await.expect("works");
     told.into_iter().map(|told| told.content).collect()
@@ -43,7 +42,7 @@ fn payload(told: &NewNotification) -> Value {
     serde_json::from_str(&told.payload).expect("JSON")
 }
 
-/// All samples that are left of this half hour.
+/// All remaining samples of this half hour.
 async fn samples(world: &World, position: &mut u64) -> Vec<Notification> {
     let mut all = Vec::new();
     while let Some(part) = world.service.notifications().samples(*position).await {
@@ -54,7 +53,7 @@ async fn samples(world: &World, position: &mut u64) -> Vec<Notification> {
     all
 }
 
-/// The event type of each sample, and which of the leases it is about.
+/// Event type of each sample, and the index of its lease.
 fn kinds(samples: &[Notification], leases: &[LeaseId]) -> Vec<(String, usize)> {
     let place = |sample: &Notification| {
         let lease = payload(&sample.content)["lease_id"].as_str().expect("text").to_owned();
@@ -207,7 +206,7 @@ async fn every_half_hour_there_is_one_sample_of_what_holds_and_of_what_is_used()
     assert_eq!(sample["reserved"]["vcpus"], 16);
     assert_eq!(sample["used"]["instances"], 2, "{sample}");
     assert!(sample["used"]["vcpus"].as_u64().is_some_and(|vcpus| vcpus > 2), "{sample}");
-    // Samples that are late are about leases that were active then and still are.
+    // Late samples cover leases that were active then and still are.
     world.run_until(at(85)).await;
     assert_eq!(kinds(&samples(&world, &mut position).await, &leases), [exists(0), exists(2), in_use(0)]);
     let told = told(&world).await;

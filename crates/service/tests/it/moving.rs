@@ -1,4 +1,4 @@
-//! Leases that wait move out of the way of others (CLS-10): wherever hosts are looked for.
+//! Pending leases move out of the way of other leases (CLS-10), wherever the service looks for hosts.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::terms::{
     world_with,
 };
 
-/// Three hosts, two of which have a property.
+/// Three hosts, of which 1 and 2 have a property.
 async fn world() -> World {
     world_of(3, settings()).await
 }
 
-/// Hosts, two of which have a property.
+/// `count` hosts, of which 1 and 2 have a property.
 async fn world_of(count: u32, settings: Settings) -> World {
     let mut world = world_with(count, settings, None, |fleet| fleet).await;
     for host in [1, 2] {
@@ -43,13 +43,13 @@ fn special_hosts(max: u32) -> ReservationTerms {
     ReservationTerms::Hosts(HostsTerms::new(1, max).expect("a range").requiring(requirement))
 }
 
-/// Makes leases from minute 100 to 130 so that one that wants the property is on host 1, and one that could be anywhere on
-/// host 2. Returns both.
+/// Creates two leases from minute 100 to 130: one that needs the property is on host 1, and one that fits
+/// anywhere is on host 2. Returns both in this order.
 async fn crowded(world: &mut World) -> (Arc<LeaseRecord>, Arc<LeaseRecord>) {
     crowded_with(world, 100, 130).await
 }
 
-/// The same, with these dates of the lease that could be anywhere.
+/// Like [`crowded`], with these dates of the lease that fits anywhere.
 async fn crowded_with(world: &mut World, start: i64, end: i64) -> (Arc<LeaseRecord>, Arc<LeaseRecord>) {
     let bound = make(world, asking(100, 130, vec![special()])).await.expect("free");
     let third = Requirement::compare(Operator::Equal, "hypervisor_hostname", name_of(world, 3));
@@ -152,7 +152,7 @@ async fn cls_10_d_leases_leave_a_closed_or_removed_host_by_moves() {
 
 #[tokio::test]
 async fn cls_10_d_leases_with_a_failed_host_get_another_one_by_moves() {
-    // Before its start, and while it runs.
+    // Before the lease starts, and while it runs.
     for minute in [50, 110] {
         let mut world = world().await;
         let (bound, free) = crowded_with(&mut world, 125, 150).await;
@@ -195,7 +195,7 @@ async fn a_host_is_not_removed_if_a_degraded_lease_would_have_fewer_hosts_withou
     let lease = make(&mut world, asking(100, 130, vec![special_hosts(2), room])).await.expect("free");
     let all = vec![HostId(1), HostId(2), HostId(3)];
     assert_eq!(hosts_now(&world, &lease), all);
-    // It may move, but helps nobody.
+    // This lease can move, but that doesn't help.
     make(&mut world, asking(100, 130, vec![hosts(1)])).await.expect("free");
     world.run_until(at(60)).await;
     world.fleet.fail(HostId(3));

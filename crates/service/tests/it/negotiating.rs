@@ -1,4 +1,4 @@
-//! Offers, and leases that make room for others (CLS-10).
+//! Offers, and leases that make room for other leases (CLS-10).
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ async fn cls_10_e_what_is_offered_is_reserved_and_accepted_by_one_call() {
     let offers = offers_to(&mut world, "q", asking(30, 90, vec![hosts(2)])).await;
     let kinds: Vec<_> = offers.offers.iter().map(|offer| kind(offer)).collect();
     assert_eq!(kinds, [OfferKind::LaterStart, OfferKind::ShorterDuration, OfferKind::FewerHosts]);
-    // None of it is a lease.
+    // Offers aren't leases.
     assert_eq!(world.service.leases().all(&LeaseFilter::default()).len(), 1);
     assert!(world.service.leases().get(offers.offers[0].lease.id).is_none());
     let allocations =
@@ -73,7 +73,7 @@ async fn cls_10_e_what_is_offered_is_reserved_and_accepted_by_one_call() {
     let lease = accept(&mut world, "q", &later).await.expect("it holds");
     assert_eq!((lease.lease.window, hosts_of(&lease)), (window(120, 180), hosts_of(&later)));
     assert_eq!((lease.lease.owner.project.0.as_str(), lease.lease.id), ("q", later.lease.id));
-    // The others are withdrawn with it, and what they needed is free.
+    // Accepting one offer withdraws the others and frees their hosts.
     let again = accept(&mut world, "q", of_kind(&offers, OfferKind::FewerHosts)).await;
     assert!(matches!(again, Err(ServiceError::NotFound(NotFound::Offer(_)))), "{again:?}");
     assert!(world.service.offers().all(None).is_empty());
@@ -175,7 +175,7 @@ async fn cls_10_e_an_offer_older_than_a_minute_yields_to_a_refusal_without_alter
     accept(&mut world, "r", &held.offers[0]).await.expect("it holds");
 }
 
-/// A lease of the only host with an offer of a later end, which is held.
+/// A lease of the only host, with a held offer of a later end.
 async fn extension_offered() -> (World, Arc<LeaseRecord>, Arc<LeaseRecord>) {
     let mut world = world(1).await;
     let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
@@ -260,14 +260,14 @@ async fn cls_10_e_room_for_instances_is_reserved_as_well() {
     let mut world = world(1).await;
     make(&mut world, asking(0, 60, vec![slots(3, 4)])).await.expect("room");
     let offers = offers_to(&mut world, "q", asking(30, 90, vec![slots(2, 4)])).await;
-    // Room beside what is reserved is had without taking anything from the offers.
+    // Capacity next to the reserved slots is available without withdrawing offers.
     make(&mut world, asking(70, 80, vec![slots(1, 4)])).await.expect("room");
     let fewer = of_kind(&offers, OfferKind::FewerHosts).clone();
     let lease = accept(&mut world, "q", &fewer).await.expect("it holds");
     assert_eq!(lease.lease.reservations[0].allocation.amount(), 1);
 }
 
-/// One host is leased until minute 60, and reserved after that for an offer to `q`.
+/// One host, leased until minute 60, and reserved after that for an offer to `q`.
 async fn one_host_offered() -> (World, Arc<LeaseRecord>, Arc<LeaseRecord>) {
     let mut world = world(1).await;
     let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");

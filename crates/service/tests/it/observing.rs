@@ -1,4 +1,5 @@
-//! Looks at all hosts before decisions that promise hosts now, and guests that were asked to leave needlessly.
+//! Observations of all hosts before decisions about leases that start now, and guests that were asked to
+//! leave needlessly.
 
 use std::sync::Arc;
 
@@ -22,14 +23,14 @@ fn best_effort(count: u32) -> NewLease {
     NewLease { terms: new.terms.of_type(LeaseType::BestEffort { deadline: at(30) }), ..new }
 }
 
-/// The loop of a service, until it is stopped.
+/// A running loop of a service.
 struct Loop {
     stop: watch::Sender<bool>,
     running: JoinHandle<()>,
 }
 
 impl Loop {
-    /// Starts the loop, and waits until it has looked at all hosts.
+    /// Starts the loop, and waits until it has observed all hosts.
     async fn start(world: &World) -> Self {
         let (stop, stopped) = watch::channel(false);
         let cycles = world.service.statistics().cycles;
@@ -45,14 +46,14 @@ impl Loop {
     }
 }
 
-/// Lets other tasks go on until they wait for time.
+/// Lets other tasks run until they wait for time to pass.
 async fn idle() {
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
 }
 
-/// So many seconds after the beginning.
+/// The instant this many seconds after the beginning.
 fn second(seconds: i64) -> Timestamp {
     at(0) + SignedDuration::from_secs(seconds)
 }
@@ -105,7 +106,7 @@ async fn one_look_serves_all_decisions_that_wait_for_it_and_there_is_at_most_one
         previews(&world.service, 20, second(now)).await;
     }
     assert_eq!(looks(), 3, "a look in each second");
-    // Nothing of it is for leases that start later.
+    // No observation is made for leases that start later.
     world.clock.set(second(25));
     let new = NewLease { asked_at: second(25), ..asking(10, 60, vec![hosts(1)]) };
     world.service.leases().preview(&caller("p"), &new).await.expect("free");
@@ -124,7 +125,7 @@ async fn if_the_fleet_does_not_answer_in_time_the_last_observation_decides_and_t
         world.next(at(3)).await.expect("it ends");
     }
     let running = Loop::start(&world).await;
-    // Until the observation is not fresh any more.
+    // Until the observation is no longer fresh.
     let (now, asked) = loop {
         let now = world.now() + SignedDuration::from_secs(1);
         world.clock.set(now);
@@ -143,7 +144,7 @@ async fn if_the_fleet_does_not_answer_in_time_the_last_observation_decides_and_t
     let lease = asked.await.expect("no panic").expect("free");
     let reason = lease.lease.reason.expect("it says so");
     assert!(reason.starts_with("the fleet does not answer") && reason.contains("checked again"), "{reason}");
-    // Others need not wait for the same.
+    // Other requests don't have to wait for the same observation.
     let minute = now.duration_since(at(0)).as_mins() + 1;
     let other = make(&mut world, asking(minute, minute + 60, vec![hosts(1)])).await.expect("free");
     assert!(other.lease.reason.is_some());

@@ -1,4 +1,4 @@
-//! Records of who was on leased hosts.
+//! Records of the instances seen on leased hosts.
 
 use fleet::simulated::{Between, Faults, Happening, Timing};
 use fleet::{Isolation as _, OperationKey};
@@ -37,7 +37,7 @@ fn of_instance(intervals: &[Interval], id: GuestId) -> Vec<&Interval> {
     intervals.iter().filter(is_of).collect()
 }
 
-/// A lease of a host that runs from the start to minute 600, at minute 10.
+/// A lease of a host from the beginning to minute 600, at minute 10.
 async fn running(world: &mut World) -> (LeaseId, HostId) {
     let lease = make(world, asking(0, 600, vec![hosts(1)])).await.expect("free");
     world.run_until(at(10)).await;
@@ -185,7 +185,7 @@ async fn a_service_that_was_away_says_since_when_nothing_was_seen() {
     let first = start(&world);
     world.run_until(at(12)).await;
     world.kill(0);
-    // While nobody looks, one comes and goes.
+    // While no service observes the host, a guest starts and ends.
     world.run_until(at(20)).await;
     world.fleet.happen(Happening::GuestEnds(first));
     let missed = start(&world);
@@ -238,7 +238,7 @@ async fn a_fleet_or_a_host_that_does_not_answer_is_a_gap() {
     assert!(at(40) <= end && end < at(42), "{found:?}");
 }
 
-/// Times of the last look are recorded, but not each of them.
+/// The time of the last observation is recorded, but not of each one.
 #[tokio::test]
 async fn nothing_but_the_time_of_the_last_look_is_recorded_while_nothing_changes() {
     let mut world = world(2).await;

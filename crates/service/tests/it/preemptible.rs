@@ -20,7 +20,8 @@ use crate::terms::{
     asking, at, change, dates, hosts, hosts_of, make, minutes, settings, slots, status, world_with,
 };
 
-/// A service that allows them: guests have a minute to leave, and are asked to two minutes before a lease starts.
+/// Settings that allow preemptible instances. Guests have a minute to leave, and are asked to leave two
+/// minutes before a lease starts.
 pub fn allowing() -> Settings {
     let mut settings = settings();
     settings.preemption.allowed = true;
@@ -91,7 +92,7 @@ async fn pre_04_they_run_where_the_next_lease_is_furthest_away_and_never_in_one(
     let late = make(&mut world, asking(300, 600, vec![hosts(1)])).await.expect("free");
     world.run_until(at(1)).await;
     let taken = [&active, &soon, &late].map(|lease| hosts_of(lease)[0]);
-    // Two find room on the host that nobody has leased, and then there is that of the latest lease.
+    // Two fit on the host that is never leased, then come two on the host of the latest lease.
     for _ in 0..2 {
         let first = start(&mut world).await.expect("room");
         assert!(!taken.contains(&first.instance.host));
@@ -106,7 +107,7 @@ async fn pre_04_they_run_where_the_next_lease_is_furthest_away_and_never_in_one(
             "it is asked to leave then"
         );
     }
-    // Ten minutes, and two to leave, are not left on the next one.
+    // The next host isn't free for ten minutes plus two to leave.
     let refused = start(&mut world).await;
     assert!(matches!(refused, Err(ServiceError::NoHost(_))), "{refused:?}");
 }
@@ -177,7 +178,7 @@ async fn pre_06_for_a_lease_of_room_only_as_many_leave_as_it_takes() {
     world.run_until(at(5)).await;
     let second = start(&mut world).await.expect("room").instance.id;
     world.run_until(at(6)).await;
-    // Of 16 CPUs each has 8.
+    // Each has 8 of 16 CPUs.
     let lease =
         make(&mut world, asking(30, 60, vec![slots(3, 2)])).await.expect("they are preempted").lease.id;
     world.run_until(at(7)).await;
@@ -186,7 +187,7 @@ async fn pre_06_for_a_lease_of_room_only_as_many_leave_as_it_takes() {
     world.run_until(at(30) + SignedDuration::from_secs(1)).await;
     assert_eq!(status(&world, lease), "ACTIVE");
     assert_eq!((state(&world, first), state(&world, second)), ("ACTIVE", "gone"));
-    // What starts at once has to wait for it, and says so.
+    // A lease that starts immediately has to wait for the instance, and gives that as its reason.
     let lease = make(&mut world, asking(30, 60, vec![slots(1, 4)])).await.expect("it is preempted").lease.id;
     world.run_until(at(30) + SignedDuration::from_secs(5)).await;
     let record = world.service.leases().get(lease).expect("there");
@@ -225,7 +226,7 @@ async fn pre_06_07_08_they_leave_with_notice_and_the_lease_starts_on_time() {
     assert_eq!(world.fleet.violations(), []);
 }
 
-/// When the owner of an instance is told that it is deleted.
+/// Time at which the owner is told that the instance will be deleted.
 fn gone_by(world: &World, id: GuestId) -> Option<Timestamp> {
     let instance = world.service.instances().get(id)?.instance.clone();
     Some(instance.departure?.for_owner(world.service.instances().notice(&instance)).gone_by)
@@ -341,7 +342,7 @@ async fn pre_requeue_another_one_takes_the_place_of_who_has_made_way_as_soon_as_
     assert_eq!(state(&world, id), "QUEUED");
     world.run_until(at(91)).await;
     assert_eq!(state(&world, id), "ACTIVE");
-    // And once more, until its owner does not want it any more.
+    // It is requeued again, until its owner deletes it.
     make(&mut world, asking(110, 190, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(111)).await;
     let instances = world.service.instances().all(None, None);
@@ -394,7 +395,7 @@ async fn pre_10_a_regular_instance_displaces_preemptible_ones_of_its_project() {
     assert_eq!(world.fleet.violations(), []);
 }
 
-/// Whether somebody could be displaced is looked for with what the search for room has left of the budget.
+/// The search for instances to displace uses the budget that the search for free capacity has left.
 #[tokio::test]
 async fn who_could_be_displaced_at_too_high_a_cost_is_not_said_to_be_nobody() {
     let mut stopped = 0;
@@ -413,7 +414,7 @@ async fn who_could_be_displaced_at_too_high_a_cost_is_not_said_to_be_nobody() {
     assert!(stopped > 0, "no budget ended while it was looked for who could be displaced");
 }
 
-/// What the owner was told of instances: the kind of event, and when the instance is asked to leave.
+/// Notifications about instances: event type, and the time at which the instance is asked to leave.
 pub async fn told(world: &World) -> Vec<(String, Option<String>)> {
     let notifications = world.service.notifications().after(None, 0, 1000).await.expect("the store works");
     let of_instances = notifications
@@ -537,7 +538,8 @@ async fn pre_01_what_preemptible_instances_ran_and_lost_is_accounted_for() {
     let whose = ProjectId("p".into());
     let usage = world.service.usage().preemptible(period, Some(&whose)).await.expect("the store works");
     assert_eq!((usage.begun, usage.preempted), (2, 1));
-    // The one ran until minute 30; the other was asked to leave in minute 58, and is gone at the next look.
+    // One ran until minute 30. The other was asked to leave in minute 58, and is gone at the next
+    // observation.
     let (minute, second) = (60_000_000_u128, 1_000_000_u128);
     let (one, other) = (30 * minute, 58 * minute + 30 * second);
     let near = |figure: u128, expected: u128| figure.abs_diff(expected) < 5 * second;
@@ -556,7 +558,7 @@ async fn pre_07_an_instance_of_a_class_has_its_notice_also_before_a_lease_that_s
     settings.preemption.classes = vec![Class::new("batch", minutes(5), EndState::Delete).expect("a class")];
     settings.plan_rules.longest_notice = minutes(5);
     settings.plan_rules.clear_ahead = Some(minutes(6));
-    // Nobody shuts down by itself.
+    // No guest shuts down by itself.
     let stubborn = Timing { shut_down: Between::secs(3600, 3600), ..Timing::IMMEDIATE };
     let mut world = world_with(1, settings, None, |fleet| fleet.with_timing(stubborn)).await;
     let of = |class: &str| {

@@ -1,4 +1,4 @@
-//! Readiness is answered within its limit, by one probe for all callers.
+//! Readiness is answered within its time limit, by one probe for all callers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use crate::terms::world;
 
-/// Age from which an answer isn't used any more.
+/// Age from which an answer isn't reused.
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
-/// The store answered; the loop does not run in these tests.
+/// Whether the store answered. The loop doesn't run in these tests.
 fn answered(ready: &Result<(), NotReady>) -> bool {
     matches!(ready, Err(NotReady::LoopStopped))
 }
@@ -34,7 +34,7 @@ async fn a_silent_store_is_probed_once_for_all_and_again_when_it_has_answered() 
     let ready = join_all((0..100).map(|_| service.ready())).await;
     assert!(ready.iter().all(unanswered), "{ready:?}");
     assert_eq!(service.ready().await.expect_err("silent").to_string(), "the store did not answer within 2 s");
-    // Simulated time: once the limit has passed, nobody waits for it again.
+    // In simulated time: once the limit has passed, later calls don't wait for it again.
     let asked = Instant::now();
     for _ in 0..100 {
         assert!(unanswered(&service.ready().await));

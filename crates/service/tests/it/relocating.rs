@@ -13,7 +13,7 @@ use store::{Commit, InstanceRecord, Store as _, Write};
 use crate::preemptible::{allowing, new, start, state, told};
 use crate::terms::{asking, at, hosts, hosts_of, make, minutes, slots, status, world_with};
 
-/// Like the others, but with three minutes more to move who would have to leave.
+/// A world in which instances that would have to leave get three more minutes to move.
 async fn moving_world(hosts: u32, migration_mib_per_second: u32) -> World {
     moving_world_with(hosts, migration_mib_per_second, allowing()).await
 }
@@ -25,7 +25,7 @@ async fn moving_world_with(hosts: u32, migration_mib_per_second: u32, mut settin
     world_with(hosts, settings, None, |fleet| fleet.with_timing(quick)).await
 }
 
-/// Makes a lease of the very host of the instance, or of room on it, and says which.
+/// Creates a lease of the instance's host, or of capacity on it, and returns it.
 async fn lease_of_its_host(
     world: &mut World,
     instance: GuestId,
@@ -63,7 +63,7 @@ async fn pre_06_one_goes_to_another_gap_instead_of_leaving_if_that_is_long_enoug
     assert_eq!((status(&world, lease), state(&world, first.id)), ("ACTIVE", "ACTIVE"));
     let told: Vec<String> = told(&world).await.into_iter().map(|(event, _)| event).collect();
     assert_eq!(told, ["instance.departure.planned", "instance.departure.withdrawn"]);
-    // The next lease of its new host finds no other gap for it: a lease has the first host until 90.
+    // The lease on its new host leaves no other gap for it, because the first host is leased until 90.
     let next = lease_of_its_host(&mut world, first.id, 80, || hosts(1)).await;
     world.run_until(at(77)).await;
     assert_eq!(now(&world).departure, Some(Departure::for_lease(at(78), at(80))));
@@ -76,8 +76,8 @@ async fn whoever_hears_that_an_instance_was_moved_looks_at_the_host_that_it_has_
     let mut world = moving_world(2, 0).await;
     let first = start(&mut world).await.expect("room").instance.clone();
     world.settle().await;
-    // It has seen the guest where it is, and hears nothing more before it is on the other host's record. There and back,
-    // so that each host is once the one that it has left.
+    // The other service has seen the guest where it is, and only learns of a move from the instance's record.
+    // The guest moves there and back, so each host is once the one that it has left.
     let other = world.beside().await.expect("opens");
     some_cycles_of(&other).await;
     for fence in [100, 101] {
@@ -93,14 +93,14 @@ async fn whoever_hears_that_an_instance_was_moved_looks_at_the_host_that_it_has_
         let write = Write::Instance { record, expected: Some(before.version) };
         let commit = Commit { writes: vec![write], ..Commit::new(world.now()) };
         world.store.commit(&commit).await.expect("committed");
-        // What it does next is not about that instance.
+        // The other service's next operation is not about that instance.
         other.instances().create(&caller("q"), new(Some(true))).await.expect("room");
         some_cycles_of(&other).await;
         assert_eq!(other.instances().get(first.id).expect("it runs").instance.host, to);
     }
 }
 
-/// Some cycles of a service that the world does not drive, and what they ask for.
+/// Runs some cycles of a service that the world doesn't drive, with their tasks.
 async fn some_cycles_of(service: &Service) {
     for _ in 0..5 {
         for task in service.execution().cycle().await.tasks {

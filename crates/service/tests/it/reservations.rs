@@ -1,4 +1,4 @@
-//! Reservations for which the fleet makes something as a whole, as a cloud does.
+//! Reservations that the fleet prepares as a whole, as a cloud does.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ fn apart() -> ReservationTerms {
     ReservationTerms::Instances(InstancesTerms { affinity: Affinity::DistinctHosts, ..terms })
 }
 
-/// What is answered to whoever has asked for the lease.
+/// The pending answer to the client that requested the lease.
 fn prepared(world: &World, lease: &Arc<LeaseRecord>) -> JoinHandle<Result<Arc<LeaseRecord>, ServiceError>> {
     let (service, lease) = (world.service.clone(), lease.clone());
     tokio::spawn(async move { service.leases().prepared(&caller("p"), lease).await })
 }
 
-/// The next call of that kind fails that way.
+/// Makes the next call of that kind fail.
 fn fault(verb: Verb, fault: Fault) -> PlannedFault {
     PlannedFault { verb: Some(verb), host: None, after: 0, times: 1, fault }
 }
@@ -93,7 +93,7 @@ async fn a_lease_that_is_deleted_while_it_is_prepared_leaves_nothing_behind() {
     world.touched();
     world.run_until(at(2)).await;
     assert_eq!((status(&world, lease.lease.id), world.fleet.prepared()), ("gone", Vec::new()));
-    // And one that is prepared.
+    // The same for a lease that is already prepared.
     let lease = make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("free");
     world.run_until(at(3)).await;
     assert_eq!(world.fleet.prepared().len(), 1);

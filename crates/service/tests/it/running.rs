@@ -1,4 +1,4 @@
-//! The loop itself.
+//! The execution loop.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::preemptible::{allowing, start};
 use crate::terms::{asking, at, hosts, hosts_of, make, status, world, world_with};
 
-/// Lets other tasks go on until something is so.
+/// Lets other tasks run until the condition holds.
 pub async fn until(mut so: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if so() {
@@ -50,13 +50,13 @@ async fn the_loop_goes_on_after_a_panic_and_is_not_ready_meanwhile() {
     let later = make(&mut world, asking(20, 60, vec![hosts(1)])).await.expect("free");
     let cycles = world.service.statistics().cycles;
     until(|| world.service.statistics().cycles > cycles + 1).await;
-    // Of the commit with which the first one starts.
+    // The commit with which the first lease starts will panic.
     world.store.plan([Some(StoreFault::Panic)]);
     world.clock.set(at(10));
     while world.service.ready().await.is_ok() {
         tokio::task::yield_now().await;
     }
-    // A pause later.
+    // After the pause that follows a panic.
     world.clock.set(at(11));
     until(|| status(&world, due.lease.id) == "ACTIVE").await;
     world.service.ready().await.expect("it runs again");
@@ -74,7 +74,7 @@ async fn a_step_that_panics_has_failed_and_is_tried_again() {
     let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
     world.fleet.plan_fault(PlannedFault::next(Verb::Hold, hosts_of(&lease)[0], Fault::Panic));
     world.clock.set(at(10));
-    // Not only when its time is up.
+    // The failure is noticed immediately, not only when the step's time is up.
     until(|| world.service.statistics().failing_steps == 1).await;
     world.clock.set(at(11));
     until(|| status(&world, lease.lease.id) == "ACTIVE").await;
@@ -82,7 +82,7 @@ async fn a_step_that_panics_has_failed_and_is_tried_again() {
     running.await.expect("no panic");
 }
 
-/// Of one service alone nothing is refused: what its passes have decided is committed at once.
+/// A single service has no conflicts, so everything that its passes decide is committed at once.
 #[tokio::test]
 async fn a_cycle_commits_once_whatever_its_passes_have_decided() {
     let mut world = world_with(6, allowing(), None, |fleet| fleet).await;
@@ -93,7 +93,7 @@ async fn a_cycle_commits_once_whatever_its_passes_have_decided() {
     let next = make(&mut world, asking(10, 20, vec![hosts(4)])).await.expect("free");
     world.run_until(at(9)).await;
     assert_eq!(status(&world, first.lease.id), "ACTIVE");
-    // Hosts fail while leases start and end, and guests are in the way of both.
+    // Hosts fail while leases start and end, with guests in the way of both.
     world.fleet.fail(hosts_of(&next)[0]);
     let (mut most, mut changing) = (0, 0);
     loop {
@@ -120,7 +120,7 @@ async fn a_host_goes_from_one_lease_to_the_next_in_the_same_instant() {
     let first = make(&mut world, asking(0, 10, vec![hosts(1)])).await.expect("free");
     let second = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
     until(|| status(&world, first.lease.id) == "ACTIVE").await;
-    // All hosts are looked at just before, and not once more when it happens.
+    // All hosts are observed just before the change, and not again at that instant.
     world.clock.set(at(10) - SignedDuration::from_secs(1));
     let seen = world.service.statistics().cycles;
     until(|| world.service.statistics().cycles > seen + 1).await;
@@ -173,7 +173,7 @@ async fn steps_do_not_wait_for_a_host_of_which_much_is_heard() {
     let lease = make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
     let names =
         world.service.hosts().all().into_iter().map(|record| record.host.service_name.clone()).collect();
-    // Whoever may start servers there can have as much be heard as they like.
+    // A user can cause any number of these by starting servers there.
     for _ in 0..1000 {
         world.service.execution().hear_of(&names);
         world.next(at(1)).await;

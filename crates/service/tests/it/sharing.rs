@@ -1,4 +1,4 @@
-//! Several services on one store.
+//! Several services that share a store.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn setup(hosts: u32) -> Setup {
     Setup { seed: 1, begins: at(0), layout, settings: settings(), enforcer: None }
 }
 
-/// Two services whose clocks agree, and so many hosts.
+/// Two services whose clocks agree, with `hosts` hosts.
 pub async fn two(hosts: u32) -> World {
     two_of(setup(hosts)).await
 }
@@ -89,7 +89,7 @@ async fn an_outage_is_waited_for_no_longer_because_more_happens_meanwhile() {
     world.store_of(0).set_down(true);
     let service = world.service_of(0);
     let first = service.execution().cycle().await;
-    // As when one step after the other ends.
+    // As if steps ended one after another.
     for _ in 0..10 {
         let next = service.execution().cycle().await;
         assert!(next.failed);
@@ -128,7 +128,7 @@ async fn a_service_with_a_wrong_clock_does_not_start() {
     }
 }
 
-/// Two services with a lease that starts at minute 10, and a fleet that takes that long for each call.
+/// Two services, a lease that starts at minute 10, and a fleet in which each call takes `seconds`.
 async fn two_with_slow_steps(clocks: [SignedDuration; 2], seconds: i64) -> (World, LeaseId) {
     let setup = setup(1);
     let layout = setup.layout.clone();
@@ -143,7 +143,7 @@ async fn two_with_slow_steps(clocks: [SignedDuration; 2], seconds: i64) -> (Worl
     (world, id)
 }
 
-/// Which service begins a step next, and when.
+/// The service that begins the next step, and the time at which it does.
 async fn next_step(world: &mut World) -> (usize, Timestamp) {
     let until = at(30);
     while let Some(happened) = world.next(until).await {
@@ -207,7 +207,7 @@ async fn a_service_that_is_cut_off_stops_its_step_before_another_one_begins_it()
     let second = SignedDuration::from_secs;
     world.run_until(begun + second(20)).await;
     world.store_of(at_it).set_down(true);
-    // Fails if both are at a step.
+    // Fails if both services carry out the step at the same time.
     world.run_until(begun + second(26)).await;
     let (next, taken_over) = next_step(&mut world).await;
     assert!(next != at_it && taken_over <= begun + second(35), "{taken_over}");
@@ -218,7 +218,7 @@ async fn a_service_that_is_cut_off_stops_its_step_before_another_one_begins_it()
     assert!(failed.is_empty(), "a claim that was lost is no failure: {failed:?}");
 }
 
-/// Lets a service see all hosts as they are now.
+/// Makes a service observe all hosts.
 async fn look(world: &World, service: usize) {
     let service = world.service_of(service);
     for task in service.execution().cycle().await.tasks {

@@ -54,7 +54,7 @@ async fn pre_06_guests_that_others_have_started_are_spared_too() {
     let owner = GuestOwner::Preemptible;
     world.fleet.happen(Happening::GuestStarts { host: first, owner, runs_for: None });
     world.touched();
-    // They are noticed with the next look at the host.
+    // The next observation of the host notices them.
     world.run_until(at(5)).await;
     let lease = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
     assert_eq!(hosts_of(&lease), [leases::ids::HostId(2)]);

@@ -9,7 +9,7 @@ use simulation::{World, caller};
 use crate::preemptible::{allowing, new, state, told};
 use crate::terms::{asking, at, hosts, make, minutes, status, world_with};
 
-/// A world where instances of class `batch` are stopped and kept, and one of them.
+/// A world where preempted instances of class `batch` are stopped and kept, and one such instance.
 async fn keeping_world(requeue: bool) -> (World, GuestId) {
     let mut settings = allowing();
     settings.preemption.classes = vec![Class::new("batch", minutes(1), EndState::Stop).expect("a class")];
@@ -47,7 +47,7 @@ async fn pre_stop_one_is_kept_when_it_has_made_way_and_its_owner_starts_it_again
     assert_eq!((state(&world, next.id), world.fleet.kept()), ("ACTIVE", vec![]));
     let now = world.service.instances().get(next.id).expect("it runs").instance.clone();
     assert_eq!((now.resumes, now.class), (None, next.class));
-    // What is kept goes with the instance.
+    // Deleting the instance also deletes what is kept of it.
     let again = make(&mut world, asking(90, 120, vec![hosts(1)])).await.expect("it is preempted").lease.id;
     world.run_until(at(91)).await;
     assert_eq!((status(&world, again), world.fleet.kept()), ("ACTIVE", vec![next.id]));
@@ -69,7 +69,7 @@ async fn pre_stop_one_that_is_kept_goes_on_by_itself_if_it_is_to_be_started_agai
     let next = waiting.instance.id;
     world.run_until(at(62)).await;
     assert_eq!((state(&world, next), world.fleet.kept()), ("ACTIVE", vec![]));
-    // Whoever waits, and is deleted meanwhile, leaves nothing behind.
+    // A queued instance that is deleted leaves nothing behind.
     make(&mut world, asking(90, 120, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(91)).await;
     let last = world.service.instances().all(None, None)[0].instance.clone();
@@ -86,7 +86,7 @@ async fn pre_stop_one_of_which_nothing_is_kept_says_so_and_is_not_lost() {
     let host = world.service.instances().get(id).expect("it runs").instance.host;
     make(&mut world, asking(30, 60, vec![hosts(1)])).await.expect("it is preempted");
     world.run_until(at(31)).await;
-    // Somebody else has removed it.
+    // It was removed outside the service.
     let key = fleet::OperationKey::of(leases::plan::Action::DestroyGuest(host, id), u64::MAX, None);
     fleet::Guests::destroy(&*world.fleet, host, id, &key).await.expect("done");
     let next = world.service.instances().start(&caller("p"), id).await.expect("it is said to be").instance.id;

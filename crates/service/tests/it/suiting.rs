@@ -1,4 +1,4 @@
-//! What hosts must be like. Tests are named by the criteria of CLS.
+//! Requirements on hosts. Tests are named by the criteria of CLS.
 
 use leases::extra_specs::ExtraSpecs;
 use leases::ids::HostId;

@@ -1,4 +1,5 @@
-//! Nothing is changed while the clock is wrong, nor while the fleet is held for leases that the store never knew.
+//! Nothing is changed while the clock is wrong, or while the fleet is held for leases that the store never
+//! knew.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ async fn open(
     Service::open(parts, settings()).await
 }
 
-/// Goes through some cycles, with all that they hand out.
+/// Runs some cycles with all their tasks.
 async fn go_on(service: &Service) {
     for _ in 0..12 {
         for task in service.execution().cycle().await.tasks {
@@ -45,7 +46,7 @@ async fn go_on(service: &Service) {
     }
 }
 
-/// A host that is leased from noon for an hour, and it is a minute later.
+/// A host that is leased from noon for an hour, at a minute past noon.
 async fn held(store: Arc<dyn Store>) -> (Site, LeaseId) {
     let clock = Arc::new(ManualClock::watched(at(-1)));
     let fleet = Arc::new(SimulatedFleet::new(clock.clone(), 1, &Layout::varied(1, 2)));
@@ -130,7 +131,7 @@ async fn a_clock_that_is_far_from_the_newest_record_counts_once_it_is_accepted()
             go_on(&site.service).await;
             assert_eq!((site.status(lease), site.kinds().await), ("ACTIVE", vec!["wrong_clock"]), "{off}");
             site.service.accept(&operator(), Acceptable::Clock).await.expect("accepted");
-            // Answers about readiness may be one second old.
+            // Answers about readiness can be one second old.
             site.clock.advance(SignedDuration::from_secs(1));
             assert!(!is_suspended(&site.service).await);
         }
@@ -139,7 +140,7 @@ async fn a_clock_that_is_far_from_the_newest_record_counts_once_it_is_accepted()
 
 #[tokio::test]
 async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to() {
-    // The driver keeps whose fleet it is, or does not.
+    // With a driver that records which store its fleet belongs to, and without.
     for kept in [true, false] {
         let (mut site, _) = held(Arc::new(MemoryStore::new())).await;
         let before = site.place();
@@ -167,7 +168,7 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         assert!(suspended(&taken_on));
         assert_eq!(site.place(), before);
         site.service.accept(&operator(), Acceptable::Fleet).await.expect("accepted");
-        // It looks again in its next round.
+        // The other service checks again in its next round.
         site.clock.advance(SignedDuration::from_mins(1));
         go_on(&beside).await;
         assert!(!is_suspended(&beside).await, "whichever service was told");

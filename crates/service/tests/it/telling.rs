@@ -57,7 +57,7 @@ async fn who_waits_for_a_notification_is_woken_by_it() {
     waiting.await.expect("no panic");
 }
 
-/// How often a client that waits for its project's notifications was woken.
+/// Counts how often a client that waits for its project's notifications is woken.
 fn count_wakes(service: Arc<Service>, project: &str) -> (JoinHandle<()>, Arc<AtomicUsize>) {
     let project = ProjectId(project.to_owned());
     let polls = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! What the tests ask for, in short words. Times are minutes after the beginning of the simulation.
+//! Short constructors for test requests. Times are minutes after the beginning of the simulation.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -17,10 +17,10 @@ use service::{Created, Enforcer, LeaseChanges, NewLease, ServiceError, Settings}
 use simulation::{Setup, World, caller};
 use store::{LeaseRecord, Wording};
 
-/// Noon of some day.
+/// Noon of an arbitrary day, in seconds since 1970.
 pub const NOON: i64 = 1_893_499_200;
 
-/// That many minutes after noon.
+/// The instant this many minutes after noon.
 pub fn at(minute: i64) -> Timestamp {
     Timestamp::from_second(NOON + minute * 60).expect("in range")
 }
@@ -29,7 +29,6 @@ pub fn window(start: i64, end: i64) -> Window {
     Window::new(at(start), at(end)).expect("forwards")
 }
 
-/// That many hosts.
 pub fn hosts(count: u32) -> ReservationTerms {
     between(count, count)
 }
@@ -38,7 +37,7 @@ pub fn between(min: u32, max: u32) -> ReservationTerms {
     ReservationTerms::Hosts(HostsTerms::new(min, max).expect("a range"))
 }
 
-/// That many slots of so many CPUs; 1 MiB and 1 GiB each.
+/// `amount` slots of `vcpus` CPUs, 1 MiB of memory and 1 GiB of disk each.
 pub fn slots(amount: u32, vcpus: u32) -> ReservationTerms {
     ReservationTerms::Instances(InstancesTerms {
         size: InstanceSize::new(vcpus, 1, 1).expect("a size"),
@@ -62,12 +61,10 @@ pub fn asking(start: i64, end: i64, reservations: Vec<ReservationTerms>) -> NewL
     NewLease { asked_at: at(0), name, terms, wording, end_action: None, waits: false }
 }
 
-/// A change of dates.
 pub fn dates(start: Option<i64>, end: Option<i64>) -> Changes {
     Changes { start: start.map(at), end: end.map(at), ..Changes::default() }
 }
 
-/// A change of the lease's first reservation.
 pub fn of_first(record: &LeaseRecord, change: TermsChange) -> Changes {
     Changes { reservations: vec![(record.lease.reservations[0].id, change)], ..Changes::default() }
 }
@@ -85,11 +82,11 @@ pub async fn change(
 }
 
 pub fn settings() -> Settings {
-    // Nobody waits for time that does not pass.
+    // Simulated time doesn't pass during a call, so it must not wait.
     Settings { delete_wait: Duration::ZERO, ..Settings::default() }
 }
 
-/// So many hosts of 16 CPUs that are taken on, and nothing else.
+/// A world with `hosts` hosts of 16 CPUs and nothing else.
 pub async fn world(hosts: u32) -> World {
     world_with(hosts, settings(), None, |fleet| fleet).await
 }
@@ -108,7 +105,7 @@ pub async fn world_with(
     world
 }
 
-/// Makes a lease for project `p`, asked for now.
+/// Creates a lease for project `p`, requested now.
 pub async fn make(world: &mut World, new: NewLease) -> Result<Arc<LeaseRecord>, ServiceError> {
     let new = NewLease { asked_at: world.now(), ..new };
     let made = world.service.leases().create(&caller("p"), new, None).await;
@@ -129,7 +126,7 @@ pub fn minutes(number: i64) -> SignedDuration {
     SignedDuration::from_mins(number)
 }
 
-/// What is said to why it cannot be.
+/// Text of the conflict that the call must have failed with.
 #[track_caller]
 pub fn conflict<T>(answer: Result<T, ServiceError>) -> String {
     match answer {

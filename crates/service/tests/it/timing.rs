@@ -1,4 +1,4 @@
-//! Starts and ends.
+//! Starts and ends of leases.
 
 use fleet::simulated::{Between, Timing};
 use jiff::SignedDuration;
@@ -35,7 +35,7 @@ async fn a_clock_that_is_set_back_is_looked_at_again_soon() {
     world.run_until(at(60)).await;
     world.clock.set(at(5));
     let cycle = world.service.execution().cycle().await;
-    // A lease that is made after that wakes the loop only if it starts before the next look.
+    // A lease created after that wakes the loop only if it starts before the next observation.
     assert!(cycle.wake_at <= at(5) + settings().observe_interval, "the next look is at {}", cycle.wake_at);
 }
 
@@ -43,7 +43,7 @@ async fn a_clock_that_is_set_back_is_looked_at_again_soon() {
 async fn w3_a_slow_end_delays_nobody_else() {
     let slow = Timing { deletion: Between { least: minutes(9), most: minutes(9) }, ..Timing::IMMEDIATE };
     let mut world = world_with(2, settings(), None, |fleet| fleet.with_timing(slow)).await;
-    // They overlap when they are made, so that they have different hosts.
+    // They overlap at first, so that they get different hosts.
     let ends = make(&mut world, asking(0, 11, vec![hosts(1)])).await.expect("free");
     let starts = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
     world.run_until(at(5)).await;
@@ -77,7 +77,7 @@ async fn w3_a_fleet_that_is_slow_to_say_what_is_there_holds_up_no_lease() {
     let slow = Timing { question: Between { least: minutes(1), most: minutes(1) }, ..Timing::IMMEDIATE };
     let mut world = world_with(1, settings(), None, |fleet| fleet.with_timing(slow)).await;
     world.run_until(at(10)).await;
-    // The fleet is being looked at all the time, and each look takes two minutes.
+    // The fleet is observed all the time, and each observation takes two minutes.
     assert!(world.under_way() > 0, "a look is under way");
     let lease = make(&mut world, asking(15, 60, vec![hosts(1)])).await.expect("free");
     world.run_until(at(15)).await;
@@ -102,7 +102,7 @@ async fn while_the_fleet_is_asked_whether_a_host_is_empty_others_are_served() {
     assert!(refused.contains("reserved"), "what was found out before the answer counts: {refused}");
 }
 
-/// Goes on until so many steps were noted; false if there were fewer.
+/// Runs until `steps` steps were noted. Returns false if there were fewer.
 async fn run_steps(world: &mut simulation::World, steps: usize, until: jiff::Timestamp) -> bool {
     let mut noted = 0;
     while noted < steps {
@@ -147,7 +147,7 @@ async fn w5_after_an_outage_ends_come_before_starts_on_the_same_host() {
     let first = make(&mut world, asking(0, 10, vec![hosts(1)])).await.expect("free");
     let second = make(&mut world, asking(10, 60, vec![hosts(1)])).await.expect("free");
     world.run_until(at(5)).await;
-    // Nobody is there from 5 to 20.
+    // No service runs from minute 5 to 20.
     world.clock.set(at(20));
     world.restart().await.expect("opens");
     world.settle().await;

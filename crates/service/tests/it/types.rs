@@ -1,4 +1,4 @@
-//! Leases that start at once, or as soon as they can. Tests are named by the criteria of CLS.
+//! Leases that start immediately or as soon as possible. Tests are named by the criteria of CLS.
 
 use fleet::simulated::Happening;
 use leases::lease_type::LeaseType;
@@ -38,7 +38,7 @@ async fn cls_02_b_a_host_with_somebodys_guest_is_not_had_at_once() {
 async fn cls_02_a_an_immediate_lease_that_does_not_start_in_time_is_gone() {
     let mut world = world(2).await;
     let lease = make(&mut world, immediate(asking(0, 60, vec![hosts(2)]), 1)).await.expect("free");
-    // It comes between the decision and the fence.
+    // The guest starts between the decision and the fence.
     world.fleet.start_guest(hosts_of(&lease)[0], GuestOwner::Other, None).expect("a free host");
     world.run_until(at(0) + minutes(1) - jiff::SignedDuration::from_secs(1)).await;
     assert_eq!(status(&world, lease.lease.id), "STARTING");
@@ -93,7 +93,7 @@ async fn cls_03_f_a_best_effort_lease_that_times_out_keeps_nothing() {
     assert!(make(&mut world, asking(23, 60, vec![hosts(2)])).await.is_ok());
 }
 
-/// Others have its hosts by then, or these are gone.
+/// By then, its hosts are leased again or no longer exist.
 #[tokio::test]
 async fn cls_03_f_a_lease_that_has_timed_out_is_over_at_its_end_whatever_became_of_its_hosts() {
     let mut world = world(3).await;
@@ -161,7 +161,7 @@ async fn cls_05_what_is_free_now_is_what_guests_leave() {
     assert!(make(&mut world, NewLease { terms: later(asked.terms.clone()), ..asked }).await.is_ok());
 }
 
-/// The same some hours later.
+/// The same terms with a start at minute 600.
 fn later(terms: leases::terms::Terms) -> leases::terms::Terms {
     terms.starting(at(600))
 }

@@ -24,7 +24,7 @@ use crate::terms::{
 
 const MINUTE_US: u128 = 60_000_000;
 
-/// What everything comes to in that time.
+/// Total usage in that period.
 async fn totals(world: &World, start: i64, end: i64) -> Totals {
     let query = Query { periods: vec![window(start, end)], ..Query::default() };
     let groups = world.service.usage().sums(&query).await.expect("works");
@@ -139,7 +139,7 @@ async fn usage_b_what_is_reserved_and_what_is_used_is_counted() {
     );
 }
 
-/// What is counted is what the events and the schedule say.
+/// Checks that the recorded usage matches the events and the schedule.
 async fn check(world: &World, id: LeaseId, when: &str) {
     let all = events(world, id).await;
     let started = all.iter().find(|event| event.what.name() == "lease.started").expect("it started").at;
@@ -148,7 +148,7 @@ async fn check(world: &World, id: LeaseId, when: &str) {
     assert!(spans.iter().all(|span| !span.open), "{when}: {spans:?}");
     let us = |from: Timestamp, to: Timestamp| to.duration_since(from).as_micros() as u128;
     let totals = totals(world, 0, 200).await;
-    // Two hosts, one of them exchanged, until the end that it was given at minute 20.
+    // Two hosts, one of which was replaced, until the end that was set at minute 20.
     assert_eq!(totals.hosts_us, 2 * us(started, at(50)), "{when}");
     assert_eq!(totals.leases_started, 1, "{when}");
     assert_eq!(totals.in_leases.started, 1, "{when}");
@@ -158,7 +158,8 @@ async fn check(world: &World, id: LeaseId, when: &str) {
     }
 }
 
-/// The same history, in which the service stops at its `fault`th commit, before or after it is made.
+/// Runs the same history, in which the service dies at its `fault`th commit, before or after the commit is
+/// made.
 async fn history(fault: usize, kind: Option<StoreFault>) -> (World, LeaseId, u64) {
     let mut world = world(4).await;
     let lease = make(&mut world, asking(1, 60, vec![hosts(2)])).await.expect("free");
@@ -173,7 +174,7 @@ async fn history(fault: usize, kind: Option<StoreFault>) -> (World, LeaseId, u64
         minute += 1;
         while world.next(at(minute)).await.is_some() {
             if kind.is_some() && !broken && world.commits() >= begun + fault as u64 {
-                // It dies with what it knows; what is under way goes on.
+                // The service loses its memory, and steps under way continue.
                 world.run_until(world.now()).await;
                 world.restart().await.expect("the store works");
                 broken = true;
@@ -189,7 +190,7 @@ async fn history(fault: usize, kind: Option<StoreFault>) -> (World, LeaseId, u64
                 },
                 requeue: false,
             };
-            // Whoever is not told whether it was done looks.
+            // A client that doesn't learn the outcome checks it.
             started = world.service.instances().create(&caller("p"), new).await.is_ok()
                 || !world.store.contents().await.instances.is_empty();
             world.touched();
@@ -199,7 +200,7 @@ async fn history(fault: usize, kind: Option<StoreFault>) -> (World, LeaseId, u64
             world.fleet.happen(Happening::HostFails(failed));
         }
         if minute >= 20 && !shortened {
-            // Whoever is not told whether it was done asks again.
+            // A client that doesn't learn the outcome repeats its request.
             shortened = change(&mut world, id, dates(None, Some(50))).await.is_ok();
         }
     }
@@ -346,7 +347,7 @@ fn is_rfc_3339(date: &serde_json::Value) -> bool {
     date.as_str().is_some_and(|date| date.ends_with('Z') && date.parse::<jiff::Timestamp>().is_ok())
 }
 
-/// What listeners were told of guests of leases.
+/// Notifications about guests of leases.
 async fn told_of_guests(world: &World) -> Vec<(String, serde_json::Value)> {
     let all = world
         .service
@@ -382,14 +383,14 @@ async fn usage_b_guests_that_a_cloud_starts_in_a_lease_count_as_they_are_seen() 
         assert_eq!(payload["project_id"], "p");
         assert!(is_rfc_3339(&payload["started_at"]), "{payload}");
     }
-    // A service that is restarted goes on with what was counted.
+    // A restarted service continues the count.
     world.restart().await.expect("it starts");
     world.run_until(at(40)).await;
     let ended = told_of_guests(&world).await.split_off(2);
     assert_eq!(ended.len(), 1, "{ended:?}");
     assert_eq!(ended[0].0, "lease.instance.ended");
     assert!(is_rfc_3339(&ended[0].1["ended_at"]), "{ended:?}");
-    // The lease is over ten minutes earlier, and what is left of it is gone soon after.
+    // The lease ends ten minutes earlier, and its last guest is gone soon after.
     change(&mut world, lease.id, dates(None, Some(50))).await.expect("shorter");
     world.run_until(at(90)).await;
     assert_eq!(told_of_guests(&world).await.len(), 4, "each came and went once");

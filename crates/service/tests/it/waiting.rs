@@ -44,7 +44,7 @@ async fn cls_10_g_a_refused_request_waits_its_turn_and_is_told_when_it_is_served
     assert_eq!(told(&world, &two).await, ["lease.waitlist.added", "lease.waitlist.expired"]);
 }
 
-/// How long it takes is up to who waits.
+/// The duration of a pass over the waitlist depends on the waiting requests.
 #[tokio::test]
 async fn w3_leases_start_while_it_is_gone_over_who_waits() {
     let mut world = world(2).await;

@@ -16,8 +16,8 @@ use crate::execution::look::Look;
 use crate::execution::touched::Touched;
 
 impl Progress {
-    /// Begins a look at some of the hosts of which something was heard, if it is time for that: one such look at a time,
-    /// and for none of them anything waits, since nothing was done to them.
+    /// Begins a look at some of the hosts named in notifications, if it is time. There is one such look at a
+    /// time. Nothing waits for it, since no step has changed these hosts.
     pub fn begin_look_at_heard(&mut self, time: (Timestamp, Timestamp)) -> Option<Look> {
         if self.looks.values().any(|under_way| under_way.heard) {
             return None;
@@ -28,7 +28,7 @@ impl Progress {
         Some(look)
     }
 
-    /// A look begins: at these hosts, and at all addresses. `time` is when it begins, and the end of our patience.
+    /// Begins a look at these hosts and at all addresses. The last argument has its start and its time limit.
     pub fn begin_look(
         &mut self,
         all: bool,
@@ -36,16 +36,16 @@ impl Progress {
         (began, until): (Timestamp, Timestamp),
     ) -> Look {
         if all {
-            // It sees whatever was heard of before.
+            // The look covers everything that was reported before.
             self.heard = Heard::default();
         }
-        // What is touched from here on is touched after it began. Who waits for one host need not wait until
-        // all of them are seen, unless there is no other way.
+        // Objects touched from here on were touched after the look began. Work that waits for one host
+        // doesn't wait for a look at all hosts, unless the fleet isn't observed otherwise.
         let touched = if all && self.sees() { Touched::default() } else { self.touched.take(&hosts) };
         self.enter_look(Look { number: 0, all, for_decisions: false, hosts, began, until }, touched)
     }
 
-    /// A look at all hosts for decisions begins, if any waits for one and no look at all hosts is under way.
+    /// Begins a look at all hosts for decisions, if one waits for it and no look at all hosts is in progress.
     pub fn begin_look_for_decisions(
         &mut self,
         hosts: impl FnOnce() -> BTreeSet<HostId>,
@@ -55,7 +55,7 @@ impl Progress {
             return None;
         }
         let look = Look { number: 0, all: false, for_decisions: true, hosts: hosts(), began, until };
-        // Steps wait for looks at their own hosts, which take less time.
+        // Steps wait for the shorter looks at their own hosts.
         Some(self.enter_look(look, Touched::default()))
     }
 
@@ -66,15 +66,15 @@ impl Progress {
         look
     }
 
-    /// When the last look began that decisions wait for. Rounds over the fleet can take longer than a decision waits, so they
-    /// count only as long as nothing has been seen.
+    /// Start of the latest look in progress that decisions wait for. Looks at the whole fleet can take longer
+    /// than a decision waits, so they only count until the first one succeeds.
     pub fn looks_at_hosts_since(&self) -> Option<Timestamp> {
         let looks = self.looks.values().map(|under_way| &under_way.look);
         let is_first_round = |look: &Look| look.all && self.saw_all == 0;
         looks.filter(|look| look.for_decisions || is_first_round(look)).map(|look| look.began).max()
     }
 
-    /// Whether the whole fleet is being looked at.
+    /// Whether a look at the whole fleet is in progress.
     pub fn looks_at_all(&self) -> bool {
         self.looks.values().any(|under_way| under_way.look.all)
     }
@@ -126,7 +126,8 @@ impl Progress {
         if look.all {
             self.saw_all = self.saw_all.max(look.number);
             self.lost_sight = false;
-            // A host that is known since the look began is not among what it saw; nor is one that has left.
+            // Hosts added since the look began are missing from its result, and hosts removed since then can
+            // be in it.
             known.hosts.retain(|host, _| ours(*host));
             self.seen_by.retain(|host, _| ours(*host));
             self.sighted.retain(|host, _| ours(*host));
@@ -136,22 +137,22 @@ impl Progress {
         changed
     }
 
-    /// Notes one difference of each reservation, the first.
+    /// Keeps the first difference of each reservation.
     pub fn note_differences(&mut self, differences: Vec<Difference>) {
         let of_reservations =
             differences.into_iter().rev().filter_map(|found| Some((found.reservation?, found)));
         self.differences = of_reservations.collect();
     }
 
-    /// A look saw nothing. What it was begun for waits for the next.
+    /// Notes a failed look. Its objects wait for the next one.
     pub fn saw_nothing(&mut self, number: u64) {
         if let Some(under_way) = self.looks.remove(&number) {
             self.touched.merge(under_way.touched);
         }
     }
 
-    /// Gives up looks that should have ended, had they not broken off; and those that were begun
-    /// before the clock was set back, which would be waited for too long. A look lasts `longest` at most.
+    /// Gives up looks that were aborted, so their time limit has passed. Also gives up looks begun before the
+    /// clock was set back, which would be waited for too long. A look lasts at most `longest`.
     pub fn give_up_looks(&mut self, now: Timestamp, longest: SignedDuration) {
         let patience = SignedDuration::from_secs(1);
         let given_up = |look: &&Look| look.until + patience <= now || look.until > now + longest;
@@ -162,7 +163,7 @@ impl Progress {
         }
     }
 
-    /// Nothing was heard of the fleet for so long that nobody knows how its hosts are.
+    /// Marks the health of all hosts as unknown because the fleet was not observed for too long.
     pub fn lose_sight(&mut self) {
         if std::mem::replace(&mut self.lost_sight, true) {
             return;

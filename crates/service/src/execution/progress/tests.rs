@@ -46,7 +46,7 @@ fn what_another_has_seen_is_not_gone_because_an_older_look_did_not_see_it() {
     end(&mut progress, &first, &[]);
     assert!(gone(&mut progress, &building), "it is not there yet");
     let second = begin(&mut progress);
-    // Meanwhile somebody else sees it, and says so.
+    // Another service sees it in the meantime and records that.
     let active = record(InstanceStatus::Active, 2);
     assert!(!gone(&mut progress, &active));
     end(&mut progress, &second, &[]);
@@ -111,7 +111,7 @@ fn one_that_was_asked_to_leave_is_gone_when_its_host_was_looked_at_again() {
     assert!(gone(&mut progress, &leaving));
 }
 
-/// A migration that was begun goes on, also when it is not decided any more, and nobody asks about it.
+/// A migration that has begun continues even if it is no longer decided and no longer polled.
 #[test]
 fn one_that_was_on_its_way_elsewhere_is_gone_when_both_hosts_were_looked_at_again() {
     const OTHER: HostId = HostId(2);
@@ -124,7 +124,7 @@ fn one_that_was_on_its_way_elsewhere_is_gone_when_both_hosts_were_looked_at_agai
         leaving.instance.departure = Some(Departure { moves_to, ..departure });
         leaving
     };
-    // It is seen to move; or it is to, and that is withdrawn before anybody looks.
+    // Either the move is observed, or it is decided and withdrawn before the next look.
     for (moving_to, decided) in [(Some(OTHER), None), (None, Some(OTHER))] {
         let mut progress = Progress::default();
         let first = begin(&mut progress);
