@@ -89,7 +89,6 @@ impl Faults {
 }
 
 /// What a call asks for.
-#[expect(missing_docs, reason = "each is the action, or the call, of that name")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     Fence,
