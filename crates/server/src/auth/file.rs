@@ -245,8 +245,7 @@ fn unknown_fields(path: &Path, text: &str, form: &Form, places: &[Place]) -> Vec
         found.push(AuthFileError::Form { path: path.to_owned(), line, message });
     };
     for name in document.keys().filter(|name| name.as_str() != form.list) {
-        let begins = |line: &str| line.trim_start_matches(['[', ' ', '"', '\'']).starts_with(name.as_str());
-        add(name, text.lines().position(begins).map(|position| position + 1));
+        add(name, line_of_top_level(path, text, name));
     }
     let entries = document.get(form.list).and_then(Value::as_array);
     for (position, entry) in entries.into_iter().flatten().enumerate() {
@@ -257,6 +256,19 @@ fn unknown_fields(path: &Path, text: &str, form: &Form, places: &[Place]) -> Vec
         }
     }
     found
+}
+
+/// The line of a field beside the list. In YAML it isn't indented; in braces, its line is unknown.
+fn line_of_top_level(path: &Path, text: &str, name: &str) -> Option<usize> {
+    if is_yaml(path) {
+        let is_field = |line: &str| {
+            line.split_once(':').is_some_and(|(key, _)| key.trim_end().trim_matches(['"', '\'']) == name)
+        };
+        return text.lines().position(is_field).map(|position| position + 1);
+    }
+    let document = DeTable::parse(text).ok()?;
+    let (key, _) = document.get_ref().get_key_value(name)?;
+    Some(line_of(text, key.span().start))
 }
 
 /// The message for an unknown field. After a slip, its name can be a secret: it is only repeated if it looks like a name.
@@ -337,5 +349,25 @@ mod tests {
         let places = yaml_places(text);
         assert_eq!((places[0].line_of("name"), places[0].line_of("projects")), (2, 3));
         assert_eq!(lines(places), [2, 6]);
+    }
+
+    #[test]
+    fn unknown_fields_beside_the_list_are_found_by_their_own_lines() {
+        let form = Form { list: "users", required: &["name"], optional: &["projects"] };
+        let mistakes = |path: &str, text: &str| -> Vec<String> {
+            let read = parse::<Value>(Path::new(path), text, &form).expect(text);
+            read.mistakes.iter().map(ToString::to_string).collect()
+        };
+        let first = "[[users]]\nname = \"user\"\nprojects = {}\n\n[[users]]\nname = \"b\"\n";
+        for (path, text, line) in [
+            ("users.toml", format!("{first}[projects]\np = []\n"), 7),
+            ("users.toml", format!("{first}[user]\n"), 7),
+            ("users.yaml", "users:\n  - name: user\n    projects: {}\n'projects' :\n  p: []\n".to_owned(), 4),
+            ("users.yaml", "users:\n- name: a\n  projects: {}\nuser: b\n".to_owned(), 4),
+        ] {
+            let found = mistakes(path, &text);
+            let place = format!("{path}, line {line}: there is an unknown field");
+            assert!(found.len() == 1 && found[0].starts_with(&place), "{place}: {found:#?}");
+        }
     }
 }
