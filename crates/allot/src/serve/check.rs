@@ -165,7 +165,7 @@ impl Mistakes<'_> {
         }
     }
 
-    /// What is in a file of hooks that a setting names.
+    /// Mistakes in a file of hooks that a setting names. Returns the configuration if its form is right.
     fn of_hooks<T: DeserializeOwned>(
         &mut self,
         setting: &'static str,
@@ -176,10 +176,11 @@ impl Mistakes<'_> {
         let (file, malformed) = self.note(HooksFile::read_all(setting, path, example))?;
         self.add(&lines(&malformed));
         let file = file?;
-        for mistake in mistakes(&file.config) {
-            self.add(&file.located(&mistake));
+        for mistake in mistakes(&file.config).iter().filter(|mistake| !file.is_explained(mistake)) {
+            self.add(&file.located(mistake));
         }
-        Some(file.config)
+        // A hook may be missing because of a mistake in it.
+        malformed.is_empty().then_some(file.config)
     }
 
     async fn of_database(&mut self, choice: &DatabaseChoice) {

@@ -1,6 +1,7 @@
 //! Files of hooks, and where mistakes are in them. No error repeats a value: headers of web hooks are secrets.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::Path;
 
 use fleet::hooks::HooksError;
@@ -19,6 +20,8 @@ const MOST_MISTAKES: usize = 50;
 pub(super) struct HooksFile<'p, T> {
     path: &'p Path,
     text: String,
+    /// Positions in the text of what was taken out, in this order. `config` is without it.
+    taken: Vec<usize>,
     pub config: T,
 }
 
@@ -31,8 +34,8 @@ impl<'p, T: DeserializeOwned> HooksFile<'p, T> {
         }
     }
 
-    /// The same without the values of a wrong form, and the mistakes in these. There is no file if one lacks something
-    /// without them.
+    /// The same without the values of a wrong form and the tables that lack a field, and the mistakes in these. There is no
+    /// file if the document itself lacks a field.
     pub(super) fn read_all(
         setting: &'static str,
         path: &'p Path,
@@ -45,63 +48,109 @@ impl<'p, T: DeserializeOwned> HooksFile<'p, T> {
         if let Some(last) = mistakes.last_mut() {
             let _ = write!(last, " ({example} has a file of hooks that works)");
         }
-        let file = config.map(|config| Self { path, text, config });
+        let file = config.map(|(config, taken)| Self { path, text, taken, config });
         Ok((file, mistakes))
     }
 
     /// A mistake in the file, with its line.
     pub(super) fn located(&self, mistake: &HooksError) -> AssemblyError {
-        let line = line_of_value(&self.text, &mistake.path());
+        let line = self.rest().and_then(|(document, _)| {
+            let value = value_at(document.get_ref(), &mistake.path())?;
+            Some(line_of(&self.text, value.span().start))
+        });
         let line = line.map(|line| format!("line {line}, ")).unwrap_or_default();
         AssemblyError::Form { path: self.path.to_owned(), reason: format!("{line}{mistake}") }
     }
+
+    /// Whether a hook is only incomplete because a value of a wrong form was taken out of it.
+    pub(super) fn is_explained(&self, mistake: &HooksError) -> bool {
+        if !matches!(mistake, HooksError::Kind(_)) {
+            return false;
+        }
+        let Some((document, incomplete)) = self.rest() else { return false };
+        let Some(hook) = value_at(document.get_ref(), &mistake.path()) else { return false };
+        let has_both = ["exec", "webhook"].iter().all(|key| hook.get_ref().get(*key).is_some());
+        !has_both && incomplete.contains(&hook.span())
+    }
+
+    /// The document that `config` was read from, and the spans of tables and lists that something was taken out of.
+    fn rest(&self) -> Option<(Spanned<DeTable<'_>>, Vec<Range<usize>>)> {
+        let mut document = DeTable::parse(&self.text).ok()?;
+        let span = document.span();
+        let mut incomplete = Vec::new();
+        for byte in &self.taken {
+            incomplete.extend(take_out(document.get_mut(), span.clone(), *byte));
+        }
+        Some((document, incomplete))
+    }
 }
 
-/// The configuration without values of a wrong form, and the mistakes. Each value is taken out of the document once its mistake
-/// is known, so that it hides no other.
-fn parse<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<String>) {
+/// The configuration without values of a wrong form, their positions, and the mistakes. Each value, or table that lacks a field,
+/// is taken out of the document once its mistake is known, so that it hides no other.
+fn parse<T: DeserializeOwned>(text: &str) -> (Option<(T, Vec<usize>)>, Vec<String>) {
     let mut document = match DeTable::parse(text) {
         Ok(document) => document,
         Err(error) => return (None, vec![malformed(text, &error)]),
     };
+    let root = document.span();
     let mut mistakes = Vec::new();
+    let mut taken = Vec::new();
+    let mut incomplete: Vec<Range<usize>> = Vec::new();
     loop {
         let error = match T::deserialize(toml::Deserializer::from(document.clone())) {
-            Ok(config) => return (Some(config), mistakes),
+            Ok(config) => return (Some((config, taken)), mistakes),
             Err(error) => error,
         };
-        // A missing value may be one that was taken out, or misspelled.
-        let is_missing = error.message().starts_with("missing field ");
-        if !is_missing || mistakes.is_empty() {
+        let span = error.span().unwrap_or_else(|| root.clone());
+        // A missing field may be one that was taken out, or is misspelled.
+        let is_explained = error.message().starts_with("missing field ") && incomplete.contains(&span);
+        if !is_explained {
             mistakes.push(malformed(text, &error));
         }
-        let byte = error.span().map(|span| span.start);
-        let removed = byte.is_some_and(|byte| remove_at(document.get_mut(), byte));
-        if is_missing || !removed || mistakes.len() >= MOST_MISTAKES {
+        if span == root || mistakes.len() >= MOST_MISTAKES {
             return (None, mistakes);
         }
+        let Some(table) = take_out(document.get_mut(), root.clone(), span.start) else {
+            return (None, mistakes);
+        };
+        taken.push(span.start);
+        incomplete.push(table);
     }
 }
 
-/// Takes the innermost value out that a byte is in, or whose key it is in.
-fn remove_at(table: &mut DeTable<'_>, byte: usize) -> bool {
+/// Takes out what begins at a byte: the value of a key that the byte is in, or else the innermost value of a table or table of
+/// a list. Returns the span of the table or list around it. `span` is that of `table`.
+fn take_out(table: &mut DeTable<'_>, span: Range<usize>, byte: usize) -> Option<Range<usize>> {
     let mut found = None;
     for (name, value) in table.iter_mut() {
-        if remove_inside(value.get_mut(), byte) {
-            return true;
+        // The span of a table with a heading also covers the keys of the tables around it.
+        let is_key = name.span().contains(&byte);
+        let inner = if is_key { None } else { take_out_inside(value, byte) };
+        if inner.is_some() {
+            return inner;
         }
-        if name.span().contains(&byte) || value.span().contains(&byte) {
+        if is_key || value.span().contains(&byte) {
             found = Some(name.get_ref().to_string());
         }
     }
-    found.is_some_and(|name| table.remove(name.as_str()).is_some())
+    table.remove(found?.as_str()).map(|_| span)
 }
 
-fn remove_inside(value: &mut DeValue<'_>, byte: usize) -> bool {
-    match value {
-        DeValue::Table(table) => remove_at(table, byte),
-        DeValue::Array(items) => items.iter_mut().any(|item| remove_inside(item.get_mut(), byte)),
-        _ => false,
+fn take_out_inside(value: &mut Spanned<DeValue<'_>>, byte: usize) -> Option<Range<usize>> {
+    let span = value.span();
+    match value.get_mut() {
+        DeValue::Table(table) => take_out(table, span, byte),
+        DeValue::Array(items) => {
+            let inner = items.iter_mut().find_map(|item| take_out_inside(item, byte));
+            let is_there =
+                |item: &Spanned<DeValue<'_>>| item.get_ref().is_table() && item.span().contains(&byte);
+            if inner.is_none() && items.iter().any(is_there) {
+                *items = items.iter().filter(|item| !is_there(item)).cloned().collect();
+                return Some(span);
+            }
+            inner
+        }
+        _ => None,
     }
 }
 
@@ -131,11 +180,10 @@ fn malformed(text: &str, error: &toml::de::Error) -> String {
     format!("line {line}{key}: {kind}{}", expected.unwrap_or_default())
 }
 
-/// The line of a value, or of the innermost one around it that is written.
-fn line_of_value(text: &str, path: &[String]) -> Option<usize> {
-    let document = DeTable::parse(text).ok()?;
+/// A value, or the innermost one around it that is written.
+fn value_at<'d, 'i>(document: &'d DeTable<'i>, path: &[String]) -> Option<&'d Spanned<DeValue<'i>>> {
     let (first, rest) = path.split_first()?;
-    let mut value = document.get_ref().get(first.as_str())?;
+    let mut value = document.get(first.as_str())?;
     for step in rest {
         let inner = match step.parse::<usize>() {
             Ok(position) => value.get_ref().get(position),
@@ -144,7 +192,7 @@ fn line_of_value(text: &str, path: &[String]) -> Option<usize> {
         let Some(inner) = inner else { break };
         value = inner;
     }
-    Some(line_of(text, value.span().start))
+    Some(value)
 }
 
 /// The key that a byte is in, or in whose value it is, with the keys of the tables around it.
@@ -180,6 +228,7 @@ mod tests {
         let file = HooksFile {
             path: Path::new("hooks.toml"),
             text: FILE.to_owned(),
+            taken: Vec::new(),
             config: toml::from_str::<HooksConfig>(FILE).expect("a configuration"),
         };
         let mistakes: Vec<String> =
@@ -238,11 +287,64 @@ mod tests {
             assert!(mistakes.iter().any(|mistake| mistake.starts_with(place)), "{place}: {mistakes:#?}");
         }
         assert_eq!(mistakes.len(), 5, "{mistakes:#?}");
-        // The rest is checked as well.
-        let found = config.expect("nothing is missing").mistakes();
-        assert!(
-            found.iter().any(|mistake| mistake.to_string().starts_with("hooks.on_hold: give")),
-            "{found:?}"
-        );
+        assert!(config.is_some());
+    }
+
+    #[test]
+    fn one_mistake_neither_hides_another_nor_is_reported_again() {
+        let text = "state_file = \"s\"\nhosts = [\n  { id = 1, name = \"a\", vcpu = 1, memory_mib = 1 },\n  \
+                    { id = 2, name = \"b\", vcpus = 1 },\n  { id = 3, name = \"c\", vcpus = 1, memory_mib = 1 },\n  \
+                    { id = 3, name = \"d\", vcpus = 1, memory_mib = 1 },\n]\n\
+                    [hooks.on_hold]\nexec = \"true\"\n[hooks.on_held]\nexec = [\"true\"]\n\
+                    [hooks.on_stop]\nwebhook = \"http://h/\"\nsecret_header = { name = \"X\" }\n\
+                    [hooks.on_start]\n[hooks.on_delete]\nexce = [\"true\"]\n\
+                    [hooks.on_resume]\ntime = 1\nexec = [\"true\"]\nwebhook = \"http://h/\"\n";
+        let (config, mut mistakes) = parse::<HooksConfig>(text);
+        mistakes.sort_unstable();
+        let expected = [
+            "line 10, hooks.on_held: unknown key",
+            "line 14: missing field `file`",
+            "line 17, hooks.on_delete.exce: unknown key",
+            "line 19, hooks.on_resume.time: unknown key",
+            "line 3, hosts.vcpu: unknown key",
+            "line 4: missing field `memory_mib`",
+            "line 9, hooks.on_hold.exec: wrong type",
+        ];
+        assert_eq!(mistakes.len(), expected.len(), "{mistakes:#?}");
+        for (found, wanted) in mistakes.iter().zip(expected) {
+            assert!(found.starts_with(wanted), "{wanted}: {found}");
+        }
+        let (config, taken) = config.expect("the document has all fields");
+        let file = HooksFile { path: Path::new("hooks.toml"), text: text.to_owned(), taken, config };
+        let others: Vec<String> = file
+            .config
+            .mistakes()
+            .iter()
+            .filter(|mistake| !file.is_explained(mistake))
+            .map(|mistake| file.located(mistake).to_string())
+            .collect();
+        let expected = [
+            "hooks.toml, line 6, hosts: id 3 occurs twice",
+            "hooks.toml, line 15, hooks.on_start: give either exec",
+            "hooks.toml, line 18, hooks.on_resume: give either exec",
+        ];
+        assert_eq!(others.len(), expected.len(), "{others:#?}");
+        for wanted in expected {
+            assert!(others.iter().any(|found| found.starts_with(wanted)), "{wanted}: {others:#?}");
+        }
+    }
+
+    #[test]
+    fn tables_with_headings_that_lack_a_field_hide_no_others() {
+        let text = "state_file = \"s\"\n[[hosts]]\nid = 1\nname = \"a\"\nvcpus = 1\n\
+                    [[hosts]]\nid = 2\nname = \"b\"\nvcpus = 1\nmemory_mib = 1\n\
+                    [hooks.on_stop]\nwebhook = \"http://h/\"\n[hooks.on_stop.secret_header]\nname = \"X\"\n";
+        let (config, mut mistakes) = parse::<HooksConfig>(text);
+        mistakes.sort_unstable();
+        assert_eq!(mistakes, ["line 13: missing field `file`", "line 2: missing field `memory_mib`"]);
+        let (config, _) = config.expect("the document has all fields");
+        assert_eq!(config.hosts.iter().map(|host| host.id).collect::<Vec<_>>(), [2]);
+        let (config, mistakes) = parse::<HooksConfig>("hosts = []\n[hooks.on_hold]\nexec = 1\n");
+        assert!(config.is_none() && mistakes.len() == 2, "{mistakes:#?}");
     }
 }
