@@ -1,6 +1,7 @@
 //! How leases are shown.
 
 use jiff::tz::TimeZone;
+use leases::status::LeaseStatus;
 
 use crate::client::dates::{length, of_answer, shown};
 use crate::client::sizes::memory;
@@ -73,7 +74,7 @@ pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
             line("", "  something failed, and there was no replacement");
         }
     }
-    for event in lease.events.iter().filter(|event| is_real(event, lease)) {
+    for event in lease.events.iter().filter(|event| happens(event, lease)) {
         let time = event.time.as_deref().map(|time| shown(time, zone)).unwrap_or_default();
         let done = match event.status.as_deref() {
             Some("UNDONE") => "not yet",
@@ -84,13 +85,26 @@ pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
     lines.join("\n")
 }
 
-/// Whether an event can happen: not one that was due before the lease was made, nor a warning before the end at the start.
-fn is_real(event: &Event, lease: &Lease) -> bool {
-    let time = event.time.as_deref().and_then(of_answer);
-    let made = lease.created_at.as_deref().and_then(of_answer);
+/// Whether an event has happened or can still happen.
+fn happens(event: &Event, lease: &Lease) -> bool {
+    if event.status.as_deref() != Some("UNDONE") {
+        return true;
+    }
+    let is_any = |statuses: &[LeaseStatus]| statuses.iter().any(|status| status.name() == lease.status);
+    let waits = || is_any(&[LeaseStatus::Creating, LeaseStatus::Pending, LeaseStatus::Starting]);
     match event.kind.as_str() {
-        "before_start_lease" => time.zip(made).is_none_or(|(time, made)| time >= made),
-        "before_end_lease" => time.zip(of_answer(&lease.start_date)).is_none_or(|(time, start)| time > start),
+        "before_start_lease" => {
+            let time = event.time.as_deref().and_then(of_answer);
+            let made = lease.created_at.as_deref().and_then(of_answer);
+            waits() && time.zip(made).is_none_or(|(time, made)| time >= made)
+        }
+        "timeout" => waits(),
+        "before_end_lease" => !is_any(&[
+            LeaseStatus::Terminating,
+            LeaseStatus::Terminated,
+            LeaseStatus::Deleting,
+            LeaseStatus::Error,
+        ]),
         _ => true,
     }
 }
@@ -194,19 +208,40 @@ Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
     }
 
     #[test]
-    fn events_that_cannot_happen_are_left_out_and_others_are_said_to_come() {
-        let event = |kind: &str, time: &str| json!({"event_type": kind, "time": time, "status": "UNDONE"});
-        let mut leased = lease();
-        leased.created_at = Some("2030-01-02 09:59:30".to_owned());
-        let events = json!([
-            event("before_start_lease", "2030-01-02T09:55:00.000000"),
-            event("before_end_lease", "2030-01-02T10:00:00.000000"),
-            event("end_lease", "2030-01-04T12:00:00.000000"),
-        ]);
-        leased.events = serde_json::from_value(events).expect("events");
-        let shown = one(&leased, &TimeZone::UTC);
-        let events: Vec<&str> = shown.lines().filter(|line| line.starts_with("  event")).collect();
-        assert_eq!(events, ["  event        2030-01-04 12:00  end_lease not yet"]);
+    fn events_are_left_out_only_if_they_can_no_longer_happen() {
+        let shows = |status: &str, kind: &str, time: &str, done: &str| {
+            let mut leased = lease();
+            leased.status = status.to_owned();
+            leased.created_at = Some("2030-01-02 09:50:00".to_owned());
+            let event =
+                json!({"event_type": kind, "time": format!("2030-01-02T{time}:00.000000"), "status": done});
+            leased.events = vec![serde_json::from_value(event).expect("an event")];
+            let done = if done == "UNDONE" { "not yet" } else { done };
+            one(&leased, &TimeZone::UTC)
+                .ends_with(&format!("\n  event        2030-01-02 {time}  {kind} {done}"))
+        };
+        for (status, kind, time, happens) in [
+            ("PENDING", "before_start_lease", "09:55", true),
+            ("PENDING", "before_start_lease", "09:45", false),
+            ("STARTING", "timeout", "10:00", true),
+            // The warning of a short lease is due at its start.
+            ("PENDING", "before_end_lease", "10:00", true),
+            ("ACTIVE", "before_end_lease", "10:00", true),
+            ("ACTIVE", "before_start_lease", "09:55", false),
+            ("ACTIVE", "timeout", "10:00", false),
+            ("ERROR", "before_end_lease", "10:00", false),
+            ("ERROR", "end_lease", "10:00", true),
+        ] {
+            assert_eq!(shows(status, kind, time, "UNDONE"), happens, "{status}, {kind} at {time}");
+        }
+        for (kind, done) in [
+            ("before_start_lease", "IN_PROGRESS"),
+            ("before_start_lease", "DONE"),
+            ("before_end_lease", "ERROR"),
+            ("timeout", "DONE"),
+        ] {
+            assert!(shows("ERROR", kind, "09:45", done), "{kind} {done}");
+        }
     }
 
     #[test]
