@@ -29,6 +29,10 @@ enum Accepted {
 
 #[derive(Debug, Deserialize)]
 struct Entry {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    host_id: Option<String>,
     message: String,
     #[serde(default)]
     repairable: bool,
@@ -56,10 +60,14 @@ fn unlimited(settings: &[Setting]) -> Option<String> {
     })
 }
 
-/// Differences that a repair has removed: what was there before and is not left.
+/// Differences that a repair has removed: repairable ones of which none of the same kind is left at the same host. Messages
+/// aren't compared, since they have counts and states.
 fn repaired<'a>(before: &'a [Entry], left: &[Entry]) -> impl Iterator<Item = &'a str> {
-    let messages = before.iter().map(|entry| entry.message.as_str());
-    messages.filter(|message| left.iter().all(|entry| entry.message != *message))
+    let is_left = move |entry: &Entry| {
+        left.iter().any(|other| (&other.kind, &other.host_id) == (&entry.kind, &entry.host_id))
+    };
+    let repaired = before.iter().filter(move |entry| entry.repairable && !is_left(entry));
+    repaired.map(|entry| entry.message.as_str())
 }
 
 /// It is no success if a difference is left, so that whatever runs it notices.
@@ -116,13 +124,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repair_names_what_is_no_longer_there() {
-        let entries = |messages: &[&str]| -> Vec<Entry> {
-            let entry = |message: &&str| Entry { message: (*message).to_owned(), repairable: true };
-            messages.iter().map(entry).collect()
+    fn a_repair_names_only_what_it_repaired() {
+        let entry = |kind: &str, host: Option<&str>, repairable: bool, message: &str| Entry {
+            kind: kind.to_owned(),
+            host_id: host.map(str::to_owned),
+            message: message.to_owned(),
+            repairable,
         };
-        let (before, left) = (entries(&["a", "b", "c"]), entries(&["b", "d"]));
-        assert_eq!(repaired(&before, &left).collect::<Vec<_>>(), ["a", "c"]);
+        let before = [
+            entry("stray", Some("1"), true, "machine a is fenced"),
+            entry("stray", Some("2"), true, "machine b is fenced"),
+            entry("changed", Some("1"), true, "machine a has other memory"),
+            entry("ownerless", None, true, "lease web (and 4 more) is of project p"),
+            entry("step_fails", None, false, "the step has failed 17 times"),
+            entry("machine_gone", Some("3"), false, "the fleet has no machine c"),
+        ];
+        let left = [
+            entry("stray", Some("2"), true, "machine b is in the free pool"),
+            entry("ownerless", None, true, "lease db (and 1 more) is of project p"),
+            entry("step_fails", None, false, "the step has failed 18 times"),
+        ];
+        let expected = ["machine a is fenced", "machine a has other memory"];
+        assert_eq!(repaired(&before, &left).collect::<Vec<_>>(), expected);
     }
 
     #[test]
