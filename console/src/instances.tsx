@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { clock, get, type Instance } from "./api/client";
-import { clock as clockText, parse } from "./calendar/zone";
+import { parse, stamp } from "./calendar/zone";
 import { loadLeases } from "./leases";
 import { gib, LoadState, Name, NothingListed, Project, Search, Status, Time, usePart } from "./parts";
 import { adjust, href, type Route } from "./route";
@@ -113,10 +113,10 @@ function Safe({ instance, now, zone }: { instance: Instance; now: number; zone: 
       {departure && (
         <small>
           {" "}
-          {t.instances.leaving(clockText(parse(departure.asked_at), zone))}
+          {t.instances.leaving(stamp(parse(departure.asked_at), zone))}
           {departure.moves
             ? `, ${t.instances.moves}`
-            : `, ${t.instances.gone(clockText(parse(departure.gone_by), zone))}`}
+            : `, ${t.instances.gone(stamp(parse(departure.gone_by), zone))}`}
         </small>
       )}
     </>

@@ -260,7 +260,7 @@ it("preemptible instances are seen to leave before a lease starts", async () => 
     end_date: rfc3339(start + 6 * HOUR),
     reservations: [hosts(1, { hypervisor_properties: `["==", "$hypervisor_hostname", "${host}"]` })],
   });
-  await row.getByText("asked to leave at").waitFor();
+  await row.getByText(/asked to leave at \d{4}-\d\d-\d\d \d\d:\d\d/).waitFor();
   await page.screenshot({ path: join(out, "leaving-light.png") });
   // It goes to another host where there is room, or ends: on this one it is no more when the lease starts.
   await row.getByText(host, { exact: true }).waitFor({ state: "detached", timeout: 90_000 });
