@@ -119,6 +119,23 @@ fn members_and_readers_see_the_calendar() {
 }
 
 #[test]
+fn a_calendar_names_other_groups_only_where_the_group_is_the_problem() {
+    let service = service();
+    let without_hosts = said("ada", "calendar --by rack", &service);
+    assert!(!without_hosts.contains("grouped by"), "{without_hosts}");
+    said("ada", "host create r1-h01 --set rack=r1", &service);
+    let unknown = said("ada", "calendar --by rak", &service);
+    let others = "hosts can be grouped by pool, availability_zone, rack";
+    assert!(unknown.contains(&format!("No host has a property rak; {others}.")), "{unknown}");
+    said("ada", "host properties --hide free_pool", &service);
+    let refused = by("ann", "calendar --by pool", &service);
+    let others = "hosts can be grouped by availability_zone, rack\n";
+    assert!(refused.status == 1 && refused.err.contains(others), "{}", refused.err);
+    let long = by("ann", "calendar --by rack --to +500d", &service);
+    assert!(long.err.contains("400 days at most") && !long.err.contains("grouped by"), "{}", long.err);
+}
+
+#[test]
 fn leases_are_extended_and_ended_and_a_name_means_the_one_that_is_not_over() {
     let service = service();
     said("ada", "host create r1-h01 r1-h02", &service);

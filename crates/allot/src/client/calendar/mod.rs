@@ -54,8 +54,10 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         return Err(ClientError::Usage("--to must be later than --from".to_owned()));
     }
     let calendar = match calendar(from, to, arguments.by.as_deref(), session).await {
-        Err(ClientError::Refused { status: 400, message, hint: None }) if arguments.by.is_some() => {
-            let hint = groups(session).await;
+        Err(ClientError::Refused { status: 400, message, hint: None })
+            if message.starts_with("Malformed parameter group_by") =>
+        {
+            let hint = other_groups(arguments.by.as_deref(), session).await;
             return Err(ClientError::Refused { status: 400, message, hint });
         }
         calendar => calendar?,
@@ -68,8 +70,12 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let leases: Vec<CalendarLease> = read(&calendar, "leases")?;
     let hosts: Vec<CalendarHost> = read(&calendar, "hosts")?;
     let grouped = arguments.by.is_some();
-    if let Some(property) = arguments.by.as_ref().filter(|_| hosts.iter().all(|host| host.group.is_none())) {
-        let there = groups(session).await.map(|there| format!("; {there}")).unwrap_or_default();
+    if let Some(property) = arguments.by.as_deref()
+        && !hosts.is_empty()
+        && hosts.iter().all(|host| host.group.is_none())
+    {
+        let there = other_groups(Some(property), session).await;
+        let there = there.map(|there| format!("; {there}")).unwrap_or_default();
         session.note_to_people(&format!("No host has a property {property}{there}."));
     }
     let rows = hosts.into_iter().map(|host| row(host, grouped, to, &leases, &offers)).collect();
@@ -79,12 +85,13 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     session.print(&draw::draw(&chart, usize::from(width), ink, &session.zone))
 }
 
-/// What hosts can be grouped by, for a hint. `None` if the properties are unknown.
-async fn groups(session: &Session<'_>) -> Option<String> {
+/// Properties that hosts can be grouped by instead, for a hint. `None` if they are unknown.
+async fn other_groups(asked: Option<&str>, session: &Session<'_>) -> Option<String> {
     let answer = session.connection.get("/v1/os-hosts/properties", &[]).await.ok()?;
     let properties: Vec<Value> = read(&answer, "resource_properties").ok()?;
     let names = properties.iter().filter_map(|property| property["property"].as_str());
-    let names: Vec<&str> = ["pool", "availability_zone"].into_iter().chain(names).take(MOST_GROUPS).collect();
+    let names = ["pool", "availability_zone"].into_iter().chain(names).filter(|name| Some(*name) != asked);
+    let names: Vec<&str> = names.take(MOST_GROUPS).collect();
     Some(format!("hosts can be grouped by {}", names.join(", ")))
 }
 
