@@ -80,6 +80,11 @@ impl Listed {
         format!("there is no {} {given:?}", self.noun)
     }
 
+    /// Whether an error says that no entry has this name or identifier.
+    pub(crate) fn is_unknown(&self, given: &str, error: &ClientError) -> bool {
+        matches!(error, ClientError::Refused { message, .. } if message.starts_with(&self.unknown(given)))
+    }
+
     /// Exact names and identifiers come before beginnings of identifiers. `brief` shows dates.
     pub(crate) fn one_of(
         &self,

@@ -1,14 +1,14 @@
 //! `allot usage`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand, ValueEnum};
 use leases::usage::Decimal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::identify::is_prefix;
-use super::lease::identify;
+use super::identify::{Listed, is_prefix};
+use super::lease::{LEASES, identify};
 use super::period::{self, Past};
 use super::table::{Column, Table, id, prose, time, word};
 use super::wire::read;
@@ -145,7 +145,12 @@ async fn query(period: &Period, session: &Session<'_>) -> Result<Query, ClientEr
     query.extend(period.of_project.clone().map(|project| ("project_id", project)));
     if let Some(lease) = &period.lease {
         let id = match identify(lease, session).await {
-            Err(error) if is_prefix(lease) => deleted_lease(lease, &query, session).await.ok_or(error)?,
+            Err(error) if is_prefix(lease) && LEASES.is_unknown(lease, &error) => {
+                match lease_with_usage(lease, &query, session).await {
+                    Err(other) if LEASES.is_unknown(lease, &other) => return Err(error),
+                    found => found?,
+                }
+            }
             found => found?,
         };
         query.push(("lease_id", id));
@@ -153,14 +158,18 @@ async fn query(period: &Period, session: &Session<'_>) -> Result<Query, ClientEr
     Ok(query)
 }
 
-/// The only lease with usage in the period whose identifier begins so, though it may be deleted.
-async fn deleted_lease(prefix: &str, period: &Query, session: &Session<'_>) -> Option<String> {
+/// Leases in rows of usage.
+const USED: Listed = Listed { id: "/lease_id", name: "", details: &[], ..LEASES };
+
+/// Finds a lease that has usage in the period by the beginning of its identifier. It may be deleted.
+async fn lease_with_usage(
+    prefix: &str,
+    period: &Query,
+    session: &Session<'_>,
+) -> Result<String, ClientError> {
     let by_lease = period.iter().cloned().chain([("group_by", "lease".to_owned())]).collect::<Query>();
-    let answer = session.connection.get("/v1/usage", &by_lease).await.ok()?;
-    let rows: Vec<Row> = read(&answer, "usage").ok()?;
-    let found: BTreeSet<String> =
-        rows.into_iter().map(|row| row.lease_id).filter(|id| id.starts_with(prefix)).collect();
-    if found.len() == 1 { found.into_iter().next() } else { None }
+    let answer = session.connection.get("/v1/usage", &by_lease).await?;
+    USED.one_of(&read::<Vec<Value>>(&answer, "usage")?, prefix, &str::to_owned)
 }
 
 /// Asks, and prints the answer unless it is to be a table.
@@ -523,6 +532,21 @@ mod tests {
         for wrong in ["", "x", "-1", "1.0000001", "1.-1"] {
             assert!(bill_by(Payer::User, &json!({"billing": [line("p", "a", wrong)]})).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_deleted_lease_is_found_in_usage_unless_several_begin_so() {
+        let row = |id: &str| json!({"lease_id": id, "leases_started": 1});
+        let ids = ["ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753", "ecdc1111-d38d-4032-a9e3-3a8dbcc06753"];
+        let rows = [row(ids[0]), row(ids[1]), row(ids[1]), json!({"leases_started": 0})];
+        let find = |given: &str| USED.one_of(&rows, given, &str::to_owned);
+        assert_eq!(find("ECDC1").ok().as_deref(), Some(ids[1]));
+        let ambiguous = find("ecdc").expect_err("several");
+        assert_eq!(ambiguous.hint(), Some("use more of the identifier: ecdc1111, ecdcc9ea"));
+        assert!(!LEASES.is_unknown("ecdc", &ambiguous));
+        assert!(LEASES.is_unknown("cafe", &find("cafe").expect_err("none")));
+        let silent = ClientError::Silent { url: "http://h".to_owned(), reason: "timeout".to_owned() };
+        assert!(!LEASES.is_unknown("cafe", &silent));
     }
 
     #[test]
