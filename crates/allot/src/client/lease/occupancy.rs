@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::identify;
+use super::{LEASES, identify};
 use crate::client::identify::is_prefix;
 use crate::client::table::{Table, id, prose, time, word};
 use crate::client::wire::read;
@@ -49,14 +49,7 @@ fn intervals(answer: &Value) -> Result<Vec<Interval>, ClientError> {
 }
 
 pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let id = match identify(lease, session).await {
-        Err(ClientError::Refused { status: 404, message, .. }) if is_prefix(lease) => {
-            let hint =
-                "a deleted lease is found by its whole identifier: `allot usage billing -o wide` has it";
-            return Err(ClientError::Refused { status: 404, message, hint: Some(hint.to_owned()) });
-        }
-        found => found?,
-    };
+    let id = identify(lease, session).await.map_err(|error| with_hint(lease, error))?;
     let answer = all(&format!("/v1/leases/{id}/occupancy"), session).await?;
     session.print_answer(&answer, || table(&answer))?;
     let intervals = intervals(&answer)?;
@@ -68,6 +61,21 @@ pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), Cl
         session.note_to_people(&format!("Older records of {host} have expired."));
     }
     Ok(())
+}
+
+/// How to name leases that lists don't have.
+const WHOLE_IDENTIFIERS: &str = "a lease that is deleted or of another project is found by its whole identifier: see `allot usage \
+                                 --by lease -o wide` for your project, and `allot audit -o wide` for others";
+
+/// Replaces the hint for the beginning of an identifier that no listed lease has.
+fn with_hint(lease: &str, error: ClientError) -> ClientError {
+    let is_unknown = is_prefix(lease) && LEASES.is_unknown(lease, &error);
+    match error {
+        ClientError::Refused { status, message, .. } if is_unknown => {
+            ClientError::Refused { status, message, hint: Some(WHOLE_IDENTIFIERS.to_owned()) }
+        }
+        error => error,
+    }
 }
 
 /// The answer with all pages.
@@ -125,6 +133,23 @@ mod tests {
     fn interval(host: Option<&str>, kind: &str, end: Option<&str>, begins: bool) -> Value {
         json!({"number": 1, "host_id": "12", "host": host, "kind": kind, "instance_id": null, "project_id": null,
             "start": "2030-01-02T10:00:00Z", "end": end, "begins": begins})
+    }
+
+    #[test]
+    fn only_an_unknown_lease_is_said_to_need_its_whole_identifier() {
+        let refused = |message: &str| ClientError::Refused {
+            status: 404,
+            message: message.to_owned(),
+            hint: Some("use more of the identifier".to_owned()),
+        };
+        let hint = |lease: &str, message: &str| with_hint(lease, refused(message)).hint().map(str::to_owned);
+        let unknown = hint("ecdc", "there is no lease \"ecdc\" in project p");
+        assert_eq!(unknown.as_deref(), Some(WHOLE_IDENTIFIERS));
+        for (lease, message) in
+            [("ecdc", "lease \"ecdc\" is ambiguous"), ("web", "there is no lease \"web\"")]
+        {
+            assert_eq!(hint(lease, message).as_deref(), Some("use more of the identifier"), "{message}");
+        }
     }
 
     #[test]
