@@ -1,5 +1,5 @@
-//! Files of tokens and users: TOML or YAML, by their names. No error repeats anything that is in one: it may be a
-//! secret.
+//! Files of tokens and users: TOML or YAML, by their names. Errors name users and roles. They repeat no other values, nor names
+//! of fields that aren't nearly those of known ones: these may be secrets.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use leases::text::{line_of, lines};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use strsim::levenshtein;
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -241,7 +242,7 @@ fn unknown_fields(path: &Path, text: &str, form: &Form, places: &[Place]) -> Vec
     let Some(Value::Object(document)) = document else { return Vec::new() };
     let mut found = Vec::new();
     let mut add = |name: &str, line| {
-        let message = format!("{}; {}", unknown_field(name), form.fields());
+        let message = format!("{}; {}", unknown_field(name, form), form.fields());
         found.push(AuthFileError::Form { path: path.to_owned(), line, message });
     };
     for name in document.keys().filter(|name| name.as_str() != form.list) {
@@ -271,10 +272,15 @@ fn line_of_top_level(path: &Path, text: &str, name: &str) -> Option<usize> {
     Some(line_of(text, key.span().start))
 }
 
-/// The message for an unknown field. After a slip, its name can be a secret: it is only repeated if it looks like a name.
-fn unknown_field(name: &str) -> String {
-    let is_plain = name.len() <= 32 && name.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-'));
-    let name = if is_plain { format!(" {name}") } else { String::new() };
+/// The message for an unknown field. After a slip, its name can be a secret: it is only repeated if at most two letters of a
+/// known name are wrong.
+fn unknown_field(name: &str, form: &Form) -> String {
+    let mut known = form.required.iter().chain(form.optional).chain([&form.list]);
+    let is_misspelled = known.any(|known| {
+        let most = (known.len() / 2).min(2);
+        name.len() <= known.len() + most && levenshtein(name, known) <= most
+    });
+    let name = if is_misspelled { format!(" {}", shown(name)) } else { String::new() };
     format!("there is an unknown field{name}")
 }
 
@@ -349,6 +355,21 @@ mod tests {
         let places = yaml_places(text);
         assert_eq!((places[0].line_of("name"), places[0].line_of("projects")), (2, 3));
         assert_eq!(lines(places), [2, 6]);
+    }
+
+    #[test]
+    fn names_of_unknown_fields_are_repeated_only_if_they_are_misspelled() {
+        let form = Form { list: "users", required: &["name", "password_hash"], optional: &["id"] };
+        for misspelled in ["nmae", "Name", "user", "passwordhash", "ids"] {
+            assert_eq!(unknown_field(misspelled, &form), format!("there is an unknown field {misspelled}"));
+        }
+        for secret in ["correct-horse-battery-staple", "sesame", "hunter2", "idea", "argon2id", ""] {
+            assert_eq!(unknown_field(secret, &form), "there is an unknown field");
+        }
+        let text = "[[users]]\nname = \"ann\"\ncorrect-horse-battery-staple = \"password_hash\"\n";
+        let read = parse::<Value>(Path::new("users.toml"), text, &form).expect("TOML");
+        assert_eq!(read.mistakes.len(), 1);
+        assert!(!read.mistakes[0].to_string().contains("horse"), "{:?}", read.mistakes);
     }
 
     #[test]
