@@ -62,6 +62,7 @@ fn a_lease_of_the_same_name_is_noted() {
         assert!(copied.contains(&format!("Lease {copy} ")) && !copied.contains(note), "{copied}");
         service.says(&format!("lease copy web --start +{}d", &copy[4..]));
     }
+    assert!(service.says("lease copy web-3 --start +1d --dry-run").contains("Lease web-4 "));
     assert!(service.says("lease create web --hosts 1 --start +3d --for 1h").contains(note));
     let json = service.allot("lease create web --hosts 1 --start +7d --for 1h -o json");
     assert_eq!((json.status, json.err.as_str()), (0, ""), "notes are for people");

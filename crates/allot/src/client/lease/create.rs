@@ -1,5 +1,7 @@
 //! `allot lease create`.
 
+use std::collections::BTreeSet;
+
 use api::v1::body::LeaseCreate;
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
@@ -43,39 +45,48 @@ pub(super) async fn copy(arguments: LeaseCopy, session: &mut Session<'_>) -> Res
     let name = match name {
         Some(name) => name,
         None if copied.status == LeaseStatus::Terminated.name() => copied.name,
-        None => free_name(&copied, session).await?,
+        None => name_of_copy(&copied.name, &names_in_use(&copied.project_id, session).await),
     };
     run(&Arguments { name, like: Some(id), start, dry_run, ..Arguments::default() }, session).await
 }
 
-/// Start of a copy: a distance such as `+7d` counts from the start of the copied lease.
+/// Start of a copy: a distance such as `+7d` counts from the start of the copied lease. Its days are those of the calendar.
 fn start_of_copy(text: &str, copied: &Lease, zone: &TimeZone) -> Result<String, ClientError> {
-    match of_answer(&copied.start_date).filter(|_| text.trim().starts_with('+')) {
-        Some(start) => Ok(When::parse(text, start, zone)?.instant(start).to_string()),
-        None => Ok(text.to_owned()),
-    }
+    let distance = text.trim().strip_prefix('+').zip(of_answer(&copied.start_date));
+    let Some((distance, start)) = distance else { return Ok(text.to_owned()) };
+    let length = duration(distance)?;
+    let start = start.to_zoned(zone.clone());
+    let moved = match distance.trim().parse::<Span>() {
+        Ok(span) => start.checked_add(span),
+        Err(_) => start.checked_add(length),
+    };
+    let moved = moved.map_err(|_| ClientError::Usage(format!("{text:?} is later than dates can be")))?;
+    Ok(moved.timestamp().to_string())
 }
 
-/// Numbers that are tried for the name of a copy.
-const MOST_COPIES: u32 = 50;
+/// Names of the project's leases that aren't over. Names needn't be unique, so a failure is ignored.
+async fn names_in_use(project: &str, session: &Session<'_>) -> BTreeSet<String> {
+    let answer = session.connection.get(super::LEASES.path, &[("project_id", project.to_owned())]).await;
+    let leases: Vec<Lease> = answer.and_then(|answer| read(&answer, super::LEASES.key)).unwrap_or_default();
+    let going = leases.into_iter().filter(|lease| lease.status != LeaseStatus::Terminated.name());
+    going.map(|lease| lease.name).collect()
+}
 
-/// The first of `web-2`, `web-3`, ... that no lease which isn't over has, and the last one if all are taken.
-async fn free_name(copied: &Lease, session: &Session<'_>) -> Result<String, ClientError> {
-    let mut name = String::new();
-    for number in 2..=MOST_COPIES {
-        name = format!("{}-{number}", copied.name);
-        let answer = session.connection.get(super::LEASES.path, &[("name", name.clone())]).await?;
-        let found: Vec<Lease> = read(&answer, super::LEASES.key)?;
-        let is_taken = |lease: &Lease| {
-            lease.name == name
-                && lease.project_id == copied.project_id
-                && lease.status != LeaseStatus::Terminated.name()
-        };
-        if !found.iter().any(is_taken) {
-            break;
+/// The name of a copy: `web-2` of `web`, `web-3` of `web-2`, or the next number whose name isn't in use. A longer number, as
+/// in `exam-2030`, belongs to the name.
+fn name_of_copy(copied: &str, in_use: &BTreeSet<String>) -> String {
+    let numbered = copied.rsplit_once('-').and_then(|(name, number)| {
+        let is_plain = number.len() <= 2 && number.bytes().all(|byte| byte.is_ascii_digit());
+        Some((name, number.parse::<u32>().ok().filter(|_| is_plain && !number.starts_with('0'))?))
+    });
+    let (name, mut number) = numbered.unwrap_or((copied, 1));
+    loop {
+        number += 1;
+        let copy = format!("{name}-{number}");
+        if !in_use.contains(&copy) {
+            return copy;
         }
     }
-    Ok(name)
 }
 
 /// What is asked for.
@@ -368,6 +379,40 @@ mod tests {
         let body = body(&line.expect("arguments").arguments, Some(&model), now, &berlin).expect("a lease");
         assert_eq!(body.lease.start_date.as_deref(), Some("2027-04-01 22:00"));
         assert_eq!(body.lease.end_date.as_deref(), Some("2027-04-04 22:00"));
+    }
+
+    #[test]
+    fn a_copy_some_days_later_starts_at_the_same_time_of_day() {
+        let copied = json!({"id": "l", "name": "web", "start_date": "2027-03-25T08:00:00.000000",
+            "end_date": "2027-03-25T16:00:00.000000"});
+        let copied: Lease = serde_json::from_value(copied).expect("a lease");
+        let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
+        for (text, start) in [
+            ("+7d", "2027-04-01T07:00:00Z"),
+            ("+6d12h", "2027-03-31T19:00:00Z"),
+            ("+168h", "2027-04-01T08:00:00Z"),
+            ("now+7d", "now+7d"),
+        ] {
+            assert_eq!(start_of_copy(text, &copied, &berlin).ok().as_deref(), Some(start), "{text}");
+        }
+        for wrong in ["+", "+1mo", "+soon"] {
+            assert!(start_of_copy(wrong, &copied, &berlin).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn copies_are_numbered() {
+        let in_use = BTreeSet::from(["web", "web-2", "db-9", "db-10"].map(str::to_owned));
+        for (copied, name) in [
+            ("web", "web-3"),
+            ("web-2", "web-3"),
+            ("db-9", "db-11"),
+            ("exam-2030", "exam-2030-2"),
+            ("a-07", "a-07-2"),
+            ("rack-b", "rack-b-2"),
+        ] {
+            assert_eq!(name_of_copy(copied, &in_use), name, "{copied}");
+        }
     }
 
     #[test]
