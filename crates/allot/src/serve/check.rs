@@ -51,8 +51,9 @@ pub(super) async fn report(values: &Values) -> Report {
     found.of_fleet(&configuration).await;
     found.of_database(&configuration.database).await;
     found.of_keystone(&configuration).await;
+    let of_start = files::warnings(&configuration, values, |settings| found.knows(settings));
     let Mistakes { found: mistakes, mut warnings, .. } = found;
-    warnings.extend(files::warnings(&configuration, values));
+    warnings.extend(of_start);
     let warnings = warnings.iter().map(|warning| values.located(warning)).collect();
     Report { mistakes, warnings }
 }

@@ -8,6 +8,7 @@ use fleet::hooks::{HookConfig, HooksConfig, Moment, PowerConfig};
 use rustix::process::{Resource, getrlimit};
 use serde::de::DeserializeOwned;
 
+use super::hooks_file;
 use crate::config::{AuthChoice, Configuration, FleetChoice, Values};
 
 /// What the database, hooks and the log need at most. Where few files may be open, they get five of eight.
@@ -29,7 +30,9 @@ fn exposures(configuration: &Configuration) -> Vec<Exposure<'_>> {
     let local = configuration.server.listen.ip().to_canonical().is_loopback();
     let links = !local && configuration.server.public_url.is_none();
     let secrets = configuration.auth != [AuthChoice::None];
-    let connections = !local && secrets && configuration.tls.certificate.is_none();
+    // With one of certificate and key, the service doesn't start.
+    let encrypted = configuration.tls.certificate.is_some() || configuration.tls.key.is_some();
+    let connections = !local && secrets && !encrypted;
     let found = [
         keystone.map(Exposure::Keystone),
         links.then_some(Exposure::Links),
@@ -39,6 +42,15 @@ fn exposures(configuration: &Configuration) -> Vec<Exposure<'_>> {
 }
 
 impl Exposure<'_> {
+    /// Settings and sections that it depends on.
+    fn settings(&self) -> &'static [&'static str] {
+        match self {
+            Self::Keystone(_) => &["keystone.auth_url"],
+            Self::Links => &["listen", "public_url"],
+            Self::Connections => &["listen", "auth", "tls"],
+        }
+    }
+
     /// The key of the setting that closes it, and the reason.
     fn reason(&self) -> (&'static str, &'static str) {
         match self {
@@ -59,8 +71,14 @@ impl Exposure<'_> {
 }
 
 /// What the service warns of when it starts: exposures and files with secrets. Each warning begins with a setting or a file.
-pub(super) fn warnings(configuration: &Configuration, values: &Values) -> Vec<String> {
-    let exposures = exposures(configuration).into_iter().map(|exposure| {
+/// `knows` says whether the values of settings are known, or are left unknown by a mistake, which is reported instead.
+pub(super) fn warnings(
+    configuration: &Configuration,
+    values: &Values,
+    knows: impl Fn(&[&str]) -> bool,
+) -> Vec<String> {
+    let exposures = exposures(configuration).into_iter().filter(|exposure| knows(exposure.settings()));
+    let exposures = exposures.map(|exposure| {
         let (setting, reason) = exposure.reason();
         format!("{setting}: {reason}")
     });
@@ -132,15 +150,14 @@ fn open_secrets(configuration: &Configuration, values: &Values) -> Vec<(PathBuf,
 }
 
 /// A file of hooks, if there is a secret in it or whoever changes it decides what the service runs; and the files with
-/// secrets that it names.
+/// secrets that it names. Values of a wrong form are ignored: they are reported where the fleet is opened.
 fn secrets_of_hooks<T: DeserializeOwned>(
     path: &Path,
     hooks: impl Fn(T) -> BTreeMap<Moment, HookConfig>,
 ) -> (Option<PathBuf>, Vec<PathBuf>) {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    // What is wrong with it is said where the fleet is opened.
-    let Ok(config) = toml::from_str::<T>(&text) else { return (Some(path.to_owned()), Vec::new()) };
-    let hooks = hooks(config);
+    let (config, _) = hooks_file::parse::<T>(&text);
+    let hooks = config.map(|(config, _)| hooks(config)).unwrap_or_default();
     let hooks = hooks.values();
     let headers = hooks.clone().filter_map(|hook| Some(hook.secret_header.as_ref()?.file.clone())).collect();
     let urls = hooks.filter_map(|hook| hook.webhook.as_deref()?.parse::<reqwest::Url>().ok());
@@ -251,7 +268,12 @@ mod tests {
             (true, vec![]),
             "anybody may change it"
         );
-        assert_eq!(secrets("what is this", 0o644), (true, vec![]), "nobody knows");
+        let misspelled = "on_hold = { webhook = \"https://u:p@h/\", timeout = 1 }";
+        assert_eq!(secrets(misspelled, 0o644), (true, vec![]), "the rest is known");
+        for malformed in ["on_hold = { exce = [\"true\"] }", "what is this"] {
+            assert_eq!(secrets(malformed, 0o644), (false, vec![]), "{malformed}");
+            assert_eq!(secrets(malformed, 0o646), (true, vec![]), "{malformed}");
+        }
     }
 
     #[test]

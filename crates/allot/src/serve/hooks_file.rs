@@ -87,7 +87,7 @@ impl<'p, T: DeserializeOwned> HooksFile<'p, T> {
 
 /// The configuration without values of a wrong form, their positions, and the mistakes. Each value, or table that lacks a field,
 /// is taken out of the document once its mistake is known, so that it hides no other.
-fn parse<T: DeserializeOwned>(text: &str) -> (Option<(T, Vec<usize>)>, Vec<String>) {
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> (Option<(T, Vec<usize>)>, Vec<String>) {
     let mut document = match DeTable::parse(text) {
         Ok(document) => document,
         Err(error) => return (None, vec![malformed(text, &error)]),

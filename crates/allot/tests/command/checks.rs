@@ -212,3 +212,29 @@ fn serve_check_warns_of_what_a_start_would_warn_of() {
     }
     assert_eq!(ran.err.lines().count(), 2, "{}", ran.err);
 }
+
+#[test]
+fn serve_check_warns_of_nothing_that_is_already_a_mistake() {
+    let sha256 = "0".repeat(64);
+    let tokens =
+        format!("[[tokens]]\nsha256 = \"{sha256}\"\nuser = \"tom\"\nproject = \"p\"\nroles = [\"member\"]\n");
+    let tokens = file("tokens.toml", &tokens);
+    fs::set_permissions(&tokens, fs::Permissions::from_mode(0o600)).expect("ours");
+    let hooks = "state_file = \"state\"\nhosts = []\n[hooks.on_hold]\nexce = [\"true\"]\n";
+    let hooks = file("hooks.toml", hooks);
+    fs::set_permissions(&hooks, fs::Permissions::from_mode(0o644)).expect("ours");
+    let settings = format!(
+        "listen = \"0.0.0.0:0\"\npublic_url = \"allot\"\nauth = \"tokens:{tokens}\"\nfleet = \"hooks:{hooks}\"\n\
+         database = \"memory\"\n[tls]\ncertifcate = \"/no/certificate\"\n"
+    );
+    let settings = file("allot.toml", &settings);
+    let ran = run(command().args(["serve", "--check", "--config", &settings]));
+    for mistake in [
+        format!("{settings}, line 2, public_url: invalid value"),
+        format!("{settings}, line 7: there is no setting tls.certifcate"),
+        format!("{hooks}, line 4, hooks.on_hold.exce: unknown key"),
+    ] {
+        assert!(ran.err.contains(&format!("Error: {mistake}")), "{mistake}: {}", ran.err);
+    }
+    assert_eq!((ran.status, ran.err.lines().count()), (1, 3), "{}", ran.err);
+}
