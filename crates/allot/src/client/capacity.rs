@@ -1,9 +1,12 @@
 //! `allot capacity`.
 
 use clap::Args;
+use jiff::{SignedDuration, Timestamp};
 use leases::text::counted;
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::dates::of_answer;
 use super::period::{self, Past};
 use super::table::{Table, prose, word};
 use super::wire::read;
@@ -13,6 +16,8 @@ use super::{ClientError, Session};
 const MORE: [u64; 4] = [1, 2, 5, 10];
 /// Maximum number of kinds below the table.
 const SENTENCES: usize = 10;
+/// The service counts refused requests within this time.
+const LATEST_COUNT: SignedDuration = SignedDuration::from_mins(2);
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -70,13 +75,21 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         return session.print_json(&answer);
     }
     period::note(&answer, session);
-    session.note_to_people("Requests that were refused in the last two minutes may not be counted yet.");
+    if is_incomplete(&answer, session.answered()) {
+        session.note_to_people("Requests that were refused in the last two minutes may not be counted yet.");
+    }
     let refused: Vec<Refused> = read(&answer, "capacity")?;
     session.print_table(&table(&refused))?;
     for sentence in refused.iter().filter_map(Refused::sentence).take(SENTENCES) {
         session.done(&sentence)?;
     }
     Ok(())
+}
+
+/// Whether requests of the period of an answer may not be counted yet.
+fn is_incomplete(answer: &Value, now: Timestamp) -> bool {
+    let end = answer["end"].as_str().and_then(of_answer);
+    end.is_none_or(|end| now.duration_since(end) < LATEST_COUNT)
 }
 
 pub(super) fn table(refused: &[Refused]) -> Table {
@@ -132,6 +145,16 @@ mod tests {
             assert_eq!(refused.sentence().as_deref(), Some(expected));
         }
         assert_eq!(refused("virtual:floatingip", "public", 9, &[]).sentence(), None);
+    }
+
+    #[test]
+    fn only_recent_periods_may_be_incomplete() {
+        let is_incomplete = |end: &str| {
+            let now = "2030-01-02T10:00:00Z".parse().expect("a timestamp");
+            is_incomplete(&json!({"start": "2030-01-01T00:00:00Z", "end": end}), now)
+        };
+        assert!(is_incomplete("2030-01-02T10:00:00Z") && is_incomplete("2030-01-02T09:59:00Z"));
+        assert!(!is_incomplete("2030-01-01T00:00:00Z") && !is_incomplete("2030-01-02T09:58:00Z"));
     }
 
     #[test]
