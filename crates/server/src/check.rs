@@ -20,7 +20,7 @@ pub fn mistakes(config: &Config) -> Vec<ConfigError> {
     found
 }
 
-/// What is questionable in the files of users and tokens. Files with mistakes are left out.
+/// Warnings about the files of users and tokens. Files with mistakes are left out.
 pub fn warnings(config: &Config) -> Vec<String> {
     let Ok(policy) = Access::policy(config) else { return Vec::new() };
     auth::warnings(&config.auth, &|role| policy.names_role(role))

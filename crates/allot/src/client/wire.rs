@@ -76,7 +76,7 @@ impl Reservation {
     }
 }
 
-/// What a lease costs from its start to its end.
+/// Cost of a lease from its start to its end.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Cost {
     pub amount: String,

@@ -11,7 +11,7 @@ use super::print::{self, HealthEntry, StepEntry};
 use super::source::{self, SourceArguments};
 use super::{QuestionError, tell};
 
-/// What the operator can do about a pin.
+/// Advice for the operator about a pin.
 pub(super) const UNPIN: &str = "take the tag away with gnt-instance remove-tags";
 
 /// Say whether nodes can be emptied, and by which moves

@@ -33,10 +33,10 @@ const LOGIN: [&str; 10] = [
     "interface",
 ];
 
-/// What a check finds.
+/// Findings of a check.
 pub(super) struct Report {
     pub mistakes: Vec<String>,
-    /// What the service warns of when it starts, as far as the settings tell.
+    /// Warnings of a start, as far as the settings tell.
     pub warnings: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ struct Mistakes<'a> {
     /// Those in the settings themselves.
     wrong: &'a [Mistake],
     found: Vec<String>,
-    /// What is questionable about users and tokens.
+    /// Warnings about users and tokens.
     warnings: Vec<String>,
 }
 

@@ -70,7 +70,7 @@ impl Exposure<'_> {
     }
 }
 
-/// What the service warns of when it starts: exposures and files with secrets. Each warning begins with a setting or a file.
+/// Warnings of a start: exposures and files with secrets. Each warning begins with a setting or a file.
 /// `knows` says whether the values of settings are known, or are left unknown by a mistake, which is reported instead.
 pub(super) fn warnings(
     configuration: &Configuration,

@@ -77,13 +77,13 @@ fn place(line: Option<usize>) -> String {
 pub(crate) struct Read<T> {
     /// What it says.
     pub value: T,
-    /// Fields that there are not.
+    /// Unknown fields.
     pub mistakes: Vec<AuthFileError>,
-    /// Where its entries are, as far as that is known.
+    /// Places of its entries, as far as they are known.
     places: Vec<Place>,
 }
 
-/// Where an entry is.
+/// Place of an entry in the file.
 #[derive(Debug)]
 struct Place {
     /// The line that it begins in, counted from 1.
@@ -102,13 +102,13 @@ impl<T> Read<T> {
         roles: &[String],
     ) -> Option<Warning> {
         let unknown: Vec<String> = Roles::unknown(roles).into_iter().map(str::to_owned).collect();
-        (!unknown.is_empty()).then(|| self.warning(path, position, whose, Doubt::Roles(unknown)))
+        (!unknown.is_empty()).then(|| self.warning(path, position, whose, WarningKind::Roles(unknown)))
     }
 
     /// A warning about an entry.
-    pub fn warning(&self, path: &Path, position: usize, whose: &str, doubt: Doubt) -> Warning {
+    pub fn warning(&self, path: &Path, position: usize, whose: &str, kind: WarningKind) -> Warning {
         let entry = format!("{}{}: {whose}", path.display(), place(self.line(position)));
-        Warning { position, entry, doubt }
+        Warning { position, entry, kind }
     }
 
     /// The line of the entry of that position.
@@ -135,12 +135,12 @@ pub(crate) struct Warning {
     pub position: usize,
     /// File and line, and whose entry it is.
     entry: String,
-    doubt: Doubt,
+    kind: WarningKind,
 }
 
-/// What is questionable.
+/// Questionable values of an entry.
 #[derive(Clone, Debug)]
-pub(crate) enum Doubt {
+pub(crate) enum WarningKind {
     /// A hash.
     Hash(&'static str),
     /// Roles that only rules of the operator can name.
@@ -150,9 +150,9 @@ pub(crate) enum Doubt {
 impl Warning {
     /// The warning as text. `is_named` says whether a rule names a role: there is no warning if rules name all of them.
     pub fn text(&self, is_named: &dyn Fn(&str) -> bool) -> Option<String> {
-        let message = match &self.doubt {
-            Doubt::Hash(message) => (*message).to_owned(),
-            Doubt::Roles(roles) => {
+        let message = match &self.kind {
+            WarningKind::Hash(message) => (*message).to_owned(),
+            WarningKind::Roles(roles) => {
                 let unknown = roles.iter().filter(|role| !is_named(role));
                 let unknown: Vec<String> = unknown.map(|role| shown(role)).collect();
                 if unknown.is_empty() {

@@ -153,7 +153,7 @@ impl Authentication {
         }
     }
 
-    /// How to log in where requests with a password are never accepted.
+    /// Instructions to log in, if requests with a password are never accepted.
     pub fn instead_of_password(&self) -> Option<&'static str> {
         if self.basic || self.open {
             None
@@ -250,7 +250,7 @@ impl Authentication {
         Some(with_role.map(|(project, _)| project.clone()).collect())
     }
 
-    /// What is questionable in the files, with its place. `is_named` says whether a rule names a role.
+    /// Warnings about the files, with their places. `is_named` says whether a rule names a role.
     pub fn warnings(&self, is_named: &dyn Fn(&str) -> bool) -> Vec<String> {
         let users = self.passwords.iter().flat_map(|passwords| passwords.users().warnings());
         let tokens = self.tokens.iter().flat_map(|tokens| tokens.warnings());
@@ -268,7 +268,7 @@ pub(crate) fn mistakes(config: &AuthConfig) -> Vec<ConfigError> {
     check_methods(&config.methods).err().into_iter().chain(files.into_iter().flatten()).collect()
 }
 
-/// What is questionable in the files that the settings name. `is_named` says whether a rule names a role.
+/// Warnings about the files that the settings name. `is_named` says whether a rule names a role.
 pub(crate) fn warnings(config: &AuthConfig, is_named: &dyn Fn(&str) -> bool) -> Vec<String> {
     let tokens = config.tokens_file.as_deref().and_then(|path| read_tokens(path).ok());
     let users = config.users_file.as_deref().and_then(|path| read_users(path).ok());

@@ -7,7 +7,7 @@ use leases::project::{ProjectId, UserId};
 use serde::Deserialize;
 
 use super::failures::shown;
-use super::file::{self, AuthFileError, Doubt, Form, Warning};
+use super::file::{self, AuthFileError, Form, Warning, WarningKind};
 use super::hash::{Strength, fingerprint, strength};
 use super::identity::{Identity, Names, Roles};
 
@@ -104,7 +104,9 @@ impl Users {
             };
             match strength(&user.password_hash) {
                 Strength::Unusable(reason) => wrong("password_hash", reason),
-                Strength::Weak => warnings.push(file.warning(path, position, &whose, Doubt::Hash(WEAK))),
+                Strength::Weak => {
+                    warnings.push(file.warning(path, position, &whose, WarningKind::Hash(WEAK)));
+                }
                 Strength::Fine => {}
             }
             let roles: Vec<String> = user.projects.values().flatten().cloned().collect();

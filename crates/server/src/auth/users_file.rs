@@ -62,7 +62,7 @@ impl UsersFile {
         self.users.all().iter().map(|user| (user.name.as_str(), &user.projects, user.disabled))
     }
 
-    /// What is questionable about a user, with its line. Rules of a policy file aren't known here.
+    /// Warnings about a user, with its line. Rules of a policy file aren't known here.
     pub fn warnings(&self, name: &str) -> Vec<String> {
         let Ok(position) = self.position(name) else { return Vec::new() };
         let warnings = self.users.warnings().iter().filter(|warning| warning.position == position);
